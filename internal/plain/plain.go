@@ -1,0 +1,74 @@
+// Package plain makes untrusted text fit to be shown: to a model, on a
+// terminal, in a log line. Text of upstreams and of programs may carry terminal
+// escapes, bidirectional overrides, invisible tag characters and endless length.
+package plain
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns s as one line of at most max runes: all white space runs become one
+// space, invisible characters are dropped, and a cut is marked with "…".
+func Line(s string, max int) string {
+	return cutRunes(strings.Join(strings.Fields(clean(bound(s, max))), " "), max)
+}
+
+// Text is Line for text of several lines: newlines and tabs stay.
+func Text(s string, max int) string {
+	return cutRunes(strings.TrimSpace(clean(bound(s, max))), max)
+}
+
+// bound keeps the work in proportion to what can be shown: no more than 16 bytes are looked at per rune asked for.
+func bound(s string, max int) string {
+	if limit := 16*max + 64; len(s) > limit {
+		return s[:limit]
+	}
+	return s
+}
+
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r' || r == '\u2028' || r == '\u2029' || r == '\u0085' || r == '\v' || r == '\f':
+			return '\n'
+		case r == utf8.RuneError:
+			return '\uFFFD'
+		case Hidden(r):
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
+}
+
+// Hidden reports whether r shows nothing or changes how its neighbours show:
+// controls, bidirectional marks, zero-width and tag characters, private use.
+// The joiners and variation selectors that scripts and emoji need are not hidden.
+func Hidden(r rune) bool {
+	switch {
+	case r == '\u200c' || r == '\u200d' || r >= '\ufe00' && r <= '\ufe0f':
+		return false
+	case r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0': // Hangul fillers
+		return true
+	case r >= 0xE0000 && r <= 0xE0FFF: // tags and variation selectors supplement
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs)
+}
+
+func cutRunes(s string, max int) string {
+	if utf8.RuneCountInString(s) <= max {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == max-1 {
+			return strings.TrimRight(s[:i], " \n") + "…"
+		}
+		n++
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// maxName is the longest identifier, in bytes, before it is cut and marked with a digest.
+const maxName = 64
+
+// Identifier turns a name on the wire into one that is an identifier in Python
+// and in TypeScript: letters, digits and underscores stay, all else becomes
+// "_"; a reserved word gets a trailing "_"; a leading digit gets a leading "_".
+// A name in which nothing readable is left, or that is too long, carries the
+// digest of the wire name, so that two such names stay different.
+func Identifier(wire string) string {
+	id := strings.Map(identifierRune, wire)
+	switch {
+	case strings.Trim(id, "_") == "":
+		return "tool_" + shortDigest(wire)
+	case len(id) > maxName:
+		id = id[:maxName-9] + "_" + shortDigest(wire)
+	}
+	if id[0] >= '0' && id[0] <= '9' || strings.HasPrefix(id, "__") {
+		id = "_" + strings.TrimLeft(id, "_")
+	}
+	if reserved[id] {
+		id += "_"
+	}
+	return id
+}
+
+// Identifiers names a whole list injectively and independently of its order:
+// where two wire names would get one identifier, the one that needed no change
+// keeps it and the others carry a digest of their wire name.
+func Identifiers(wires []string) []string {
+	count := map[string]int{}
+	for _, w := range wires {
+		count[Identifier(w)]++
+	}
+	ids := make([]string, len(wires))
+	for i, w := range wires {
+		ids[i] = Identifier(w)
+		if count[ids[i]] > 1 && ids[i] != w {
+			ids[i] = cut(ids[i], maxName-9) + "_" + shortDigest(w)
+		}
+	}
+	return ids
+}
+
+func identifierRune(r rune) rune {
+	switch {
+	case r == '_', r >= '0' && r <= '9', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+		return r
+	}
+	return '_'
+}
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+func shortDigest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:4])
+}
+
+// reserved holds the keywords of both languages, and names that a wrapper
+// package needs for itself or that would change what a JavaScript object is.
+var reserved = wordSet(`
+	False None True and as assert async await break class continue def del elif else except finally for from
+	global if import in is lambda nonlocal not or pass raise return try while with yield match case type
+	arguments catch const debugger default delete do enum eval export extends function implements instanceof
+	interface let new null package private protected public static super switch this throw true false typeof
+	undefined var void constructor prototype then index servers call`)
+
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}

@@ -1,0 +1,120 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// Result is what a tool answered.
+type Result struct {
+	Content []Content
+	// Structured is the structuredContent, nil if there was none.
+	Structured json.RawMessage
+	// IsError says that the tool itself reports a failure; Content tells which.
+	IsError bool
+}
+
+// Content is one block of a result.
+type Content struct {
+	// Type is MCP's: text, image, audio, resource, resource_link, or one that we do not know.
+	Type string
+	Text string
+	// Data holds the bytes of an image, an audio clip or a binary resource.
+	Data []byte
+	MIME string
+	URI  string
+	Name string
+	// Raw is the block as it was sent, for types that have no other field here.
+	Raw json.RawMessage
+}
+
+// Value is what a program gets for a result: exactly one of the fields is set.
+// The tag on every level keeps an upstream from forging a blob inside JSON.
+type Value struct {
+	JSON  json.RawMessage `json:"json,omitempty"`
+	Blob  *Blob           `json:"blob,omitempty"`
+	Parts []Value         `json:"parts,omitempty"`
+}
+
+// Blob is binary content.
+type Blob struct {
+	MIME string `json:"mime"`
+	// Data is base64 on the wire.
+	Data []byte `json:"data"`
+	URI  string `json:"uri,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// Value turns the result into what a program works with: the structured content
+// if there is any; else the only block, or the list of all blocks. A text that
+// is a whole JSON object or array is parsed; every other text stays a string,
+// so that "007" and "1e5" do not change, nor a result's type from call to call.
+func (r Result) Value() Value {
+	if len(r.Structured) > 0 && !bytes.Equal(bytes.TrimSpace(r.Structured), []byte("null")) {
+		return Value{JSON: r.Structured}
+	}
+	switch len(r.Content) {
+	case 0:
+		return Value{JSON: json.RawMessage("null")}
+	case 1:
+		return r.Content[0].value()
+	}
+	parts := make([]Value, len(r.Content))
+	for i, c := range r.Content {
+		parts[i] = c.value()
+	}
+	return Value{Parts: parts}
+}
+
+// Text joins the text blocks, as a person or a model would read an error.
+func (r Result) Text() string {
+	var texts []string
+	for _, c := range r.Content {
+		if c.Text != "" {
+			texts = append(texts, c.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+func (c Content) value() Value {
+	switch {
+	case c.Data != nil:
+		return Value{Blob: &Blob{MIME: c.MIME, Data: c.Data, URI: c.URI, Name: c.Name}}
+	case c.Type == "text":
+		return Value{JSON: textValue(c.Text)}
+	case c.Raw != nil && c.Type != "resource":
+		return Value{JSON: c.Raw}
+	default:
+		return Value{JSON: resourceValue(c)}
+	}
+}
+
+func textValue(text string) json.RawMessage {
+	trimmed := strings.TrimSpace(text)
+	if trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(trimmed)) {
+		return json.RawMessage(trimmed)
+	}
+	return mustJSON(text)
+}
+
+func resourceValue(c Content) json.RawMessage {
+	return mustJSON(struct {
+		URI  string `json:"uri,omitempty"`
+		Name string `json:"name,omitempty"`
+		MIME string `json:"mimeType,omitempty"`
+		Text string `json:"text,omitempty"`
+	}{c.URI, c.Name, c.MIME, c.Text})
+}
+
+// mustJSON marshals values made of strings only, which cannot fail.
+func mustJSON(v any) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSpace(buf.Bytes())
+}

@@ -1,0 +1,88 @@
+// Package tool is the vocabulary that every room of the house shares: what a
+// tool of an upstream is, how a call of it is asked for, what comes back, and
+// how a call can fail. It imports nothing but the standard library.
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// ID names one tool of one upstream. Both parts are identifiers as they are
+// imported in a program (see [Identifier]), not the names on the wire.
+type ID struct {
+	Upstream string
+	Name     string
+}
+
+// String returns "upstream.name".
+func (id ID) String() string { return id.Upstream + "." + id.Name }
+
+// MarshalText writes the id as "upstream.name", so that it is a plain string in JSON.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *ID) UnmarshalText(text []byte) error {
+	parsed, err := ParseID(string(text))
+	if err != nil {
+		return err
+	}
+	*id = parsed
+	return nil
+}
+
+// ParseID reads "upstream.name".
+func ParseID(s string) (ID, error) {
+	up, name, ok := strings.Cut(s, ".")
+	if !ok || up == "" || name == "" || strings.Contains(name, ".") {
+		return ID{}, &Error{Kind: Invalid, Message: fmt.Sprintf("%.80q is not a tool id", s), Hint: "write upstream.tool, for example memory.read_graph"}
+	}
+	return ID{Upstream: up, Name: name}, nil
+}
+
+// Tool is one tool as its upstream described it. All text in it is untrusted.
+type Tool struct {
+	// ID is unique in a catalog.
+	ID ID
+	// Wire is the tool's name in tools/call.
+	Wire        string
+	Title       string
+	Description string
+	// Input is the JSON Schema of the arguments, Output that of the structured
+	// result; Output is nil where the upstream did not give one (most do not).
+	Input  json.RawMessage
+	Output json.RawMessage
+	// Annotations are hints of the upstream, to be believed only as far as the upstream is.
+	Annotations Annotations
+}
+
+// Annotations are MCP's tool hints. A nil hint was not sent; the protocol's
+// defaults are then read-only false, destructive true, idempotent false, open world true.
+type Annotations struct {
+	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+}
+
+// Digest identifies the definition: it changes when anything in it does.
+func (t Tool) Digest() string {
+	data, err := json.Marshal(t)
+	if err != nil { // a RawMessage that is not JSON: still a definition to tell apart
+		data = fmt.Appendf(nil, "%#v", t)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Call asks for one run of a tool.
+type Call struct {
+	Tool ID
+	// Args is the JSON object of the arguments, by their names on the wire.
+	Args json.RawMessage
+	// Execution is the id of the execution that asks, "" where none does (CLI).
+	Execution string
+}
