@@ -1,0 +1,86 @@
+// Package codegen turns tools into the files of the servers/ tree, in memory:
+// one typed Python and one typed TypeScript wrapper for each tool, and the short
+// texts (signature, import line, description) that a model reads before it
+// writes a call. A JSON Schema becomes a neutral model (schema.go, types.go), and
+// two backends print it (python.go, typescript.go). Same tools, same bytes.
+//
+// Every text in a [tool.Tool] is hostile. It reaches the output only through the
+// functions of quote.go, and never becomes code.
+package codegen
+
+import (
+	"slices"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+// Language is a language that wrappers are generated in.
+type Language string
+
+// The languages.
+const (
+	Python     Language = "python"
+	TypeScript Language = "typescript"
+)
+
+// File is one generated file.
+type File struct {
+	// Path is relative to the servers/ folder and slash separated: "memory/create_entities.py".
+	Path string
+	Data []byte
+}
+
+// Upstream is one upstream with the tools to generate wrappers for.
+type Upstream struct {
+	// ID is an identifier, as it is imported: servers.ID.
+	ID string
+	// Title and Description are the upstream's own words, untrusted; may be empty.
+	Title, Description string
+	Tools              []tool.Tool
+}
+
+// Generate returns the whole servers/ tree, sorted by path.
+func Generate(ups []Upstream) []File {
+	files := GenerateRoot(ups)
+	for _, up := range ups {
+		files = append(files, GenerateUpstream(up)...)
+	}
+	return sortFiles(files)
+}
+
+// GenerateRoot returns the files that list all upstreams, sorted by path.
+func GenerateRoot(ups []Upstream) []File {
+	return nil
+}
+
+// GenerateUpstream returns the files of one upstream, sorted by path. Tools
+// whose names are not identifiers (see tool.Identifiers) are left out.
+func GenerateUpstream(up Upstream) []File {
+	return nil
+}
+
+// Import returns the line that makes a tool's wrapper known to a program.
+func Import(id tool.ID, lang Language) string {
+	if lang == TypeScript {
+		return "import { " + id.Name + ` } from "servers/` + id.Upstream + `"`
+	}
+	return "from servers." + id.Upstream + " import " + id.Name
+}
+
+// Signature returns how a tool is called and what comes back, on one line and
+// as short as it can be: "memory.read_graph() -> {entities: list[...]}".
+func Signature(t tool.Tool, lang Language) string {
+	return t.ID.String() + "(...)"
+}
+
+// Describe returns all that a model needs to call a tool: the import line, the
+// signature, the parameters with their constraints, the description.
+func Describe(t tool.Tool, lang Language) string {
+	return Import(t.ID, lang) + "\n" + Signature(t, lang)
+}
+
+func sortFiles(files []File) []File {
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return files
+}
