@@ -1,0 +1,146 @@
+package index
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sallyport/internal/tool"
+)
+
+// Bounds of what is indexed of one tool. Definitions come from upstreams: a
+// schema of a megabyte, or one that nests a thousand levels, must cost no more
+// than a large honest one.
+const (
+	maxParams      = 64
+	maxParamDepth  = 4
+	maxParamText   = 400
+	maxNameText    = 256
+	maxDescription = 4000
+	maxUpstream    = 1000
+	maxSchemaBytes = 1 << 20
+)
+
+// Doc is what the index knows of one tool.
+type Doc struct {
+	ID tool.ID
+	// Wire is the name as the upstream writes it; "" means the same as ID.Name.
+	Wire string
+	// Upstream holds words about the upstream: its title and what it says of itself.
+	Upstream           string
+	Title, Description string
+	Params             []Param
+}
+
+// Param is one parameter of a tool, or one property inside of a parameter.
+type Param struct{ Name, Description string }
+
+// FromTool makes the document of t. upstreamText holds words about its
+// upstream (title, description, instructions). The parameters come from the
+// input schema, those of nested objects too; whatever in it is not a schema is
+// passed over, and depth, number and length are bounded.
+func FromTool(t tool.Tool, upstreamText string) Doc {
+	return Doc{
+		ID:          t.ID,
+		Wire:        cutText(t.Wire, maxNameText),
+		Upstream:    cutText(upstreamText, maxUpstream),
+		Title:       cutText(t.Title, maxNameText),
+		Description: cutText(t.Description, maxDescription),
+		Params:      params(t.Input),
+	}
+}
+
+// schema is as much of a JSON Schema as the index reads. Properties stay raw:
+// a value of the wrong type spoils that property and nothing else.
+type schema struct {
+	properties  map[string]json.RawMessage
+	description string
+	inner       []json.RawMessage
+}
+
+func params(input json.RawMessage) []Param {
+	if len(input) > maxSchemaBytes {
+		return nil
+	}
+	var found []Param
+	level := []json.RawMessage{input}
+	for range maxParamDepth {
+		level, found = paramsOfLevel(level, found)
+	}
+	return found
+}
+
+// paramsOfLevel adds the properties of all schemas of one depth to found and
+// returns the schemas of the next, so that what is cut is what lies deepest.
+func paramsOfLevel(level []json.RawMessage, found []Param) ([]json.RawMessage, []Param) {
+	var next []json.RawMessage
+	for _, raw := range level {
+		s := readSchema(raw)
+		for _, name := range sortedKeys(s.properties) {
+			if len(found) == maxParams {
+				return nil, found
+			}
+			p := s.properties[name]
+			found = append(found, Param{
+				Name:        cutText(name, maxNameText),
+				Description: cutText(readSchema(p).description, maxParamText),
+			})
+			next = append(next, p)
+		}
+		next = append(next, s.inner...)
+	}
+	return next[:min(len(next), maxParams)], found
+}
+
+func readSchema(raw json.RawMessage) schema {
+	fields := readObject(raw)
+	s := schema{properties: readObject(fields["properties"])}
+	if err := json.Unmarshal(fields["description"], &s.description); err != nil {
+		s.description = ""
+	}
+	if items := fields["items"]; items != nil {
+		s.inner = append(s.inner, items)
+	}
+	for _, word := range []string{"anyOf", "oneOf", "allOf"} {
+		s.inner = append(s.inner, readArray(fields[word])...)
+	}
+	return s
+}
+
+func readObject(raw json.RawMessage) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || json.Unmarshal(trimmed, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+func readArray(raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &items) != nil {
+		return nil
+	}
+	return items
+}
+
+func sortedKeys(m map[string]json.RawMessage) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// cutText returns the first max bytes of s as valid UTF-8, no rune cut in two.
+func cutText(s string, max int) string {
+	if len(s) > max {
+		for max > 0 && !utf8.RuneStart(s[max]) {
+			max--
+		}
+		s = s[:max]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
