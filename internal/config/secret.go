@@ -1,0 +1,51 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// String returns the names only, as "[HOME TOKEN]".
+func (s Secrets) String() string {
+	return "[" + strings.Join(slices.Sorted(maps.Keys(s)), " ") + "]"
+}
+
+// Format writes String for every verb, so that no %v, %+v or %#v shows a value.
+func (s Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText returns String: JSON, YAML and slog's handlers get the names only.
+func (s Secrets) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue returns String.
+func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// String names the upstream and its transport and shows no value that may have
+// come from a variable: arguments and URLs carry secrets as often as headers do.
+func (u Upstream) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "upstream %q (", u.Name)
+	switch {
+	case u.URL != "":
+		fmt.Fprintf(&b, "http, headers %v", u.Headers)
+	default:
+		fmt.Fprintf(&b, "stdio, %d args, env %v", len(u.Args), u.Env)
+	}
+	if u.Disabled {
+		b.WriteString(", disabled")
+	}
+	return b.String() + ")"
+}
+
+// Format writes String for every verb, so that no %v, %+v or %#v shows a secret.
+func (u Upstream) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
+
+// MarshalText returns String, for JSON, YAML and slog's handlers. An Upstream
+// cannot be written back to a file; it holds what the variables held.
+func (u Upstream) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// LogValue returns String.
+func (u Upstream) LogValue() slog.Value { return slog.StringValue(u.String()) }
