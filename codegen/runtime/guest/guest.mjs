@@ -1,0 +1,251 @@
+// Boots a TypeScript execution: connects the bridge, waits for the program (one
+// JavaScript module, compiled on the host), runs it, reports. Nothing in here is
+// trusted by the host: a program can change all of it, for itself only.
+
+import { writeFileSync } from "node:fs";
+import { createConnection } from "node:net";
+import { inspect } from "node:util";
+import { describe } from "./fault.mjs";
+
+const BRIDGE = "/run/sallyport/bridge.sock";
+const MODULE = "/tmp/.program/program.mjs";
+
+class ToolError extends Error {
+  constructor(message, kind = "internal", tool = "", hint = "") {
+    super(message);
+    this.name = "ToolError";
+    Object.assign(this, { kind, tool, hint });
+  }
+}
+
+class Blob {
+  constructor(data, mime = "", uri = "", name = "") {
+    Object.assign(this, { data, mime, uri, name });
+  }
+  get length() {
+    return this.data.length;
+  }
+  toJSON() {
+    return Buffer.from(this.data).toString("base64");
+  }
+  [inspect.custom]() {
+    return `<Blob ${this.mime || "application/octet-stream"}, ${this.data.length} bytes>`;
+  }
+}
+
+// The guest's end of the websocket (RFC 6455, client side, text frames).
+class Bridge {
+  constructor(path) {
+    this.calls = new Map();
+    this.next = 1;
+    this.chunks = [];
+    this.size = 0;
+    this.parts = [];
+    this.open = false;
+    this.onMessage = () => {};
+    this.socket = createConnection({ path });
+    this.socket.on("data", (chunk) => this.take(chunk));
+    this.socket.on("close", () => this.lose());
+    this.socket.on("error", () => this.lose());
+    this.socket.write(
+      "GET /v1 HTTP/1.1\r\nHost: sallyport\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2FsbHlwb3J0LWd1ZXN0IQ==\r\n\r\n",
+    );
+  }
+
+  take(chunk) {
+    this.chunks.push(chunk);
+    this.size += chunk.length;
+    while (this.step());
+  }
+
+  buffered() {
+    if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
+    return this.chunks[0] ?? Buffer.alloc(0);
+  }
+
+  drop(count) {
+    const rest = this.buffered().subarray(count);
+    this.chunks = rest.length ? [rest] : [];
+    this.size = rest.length;
+    this.want = 0;
+    return true;
+  }
+
+  step() {
+    if (this.size < (this.want ?? 2)) return false;
+    const data = this.buffered();
+    if (!this.open) {
+      const end = data.indexOf("\r\n\r\n");
+      if (end < 0) return false;
+      if (!data.subarray(0, end).includes(" 101 ")) throw new Error("the gateway refused the bridge");
+      this.open = true;
+      return this.drop(end + 4);
+    }
+    if (data.length < 2) return false;
+    let size = data[1] & 0x7f;
+    let head = 2;
+    if (size === 126) head = 4;
+    if (size === 127) head = 10;
+    if (data.length < head) return false;
+    if (head === 4) size = data.readUInt16BE(2);
+    if (head === 10) size = Number(data.readBigUInt64BE(2));
+    if (data.length < head + size) {
+      this.want = head + size; // do not join chunks again before all of it is here
+      return false;
+    }
+    const payload = data.subarray(head, head + size);
+    this.frame(data[0], payload);
+    return this.drop(head + size);
+  }
+
+  frame(first, payload) {
+    const opcode = first & 0x0f;
+    if (opcode === 8) this.socket.destroy();
+    if (opcode === 9) this.write(0x8a, Buffer.from(payload));
+    if (opcode >= 3) return;
+    this.parts.push(Buffer.from(payload));
+    if (!(first & 0x80)) return;
+    const text = Buffer.concat(this.parts).toString("utf8");
+    this.parts = [];
+    this.receive(JSON.parse(text));
+  }
+
+  receive(message) {
+    const waiting = this.calls.get(message.id);
+    if (!waiting) return this.onMessage(message);
+    this.calls.delete(message.id);
+    if (this.calls.size === 0) this.socket.unref();
+    waiting(message);
+  }
+
+  lose() {
+    const calls = this.calls;
+    this.calls = new Map();
+    this.lost = true;
+    for (const waiting of calls.values()) waiting({ error: { kind: "internal", message: "the gateway closed the bridge" } });
+  }
+
+  // A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
+  write(opcode, payload) {
+    const size = payload.length;
+    const head = Buffer.alloc(size < 126 ? 6 : size < 65536 ? 8 : 14);
+    head[0] = opcode;
+    head[1] = 0x80 | (size < 126 ? size : size < 65536 ? 126 : 127);
+    if (head.length === 8) head.writeUInt16BE(size, 2);
+    if (head.length === 14) head.writeBigUInt64BE(BigInt(size), 2);
+    this.socket.write(head);
+    this.socket.write(payload);
+  }
+
+  send(message) {
+    this.write(0x81, Buffer.from(JSON.stringify(message), "utf8"));
+  }
+
+  call(tool, args) {
+    if (this.lost) return Promise.resolve({ error: { kind: "internal", message: "the gateway closed the bridge" } });
+    return new Promise((resolve) => {
+      const id = this.next++;
+      this.calls.set(id, resolve);
+      this.socket.ref();
+      this.send({ type: "call", id, tool, args });
+    });
+  }
+}
+
+function native(value) {
+  if (value.parts) return value.parts.map(native);
+  if (!value.blob) return value.json;
+  const { data, mime, uri, name } = value.blob;
+  return new Blob(new Uint8Array(Buffer.from(data ?? "", "base64")), mime, uri, name);
+}
+
+// What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects.
+function plain(key, value) {
+  const original = this[key];
+  if (original instanceof Uint8Array) return Buffer.from(original).toString("base64");
+  if (original instanceof Set) return [...original];
+  if (original instanceof Map) return Object.fromEntries(original);
+  if (typeof value === "bigint") return JSON.rawJSON ? JSON.rawJSON(String(value)) : Number(value);
+  return value;
+}
+
+async function call(tool, args = {}) {
+  const at = new Error();
+  if (args === null || typeof args !== "object" || Array.isArray(args)) {
+    throw new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, `write: await ${tool.split(".")[1]}({ name: value })`);
+  }
+  const answer = await bridge.call(tool, JSON.parse(JSON.stringify(args, plain)));
+  if (!answer.error) return native(answer.value);
+  const { message, kind, hint } = answer.error;
+  const error = new ToolError(message, kind, tool, hint);
+  error.stack = `ToolError: ${message}\n${at.stack.split("\n").slice(1).join("\n")}`;
+  throw error;
+}
+
+async function parallel(...thunks) {
+  const list = thunks.length === 1 && Array.isArray(thunks[0]) ? thunks[0] : thunks;
+  return Promise.all(list.map((thunk) => (typeof thunk === "function" ? thunk() : thunk)));
+}
+
+// Describes a value for the host: JSON where it is JSON, else what inspect says; cut at limit characters.
+function shown(value, limit) {
+  if (value === undefined || value === null) return undefined;
+  let kind = "json";
+  let text;
+  try {
+    text = exact(value) ? JSON.stringify(value) : undefined;
+  } catch {}
+  if (text === undefined) [kind, text] = ["text", inspect(value, { depth: 4, maxArrayLength: 200, maxStringLength: limit })];
+  const size = Buffer.byteLength(text);
+  if (text.length <= limit) return { kind, text, size };
+  return { kind: "text", text: (typeof value === "string" ? value : text).slice(0, limit), size };
+}
+
+// Reports whether JSON would show all of it: a Map, a Set, an error or a function would come out as {} or nothing.
+function exact(value) {
+  if (value === null || typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol" && typeof value !== "bigint";
+  if (Array.isArray(value) || Object.getPrototypeOf(value) === null) return true;
+  const name = value.constructor?.name;
+  return name === "Object" || typeof value.toJSON === "function" ? !(value instanceof Blob) : !/^(Map|Set|.*Error|Uint8Array|Buffer|Promise|RegExp)$/.test(name ?? "");
+}
+
+const done = { type: "done" };
+let job;
+let reported = false;
+
+function report() {
+  if (reported) return;
+  reported = true;
+  bridge.send(done);
+  bridge.socket.end();
+}
+
+function fail(error) {
+  if (reported) return;
+  done.fault = describe(error);
+  delete done.value;
+  report();
+  bridge.socket.once("close", () => process.exit(0));
+}
+
+async function run() {
+  writeFileSync(MODULE, job.code, { flag: "w" });
+  const module = await import("file://" + MODULE);
+  let value = module.default;
+  if (typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value))) value = value();
+  done.value = shown(await value, job.value_limit);
+}
+
+const bridge = new Bridge(BRIDGE);
+globalThis[Symbol.for("sallyport")] = Object.freeze({ call, parallel, ToolError, Blob });
+bridge.onMessage = (message) => {
+  job = message;
+  bridge.onMessage = () => {};
+  bridge.socket.unref();
+  process.on("uncaughtException", fail);
+  process.on("unhandledRejection", fail);
+  process.on("beforeExit", report); // nothing is left to do: timers and promises included
+  process.argv = [process.argv[0], "program.ts"];
+  run().catch(fail);
+};

@@ -1,0 +1,139 @@
+"""Boots a Python execution: connects the bridge, waits for the program, runs it, reports.
+
+Runs as `python3 -I -S -B guest.py` inside the sandbox. Nothing in here is
+trusted by the host: a program can change all of it, for itself only.
+"""
+
+import sys
+
+ROOT, BRIDGE, NAME = "/opt/sallyport", "/run/sallyport/bridge.sock", "program.py"
+sys.path.append(ROOT)
+
+import importlib.util
+import os
+import types
+
+import sallyport
+
+
+class Servers:
+    """Finds the package `servers` in its own mount, where no file of a program can shadow it."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "servers":
+            return importlib.util.spec_from_file_location(name, "/servers/__init__.py", submodule_search_locations=["/servers"])
+        return None
+
+
+def prepare():
+    sys.meta_path.insert(0, Servers)
+    sys.path.append("/workspace")
+    sys.dont_write_bytecode = True
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def run(code):
+    """Runs the program in a fresh __main__ and returns the value of its last expression."""
+    import ast
+    import linecache
+
+    linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"], sys.argv = main, [NAME]
+    tree = ast.parse(code, NAME)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    evaluate(compile(tree, NAME, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
+    if last is None:
+        return None
+    return evaluate(compile(ast.Expression(last.value), NAME, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
+
+
+_loop = None
+
+
+def evaluate(code, scope):
+    if not code.co_flags & 0x80:  # CO_COROUTINE: there is an await at the top level
+        return eval(code, scope)
+    global _loop
+    import asyncio
+
+    if _loop is None:  # one loop for the program and its last expression: tasks live on
+        _loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(_loop)
+    return _loop.run_until_complete(eval(code, scope))
+
+
+def finish():
+    """Does what the interpreter does at its end: other threads, exit functions, buffers."""
+    import atexit
+    import threading
+
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    flush()
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+def shown(value, limit):
+    """Describes a value for the host: JSON where it is JSON, else what repr says; cut at limit characters."""
+    import json
+
+    if value is None:
+        return None
+    kind = "json"
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        kind, text = "text", repr(value)
+    if len(text) > limit:
+        return {"kind": "text", "text": (value if isinstance(value, str) else text)[:limit], "size": len(text.encode("utf-8", "replace"))}
+    return {"kind": kind, "text": text, "size": len(text.encode("utf-8", "replace"))}
+
+
+def main():
+    bridge = sallyport._open(BRIDGE)
+    prepare()
+    job = bridge.receive()
+    if job is None:
+        return
+    done = {"type": "done"}
+    try:
+        value = run(job["code"])
+        finish()
+        done["value"] = shown(value, job["value_limit"])
+    except SystemExit as stop:
+        done["exit"] = leave(stop)
+    except BaseException as err:
+        import fault
+
+        done["fault"] = fault.describe(err, NAME)
+    flush()
+    bridge.send(done)
+    os._exit(0)
+
+
+def leave(stop):
+    try:
+        finish()
+    except BaseException:
+        pass
+    if stop.code is None or isinstance(stop.code, int):
+        return (stop.code or 0) & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+main()

@@ -1,0 +1,279 @@
+"""What a program can import as `sallyport`: calls of tools, and helpers around them.
+
+The wrappers under `servers` are the usual way in; they end up in `call`. The
+only way out of the sandbox is one websocket over a Unix socket, spoken here
+with the standard library alone.
+"""
+
+import importlib
+import json
+import os
+import socket
+import sys
+import threading
+import types
+
+__all__ = ["call", "async_call", "parallel", "ToolError", "Blob"]
+
+
+class _Omit:
+    def __repr__(self):
+        return "..."
+
+
+OMIT = _Omit()
+
+
+class ToolError(Exception):
+    """A tool call that failed: `kind` says how, `tool` which, `hint` what would be right."""
+
+    def __init__(self, message, kind="internal", tool="", hint=""):
+        super().__init__(message)
+        self.message, self.kind, self.tool, self.hint = message, kind, tool, hint
+
+
+class Blob:
+    """Binary content of a result: `data` (bytes), `mime`, and `uri` or `name` where there is one."""
+
+    __slots__ = ("data", "mime", "uri", "name")
+
+    def __init__(self, data, mime="", uri="", name=""):
+        self.data, self.mime, self.uri, self.name = data, mime, uri, name
+
+    def __repr__(self):
+        return f"<Blob {self.mime or 'application/octet-stream'}, {len(self.data)} bytes>"
+
+    def __len__(self):
+        return len(self.data)
+
+
+class _Call:
+    __slots__ = ("frame",)
+
+    def __init__(self):
+        self.frame = None
+
+
+class _Bridge:
+    """The guest's end of the websocket (RFC 6455, client side, text frames).
+
+    Whichever thread waits for an answer reads the socket and hands out the
+    answers of the others: a lone call needs no switch of threads.
+    """
+
+    def __init__(self, path):
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sock.connect(path)
+        self._in = self._sock.makefile("rb", 1 << 16)
+        self._state = threading.Condition()
+        self._write = threading.Lock()
+        self._calls, self._next, self._reading = {}, 1, False
+        self._pid, self._lost = os.getpid(), ""
+        self._handshake()
+
+    def _handshake(self):
+        self._sock.sendall(
+            b"GET /v1 HTTP/1.1\r\nHost: sallyport\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2FsbHlwb3J0LWd1ZXN0IQ==\r\n\r\n"
+        )
+        if b" 101 " not in self._in.readline():
+            raise ConnectionError("the gateway refused the bridge")
+        while self._in.readline().strip():
+            pass
+
+    def send(self, frame):
+        payload = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        self._send(0x81, payload)
+
+    def _send(self, opcode, payload):
+        size = len(payload)
+        if size < 126:
+            head = bytes((opcode, 0x80 | size))
+        elif size < 1 << 16:
+            head = bytes((opcode, 0xFE)) + size.to_bytes(2, "big")
+        else:
+            head = bytes((opcode, 0xFF)) + size.to_bytes(8, "big")
+        # A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
+        with self._write:
+            self._sock.sendall(head + b"\0\0\0\0" + payload)
+
+    def receive(self):
+        """Reads one message; None when the gateway has closed the bridge."""
+        parts = []
+        while True:
+            head = self._in.read(2)
+            if len(head) < 2:
+                return None
+            size = head[1] & 0x7F
+            if size >= 126:
+                size = int.from_bytes(self._in.read(2 if size == 126 else 8), "big")
+            data, opcode = self._in.read(size), head[0] & 0x0F
+            if opcode == 8:
+                return None
+            if opcode == 9:
+                self._send(0x8A, data)
+            elif opcode < 3:
+                parts.append(data)
+                if head[0] & 0x80:
+                    return json.loads(b"".join(parts))
+
+    def call(self, tool, args):
+        if os.getpid() != self._pid:
+            raise ToolError("tools can be called only in the main process", "invalid", tool, "use threads: sallyport.parallel")
+        waiting = _Call()
+        with self._state:
+            if self._lost:
+                raise ToolError(self._lost, "internal", tool)
+            number, self._next = self._next, self._next + 1
+            self._calls[number] = waiting
+        try:
+            self.send({"type": "call", "id": number, "tool": tool, "args": args})
+            self._wait(waiting)
+        finally:
+            with self._state:
+                self._calls.pop(number, None)
+        return waiting.frame
+
+    def _wait(self, waiting):
+        while True:
+            with self._state:
+                while waiting.frame is None and self._reading:
+                    self._state.wait()
+                if waiting.frame is not None:
+                    return
+                self._reading = True
+            frame = None
+            try:
+                frame = self.receive()
+            finally:
+                with self._state:
+                    self._reading = False
+                    self._deliver(frame)
+                    self._state.notify_all()
+
+    def _deliver(self, frame):
+        if frame is None:
+            self._lost = "the gateway closed the bridge"
+            for waiting in self._calls.values():
+                waiting.frame = {"error": {"kind": "internal", "message": self._lost}}
+        elif frame.get("id") in self._calls:
+            self._calls[frame["id"]].frame = frame
+
+
+_bridge = None
+
+
+def _open(path):
+    global _bridge
+    _bridge = _Bridge(path)
+    return _bridge
+
+
+def _native(value):
+    if "parts" in value:
+        return [_native(part) for part in value["parts"]]
+    if "blob" in value:
+        import binascii
+
+        blob = value["blob"]
+        return Blob(binascii.a2b_base64(blob.get("data") or ""), blob.get("mime", ""), blob.get("uri", ""), blob.get("name", ""))
+    return value.get("json")
+
+
+def _plain(value):
+    """Turns what programs pass where JSON is wanted into JSON: bytes, Blob, sets, dates, dataclasses."""
+    if isinstance(value, (bytes, bytearray, Blob)):
+        import base64
+
+        return base64.b64encode(value.data if isinstance(value, Blob) else value).decode()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    if hasattr(value, "__fspath__"):
+        return os.fspath(value)
+    raise TypeError(f"an argument of type {type(value).__name__} cannot be sent: use str, numbers, bool, None, list or dict")
+
+
+def call(tool, args=None):
+    """Calls the tool with id "upstream.name"; `args` by their names on the wire."""
+    args = {name: value for name, value in (args or {}).items() if value is not OMIT}
+    try:
+        args = json.loads(json.dumps(args, default=_plain, allow_nan=False))
+    except ValueError as err:
+        raise TypeError(f"arguments of {tool} are not JSON: {err}") from None
+    frame = _bridge.call(tool, args)
+    if "error" in frame:
+        error = frame["error"]
+        raise ToolError(error["message"], error.get("kind", "internal"), tool, error.get("hint", ""))
+    return _native(frame["value"])
+
+
+async def async_call(tool, args=None):
+    """Is `call` for asynchronous code."""
+    import asyncio
+
+    return await asyncio.get_running_loop().run_in_executor(_executor(), call, tool, args)
+
+
+_threads = None
+
+
+def _executor():
+    global _threads
+    if _threads is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        _threads = ThreadPoolExecutor(16)
+    return _threads
+
+
+def parallel(*thunks):
+    """Runs functions without arguments at once and returns their results in order.
+
+    parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
+    """
+    if len(thunks) == 1 and not callable(thunks[0]):
+        thunks = list(thunks[0])
+    if not all(callable(thunk) for thunk in thunks):
+        raise TypeError("parallel takes functions, not results: parallel(lambda: f(1), lambda: f(2))")
+    futures = [_executor().submit(thunk) for thunk in thunks]
+    for future in futures:
+        future.exception()
+    return [future.result() for future in futures]
+
+
+class _Package(types.ModuleType):
+    """A package of wrappers that loads each on first use."""
+
+    def __setattr__(self, name, value):
+        # The import system binds a submodule to its package under the tool's own name: bind the function instead.
+        if isinstance(value, types.ModuleType) and name in self.__dict__.get("_tools", ()):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name):
+        tools = self.__dict__.get("_tools", {})
+        if name in tools:
+            importlib.import_module(f"{self.__name__}.{tools[name]}")
+            return self.__dict__[name]
+        if name.startswith("__"):
+            raise AttributeError(name)
+        import difflib
+
+        near = difflib.get_close_matches(name, tools, 1, 0.5)
+        raise ImportError(
+            f"{self.__name__} has no tool {name}" + (f"; did you mean {near[0]}?" if near else "; find it with search_tools")
+        )
+
+    def __dir__(self):
+        return sorted(self.__dict__.get("_tools", ()))
+
+
+def package(name, tools):
+    """Makes the package `name` lazy: tools maps what it exports to its submodules."""
+    module = sys.modules[name]
+    module.__class__ = _Package
+    types.ModuleType.__setattr__(module, "_tools", dict(tools))

@@ -1,0 +1,27 @@
+// Package runtime holds what runs inside a sandbox: the bootstrap of each
+// language and the module `sallyport` that programs and wrappers import. The
+// clients have no dependencies; docs/bridge.md describes what they speak.
+package runtime
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed guest/*.py guest/*.mjs guest/sallyport/*.py
+var guest embed.FS
+
+// TypeScript is the source of the module "sallyport" that a TypeScript program
+// is bundled with; it finds the bootstrap's client at run time.
+//
+//go:embed sallyport.ts
+var TypeScript []byte
+
+// Guest returns the files that a sandbox mounts at /opt/sallyport.
+func Guest() fs.FS {
+	sub, err := fs.Sub(guest, "guest")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return sub
+}

@@ -1,0 +1,39 @@
+// What a program can import as "sallyport": calls of tools, and helpers around
+// them. The guest's bootstrap provides them; here they get their types.
+
+/** Binary content of a result. */
+export interface Blob {
+  readonly data: Uint8Array;
+  readonly mime: string;
+  readonly uri: string;
+  readonly name: string;
+}
+
+/** A tool call that failed: `kind` says how, `tool` which, `hint` what would be right. */
+export interface ToolError extends Error {
+  readonly kind: string;
+  readonly tool: string;
+  readonly hint: string;
+}
+
+interface Runtime {
+  call(tool: string, args?: object): Promise<any>;
+  parallel(...thunks: any[]): Promise<any[]>;
+  ToolError: new (message: string, kind?: string, tool?: string, hint?: string) => ToolError;
+  Blob: new (data: Uint8Array, mime?: string, uri?: string, name?: string) => Blob;
+}
+
+const runtime: Runtime = (globalThis as any)[Symbol.for("sallyport")];
+
+/** Calls the tool with id "upstream.name"; the wrappers under "servers" are the usual way in. */
+export function call<T = any>(tool: string, args: object = {}): Promise<T> {
+  return runtime.call(tool, args);
+}
+
+/** Runs functions at once and returns their results in order: parallel(() => a(1), () => b(2)). */
+export function parallel<T = any>(...thunks: (Array<() => T | Promise<T>> | (() => T | Promise<T>))[]): Promise<T[]> {
+  return runtime.parallel(...thunks);
+}
+
+export const ToolError = runtime.ToolError;
+export const Blob = runtime.Blob;
