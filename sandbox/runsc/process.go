@@ -1,0 +1,156 @@
+package runsc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is one container that runs under `runsc run`. Three kinds of
+// processes belong to it: the runsc command, the sentry (gVisor's kernel, with
+// the program inside) and the gofer (its files). The latter two die with the
+// command, and the command with us: both links are parent death signals.
+type Process struct {
+	runsc   *Runsc
+	id      string
+	pidFile string
+	cmd     *exec.Cmd
+
+	done chan struct{}
+	err  error
+
+	sentry func() *os.Process
+}
+
+// Stdio are the container's standard streams. They must be pipes or other
+// non-seekable files: the sentry writes to a regular file at an offset of its own.
+type Stdio struct {
+	Stdout, Stderr *os.File
+}
+
+// Start runs the bundle's container with the given id, and returns when the
+// runsc command has been started. Wait must be called.
+func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
+	p := &Process{runsc: r, id: id, pidFile: filepath.Join(bundle, "sentry.pid"), done: make(chan struct{})}
+	p.sentry = sync.OnceValue(p.findSentry)
+	p.cmd = exec.Command(r.Path, append(r.global(), "run", "--bundle="+bundle, "--pid-file="+p.pidFile, id)...)
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = stdio.Stdout, stdio.Stderr, environment()
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		// A parent death signal is sent when the thread that forked ends, so that
+		// thread has to live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start runsc: %w", err)
+	}
+	return p, nil
+}
+
+// Done is closed when the container has ended and runsc has cleaned up after it.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for Done and returns the exit status of the container's first
+// process: 128 plus the signal's number where a signal ended it.
+func (p *Process) Wait() (int, error) {
+	<-p.done
+	if p.err == nil {
+		return 0, nil
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](p.err); ok {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return 128 + int(status.Signal()), nil
+		}
+		return exit.ExitCode(), nil
+	}
+	return -1, p.err
+}
+
+// Sentry returns the process id of the sentry, 0 while it is not known.
+func (p *Process) Sentry() int {
+	if sentry := p.knownSentry(); sentry != nil {
+		return sentry.Pid
+	}
+	return 0
+}
+
+func (p *Process) knownSentry() *os.Process {
+	if _, err := os.Stat(p.pidFile); err != nil {
+		return nil
+	}
+	return p.sentry()
+}
+
+// findSentry returns a handle that can never come to mean another process: a pidfd.
+func (p *Process) findSentry() *os.Process {
+	for range 50 { // the file is there an instant before its content
+		data, err := os.ReadFile(p.pidFile)
+		if err != nil {
+			return nil
+		}
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+			if process, err := os.FindProcess(pid); err == nil {
+				return process
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+// Destroy makes sure that nothing of the container is left. It kills the
+// sentry, gives the command time to clean up, kills that too, and at last asks
+// runsc to delete what the two left. It may be called at any time, and again.
+func (p *Process) Destroy(ctx context.Context) error {
+	if sentry := p.knownSentry(); sentry != nil && !p.ended() {
+		_ = sentry.Kill() // fails only if it has ended
+		p.waitFor(2 * time.Second)
+	}
+	if !p.ended() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		p.waitFor(2 * time.Second)
+	}
+	return p.forget(ctx)
+}
+
+func (p *Process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Process) waitFor(limit time.Duration) {
+	select {
+	case <-p.done:
+	case <-time.After(limit):
+	}
+}
+
+// forget deletes the container's state where the command could not do it itself.
+func (p *Process) forget(ctx context.Context) error {
+	left, err := filepath.Glob(filepath.Join(p.runsc.Root, p.id+"_sandbox:*"))
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return p.runsc.Delete(ctx, p.id)
+}

@@ -1,0 +1,123 @@
+// Package runsc drives gVisor's OCI runtime by os/exec. It is the only place
+// that does: settings in [Runsc], one method per verb, flags built in one place.
+// Killing the runsc command does not kill its container, nor the other way
+// round at once: see [Process].
+package runsc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Runsc holds the settings of every call. Only Path and Root are required.
+type Runsc struct {
+	// Path of the runsc binary.
+	Path string
+	// Root is the directory where runsc keeps the state of its containers.
+	Root string
+	// Platform of gVisor; "" is systrap, which works everywhere (kvm was seen to hang).
+	Platform string
+	// Rootless runs in a user namespace of its own, for a gateway that is not root.
+	Rootless bool
+	// IgnoreCgroups leaves cgroups alone, where they cannot be written.
+	IgnoreCgroups bool
+	// DebugLog is a directory (with a trailing slash) for runsc's logs; "" is none.
+	DebugLog string
+}
+
+// global returns the flags that every verb gets.
+func (r *Runsc) global() []string {
+	platform := r.Platform
+	if platform == "" {
+		platform = "systrap"
+	}
+	args := []string{
+		"--root=" + r.Root,
+		"--platform=" + platform,
+		"--network=none",
+		"--host-uds=open", // the bridge's socket; programs cannot create one on the host
+		"--overlay2=none", // the root file system is read-only and needs none
+		"--file-access-mounts=exclusive",
+		"--ignore-cgroups=" + fmt.Sprint(r.IgnoreCgroups),
+	}
+	if r.Rootless {
+		args = append(args, "--rootless")
+	}
+	if r.DebugLog != "" {
+		args = append(args, "--debug", "--debug-log="+r.DebugLog)
+	}
+	return args
+}
+
+// Version returns what `runsc --version` says first, "runsc version ...".
+func (r *Runsc) Version(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, r.Path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("runsc --version: %w", err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line, nil
+}
+
+// Delete removes a container whatever its state. One that is not there is no error.
+func (r *Runsc) Delete(ctx context.Context, id string) error {
+	_, err := r.output(ctx, "delete", "--force", id)
+	return err
+}
+
+// List returns the ids of all containers below Root.
+func (r *Runsc) List(ctx context.Context) ([]string, error) {
+	out, err := r.output(ctx, "list", "--quiet")
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(out), nil
+}
+
+// ExitError is a runsc command that ended with another status than 0.
+type ExitError struct {
+	Verb   string
+	Status int
+	// Output is what it wrote to stderr, at most 2 KiB of its end.
+	Output string
+}
+
+// Error tells verb, status and what runsc said.
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("runsc %s: exit status %d: %s", e.Verb, e.Status, e.Output)
+}
+
+func (r *Runsc) output(ctx context.Context, verb string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, r.Path, append(append(r.global(), verb), args...)...)
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = environment()
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", &ExitError{Verb: verb, Status: exit.ExitCode(), Output: tail(stderr.String())}
+	}
+	if err != nil {
+		return "", fmt.Errorf("runsc %s: %w", verb, err)
+	}
+	return stdout.String(), nil
+}
+
+// environment is all that runsc sees of ours: it needs nothing but a PATH.
+func environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH")}
+}
+
+func tail(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 2048 {
+		s = s[len(s)-2048:]
+	}
+	return s
+}
