@@ -1,4 +1,4 @@
-module github.com/sallyport-mcp/sallyport/tools/runsc
+module sallyport/tools/runsc
 
 go 1.26.3
 

@@ -1,0 +1,95 @@
+# Everything that these targets build or download lands in .cache/ and in tools/upstreams/node_modules/.
+# Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+BIN  := $(CURDIR)/.cache/bin
+STEP := ./tools/step.sh
+
+# -race needs a C compiler; `make test RACE=` does without both.
+RACE     ?= -race
+FUZZTIME ?= 10s
+
+# Without a readable repository (sudo in another user's checkout, a source archive) go build has no revision to stamp.
+VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+
+# A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.
+test golden fuzz bench: export SALLYPORT_REQUIRE = 1
+test golden fuzz bench: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
+test golden fuzz bench: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: demo
+demo: prereq build runsc upstreams ## build everything, then let a real MCP client use the gateway
+	@$(STEP) "building the demo client" go build $(VCS) -o "$(BIN)/demo" ./bench/demo
+	@"$(BIN)/demo" -sallyport "$(BIN)/sallyport"
+
+.PHONY: test
+test: prereq-test build runsc upstreams check ## all checks, then all tests with the race detector
+	@echo "==> go test $(RACE) ./..."
+	@go test $(RACE) -timeout 15m ./...
+
+.PHONY: check
+check: prereq-go fmt-check vet lint archtest ## gofmt, go vet, staticcheck and the other rules of .golangci.yml, import rules
+
+.PHONY: build
+build: prereq-go ## build .cache/bin/sallyport
+	@$(STEP) "building sallyport" go build $(VCS) -o "$(BIN)/sallyport" ./cmd/sallyport
+
+.PHONY: runsc
+runsc: prereq-go ## build the pinned gVisor runtime, once
+	@./tools/tool.sh runsc gvisor.dev/gvisor/runsc "about a minute, once"
+
+.PHONY: upstreams
+upstreams: prereq-node ## install the npm servers that demo and tests connect to, once
+	@./tools/upstreams.sh
+
+.PHONY: lint
+lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
+	@./tools/tool.sh lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about two minutes, once"
+	@GOLANGCI_LINT_CACHE="$(CURDIR)/.cache/golangci" $(STEP) "golangci-lint" "$(BIN)/lint" run ./...
+
+.PHONY: fmt-check
+fmt-check:
+	@$(STEP) "gofmt" ./tools/gofmt.sh -l
+
+.PHONY: vet
+vet:
+	@$(STEP) "go vet" go vet ./...
+
+.PHONY: archtest
+archtest:
+	@$(STEP) "import rules" go test ./internal/archtest
+
+.PHONY: fmt
+fmt: prereq-go ## gofmt every file
+	@./tools/gofmt.sh -w
+
+.PHONY: golden
+golden: prereq runsc upstreams ## rewrite the golden files; look at the diff before you commit it
+	@./tools/golden.sh
+
+.PHONY: fuzz
+fuzz: prereq runsc upstreams ## run every fuzzer for FUZZTIME (10s)
+	@./tools/fuzz.sh "$(FUZZTIME)"
+
+.PHONY: bench
+bench: prereq runsc upstreams ## run the benchmarks
+	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
+
+.PHONY: clean
+clean: ## remove everything that was built or downloaded
+	@rm -rf .cache dist tools/upstreams/node_modules
+
+.PHONY: prereq prereq-go prereq-node prereq-test
+prereq: ## say what this machine lacks, if anything
+	@./tools/prereq.sh go node python userns
+prereq-go:
+	@./tools/prereq.sh go
+prereq-node:
+	@./tools/prereq.sh node
+prereq-test:
+	@./tools/prereq.sh go node python userns $(if $(RACE),cc)

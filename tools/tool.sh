@@ -1,0 +1,22 @@
+#!/bin/sh
+# tool.sh NAME PACKAGE NOTE: builds .cache/bin/NAME from the module tools/NAME, which pins PACKAGE and all it needs.
+# Nothing is done when the binary is there and was built from the same go.mod and go.sum.
+set -e
+cd "$(dirname "$0")/.."
+name=$1 package=$2 note=$3
+bin=$PWD/.cache/bin/$name
+stamp=$bin.pin
+
+pin=$(cat "tools/$name/go.mod" "tools/$name/go.sum" | sha256sum)
+if [ -x "$bin" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$pin" ]; then
+	exit 0
+fi
+
+# Moved into place when whole: an interrupted build leaves nothing that looks like a binary.
+mkdir -p .cache/bin
+trap 'rm -f "$bin.$$"' EXIT
+export CGO_ENABLED=0
+./tools/step.sh "building $name ($note)" \
+	go -C "tools/$name" build -buildvcs=false -trimpath -ldflags '-s -w' -o "$bin.$$" "$package"
+mv "$bin.$$" "$bin"
+echo "$pin" >"$stamp"
