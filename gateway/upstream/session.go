@@ -1,0 +1,138 @@
+// Package upstream holds one live session to one upstream: it connects over
+// stdio or streamable HTTP, lists the tools, calls them, notices when the
+// upstream dies, and connects again when it is next needed. Its main type is
+// [Session]. Every byte that an upstream sends is untrusted; nothing that one
+// upstream does hurts more than the calls to itself.
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+// Settings say how to reach one upstream: over stdio if Command is set, over
+// streamable HTTP if URL is set; exactly one of them must be.
+type Settings struct {
+	// ID is the upstream's part of every tool id.
+	ID string
+
+	// Command is the program to start, looked up in PATH if it has no slash.
+	Command string
+	// Args are its arguments, without the program's name.
+	Args []string
+	// Env is added to the few variables of the gateway that every upstream gets.
+	Env map[string]string
+	// Dir is its working directory, "" for the gateway's own.
+	Dir string
+
+	// URL is the endpoint of a streamable HTTP server.
+	URL string
+	// Headers go out with every request, but only to the origin of URL.
+	Headers map[string]string
+
+	// Timeout bounds one call of one tool; 0 means 60 s.
+	Timeout time.Duration
+}
+
+// Options configure a [Session]. The zero value is usable.
+type Options struct {
+	// Logger gets what an operator should know, never arguments, results or
+	// secrets; nil discards it.
+	Logger *slog.Logger
+	// OnTools is called after the first list and after each one that differs
+	// from the last, always from the same goroutine and before the Connect that
+	// caused it returns. It may use Tools, State and Call, but not Close.
+	OnTools func(tools []tool.Tool)
+	// ConnectTimeout bounds one attempt to connect, from the start of the process
+	// to the last page of the tool list; 0 means 30 s.
+	ConnectTimeout time.Duration
+	// ProbeTimeout is how long an upstream that has read server/discover may stay
+	// silent before it is taken for one that knows only initialize; 0 means 3 s.
+	ProbeTimeout time.Duration
+	// Version is the gateway's own, as the upstream sees it; "" means "dev".
+	Version string
+}
+
+// Status says what a session is doing.
+type Status string
+
+// The states of a session.
+const (
+	// Idle: not connected yet.
+	Idle Status = "idle"
+	// Connecting: an attempt is under way.
+	Connecting Status = "connecting"
+	// Ready: connected, calls go through.
+	Ready Status = "ready"
+	// Failed: the last attempt failed, or the connection was lost. The next Call tries again.
+	Failed Status = "failed"
+	// Closed: Close was called; it stays so.
+	Closed Status = "closed"
+)
+
+// State is what is known about a session at one moment. All text in it is
+// bounded, cleaned of control characters and of the values of the settings'
+// environment and headers.
+type State struct {
+	Status Status
+	// Since is when Status last changed.
+	Since time.Time
+	// Error says why the session is Failed, "" otherwise.
+	Error string
+	// RetryAt is the end of the time in which calls fail at once; zero if there is none.
+	RetryAt time.Time
+	// ServerName, ServerVersion and Protocol are those of the last connection.
+	ServerName    string
+	ServerVersion string
+	Protocol      string
+	// Tools is how many tools are known.
+	Tools int
+	// PID is the process of a stdio upstream, 0 if none runs.
+	PID int
+	// Stderr is the end of what the process wrote there, at most 8 KiB.
+	Stderr string
+}
+
+// Session is one live session to one upstream. It is safe for concurrent use.
+type Session struct {
+	settings Settings
+	opts     Options
+}
+
+// New returns a session that is not connected yet. A nil opts means the zero Options.
+func New(settings Settings, opts *Options) *Session {
+	s := &Session{settings: settings}
+	if opts != nil {
+		s.opts = *opts
+	}
+	return s
+}
+
+// Connect connects and lists the tools; it does nothing if the session is
+// ready. Concurrent callers share one attempt, which goes on if ctx ends. After
+// a failure it fails at once, with the same reason, until [State].RetryAt.
+func (s *Session) Connect(ctx context.Context) error { return errors.ErrUnsupported }
+
+// Tools returns the last known list, sorted by ID, also when the connection is
+// gone. The caller may keep the slice but must not change what the schemas hold.
+func (s *Session) Tools() []tool.Tool { return nil }
+
+// Call runs the tool with that tool.ID.Name, connecting first if needed. args is
+// a JSON object, or empty for none. A tool that answers isError is no error here:
+// see [tool.Result]. Errors are *tool.Error. A call is never repeated by itself.
+func (s *Session) Call(ctx context.Context, name string, args json.RawMessage) (tool.Result, error) {
+	return tool.Result{}, errors.ErrUnsupported
+}
+
+// State returns what is known about the session now.
+func (s *Session) State() State { return State{Status: Idle} }
+
+// Close ends the session and everything that it started: within 2 s no process
+// of the upstream's group is left. Calls under way fail. It is idempotent, and
+// every caller waits until it is done.
+func (s *Session) Close() error { return nil }
