@@ -6,10 +6,11 @@ package index
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
-
-	"github.com/blevesearch/bleve/v2"
+	"sync/atomic"
+	"time"
 
 	"sallyport/internal/tool"
 )
@@ -56,12 +57,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// defaultLimit is how many hits come back unless the query says.
+const defaultLimit = 10
+
 // Index finds documents. All methods are safe for concurrent use.
 type Index struct {
 	logger *slog.Logger
-	mu     sync.RWMutex
-	ix     bleve.Index
-	ids    map[string]tool.ID
+	// now is what searches see; nil once closed.
+	now atomic.Pointer[snapshot]
+	// change is held while the content is being replaced.
+	change sync.Mutex
+	closed bool
 }
 
 // New builds an index of docs.
@@ -70,59 +76,68 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 	if opts != nil && opts.Logger != nil {
 		ix.logger = opts.Logger
 	}
-	return ix, ix.Replace(docs)
+	if err := ix.Replace(docs); err != nil {
+		return nil, err
+	}
+	return ix, nil
 }
 
-// Replace makes docs the content of the index. Searches go on meanwhile, on
-// what was there before.
+// Replace makes docs the content of the index; of several with one id the
+// first counts. The new content is built beside the old one, on which searches
+// go on meanwhile. After an error the old content stays.
 func (ix *Index) Replace(docs []Doc) error {
-	b, err := bleve.NewMemOnly(bleve.NewIndexMapping())
-	if err != nil {
-		return err
+	ix.change.Lock()
+	defer ix.change.Unlock()
+	if ix.closed {
+		return ErrClosed
 	}
-	ids := map[string]tool.ID{}
-	for _, d := range docs {
-		ids[d.ID.String()] = d.ID
-		if err := b.Index(d.ID.String(), map[string]any{"name": d.ID.Name, "description": d.Description, "upstream": d.Upstream}); err != nil {
-			return err
+	start := time.Now()
+	next, err := buildSnapshot(docs, defaultWeights())
+	if err != nil {
+		return fmt.Errorf("build index: %w", err)
+	}
+	ix.logger.Debug("index built", "tools", len(next.docs), "upstreams", len(next.upstreams), "took", time.Since(start))
+	return ix.swap(next)
+}
+
+func (ix *Index) swap(next *snapshot) error {
+	if old := ix.now.Swap(next); old != nil {
+		return old.retire()
+	}
+	return nil
+}
+
+// Search finds the documents that fit q. No text is an error; the only errors
+// are a context that ends and an index that is closed. An empty text with an
+// upstream lists that upstream's tools in the order of their names; without
+// one it finds nothing.
+func (ix *Index) Search(ctx context.Context, q Query) (Results, error) {
+	for {
+		s := ix.now.Load()
+		if s == nil {
+			return Results{}, ErrClosed
+		}
+		if res, ok, err := s.guarded(ctx, q); ok {
+			return res, err
 		}
 	}
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.ix != nil {
-		err = ix.ix.Close()
-	}
-	ix.ix, ix.ids = b, ids
-	return err
 }
 
-// Search finds the documents that fit q.
-func (ix *Index) Search(ctx context.Context, q Query) (Results, error) {
-	ix.mu.RLock()
-	defer ix.mu.RUnlock()
-	if ix.ix == nil {
-		return Results{}, ErrClosed
+// guarded searches unless the snapshot is retired, which ok tells.
+func (s *snapshot) guarded(ctx context.Context, q Query) (res Results, ok bool, err error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	if s.retired {
+		return Results{}, false, nil
 	}
-	req := bleve.NewSearchRequestOptions(bleve.NewMatchQuery(q.Text), max(q.Limit, 10), 0, false)
-	found, err := ix.ix.SearchInContext(ctx, req)
-	if err != nil {
-		return Results{}, err
-	}
-	res := Results{Total: int(found.Total)}
-	for _, h := range found.Hits {
-		res.Hits = append(res.Hits, Hit{ID: ix.ids[h.ID], Score: h.Score})
-	}
-	return res, nil
+	res, err = s.search(ctx, q)
+	return res, true, err
 }
 
-// Close releases the index; it waits for searches that are under way and may be called again.
+// Close releases the index. It waits for searches that are under way; another call does nothing.
 func (ix *Index) Close() error {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.ix == nil {
-		return nil
-	}
-	err := ix.ix.Close()
-	ix.ix = nil
-	return err
+	ix.change.Lock()
+	defer ix.change.Unlock()
+	ix.closed = true
+	return ix.swap(nil)
 }

@@ -1,0 +1,273 @@
+package index
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/analysis/char/asciifolding"
+	"github.com/blevesearch/bleve/v2/analysis/lang/cjk"
+	"github.com/blevesearch/bleve/v2/analysis/lang/en"
+	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
+	"github.com/blevesearch/bleve/v2/analysis/token/stop"
+	"github.com/blevesearch/bleve/v2/analysis/token/unicodenorm"
+)
+
+// analyzers are the two ways in which text becomes terms. They differ in stop
+// words only: a name may consist of nothing else ("who_am_i").
+type analyzers struct {
+	name, prose analysis.Analyzer
+	// split is what both begin with: words in lower case, not yet stemmed.
+	split *analysis.DefaultAnalyzer
+	stem  *stemmer
+	stops analysis.TokenMap
+}
+
+func newAnalyzers() (*analyzers, error) {
+	stops := analysis.NewTokenMap()
+	if err := stops.LoadBytes(en.EnglishStopWords); err != nil {
+		return nil, err
+	}
+	compose, err := unicodenorm.NewUnicodeNormalizeFilter(unicodenorm.NFKC)
+	if err != nil {
+		return nil, err
+	}
+	a := &analyzers{stem: &stemmer{}, stops: stops}
+	chars := []analysis.CharFilter{&foldFilter{compose: compose, ascii: asciifolding.New()}}
+	lower, bigram := lowercase.NewLowerCaseFilter(), cjk.NewCJKBigramFilter(false)
+	joined := &splitFilter{join: true}
+	a.split = &analysis.DefaultAnalyzer{CharFilters: chars, Tokenizer: wordTokenizer{},
+		TokenFilters: []analysis.TokenFilter{&splitFilter{}, lower, bigram}}
+	a.name = &analysis.DefaultAnalyzer{CharFilters: chars, Tokenizer: wordTokenizer{},
+		TokenFilters: []analysis.TokenFilter{joined, lower, bigram, a.stem}}
+	a.prose = &analysis.DefaultAnalyzer{CharFilters: chars, Tokenizer: wordTokenizer{},
+		TokenFilters: []analysis.TokenFilter{joined, lower, stop.NewStopTokensFilter(stops), bigram, a.stem}}
+	return a, nil
+}
+
+// foldFilter makes one text of the many ways to write it: composed, full width
+// made half, Latin letters without their marks. Text in ASCII passes untouched.
+type foldFilter struct {
+	compose analysis.TokenFilter
+	ascii   analysis.CharFilter
+}
+
+func (f *foldFilter) Filter(text []byte) []byte {
+	if !hasHighByte(text) {
+		return text
+	}
+	stream := f.compose.Filter(analysis.TokenStream{{Term: bytes.ToValidUTF8(text, []byte(" "))}})
+	return f.ascii.Filter(stream[0].Term)
+}
+
+func hasHighByte(text []byte) bool {
+	for _, b := range text {
+		if b >= 0x80 {
+			return true
+		}
+	}
+	return false
+}
+
+// wordTokenizer cuts text into words and keeps identifiers whole: "_" belongs
+// to a word, and "-", "." and an apostrophe do between two letters. Scripts that
+// do without spaces come out letter by letter, for the bigram filter.
+type wordTokenizer struct{}
+
+func (wordTokenizer) Tokenize(text []byte) analysis.TokenStream {
+	tokens := make(analysis.TokenStream, 0, len(text)/6+1)
+	start := -1
+	end := func(i int) {
+		if start >= 0 {
+			tokens = append(tokens, word(text, start, i, len(tokens)+1))
+			start = -1
+		}
+	}
+	for i, r := range string(text) {
+		switch {
+		case spaceless(r):
+			end(i)
+			t := word(text, i, i+len(string(r)), len(tokens)+1)
+			t.Type = analysis.Ideographic
+			tokens = append(tokens, t)
+		case wordRune(r):
+			if start < 0 {
+				start = i
+			}
+		case start < 0 || !glueRune(r) || !wordFollows(text[i+len(string(r)):]):
+			end(i)
+		}
+	}
+	end(len(text))
+	return tokens
+}
+
+func word(text []byte, start, end, position int) *analysis.Token {
+	return &analysis.Token{Term: text[start:end:end], Start: start, End: end, Position: position, Type: analysis.AlphaNumeric}
+}
+
+func wordRune(r rune) bool {
+	if r < 0x80 {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
+	}
+	return unicode.In(r, unicode.L, unicode.N, unicode.M)
+}
+
+func glueRune(r rune) bool { return r == '-' || r == '.' || r == '\'' || r == '’' || r == '‐' }
+
+func wordFollows(rest []byte) bool {
+	for _, r := range string(rest[:min(len(rest), 4)]) {
+		return wordRune(r) && !spaceless(r)
+	}
+	return false
+}
+
+// spaceless reports whether r is of a script that is written without spaces
+// between words, or (Hangul) glues endings to them.
+func spaceless(r rune) bool {
+	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// Bounds of one word: a longer one is no word, and only its head is worth a term.
+const (
+	maxWordRunes = 48
+	maxWordParts = 12
+)
+
+// splitFilter cuts identifiers into their parts. With join it also emits
+// neighbours written together and the whole word, so that "GitHub" is found as
+// git, hub and github, and pull_request as pullrequest.
+type splitFilter struct{ join bool }
+
+func (f *splitFilter) Filter(in analysis.TokenStream) analysis.TokenStream {
+	out := make(analysis.TokenStream, 0, len(in)+len(in)/4)
+	for _, t := range in {
+		if t.Type == analysis.Ideographic {
+			out = append(out, t)
+			continue
+		}
+		parts := splitWord(t.Term)
+		for _, p := range parts {
+			out = append(out, part(t, p))
+		}
+		if f.join && len(parts) > 1 {
+			out = appendJoined(out, t, parts)
+		}
+	}
+	return out
+}
+
+func appendJoined(out analysis.TokenStream, t *analysis.Token, parts [][]byte) analysis.TokenStream {
+	for i := range len(parts) - 1 {
+		out = append(out, part(t, join(parts[i:i+2])))
+	}
+	if len(parts) > 2 {
+		out = append(out, part(t, join(parts)))
+	}
+	return out
+}
+
+func join(parts [][]byte) []byte { return cutRunes(bytes.Join(parts, nil)) }
+
+// part returns a token for a piece of t, with its own copy of the bytes, since
+// later filters write into them.
+func part(t *analysis.Token, term []byte) *analysis.Token {
+	p := *t
+	p.Term = bytes.Clone(term)
+	return &p
+}
+
+// splitWord cuts one word at glue, at changes of case and between letters and digits:
+// "getHTTPUrl2" is get, HTTP, Url, 2. A plural of capitals ("APIs") stays whole, a possessive "'s" goes.
+func splitWord(w []byte) [][]byte {
+	var parts [][]byte
+	for _, piece := range bytes.FieldsFunc(w, func(r rune) bool { return r == '_' || glueRune(r) }) {
+		if len(parts) > 0 && len(piece) == 1 && (piece[0] == 's' || piece[0] == 'S') && possessive(w) {
+			continue
+		}
+		parts = appendCased(parts, piece)
+		if len(parts) >= maxWordParts {
+			return parts[:maxWordParts]
+		}
+	}
+	return parts
+}
+
+func possessive(w []byte) bool {
+	return bytes.HasSuffix(w, []byte("'s")) || bytes.HasSuffix(w, []byte("’s")) || bytes.HasSuffix(w, []byte("'S"))
+}
+
+func appendCased(parts [][]byte, piece []byte) [][]byte {
+	runes := []rune(string(piece))
+	start := 0
+	for i := 1; i <= len(runes); i++ {
+		if i == len(runes) || boundary(runes, i) {
+			parts = append(parts, cutRunes([]byte(string(runes[start:i]))))
+			start = i
+		}
+	}
+	return parts
+}
+
+// boundary reports whether a new part begins at runes[i].
+func boundary(runes []rune, i int) bool {
+	before, r := runes[i-1], runes[i]
+	switch {
+	case unicode.IsNumber(before) != unicode.IsNumber(r) && !unicode.IsMark(r):
+		return true
+	case unicode.IsLower(before) && unicode.IsUpper(r):
+		return true
+	case unicode.IsUpper(before) && unicode.IsUpper(r) && i+1 < len(runes) && unicode.IsLower(runes[i+1]):
+		return !(runes[i+1] == 's' && (i+2 == len(runes) || unicode.IsNumber(runes[i+2])))
+	}
+	return false
+}
+
+func cutRunes(w []byte) []byte {
+	if len(w) <= maxWordRunes {
+		return w
+	}
+	return []byte(string([]rune(string(w))[:min(maxWordRunes, len([]rune(string(w))))]))
+}
+
+// stemmer is bleve's English stemmer with a memory: a catalog repeats its words
+// many times over, and stemming is the dearest step. Words in other scripts pass.
+type stemmer struct {
+	filter en.EnglishStemmerFilter
+	known  sync.Map // word -> stem
+}
+
+func (s *stemmer) Filter(in analysis.TokenStream) analysis.TokenStream {
+	for _, t := range in {
+		if t.Type != analysis.AlphaNumeric {
+			continue
+		}
+		stem, ok := s.known.Load(string(t.Term))
+		if !ok {
+			stem = s.stem(t.Term)
+			s.known.Store(string(t.Term), stem)
+		}
+		t.Term = stem.([]byte)
+	}
+	return in
+}
+
+// stem does not remember: queries could name any number of words.
+func (s *stemmer) stem(w []byte) []byte {
+	if len(w) < 3 || hasHighByte(w) {
+		return w
+	}
+	return s.filter.Filter(analysis.TokenStream{{Term: w}})[0].Term
+}
+
+// wordList reads words that are separated by white space.
+func wordList(text string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(text) {
+		set[w] = true
+	}
+	return set
+}

@@ -1,0 +1,149 @@
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+)
+
+// Bounds of a query: what lies beyond is not read, so that no text makes a search slow.
+const (
+	maxQueryBytes = 4096
+	maxQueryWords = 48
+	maxTriples    = 8
+)
+
+// word is one word of a query, or of a name, in lower case.
+type queryWord struct {
+	text, stem string
+	stop       bool
+	// plain is false for the letter pairs of scripts without spaces.
+	plain bool
+}
+
+// list splits text as the index does and returns its words in their order, stop words too.
+func (a *analyzers) list(text string) []queryWord {
+	var words []queryWord
+	for _, t := range a.split.Analyze([]byte(text)) {
+		w := queryWord{text: string(t.Term), stem: string(t.Term), plain: t.Type == analysis.AlphaNumeric}
+		if w.plain {
+			w.stem = string(a.stem.stem(t.Term))
+			w.stop = a.stops[w.text] || fillers[w.text]
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+// request is a query as it was understood.
+type request struct {
+	words []queryWord
+	// joined are neighbours written as one: "pull request" also asks for pullrequest.
+	joined []string
+	// whole is the key of the entire text, parts those of identifiers in it.
+	whole string
+	parts []string
+	// upstream restricts; unknown is one that was asked for and does not exist.
+	upstream, unknown string
+}
+
+// empty reports whether nothing was asked but, perhaps, an upstream.
+func (r request) empty() bool { return len(r.words) == 0 }
+
+func (s *snapshot) parse(q Query) request {
+	text := strings.TrimSpace(cutText(q.Text, maxQueryBytes))
+	r := request{upstream: q.Upstream}
+	var kept []string
+	for raw := range strings.FieldsSeq(text) {
+		name, ok := cutPrefixFold(raw, "upstream:")
+		if !ok || name == "" {
+			kept = append(kept, raw)
+			continue
+		}
+		if r.upstream == "" {
+			r.upstream = name
+		}
+	}
+	r.resolveUpstream(s)
+	r.readNames(kept)
+	r.readWords(s.words.list(strings.Join(kept, " ")))
+	return r
+}
+
+func cutPrefixFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return "", false
+	}
+	return s[len(prefix):], true
+}
+
+// resolveUpstream takes another case or other separators for the upstream's id.
+func (r *request) resolveUpstream(s *snapshot) {
+	if r.upstream == "" {
+		return
+	}
+	key := nameKey(r.upstream)
+	for _, up := range s.upstreams {
+		if up.id == r.upstream || nameKey(up.id) == key {
+			r.upstream = up.id
+			return
+		}
+	}
+	r.unknown, r.upstream = r.upstream, ""
+}
+
+// readNames notes what could be a tool's exact name.
+func (r *request) readNames(fields []string) {
+	for _, f := range fields {
+		f = strings.Trim(f, "`'\"()[]{}<>,;:?!*")
+		if strings.ContainsAny(f, "_.-") || f != strings.ToLower(f) {
+			r.parts = append(r.parts, pinKey(f))
+		}
+	}
+	r.whole = pinKey(strings.Trim(strings.Join(fields, " "), "`'\"()[]{}<>,;:?!*. "))
+	r.parts = r.parts[:min(len(r.parts), maxTriples)]
+}
+
+// pinKey is nameKey that keeps the dot between an upstream and a name.
+func pinKey(text string) string {
+	if up, name, ok := strings.Cut(text, "."); ok {
+		return nameKey(up) + "." + nameKey(name)
+	}
+	return nameKey(text)
+}
+
+// readWords keeps each word once, and the neighbours joined.
+func (r *request) readWords(words []queryWord) {
+	seen := map[string]bool{}
+	for i, w := range words {
+		if len(r.words) == maxQueryWords {
+			break
+		}
+		if !seen[w.stem] {
+			seen[w.stem] = true
+			r.words = append(r.words, w)
+		}
+		for n := 2; n <= 3 && i+n <= len(words) && (n == 2 || len(words) <= maxTriples); n++ {
+			r.addJoined(words[i : i+n])
+		}
+	}
+	if !slices.ContainsFunc(r.words, func(w queryWord) bool { return !w.stop }) {
+		for i := range r.words {
+			r.words[i].stop = false
+		}
+	}
+}
+
+func (r *request) addJoined(words []queryWord) {
+	var b strings.Builder
+	for _, w := range words {
+		if !w.plain {
+			return
+		}
+		b.WriteString(w.text)
+	}
+	if b.Len() <= maxWordRunes {
+		r.joined = append(r.joined, b.String())
+	}
+}
