@@ -1,0 +1,91 @@
+package archtest
+
+// A room is one package of the house, or a folder of them, and what of the house it may import.
+// Rooms are tried in order and the first that matches a package counts, so a narrow one stands above a wide one.
+type room struct {
+	name    string   // "gateway", or "sandbox/..." for the package and all below it
+	imports []string // patterns like name; a room may always import itself
+	why     string
+}
+
+// Imports run down only: cmd, then the two faces, then workflow, then gateway, then its four peers, then internal.
+var rooms = []room{
+	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."},
+		"cmd wires everything together, and nothing of the product needs bench"},
+	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."},
+		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
+	{"gateway/mcpserver", []string{"gateway", "gateway/workflow", "internal/..."},
+		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
+	{"gateway/httpapi", []string{"gateway", "gateway/workflow", "internal/..."},
+		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
+	{"gateway/workflow", []string{"gateway", "internal/..."},
+		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
+	{"gateway/upstream", []string{"internal/..."},
+		"the peers under gateway are strangers to each other: a session to an upstream knows no sandbox and no index"},
+	{"gateway", []string{"gateway/upstream", "codegen/...", "sandbox/...", "index/...", "internal/..."},
+		"the gateway stands on its four peers; a face or the workflow engine stands on the gateway"},
+	{"codegen/...", []string{"internal/..."},
+		"the peers under gateway are strangers to each other: codegen turns tools into files in memory and runs nothing"},
+	{"sandbox/runsc", []string{"internal/..."},
+		"runsc is one adapter to one program; what a sandbox is for is decided above it"},
+	{"sandbox/bridge", []string{"internal/..."},
+		"the bridge turns frames into calls of the one-method Caller that it is handed; it knows no runtime and no gateway"},
+	{"sandbox/...", []string{"internal/..."},
+		"the peers under gateway are strangers to each other, and a worker uses the sandbox without the gateway"},
+	{"index/...", []string{"internal/..."},
+		"the peers under gateway are strangers to each other: the index ranks documents and knows no upstream"},
+	{"internal/tool", nil,
+		"internal/tool is the vocabulary that all others share, so it stands on the standard library alone"},
+	{"internal/...", []string{"internal/..."},
+		"internal is the ground floor: nothing there imports a room above"},
+}
+
+// An owner is the only place that may import a library: whoever wants another one changes it in one room.
+type owner struct {
+	library string   // an import path and all below it, foreign or of the standard library
+	rooms   []string // patterns of the packages that may import it
+	tests   []string // patterns of the packages whose test files may import it as well
+	why     string
+}
+
+var owners = []owner{
+	{"github.com/modelcontextprotocol/go-sdk", []string{"gateway/upstream", "gateway/mcpserver", "bench/..."},
+		[]string{"cmd/...", "gateway/..."},
+		"the SDK's types stop at the two doors of the protocol; between them the words are internal/tool's"},
+	{"github.com/blevesearch", []string{"index/..."}, nil,
+		"bleve is how index searches, not what it offers"},
+	{"github.com/gorilla/websocket", []string{"sandbox/bridge"}, nil,
+		"the bridge is the only way out of a sandbox, so there is one place that reads its frames"},
+	{"gopkg.in/yaml.v3", []string{"internal/config", "gateway/workflow"}, nil,
+		"YAML that a person wrote is read strictly, with carets, in the two packages that do that"},
+	{"github.com/evanw/esbuild", []string{"codegen/..."}, nil,
+		"esbuild is how codegen compiles TypeScript, not what it offers"},
+	{"github.com/spf13/cobra", []string{"cmd/..."}, nil,
+		"the command line is cmd's alone; everything else takes plain arguments"},
+	{"github.com/tiktoken-go/tokenizer", []string{"internal/tokens", "cmd/...", "bench/..."}, nil,
+		"a vocabulary costs megabytes and start-up time; only what reports token counts pays for it"},
+	{"github.com/opencontainers/runtime-spec", []string{"sandbox/..."}, nil,
+		"only the sandbox writes an OCI bundle"},
+	{"os/exec", []string{"sandbox/runsc", "gateway/upstream", "cmd/...", "bench/..."}, []string{"..."},
+		"three places start processes: the runtime, the stdio upstreams, the doctor; each knows how to end what it started"},
+}
+
+// Every direct dependency and what it is for. A new one needs a line here and a reason to be more than fourteen.
+var dependencies = map[string]string{
+	"github.com/blevesearch/bleve/v2":          "search over tools",
+	"github.com/blevesearch/bleve_index_api":   "the types that bleve's own interfaces speak",
+	"github.com/evanw/esbuild":                 "TypeScript to JavaScript",
+	"github.com/google/go-cmp":                 "readable differences in tests",
+	"github.com/gorilla/websocket":             "the bridge between sandbox and gateway",
+	"github.com/modelcontextprotocol/go-sdk":   "the protocol, as client and as server",
+	"github.com/opencontainers/runtime-spec":   "the types of an OCI bundle",
+	"github.com/rogpeppe/go-internal":          "testscript: the command line is tested as it is typed",
+	"github.com/santhosh-tekuri/jsonschema/v6": "checks of arguments against a tool's schema",
+	"github.com/spf13/cobra":                   "the command line",
+	"github.com/tiktoken-go/tokenizer":         "token counts, without a network",
+	"golang.org/x/sync":                        "errgroup: goroutines with an owner that waits",
+	"golang.org/x/sys":                         "system calls that the standard library lacks",
+	"gopkg.in/yaml.v3":                         "upstreams.yaml and workflows",
+}
+
+const maxDependencies = 14
