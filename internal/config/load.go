@@ -1,23 +1,107 @@
 package config
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxFile is more than anyone writes by hand, and little enough to read in a moment.
+const maxFile = 1 << 20
 
 // Load reads the file at path, see [Parse]. Variables come from getenv, as in
 // os.LookupEnv; nil means that none is set.
 func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
-	return nil, errors.New("load config: being built")
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("load config: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses the one byte too many
+	if err != nil {
+		return nil, fmt.Errorf("load config: %w", err)
+	}
+	return Parse(path, data, getenv)
 }
 
-// Parse reads data as Load does; path is for messages and for Config.Dir.
-// Its errors are one *Error, or several, joined.
+// Parse reads data as Load does; path is for messages and for Config.Dir. What
+// is wrong with data comes as one *Error or as several, joined, in the order of
+// the file; at most ten are spelled out.
 func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
-	return nil, errors.New("parse config: being built")
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("parse config: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, &Error{File: path, Message: "is larger than 1 MiB"}
+	}
+	src := newSource(path, bytes.TrimPrefix(data, []byte("\ufeff")))
+	root, err := src.document()
+	if err != nil {
+		return nil, err
+	}
+	if getenv == nil {
+		getenv = func(string) (string, bool) { return "", false }
+	}
+	c := Default()
+	c.Path, c.Dir = path, dir
+	d := decoder{src: src, dir: dir, getenv: getenv, places: map[string]place{}, bad: map[string]bool{}}
+	d.config(root, &c)
+	d.report(c.problems())
+	if err := src.errors(d.faults); err != nil {
+		return nil, err
+	}
+	return &c, nil
 }
 
 // Find returns the path of the file to load: explicit if it is not empty, else
 // $SALLYPORT_CONFIG, else ./upstreams.yaml, else
 // $XDG_CONFIG_HOME/sallyport/upstreams.yaml (~/.config without that variable).
-// If there is none, the error wraps fs.ErrNotExist and lists where it looked.
+// If there is none, the error wraps fs.ErrNotExist and lists where it looked. A
+// place that was named but has no file is an error; no other place is tried then.
 func Find(explicit string, getenv func(string) (string, bool)) (string, error) {
-	return "", errors.New("find config: being built")
+	env := func(name string) string {
+		if getenv == nil {
+			return ""
+		}
+		value, _ := getenv(name)
+		return value
+	}
+	if explicit != "" {
+		return findIn("--config", explicit)
+	}
+	if named := env("SALLYPORT_CONFIG"); named != "" {
+		return findIn("$SALLYPORT_CONFIG", named)
+	}
+	return findIn("", usualPlaces(env("XDG_CONFIG_HOME"), env("HOME"))...)
+}
+
+func usualPlaces(xdg, home string) []string {
+	places := []string{"upstreams.yaml"}
+	switch {
+	case filepath.IsAbs(xdg): // the specification says to ignore a relative one
+		places = append(places, filepath.Join(xdg, "sallyport", "upstreams.yaml"))
+	case home != "":
+		places = append(places, filepath.Join(home, ".config", "sallyport", "upstreams.yaml"))
+	}
+	return places
+}
+
+// findIn returns the first path with something at it; origin says who named it.
+func findIn(origin string, paths ...string) (string, error) {
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return path, nil // Load says what else may be wrong with it
+		}
+	}
+	if origin != "" {
+		return "", fmt.Errorf("find config: %w: %s, named by %s", fs.ErrNotExist, paths[0], origin)
+	}
+	return "", fmt.Errorf("find config: %w; tried %s; name one with --config or $SALLYPORT_CONFIG",
+		fs.ErrNotExist, strings.Join(paths, ", "))
 }

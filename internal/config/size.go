@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,7 +12,7 @@ import (
 // Size is a number of bytes, never negative in a valid Config.
 type Size int64
 
-// The units that a size can be written in.
+// The units that a size can be written in, besides "B".
 const (
 	KiB Size = 1 << 10
 	MiB Size = 1 << 20
@@ -19,57 +20,60 @@ const (
 	TiB Size = 1 << 40
 )
 
+var sizeText = regexp.MustCompile(`^(-?[0-9]+) ?([A-Za-z]*)$`)
+
 // String returns the size in the largest unit that needs no fraction, as ParseSize reads it.
 func (s Size) String() string {
-	for _, u := range units() {
-		if s != 0 && s%u.size == 0 {
-			return strconv.FormatInt(int64(s/u.size), 10) + u.name
+	for _, name := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if unit := unit(name); s != 0 && s%unit == 0 {
+			return strconv.FormatInt(int64(s/unit), 10) + name
 		}
 	}
-	return "0B"
+	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// ParseSize reads a whole number and a unit, such as "512MiB" or "100B".
+// ParseSize reads a whole number and a unit: B, KiB, MiB, GiB or TiB, as in
+// "512MiB". Its error reads on from the name of what was to be a size.
 func ParseSize(text string) (Size, error) {
-	digits := strings.TrimRight(text, "BKMGTikmgtb ")
-	n, err := strconv.ParseInt(digits, 10, 64)
+	parts := sizeText.FindStringSubmatch(text)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("is more than can be counted")
-	case err != nil || digits[0] == '+':
+	case parts == nil:
 		return 0, errors.New("is not a size: write a whole number and a unit, like 512MiB")
-	case digits == text:
-		return 0, fmt.Errorf("has no unit: write %sB, %sKiB, %sMiB or %sGiB", text, text, text, text)
+	case parts[2] == "":
+		return 0, fmt.Errorf("has no unit: write %.20sB, %.20[1]sKiB, %.20[1]sMiB or %.20[1]sGiB", text)
 	}
-	unit, err := unitOf(text[len(digits):])
-	if err != nil {
-		return 0, err
+	unit := unit(parts[2])
+	if unit == 0 {
+		return 0, unknownUnit(parts[2])
 	}
-	if n > math.MaxInt64/int64(unit) || n < math.MinInt64/int64(unit) {
+	n, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || n > math.MaxInt64/int64(unit) || n < math.MinInt64/int64(unit) {
 		return 0, errors.New("is more than can be counted")
 	}
 	return Size(n) * unit, nil
 }
 
-func unitOf(name string) (Size, error) {
-	for _, u := range units() {
-		if u.name == name {
-			return u.size, nil
-		}
+// unit returns 0 for a name that is none.
+func unit(name string) Size {
+	switch name {
+	case "B":
+		return 1
+	case "KiB":
+		return KiB
+	case "MiB":
+		return MiB
+	case "GiB":
+		return GiB
+	case "TiB":
+		return TiB
 	}
-	for _, u := range units() {
-		if name := strings.TrimSpace(name); strings.EqualFold(strings.TrimRight(u.name, "iB"), strings.TrimRight(name, "iBb")) && name != "" {
-			return 0, fmt.Errorf("has a unit that is not known; did you mean %s?", u.name)
-		}
-	}
-	return 0, errors.New("has a unit that is not known: write B, KiB, MiB, GiB or TiB")
+	return 0
 }
 
-type unit struct {
-	name string
-	size Size
-}
-
-func units() []unit {
-	return []unit{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"B", 1}}
+// unknownUnit does not guess whether "MB" was to be 1000 or 1024 kilobytes; it asks.
+func unknownUnit(name string) error {
+	if meant := strings.ToUpper(name[:1]) + "iB"; unit(meant) > 0 {
+		return fmt.Errorf("has the unknown unit %.10q; did you mean %q?", name, meant)
+	}
+	return fmt.Errorf("has the unknown unit %.10q; write B, KiB, MiB, GiB or TiB", name)
 }

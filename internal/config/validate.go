@@ -1,5 +1,109 @@
 package config
 
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sallyport/internal/tool"
+)
+
+// upstreamName keeps names fit for a path, a log line and a command line.
+var upstreamName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+// maxDescription is in runes: it is read by a model again and again.
+const maxDescription = 200
+
+// problem is something that a Config must not say.
+type problem struct {
+	at path
+	// onKey: the caret belongs under the key, not under its value.
+	onKey   bool
+	message string
+	// needs are paths besides at which, when they are bad, explain the problem away.
+	needs []path
+}
+
 // Validate reports everything that a Config must not say, whether it came from
-// a file or was built by hand. Load and Parse have called it.
-func (c *Config) Validate() error { return nil }
+// a file or was built by hand. Load and Parse have done it. The error shows no
+// value of an upstream.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, p := range c.problems() {
+		errs = append(errs, fmt.Errorf("%v: %s", p.at, p.message))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) problems() []problem {
+	var all []problem
+	byID := map[string]string{}
+	for _, u := range c.Upstreams {
+		at := path{"upstreams", u.Name}
+		all = append(all, u.nameProblems(at, byID)...)
+		all = append(all, u.problems(at)...)
+	}
+	return append(all, c.Sandbox.problems(path{"sandbox"})...)
+}
+
+func (u Upstream) nameProblems(at path, byID map[string]string) []problem {
+	id := tool.Identifier(u.Name)
+	other, taken := byID[id]
+	byID[id] = u.Name
+	var message string
+	switch {
+	case !upstreamName.MatchString(u.Name):
+		message = fmt.Sprintf(`%.40q cannot name an upstream: a letter, then letters, digits, "-" and "_", at most 64`, u.Name)
+	case taken:
+		message = fmt.Sprintf("upstreams %q and %q would both be imported as %s; rename one", other, u.Name, id)
+	case u.ID != id:
+		message = fmt.Sprintf("the ID of upstream %q must be %s", u.Name, id)
+	default:
+		return nil
+	}
+	return []problem{{at: at, onKey: true, message: message}}
+}
+
+func (u Upstream) problems(at path) []problem {
+	all := between(at.to("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour)
+	if utf8.RuneCountInString(u.Description) > maxDescription {
+		all = append(all, problem{at: at.to("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
+	}
+	all = append(all, u.transportProblems(at)...)
+	if u.Disabled {
+		return all // its variables may be unset, so its values mean nothing
+	}
+	if u.URL != "" {
+		return append(all, u.httpProblems(at)...)
+	}
+	return append(all, u.stdioProblems(at)...)
+}
+
+func (s Sandbox) problems(at path) []problem {
+	return slices.Concat(
+		between(at.to("timeout"), s.Timeout, 100*time.Millisecond, 24*time.Hour),
+		between(at.to("memory"), s.Memory, 32*MiB, TiB),     // an interpreter needs some 20 MiB
+		between(at.to("processes"), s.Processes, 16, 65536), // node alone starts a dozen threads
+		between(at.to("open_files"), s.OpenFiles, 32, 1<<20),
+		between(at.to("workspace"), s.Workspace, MiB, TiB),
+		between(at.to("output"), s.Output, KiB, 16*MiB),
+		between(at.to("calls"), s.Calls, 1, 1_000_000),
+		between(at.to("concurrency"), s.Concurrency, 1, 1024),
+	)
+}
+
+func between[T ~int | ~int64](at path, value, least, most T) []problem {
+	if value >= least && value <= most {
+		return nil
+	}
+	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", at.label(), show(least), show(most))}}
+}
+
+// show writes a number in its unit, and a duration without the zeros at its end.
+func show(v any) string {
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(fmt.Sprint(v))
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"bytes"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// yamlMessage takes apart what the YAML library says: an optional line, and what is wrong.
+var yamlMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// syntaxError gives err of the YAML library a place. The library names a line
+// that is often another one and never a column, so the place is searched for:
+// where the shortest piece of the file ends that is already wrong in the same way.
+func (s *source) syntaxError(err error) error {
+	line, message := takeApart(err)
+	from := 0
+	if line > 1 && line <= len(s.starts) {
+		from = s.starts[line-1]
+	}
+	if len(s.data) > maxSearch {
+		return s.faultAt(from, "%s", explain(message, s.data[from:]))
+	}
+	n := sort.Search(len(s.data)-from, func(n int) bool {
+		_, err := readAll(s.data[:from+n])
+		if err == nil {
+			return false
+		}
+		_, m := takeApart(err)
+		return m == message
+	})
+	at := max(0, from+n-1)
+	return s.faultAt(at, "%s", explain(message, s.data[at:]))
+}
+
+func takeApart(err error) (line int, message string) {
+	parts := yamlMessage.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return 0, err.Error()
+	}
+	line, _ = strconv.Atoi(parts[1])
+	return line, parts[2]
+}
+
+// explain says in plain words what the library's commonest messages mean.
+func explain(message string, at []byte) string {
+	has := func(part string) bool { return strings.Contains(message, part) }
+	switch {
+	case has("tab character"), has("cannot start any token") && bytes.HasPrefix(at, []byte("\t")):
+		return "a tab cannot indent in YAML; use spaces"
+	case has("cannot start any token"):
+		return "a value cannot start with this character; put the value in quotes"
+	case has("mapping values are not allowed"):
+		return `a ":" cannot stand here; put a value that contains ": " in quotes, or check the indentation and the line above`
+	case has("did not find expected key"):
+		return "this is no key of the block it stands in; check the indentation and the quotes"
+	case has("could not find expected ':'"):
+		return `a key must be followed by ": "`
+	case has("did not find expected ',' or"):
+		return "this bracket is not closed, or a comma is missing"
+	case has("unexpected end of stream"):
+		return "this quote is not closed"
+	}
+	return "is not YAML: " + message
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/textproto"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// transportProblems finds keys of one transport on an upstream of the other.
+func (u Upstream) transportProblems(at path) []problem {
+	command, address := at.to("command"), at.to("url")
+	alone := func(name, of string) problem {
+		return problem{at: at.to(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with a %q", name, of)}
+	}
+	var all []problem
+	switch {
+	case u.Command == "" && u.URL == "":
+		return []problem{{at: at, onKey: true, needs: []path{at.unknown(), command, address},
+			message: fmt.Sprintf(`%s needs a "command" to start or the "url" of a server`, at.label())}}
+	case u.Command != "" && u.URL != "":
+		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, at.label())}}
+	case u.URL == "":
+		if len(u.Headers) > 0 {
+			all = append(all, alone("headers", "url"))
+		}
+		return all
+	}
+	if len(u.Args) > 0 {
+		all = append(all, alone("args", "command"))
+	}
+	if len(u.Env) > 0 {
+		all = append(all, alone("env", "command"))
+	}
+	if u.Dir != "" {
+		all = append(all, alone("cwd", "command"))
+	}
+	return all
+}
+
+// stdioProblems finds what the operating system would refuse or cut short.
+func (u Upstream) stdioProblems(at path) []problem {
+	all := noNUL(at.to("command"), u.Command)
+	for i, arg := range u.Args {
+		all = append(all, noNUL(at.to("args").item(i), arg)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Env)) {
+		under := at.to("env").to(name)
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			all = append(all, problem{at: under, onKey: true, message: fmt.Sprintf(`%.40q cannot name a variable: it is empty or has a "="`, name)})
+		}
+		all = append(all, noNUL(under, u.Env[name])...)
+	}
+	if u.Dir != "" && !filepath.IsAbs(u.Dir) {
+		all = append(all, problem{at: at.to("cwd"), message: "the directory must be absolute"})
+	}
+	return append(all, noNUL(at.to("cwd"), u.Dir)...)
+}
+
+func noNUL(at path, value string) []problem {
+	if !strings.ContainsRune(value, 0) {
+		return nil
+	}
+	return []problem{{at: at, message: at.label() + " has a NUL byte, which no process can be given"}}
+}
+
+// httpProblems never shows a part of the URL: it may hold a token.
+func (u Upstream) httpProblems(at path) []problem {
+	var all []problem
+	parsed, err := url.Parse(u.URL)
+	switch {
+	case err != nil:
+		all = append(all, problem{at: at.to("url"), message: `"url" is not a URL`})
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		all = append(all, problem{at: at.to("url"), message: `"url" must start with https:// or http://`})
+	case parsed.Hostname() == "":
+		all = append(all, problem{at: at.to("url"), message: `"url" names no host`})
+	}
+	return append(all, u.headerProblems(at.to("headers"))...)
+}
+
+func (u Upstream) headerProblems(at path) []problem {
+	var all []problem
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		other, twice := seen[canonical]
+		seen[canonical] = name
+		switch {
+		case !headerName.MatchString(name):
+			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf("%.40q cannot name a header", name)})
+		case twice:
+			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf("headers %.40q and %.40q are the same; keep one", other, name)})
+		case strings.ContainsFunc(u.Headers[name], control):
+			all = append(all, problem{at: at.to(name), message: fmt.Sprintf("header %.40q has a control character in its value, perhaps a newline at its end", name)})
+		}
+	}
+	return all
+}
+
+func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
