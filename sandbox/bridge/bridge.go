@@ -69,12 +69,14 @@ type Options struct {
 
 // Bridge listens on one socket, for one guest, for one program.
 type Bridge struct {
-	opts   Options
-	server *http.Server
-	guest  chan *websocket.Conn
-	taken  atomic.Bool
-	calls  atomic.Int64
-	served sync.WaitGroup
+	opts     Options
+	listener net.Listener
+	server   *http.Server
+	guest    chan *websocket.Conn
+	taken    atomic.Bool
+	started  atomic.Bool
+	calls    atomic.Int64
+	served   sync.WaitGroup
 }
 
 // Listen opens the socket at path, which any user may then connect to: the
@@ -92,7 +94,7 @@ func Listen(path string, opts Options) (*Bridge, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Limits = opts.Limits.withDefaults()
-	b := &Bridge{opts: opts, guest: make(chan *websocket.Conn, 1)}
+	b := &Bridge{opts: opts, listener: listener, guest: make(chan *websocket.Conn, 1)}
 	b.server = &http.Server{Handler: http.HandlerFunc(b.accept), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 10, ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug)}
 	b.served.Go(func() { _ = b.server.Serve(listener) })
 	return b, nil
@@ -100,6 +102,9 @@ func Listen(path string, opts Options) (*Bridge, error) {
 
 // Calls returns how many tool calls the guest has made.
 func (b *Bridge) Calls() int { return int(b.calls.Load()) }
+
+// Started reports whether the guest has got its program.
+func (b *Bridge) Started() bool { return b.started.Load() }
 
 func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/v1" {
@@ -117,6 +122,7 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 		close(b.guest)
 		return
 	}
+	_ = b.listener.Close() // one guest, one connection: a program finds nothing to connect to
 	conn.SetReadLimit(b.opts.Limits.Frame)
 	b.guest <- conn
 }
@@ -124,8 +130,8 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 // Run waits for the guest, hands it the program and answers its calls until it
 // reports the program's end (Done), goes away (ErrClosed) or ctx ends. Calls
 // still running then are cancelled, and Run returns after they have ended.
-// It may be called once.
-func (b *Bridge) Run(ctx context.Context, program Program) (Done, error) {
+// started is called when the guest has got the program. Run may be called once.
+func (b *Bridge) Run(ctx context.Context, program Program, started func()) (Done, error) {
 	conn, err := b.wait(ctx)
 	if err != nil {
 		return Done{}, err
@@ -142,6 +148,8 @@ func (b *Bridge) Run(ctx context.Context, program Program) (Done, error) {
 	if err := s.send(run{Type: "run", Program: program}); err != nil {
 		return Done{}, ErrClosed
 	}
+	b.started.Store(true)
+	started()
 	return s.serve(ctx)
 }
 

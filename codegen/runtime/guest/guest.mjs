@@ -2,7 +2,8 @@
 // JavaScript module, compiled on the host), runs it, reports. Nothing in here is
 // trusted by the host: a program can change all of it, for itself only.
 
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { createConnection } from "node:net";
 import { inspect } from "node:util";
 import { describe } from "./fault.mjs";
@@ -230,7 +231,8 @@ function fail(error) {
 }
 
 async function run() {
-  writeFileSync(MODULE, job.code, { flag: "w" });
+  mkdirSync(dirname(MODULE), { recursive: true });
+  writeFileSync(MODULE, job.code);
   const module = await import("file://" + MODULE);
   let value = module.default;
   if (typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value))) value = value();

@@ -109,7 +109,7 @@ def main():
     job = bridge.receive()
     if job is None:
         return
-    done = {"type": "done"}
+    pid, done = os.getpid(), {"type": "done"}
     try:
         value = run(job["code"])
         finish()
@@ -117,10 +117,14 @@ def main():
     except SystemExit as stop:
         done["exit"] = leave(stop)
     except BaseException as err:
+        if os.getpid() != pid:
+            sys.excepthook(type(err), err, err.__traceback__)
         import fault
 
         done["fault"] = fault.describe(err, NAME)
     flush()
+    if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
+        os._exit(1 if "fault" in done else done.get("exit", 0))
     bridge.send(done)
     os._exit(0)
 

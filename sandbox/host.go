@@ -1,0 +1,192 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sallyport/sandbox/runsc"
+)
+
+// Options are what a machine needs to run sandboxes.
+type Options struct {
+	// Runsc is the path of gVisor's runsc; "" looks beside our own binary and then in PATH.
+	Runsc string
+	// Python and Node are paths of interpreters; "" looks in /usr/bin, then in PATH.
+	Python, Node string
+	// Guest holds the files that are mounted at /opt/sallyport.
+	Guest fs.FS
+	// Servers is the directory of wrappers that is mounted at /servers.
+	Servers string
+	// State is the directory for what lives only as long as the host; "" is a private one of the user's.
+	State string
+	// Parallel is how many sandboxes may run at once, more wait; 0 is 4.
+	Parallel int
+	// DebugLog is a directory for runsc's own logs; "" is none.
+	DebugLog string
+	// Logger gets start, end and trouble of sandboxes; nil discards.
+	Logger *slog.Logger
+}
+
+// Host starts sandboxes on this machine. It is safe for concurrent use.
+type Host struct {
+	opts         Options
+	log          *slog.Logger
+	runsc        *runsc.Runsc
+	python, node interpreter
+	system       []string
+	dir          string
+	lock         *os.File
+	slots        chan struct{}
+	running      sync.WaitGroup
+	close        func() error
+	ctx          context.Context //nolint:containedctx // ends with the host: Close cancels what still runs
+}
+
+// ErrNoRunsc says that gVisor is not there. There is no other way to run a program.
+var ErrNoRunsc = errors.New("runsc (gVisor) was not found: run `make runsc`, or set sandbox.runsc in upstreams.yaml")
+
+// New prepares a host: finds runsc and the interpreters, clears what a killed
+// predecessor left, and lays out the files that sandboxes share. Close it.
+func New(opts Options) (*Host, error) {
+	h := &Host{opts: opts, log: opts.Logger, system: existing(systemDirs)}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Parallel == 0 {
+		opts.Parallel = 4
+	}
+	h.slots = make(chan struct{}, opts.Parallel)
+	if err := h.find(); err != nil {
+		return nil, err
+	}
+	if err := h.layOut(); err != nil {
+		return nil, errors.Join(err, h.remove())
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	h.ctx = ctx
+	h.close = sync.OnceValue(func() error {
+		cancel(stopped{Canceled})
+		h.running.Wait()
+		return h.remove()
+	})
+	return h, nil
+}
+
+// Close stops what still runs, waits for it, and removes every file of the host. It is idempotent.
+func (h *Host) Close() error { return h.close() }
+
+func (h *Host) find() error {
+	path, err := FindRunsc(h.opts.Runsc)
+	if err != nil {
+		return err
+	}
+	root := os.Geteuid() == 0
+	h.runsc = &runsc.Runsc{Path: path, Rootless: !root, IgnoreCgroups: !root || !cgroupsWritable(), DebugLog: h.opts.DebugLog}
+	if h.python, err = findInterpreter(h.opts.Python, guestBin+"/python3", "/usr/bin/python3", "python3"); err != nil {
+		return err
+	}
+	h.node, err = findInterpreter(h.opts.Node, guestBin+"/node", "/usr/bin/node", "node", "nodejs")
+	return err
+}
+
+// guestBin is where an interpreter from outside of systemDirs appears.
+const guestBin = "/opt/interpreter"
+
+// FindRunsc resolves the path of runsc; ErrNoRunsc where there is none.
+func FindRunsc(explicit string) (string, error) {
+	if explicit != "" {
+		if _, err := exec.LookPath(explicit); err != nil {
+			return "", fmt.Errorf("%w (looked for %s)", ErrNoRunsc, explicit)
+		}
+		return filepath.Abs(explicit)
+	}
+	if self, err := os.Executable(); err == nil {
+		if path := filepath.Join(filepath.Dir(self), "runsc"); isExecutable(path) {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath("runsc")
+	if err != nil {
+		return "", ErrNoRunsc
+	}
+	return filepath.Abs(path)
+}
+
+func isExecutable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+func (h *Host) layOut() error {
+	parent, err := stateDir(h.opts.State)
+	if err != nil {
+		return err
+	}
+	h.clearStale(parent)
+	if h.dir, err = os.MkdirTemp(parent, "host-"); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	if h.lock, err = lockDir(h.dir); err != nil {
+		return err
+	}
+	h.runsc.Root = filepath.Join(h.dir, "runsc")
+	root := filepath.Join(h.dir, "rootfs")
+	if err := makeRootfs(root, h.system); err != nil {
+		return err
+	}
+	for _, i := range []interpreter{h.python, h.node} {
+		if i.inside != i.path {
+			if err := mountPoint(root, i.inside); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.CopyFS(filepath.Join(h.dir, "guest"), h.opts.Guest); err != nil {
+		return fmt.Errorf("write guest files: %w", err)
+	}
+	return nil
+}
+
+func (h *Host) remove() error {
+	if h.dir == "" {
+		return nil
+	}
+	err := os.RemoveAll(h.dir)
+	if h.lock != nil {
+		err = errors.Join(err, h.lock.Close())
+	}
+	return err
+}
+
+// clearStale removes the state of hosts that were killed: their lock is free.
+func (h *Host) clearStale(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, "host-*"))
+	for _, dir := range dirs {
+		lock, err := lockDir(dir)
+		if err != nil {
+			continue // alive
+		}
+		h.clear(dir)
+		_ = lock.Close()
+	}
+}
+
+func (h *Host) clear(dir string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	stale := *h.runsc
+	stale.Root = filepath.Join(dir, "runsc")
+	ids, err := stale.List(ctx)
+	for _, id := range ids {
+		err = errors.Join(err, stale.Delete(ctx, id))
+	}
+	h.log.Info("cleared what a killed gateway left", "dir", dir, "containers", len(ids), "error", errors.Join(err, os.RemoveAll(dir)))
+}

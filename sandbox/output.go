@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// clip keeps the beginning and the end of a stream in bounded memory.
+type clip struct {
+	mu    sync.Mutex
+	head  []byte
+	tail  []byte // a ring of the last tailMax bytes after the head
+	total int64
+
+	headMax, tailMax int
+	flood            int64
+	onFlood          func() // called once when more than flood bytes came
+}
+
+func newClip(limit int, flood int64, onFlood func()) *clip {
+	return &clip{headMax: limit * 3 / 4, tailMax: limit - limit*3/4, flood: flood, onFlood: sync.OnceFunc(onFlood)}
+}
+
+// Write takes all of p and never fails.
+func (c *clip) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	c.total += int64(len(p))
+	flooded := c.total > c.flood
+	c.keep(p)
+	c.mu.Unlock()
+	if flooded {
+		c.onFlood()
+	}
+	return len(p), nil
+}
+
+func (c *clip) keep(p []byte) {
+	n := min(c.headMax-len(c.head), len(p))
+	c.head = append(c.head, p[:n]...)
+	c.tail = append(c.tail, p[max(n, len(p)-c.tailMax):]...)
+	if len(c.tail) > 2*c.tailMax {
+		c.tail = append(c.tail[:0], c.tail[len(c.tail)-c.tailMax:]...)
+	}
+}
+
+// drain reads a stream to its end.
+func (c *clip) drain(r io.Reader) { _, _ = io.Copy(c, r) }
+
+// output returns what was kept, as valid UTF-8 without NULs.
+func (c *clip) output() Output {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tail := c.tail[max(0, len(c.tail)-c.tailMax):]
+	cut := c.total - int64(len(c.head)+len(tail))
+	if cut <= 0 {
+		return Output{Text: text(append(append([]byte{}, c.head...), tail...))}
+	}
+	head, end := wholeRunes(c.head, tail)
+	note := fmt.Sprintf("\n[... %d bytes cut ...]\n", cut)
+	return Output{Text: text(head) + note + text(end), Cut: cut}
+}
+
+// wholeRunes drops the halves of characters at both sides of a cut.
+func wholeRunes(head, tail []byte) ([]byte, []byte) {
+	for i := 0; i < utf8.UTFMax && len(head) > 0; i++ {
+		if r, size := utf8.DecodeLastRune(head); r != utf8.RuneError || size != 1 {
+			break
+		}
+		head = head[:len(head)-1]
+	}
+	for i := 0; i < utf8.UTFMax && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
+		tail = tail[1:]
+	}
+	return head, tail
+}
+
+func text(b []byte) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,214 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/runsc"
+)
+
+var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+
+// stopped is why a sandbox was ended before its program was.
+type stopped struct{ status Status }
+
+func (s stopped) Error() string { return "sandbox stopped: " + string(s.status) }
+
+// startLimit is how long a sandbox may take to reach its program.
+const startLimit = 30 * time.Second
+
+// Run runs one program in a sandbox of its own and returns when nothing of that
+// sandbox is left. The error is for what keeps it from starting; everything that
+// happens afterwards, a crash of the sandbox included, is in the outcome.
+func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
+	if !validID.MatchString(job.ID) {
+		return Outcome{}, fmt.Errorf("run program: %.50q is no execution id", job.ID)
+	}
+	select {
+	case h.slots <- struct{}{}:
+	case <-ctx.Done():
+		return Outcome{Status: Canceled}, nil
+	case <-h.ctx.Done():
+		return Outcome{}, context.Cause(h.ctx)
+	}
+	h.running.Add(1)
+	defer func() { <-h.slots; h.running.Done() }()
+	box, err := h.start(job, caller)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome := box.run(ctx)
+	h.log.Debug("execution ended", "execution", job.ID, "status", outcome.Status, "duration", outcome.Duration, "calls", outcome.Calls)
+	return outcome, nil
+}
+
+// box is one running sandbox.
+type box struct {
+	host    *Host
+	job     Job
+	dir     string
+	bridge  *bridge.Bridge
+	process *runsc.Process
+	stdout  *clip
+	stderr  *clip
+	drained sync.WaitGroup
+	started time.Time
+	stop    context.CancelCauseFunc
+	ctx     context.Context //nolint:containedctx // ends with the sandbox
+}
+
+// start brings a sandbox up, or leaves nothing behind.
+func (h *Host) start(job Job, caller bridge.Caller) (_ *box, err error) {
+	b := &box{host: h, job: job, dir: filepath.Join(h.dir, job.ID), started: time.Now()}
+	b.ctx, b.stop = context.WithCancelCause(h.ctx)
+	defer func() {
+		if err != nil {
+			b.stop(err)
+			err = errors.Join(err, b.clean())
+		}
+	}()
+	sockets := filepath.Join(b.dir, "bridge")
+	if err := makeBundle(b.dir, sockets); err != nil {
+		return nil, err
+	}
+	limits := bridge.Limits{Calls: job.Limits.Calls, Concurrency: job.Limits.Concurrency}
+	b.bridge, err = bridge.Listen(filepath.Join(sockets, "bridge.sock"), bridge.Options{Execution: job.ID, Caller: caller, Limits: limits, Logger: h.log})
+	if err != nil {
+		return nil, err
+	}
+	spec, err := h.spec(job, sockets)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "config.json"), spec, 0o600); err != nil {
+		return nil, fmt.Errorf("write sandbox spec: %w", err)
+	}
+	return b, b.launch()
+}
+
+func makeBundle(dir, sockets string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make bundle: %w", err)
+	}
+	if err := os.Mkdir(sockets, 0o755); err != nil { //nolint:gosec // the sandbox's user must reach the socket; the bundle above is closed
+		return fmt.Errorf("make bundle: %w", err)
+	}
+	return nil
+}
+
+// launch starts runsc with pipes as standard streams and somebody who reads them.
+func (b *box) launch() error {
+	flood := max(floodMin, int64(b.job.Limits.Output)*floodFactor)
+	onFlood := func() { b.stop(stopped{Flooded}) }
+	b.stdout, b.stderr = newClip(b.job.Limits.Output, flood, onFlood), newClip(b.job.Limits.Output, flood, onFlood)
+	var stdio runsc.Stdio
+	for _, stream := range []struct {
+		to   **os.File
+		clip *clip
+	}{{&stdio.Stdout, b.stdout}, {&stdio.Stderr, b.stderr}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("make pipe: %w", err)
+		}
+		*stream.to = w
+		defer func() { _ = w.Close() }()
+		b.drained.Go(func() { stream.clip.drain(r); _ = r.Close() })
+	}
+	var err error
+	b.process, err = b.host.runsc.Start(b.job.ID, b.dir, stdio)
+	return err
+}
+
+// run waits for the program's end, whatever it is, and clears the sandbox away.
+func (b *box) run(ctx context.Context) Outcome {
+	defer context.AfterFunc(ctx, func() { b.stop(stopped{Canceled}) })()
+	defer b.stop(nil)
+	timer := time.AfterFunc(startLimit+b.job.Limits.Timeout, func() { b.stop(stopped{TimedOut}) })
+	defer timer.Stop()
+	var watchers sync.WaitGroup
+	watchers.Go(func() { watchMemory(b.ctx, b.process.Sentry, b.job.Limits.Memory, func() { b.stop(stopped{OutOfMemory}) }) })
+	watchers.Go(func() { b.watchProcess() })
+
+	done, err := b.bridge.Run(b.ctx, bridge.Program{Code: b.job.Code, ValueLimit: b.job.Limits.Value}, func() { timer.Reset(b.job.Limits.Timeout) })
+	outcome := Outcome{Duration: time.Since(b.started), Calls: b.bridge.Calls()}
+	if errors.Is(err, bridge.ErrClosed) {
+		// The guest's end is seen before runsc's, and the reason for it perhaps not yet at all.
+		b.await(500 * time.Millisecond)
+	}
+	cause := context.Cause(b.ctx)
+	b.stop(nil)
+	if err := b.clean(); err != nil {
+		b.host.log.Error("clear sandbox away", "execution", b.job.ID, "error", err)
+	}
+	watchers.Wait()
+	outcome.Stdout, outcome.Stderr = b.stdout.output(), b.stderr.output()
+	b.judge(&outcome, done, err, cause)
+	return outcome
+}
+
+func (b *box) await(limit time.Duration) {
+	select {
+	case <-b.process.Done():
+	case <-b.ctx.Done():
+	case <-time.After(limit):
+	}
+}
+
+// watchProcess ends the box when runsc ends before its guest has reported.
+func (b *box) watchProcess() {
+	select {
+	case <-b.process.Done():
+		time.Sleep(50 * time.Millisecond) // what the guest said last may still be on its way
+		b.stop(bridge.ErrClosed)
+	case <-b.ctx.Done():
+	}
+}
+
+// judge fills in how the program ended: what we did to it comes first, then what it reported, then how it died.
+func (b *box) judge(outcome *Outcome, done bridge.Done, err, cause error) {
+	if why, ok := errors.AsType[stopped](cause); ok && err != nil {
+		outcome.Status = why.status
+		return
+	}
+	if err != nil {
+		outcome.Status = Crashed
+		if exit, waitErr := b.process.Wait(); waitErr == nil {
+			outcome.Exit = exit
+		}
+		if outcome.Exit < 128 && b.bridge.Started() {
+			outcome.Status = Exited
+		}
+		return
+	}
+	outcome.Value, outcome.Fault, outcome.Exit = done.Value, done.Fault, done.Exit
+	switch {
+	case done.Fault != nil:
+		outcome.Status = Failed
+	case done.Exit != 0:
+		outcome.Status = Exited
+	default:
+		outcome.Status = OK
+	}
+}
+
+// clean leaves nothing of the sandbox: not on ctx's time, which may have ended, but on its own.
+func (b *box) clean() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var errs []error
+	if b.process != nil {
+		errs = append(errs, b.process.Destroy(ctx))
+	}
+	b.drained.Wait()
+	if b.bridge != nil {
+		errs = append(errs, b.bridge.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+}

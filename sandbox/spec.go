@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// Where things are inside a sandbox.
+const (
+	guestDir   = "/opt/sallyport"
+	serversDir = "/servers"
+	bridgeDir  = "/run/sallyport"
+	nobody     = 65534
+	tmpSize    = 64 << 20
+	// sentryHeadroom is what a cgroup allows over Limits.Memory for gVisor itself and the interpreter's start.
+	sentryHeadroom = 192 << 20
+)
+
+// spec writes the OCI runtime configuration of a sandbox. Every value in it is ours: nothing comes from the program.
+func (h *Host) spec(job Job, bridgeSource string) ([]byte, error) {
+	spec := specs.Spec{
+		Version:  specs.Version,
+		Hostname: "sandbox",
+		Root:     &specs.Root{Path: filepath.Join(h.dir, "rootfs"), Readonly: true},
+		Process:  h.process(job),
+		Mounts:   h.mounts(job.Limits, bridgeSource),
+		Linux: &specs.Linux{
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
+				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
+			},
+		},
+	}
+	if !h.runsc.IgnoreCgroups {
+		memory := job.Limits.Memory + sentryHeadroom
+		// A relative path stays below our own cgroup, and so within its limits.
+		spec.Linux.CgroupsPath = h.cgroup(job.ID)
+		spec.Linux.Resources = &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory}}
+	}
+	data, err := json.MarshalIndent(spec, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("write sandbox spec: %w", err)
+	}
+	return data, nil
+}
+
+func (h *Host) process(job Job) *specs.Process {
+	return &specs.Process{
+		Args:            h.args(job),
+		Cwd:             "/workspace",
+		Env:             []string{"PATH=/usr/bin", "HOME=/workspace", "TMPDIR=/tmp", "LANG=C.UTF-8"},
+		User:            specs.User{UID: nobody, GID: nobody},
+		Capabilities:    &specs.LinuxCapabilities{},
+		NoNewPrivileges: true,
+		Rlimits:         rlimits(job),
+	}
+}
+
+func (h *Host) args(job Job) []string {
+	if job.Interpreter == Node {
+		heap := max(64, (job.Limits.Memory-96<<20)>>20) // node itself needs about 60 MB beside its heap
+		return []string{h.node.inside, "--enable-source-maps", "--no-warnings", "--stack-trace-limit=30",
+			"--max-old-space-size=" + strconv.FormatInt(heap, 10), guestDir + "/guest.mjs"}
+	}
+	return []string{h.python.inside, "-I", "-S", "-B", guestDir + "/guest.py"}
+}
+
+func rlimits(job Job) []specs.POSIXRlimit {
+	limit := func(kind string, n uint64) specs.POSIXRlimit {
+		return specs.POSIXRlimit{Type: kind, Soft: n, Hard: n}
+	}
+	limits := []specs.POSIXRlimit{
+		limit("RLIMIT_NPROC", uint64(job.Limits.Processes)),
+		limit("RLIMIT_NOFILE", uint64(job.Limits.OpenFiles)),
+		limit("RLIMIT_FSIZE", uint64(job.Limits.Workspace)),
+		limit("RLIMIT_CORE", 0),
+	}
+	if job.Interpreter == Python {
+		// Python then raises MemoryError, which a model can read. V8 reserves far more
+		// address space than it uses, so node has its own heap limit instead.
+		limits = append(limits, limit("RLIMIT_AS", uint64(job.Limits.Memory)))
+	}
+	return limits
+}
+
+func (h *Host) mounts(limits Limits, bridgeSource string) []specs.Mount {
+	mounts := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc"},
+		tmpfs("/tmp", tmpSize, "1777"),
+		tmpfs("/dev/shm", tmpSize, "1777"),
+		tmpfs("/workspace", limits.Workspace, "0777"),
+		bind(guestDir, filepath.Join(h.dir, "guest")),
+		bind(bridgeDir, bridgeSource),
+		bind(serversDir, h.opts.Servers),
+	}
+	for _, dir := range h.system {
+		mounts = append(mounts, bind(dir, dir))
+	}
+	for _, interpreter := range []interpreter{h.python, h.node} {
+		if interpreter.inside != interpreter.path {
+			mounts = append(mounts, bind(interpreter.inside, interpreter.path))
+		}
+	}
+	return mounts
+}
+
+func tmpfs(at string, size int64, mode string) specs.Mount {
+	return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs",
+		Options: []string{"nosuid", "nodev", "size=" + strconv.FormatInt(size, 10), "mode=" + mode}}
+}
+
+func bind(at, source string) specs.Mount {
+	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"bind", "ro", "nosuid", "nodev"}}
+}
