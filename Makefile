@@ -10,6 +10,10 @@ STEP := ./tools/step.sh
 RACE     ?= -race
 FUZZTIME ?= 10s
 
+# need stops make with the one line of tools/prereq.sh, and without a second one about a failed command.
+lack = $(shell ./tools/prereq.sh $(1) 2>&1)
+need = $(if $(lack),$(error $(lack)))
+
 # Without a readable repository (sudo in another user's checkout, a source archive) go build has no revision to stamp.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
@@ -23,7 +27,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
-demo: prereq build runsc upstreams ## build everything, then let a real MCP client use the gateway
+demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP client use the gateway
 	@$(STEP) "building the demo client" go build $(VCS) -o "$(BIN)/demo" ./bench/demo
 	@"$(BIN)/demo" -sallyport "$(BIN)/sallyport"
 
@@ -69,27 +73,29 @@ fmt: prereq-go ## gofmt every file
 	@./tools/gofmt.sh -w
 
 .PHONY: golden
-golden: prereq runsc upstreams ## rewrite the golden files; look at the diff before you commit it
+golden: prereq-demo runsc upstreams ## rewrite the golden files; look at the diff before you commit it
 	@./tools/golden.sh
 
 .PHONY: fuzz
-fuzz: prereq runsc upstreams ## run every fuzzer for FUZZTIME (10s)
+fuzz: prereq-demo runsc upstreams ## run every fuzzer for FUZZTIME (10s)
 	@./tools/fuzz.sh "$(FUZZTIME)"
 
 .PHONY: bench
-bench: prereq runsc upstreams ## run the benchmarks
+bench: prereq-demo runsc upstreams ## run the benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
 	@rm -rf .cache dist tools/upstreams/node_modules
 
-.PHONY: prereq prereq-go prereq-node prereq-test
-prereq: ## say what this machine lacks, if anything
-	@./tools/prereq.sh go node python userns
+.PHONY: prereq prereq-go prereq-node prereq-demo prereq-test
+prereq: prereq-test ## say what this machine lacks for make demo and make test
+	@echo "this machine has what make demo and make test need"
 prereq-go:
-	@./tools/prereq.sh go
+	@$(call need,go):
 prereq-node:
-	@./tools/prereq.sh node
+	@$(call need,node):
+prereq-demo:
+	@$(call need,go node python userns):
 prereq-test:
-	@./tools/prereq.sh go node python userns $(if $(RACE),cc)
+	@$(call need,go node python userns $(if $(RACE),cc)):

@@ -17,7 +17,7 @@ at_least() {
 
 need_go() {
 	want=$(cat go.mod tools/*/go.mod | sed -n 's/^go //p' | sort -V | tail -n 1)
-	install="install Go $want or later from https://go.dev/dl/"
+	install="install Go $want or later (https://go.dev/dl/)"
 	command -v go >/dev/null || missing "no go on the PATH: $install"
 	# Inside the module an older go may fetch the toolchain that it asks for; outside it tells its own version.
 	have=$(go -C tools/runsc env GOVERSION 2>/dev/null) || have=$(cd / && go env GOVERSION 2>/dev/null)
@@ -25,7 +25,7 @@ need_go() {
 }
 
 need_node() {
-	install="install Node.js 20 or later, with npm, from https://nodejs.org/en/download"
+	install="install Node.js 20 or later, with npm (https://nodejs.org/en/download)"
 	command -v node >/dev/null || missing "no node on the PATH: $install"
 	have=$(node --version 2>/dev/null)
 	at_least "${have#v}" 20 || missing "node ${have:-that answers no version} is too old: $install"
