@@ -43,7 +43,7 @@ type Upstream struct {
 // Generate returns the whole servers/ tree, sorted by path.
 func Generate(ups []Upstream) []File {
 	files := GenerateRoot(ups)
-	for _, up := range ups {
+	for _, up := range usableUpstreams(ups) {
 		files = append(files, GenerateUpstream(up)...)
 	}
 	return sortFiles(files)
@@ -51,13 +51,30 @@ func Generate(ups []Upstream) []File {
 
 // GenerateRoot returns the files that list all upstreams, sorted by path.
 func GenerateRoot(ups []Upstream) []File {
-	return nil
+	ups = usableUpstreams(ups)
+	return sortFiles([]File{
+		{Path: "__aio__.py", Data: aioModule},
+		{Path: "__init__.py", Data: pythonRoot(ups)},
+		{Path: "index.ts", Data: typescriptRoot(ups)},
+	})
 }
 
-// GenerateUpstream returns the files of one upstream, sorted by path. Tools
-// whose names are not identifiers (see tool.Identifiers) are left out.
+// GenerateUpstream returns the files of one upstream, sorted by path. A tool
+// whose name is no identifier (see tool.Identifiers), or whose ID is another
+// upstream's, is left out, as is the second of two with one name.
 func GenerateUpstream(up Upstream) []File {
-	return nil
+	if !usable(up.ID) {
+		return nil
+	}
+	tools := usableTools(up)
+	files := []File{
+		{Path: up.ID + "/__init__.py", Data: pythonPackage(up, tools)},
+		{Path: up.ID + "/index.ts", Data: typescriptPackage(up, tools)},
+	}
+	for _, t := range tools {
+		files = append(files, toolFiles(t)...)
+	}
+	return sortFiles(files)
 }
 
 // Import returns the line that makes a tool's wrapper known to a program.

@@ -1,0 +1,101 @@
+// Package bundle turns a model's TypeScript program into the one JavaScript
+// module that a sandbox runs: types are dropped, wrappers under "servers" and
+// the module "sallyport" are bundled in, and the value of a trailing expression
+// becomes the default export. It uses esbuild, in the gateway's own process.
+//
+// The program is untrusted, so nothing it says may make esbuild read a file:
+// every import is resolved here, from memory, or refused.
+package bundle
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// Name is what a program is called in errors and stack traces.
+const Name = "program.ts"
+
+// Tree is the generated servers/ tree: File returns the source at a path such
+// as "memory/index.ts", and List the names of the tools of an upstream, or of
+// the upstreams for "".
+type Tree interface {
+	File(path string) ([]byte, bool)
+	List(upstream string) []string
+}
+
+// Error is what is wrong with a program before it runs.
+type Error struct {
+	// Type is "SyntaxError" or "ImportError".
+	Type    string
+	Message string
+	// Line counts from 1; 0 where it is not known.
+	Line int
+	// Source is the text of that line.
+	Source string
+	Hint   string
+}
+
+// Error returns "Type: message".
+func (e *Error) Error() string { return e.Type + ": " + e.Message }
+
+// Compile compiles a program. runtime is the source of the module "sallyport".
+// A program that is wrong gives an *Error for the first thing wrong with it.
+func Compile(program string, tree Tree, runtime []byte) (string, error) {
+	script := api.Transform(program, api.TransformOptions{
+		Loader: api.LoaderTS, Target: api.ESNext, Sourcefile: Name, Sourcemap: api.SourceMapExternal,
+		SourcesContent: api.SourcesContentExclude, LegalComments: api.LegalCommentsNone, TsconfigRaw: `{}`, LogLevel: api.LogLevelSilent,
+	})
+	if len(script.Errors) > 0 {
+		return "", syntaxError(script.Errors[0])
+	}
+	code := string(script.Code)
+	r := resolver{tree: tree, runtime: runtime}
+	built := api.BuildResult{}
+	if captured, ok := captureValue(code); ok {
+		built = r.build(captured+mapComment(script.Map), api.LoaderJS)
+	}
+	if len(built.OutputFiles) != 1 || len(built.Errors) > 0 { // no value to capture, or a default export besides it
+		built = r.build(code+mapComment(script.Map), api.LoaderJS)
+	}
+	if len(built.Errors) == 0 {
+		return string(built.OutputFiles[0].Contents), nil
+	}
+	// Once more from the program itself, so that the error has its line.
+	if original := r.build(program, api.LoaderTS); len(original.Errors) > 0 {
+		built = original
+	}
+	return "", r.explain(built.Errors[0])
+}
+
+func (r resolver) build(code string, loader api.Loader) api.BuildResult {
+	return api.Build(api.BuildOptions{
+		Stdin:  &api.StdinOptions{Contents: code, Sourcefile: Name, Loader: loader},
+		Bundle: true, Format: api.FormatESModule, Platform: api.PlatformNode, Target: api.ES2022,
+		Sourcemap: api.SourceMapInline, SourcesContent: api.SourcesContentExclude, LegalComments: api.LegalCommentsNone,
+		AbsWorkingDir: "/", Outfile: "/program.mjs", Write: false, LogLevel: api.LogLevelSilent, Charset: api.CharsetUTF8,
+		TsconfigRaw: `{"compilerOptions":{"verbatimModuleSyntax":true}}`,
+		Plugins:     []api.Plugin{{Name: "sallyport", Setup: r.setup}},
+	})
+}
+
+func mapComment(sourceMap []byte) string {
+	return "//# sourceMappingURL=data:application/json;base64," + base64.StdEncoding.EncodeToString(sourceMap) + "\n"
+}
+
+func syntaxError(m api.Message) *Error {
+	e := &Error{Type: "SyntaxError", Message: m.Text}
+	e.place(m.Location)
+	return e
+}
+
+func (e *Error) place(at *api.Location) {
+	if at == nil || !strings.HasSuffix(at.File, Name) {
+		return
+	}
+	e.Line, e.Source = at.Line, strings.TrimSpace(at.LineText)
+	if len(e.Source) > 200 {
+		e.Source = strings.ToValidUTF8(e.Source[:200], "") + "…"
+	}
+}

@@ -1,0 +1,135 @@
+package bundle
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"sallyport/internal/nearest"
+)
+
+// resolver answers every import of a program.
+type resolver struct {
+	tree    Tree
+	runtime []byte
+}
+
+// The namespaces of what is served from memory.
+const (
+	serversSpace = "servers"
+	runtimeSpace = "sallyport"
+)
+
+func (r resolver) setup(build api.PluginBuild) {
+	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, r.resolve)
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: serversSpace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+		data, ok := r.tree.File(args.Path)
+		if !ok {
+			return api.OnLoadResult{}, fmt.Errorf("no wrapper %s", args.Path)
+		}
+		return loaded(data), nil
+	})
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: runtimeSpace}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+		return loaded(r.runtime), nil
+	})
+	// Whatever else is asked for, esbuild's own loader must never see it: it would read the host's files.
+	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+		return api.OnLoadResult{}, fmt.Errorf("not a file of this program")
+	})
+}
+
+func loaded(data []byte) api.OnLoadResult {
+	contents := string(data)
+	return api.OnLoadResult{Contents: &contents, Loader: api.LoaderTS}
+}
+
+func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
+	name := args.Path
+	switch {
+	case args.Kind == api.ResolveEntryPoint:
+		return api.OnResolveResult{Path: name}, nil
+	case args.Namespace == serversSpace && strings.HasPrefix(name, "."):
+		return r.wrapper(path.Join(path.Dir(args.Importer), name))
+	case name == "sallyport":
+		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeSpace, SideEffects: api.SideEffectsFalse}, nil
+	case name == "servers" || strings.HasPrefix(name, "servers/"):
+		return r.wrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
+	case isBuiltin(name), strings.HasPrefix(name, "/"):
+		return api.OnResolveResult{Path: name, External: true}, nil // an absolute path is one of the sandbox
+	}
+	return refuse(fmt.Sprintf("cannot import %q", name), r.advise(name))
+}
+
+// wrapper resolves a path below servers/ as node would: the file, the file with its ending, the folder's index.
+func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
+	name = strings.TrimSuffix(path.Clean("/" + name)[1:], ".js")
+	for _, candidate := range []string{name, name + ".ts", path.Join(name, "index.ts")} {
+		if !strings.HasSuffix(candidate, ".ts") {
+			continue
+		}
+		if _, ok := r.tree.File(candidate); ok {
+			return api.OnResolveResult{Path: candidate, Namespace: serversSpace, SideEffects: api.SideEffectsFalse}, nil
+		}
+	}
+	upstream, tool, isTool := strings.Cut(name, "/")
+	if isTool && len(r.tree.List(upstream)) > 0 {
+		return refuse(fmt.Sprintf("servers/%s has no tool %s", upstream, tool), didYouMean(tool, r.tree.List(upstream), "find it with search_tools"))
+	}
+	near := nearest.Of(upstream, r.tree.List(""))
+	if near == "" {
+		return refuse(fmt.Sprintf("there is no servers/%s", upstream), "there are: "+strings.Join(firstOf(r.tree.List(""), 20), ", "))
+	}
+	return refuse(fmt.Sprintf("there is no servers/%s", upstream), "did you mean servers/"+near+"?")
+}
+
+// advise tells what to write for an import that is none of ours.
+func (r resolver) advise(name string) string {
+	if slices.Contains(r.tree.List(""), name) {
+		return fmt.Sprintf(`write: from "servers/%s"`, name)
+	}
+	return `only node's own modules, "servers/..." and "sallyport" can be imported`
+}
+
+// hintMark keeps message and hint apart on their way through esbuild.
+const hintMark = "\x00"
+
+func refuse(message, hint string) (api.OnResolveResult, error) {
+	return api.OnResolveResult{Errors: []api.Message{{Text: message + hintMark + hint}}}, nil
+}
+
+var missingExport = regexp.MustCompile(`^No matching export in "servers:(\w+)/index\.ts" for import "(.+)"$`)
+
+// explain turns esbuild's message into one for the model.
+func (r resolver) explain(m api.Message) *Error {
+	e := &Error{Type: "ImportError"}
+	e.Message, e.Hint, _ = strings.Cut(m.Text, hintMark)
+	e.place(m.Location)
+	if found := missingExport.FindStringSubmatch(m.Text); found != nil {
+		e.Message = fmt.Sprintf("servers/%s has no tool %s", found[1], found[2])
+		e.Hint = didYouMean(found[2], r.tree.List(found[1]), "find it with search_tools")
+	}
+	return e
+}
+
+func didYouMean(word string, names []string, otherwise string) string {
+	if near := nearest.Of(word, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return otherwise
+}
+
+func firstOf(names []string, n int) []string { return names[:min(n, len(names))] }
+
+var builtins = strings.Fields(`assert assert/strict async_hooks buffer child_process cluster console constants crypto
+	dgram diagnostics_channel dns dns/promises domain events fs fs/promises http http2 https inspector module net os
+	path path/posix path/win32 perf_hooks process punycode querystring readline readline/promises repl stream
+	stream/consumers stream/promises stream/web string_decoder sys timers timers/promises tls trace_events tty url
+	util util/types v8 vm wasi worker_threads zlib`)
+
+func isBuiltin(name string) bool {
+	return strings.HasPrefix(name, "node:") || slices.Contains(builtins, name)
+}

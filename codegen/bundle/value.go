@@ -1,0 +1,52 @@
+package bundle
+
+import (
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// maxCandidates bounds the search for the start of the last statement.
+const maxCandidates = 200
+
+// captureValue makes a trailing expression statement the default export, and
+// reports whether there is one. code must be esbuild's own print: there every
+// top-level statement starts in the first column, and what follows of it does
+// not, save in template literals. Guesses are checked by parsing both halves, so
+// a wrong one is never used. Lines stay where they are.
+func captureValue(code string) (string, bool) {
+	code = strings.TrimRight(code, "\n")
+	if !strings.HasSuffix(code, ";") {
+		return "", false
+	}
+	end := len(code)
+	for range maxCandidates {
+		start := strings.LastIndexByte(code[:end], '\n') + 1
+		if before, last := code[:start], strings.TrimSuffix(code[start:], ";"); isExpression(last) && parses(before) {
+			return before + "export default (" + last + ");\n", true
+		}
+		if start == 0 {
+			return "", false
+		}
+		end = start - 1
+	}
+	return "", false
+}
+
+// isExpression reports whether statement is an expression statement.
+func isExpression(statement string) bool {
+	if statement == "" || strings.ContainsRune(" \t{})]", rune(statement[0])) {
+		return false
+	}
+	for _, declaration := range []string{"function", "async function", "class", "import ", "import{", "export", "let ", "const ", "var "} {
+		if strings.HasPrefix(statement, declaration) {
+			return false
+		}
+	}
+	return parses("export default (" + statement + ");")
+}
+
+func parses(code string) bool {
+	result := api.Transform(code, api.TransformOptions{Loader: api.LoaderJS, Target: api.ESNext, Format: api.FormatESModule, LogLevel: api.LogLevelSilent})
+	return len(result.Errors) == 0
+}

@@ -1,0 +1,104 @@
+package codegen_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/codegen"
+	"sallyport/internal/tool"
+)
+
+// catalog returns the tools of real servers, one upstream a server. It lies
+// beside the project and is not part of it.
+func catalog(t testing.TB) []codegen.Upstream {
+	t.Helper()
+	paths, _ := filepath.Glob("../../shared/catalog/*.json")
+	if len(paths) == 0 {
+		t.Skip("no ../../shared/catalog beside the project: real tool lists are not checked")
+	}
+	var ups []codegen.Upstream
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ups = append(ups, upstream(t, strings.TrimSuffix(filepath.Base(path), ".json"), data))
+	}
+	return ups
+}
+
+// upstream reads a tools/list answer as an upstream.
+func upstream(t testing.TB, name string, data []byte) codegen.Upstream {
+	t.Helper()
+	var list struct {
+		Tools []struct {
+			Name, Title, Description  string
+			InputSchema, OutputSchema json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatalf("read %s: %v", name, err)
+	}
+	up := codegen.Upstream{ID: tool.Identifier(name), Title: name}
+	var wires []string
+	for _, l := range list.Tools {
+		wires = append(wires, l.Name)
+	}
+	for i, id := range tool.Identifiers(wires) {
+		l := list.Tools[i]
+		up.Tools = append(up.Tools, tool.Tool{
+			ID: tool.ID{Upstream: up.ID, Name: id}, Wire: l.Name, Title: l.Title, Description: l.Description,
+			Input: l.InputSchema, Output: l.OutputSchema,
+		})
+	}
+	return up
+}
+
+// write puts files into the servers folder of dir.
+func write(t testing.TB, dir string, files []codegen.File) {
+	t.Helper()
+	made := map[string]bool{}
+	for _, f := range files {
+		path := filepath.Join(dir, "servers", filepath.FromSlash(f.Path))
+		if parent := filepath.Dir(path); !made[parent] {
+			made[parent] = true
+			if err := os.MkdirAll(parent, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCatalogCompiles(t *testing.T) {
+	ups := catalog(t)
+	files := codegen.Generate(ups)
+	tools := 0
+	for _, up := range ups {
+		tools += len(up.Tools)
+	}
+	if want := 2*tools + 2*len(ups) + 3; len(files) != want {
+		t.Errorf("%d files for %d tools of %d upstreams, want %d", len(files), tools, len(ups), want)
+	}
+	if !slices.IsSortedFunc(files, func(a, b codegen.File) int { return strings.Compare(a.Path, b.Path) }) {
+		t.Error("files are not sorted by path")
+	}
+	dir := t.TempDir()
+	if d := os.Getenv("CODEGEN_OUT"); d != "" {
+		dir = d
+	}
+	write(t, dir, files)
+}
+
+func BenchmarkCatalog(b *testing.B) {
+	ups := catalog(b)
+	for b.Loop() {
+		codegen.Generate(ups)
+	}
+}

@@ -1,0 +1,150 @@
+package codegen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxName is the longest name of a member on the wire that gets a type, in bytes.
+	maxName = 256
+	// maxParam is the longest name of a Python parameter.
+	maxParam = 64
+)
+
+var (
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	words      = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
+)
+
+// usable reports whether a tool's or an upstream's name can stand in code and be a file name.
+func usable(name string) bool {
+	return len(name) <= 128 && identifier.MatchString(name) && !strings.HasPrefix(name, "__") &&
+		(len(name) > maxParam || tool.Identifier(name) == name)
+}
+
+// name returns a free type name for a hint, in Pascal case.
+func (c *converter) name(hint string) string {
+	base := pascal(hint)
+	name := base
+	for n := 2; c.named[name] || reservedTypes[name]; n++ {
+		name = base + strconv.Itoa(n)
+	}
+	c.named[name] = true
+	return name
+}
+
+func pascal(hint string) string {
+	var b strings.Builder
+	for _, w := range words.FindAllString(hint[:min(len(hint), maxName)], 8) {
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+		if b.Len() > 40 {
+			break
+		}
+	}
+	name := b.String()
+	if name == "" || name[0] < 'A' {
+		return "Type" + name
+	}
+	return name
+}
+
+// singular is what one element of a list with this name would be called.
+func singular(hint string) string {
+	lower := strings.ToLower(hint)
+	switch {
+	case strings.HasSuffix(lower, "ies") && len(hint) > 4:
+		return hint[:len(hint)-3] + "y"
+	case hasAnySuffix(lower, "sses", "xes", "ches", "shes"):
+		return hint[:len(hint)-2]
+	case strings.HasSuffix(lower, "s") && len(hint) > 2 && !hasAnySuffix(lower, "ss", "us", "is"):
+		return hint[:len(hint)-1]
+	}
+	return hint + "Item"
+}
+
+func hasAnySuffix(s string, suffixes ...string) bool {
+	for _, suffix := range suffixes {
+		if strings.HasSuffix(s, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// pyParams names the parameters as Python needs it, in their order: a wire name
+// that is fit stays; another is changed, and numbered where two become one.
+func pyParams(fields []field) []string {
+	taken := map[string]bool{}
+	for _, f := range fields {
+		if pyFit(f.name) {
+			taken[f.name] = true
+		}
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		if names[i] = f.name; !pyFit(f.name) {
+			names[i] = free(pyName(f.name), taken)
+		}
+	}
+	return names
+}
+
+// free returns name, with a number if it is taken, and takes it.
+func free(name string, taken map[string]bool) string {
+	candidate := name
+	for n := 2; taken[candidate]; n++ {
+		candidate = name + "_" + strconv.Itoa(n)
+	}
+	taken[candidate] = true
+	return candidate
+}
+
+func pyFit(name string) bool {
+	return len(name) <= maxParam && identifier.MatchString(name) && !strings.HasPrefix(name, "__") && !pyKeywords[name]
+}
+
+// pyName makes a parameter's name of any text: "<" and ">", which query filters
+// end in, stay readable.
+func pyName(wire string) string {
+	name := strings.Map(asciiIdentifier, strings.NewReplacer("<", "_lt", ">", "_gt").Replace(wire))
+	switch {
+	case strings.Trim(name, "_") == "":
+		return "arg_" + shortDigest(wire)
+	case len(name) > maxParam:
+		return strings.TrimLeft(name[:maxParam-9], "_") + "_" + shortDigest(wire)
+	}
+	if name = strings.Trim(name, "_"); name[0] >= '0' && name[0] <= '9' {
+		return "_" + name
+	}
+	if pyKeywords[name] {
+		return name + "_"
+	}
+	return name
+}
+
+func asciiIdentifier(r rune) rune {
+	if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+		return r
+	}
+	return '_'
+}
+
+func shortDigest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:4])
+}
+
+// pyKeywords cannot be a parameter's name; _call and _OMIT are the wrapper's own.
+var pyKeywords = stringSet(strings.Fields(`False None True and as assert async await break class continue def del elif
+	else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield
+	_call _OMIT _extra`))
+
+// reservedTypes are names that the generated code uses itself, or that readers would take for something else.
+var reservedTypes = stringSet(strings.Fields(`Any Literal TypedDict NotRequired TypeAlias Promise Record Array Object String
+	Number Boolean Function Symbol Date Error Map Set None True False`))

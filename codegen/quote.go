@@ -1,0 +1,139 @@
+package codegen
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sallyport/internal/plain"
+)
+
+// code is text that may stand in a generated file as it is. A string becomes
+// code only here, by being quoted, or checked to be an identifier; the printer
+// takes nothing else, so that the compiler finds a place where that was forgotten.
+type code string
+
+// ident returns a name as code; what is no identifier is quoted away into one.
+func ident(name string) code {
+	if !identifier.MatchString(name) {
+		return code("_" + shortDigest(name))
+	}
+	return code(name)
+}
+
+// digits returns a number literal as code, "0" if it is none.
+func digits(text string) code {
+	if _, err := strconv.ParseFloat(text, 64); err != nil || strings.Trim(text, "0123456789+-.e") != "" {
+		return "0"
+	}
+	return code(text)
+}
+
+// pyString returns a Python string literal with exactly the runes of s.
+func pyString(s string) code { return quoted(s, pyRune) }
+
+// tsString returns a TypeScript string literal with exactly the runes of s.
+func tsString(s string) code { return quoted(s, tsRune) }
+
+func quoted(s string, escape func(*strings.Builder, rune)) code {
+	var b strings.Builder
+	b.Grow(len(s) + 2)
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == ' ' || r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !plain.Hidden(r):
+			b.WriteRune(r)
+		default:
+			escape(&b, r)
+		}
+	}
+	b.WriteByte('"')
+	return code(b.String())
+}
+
+func pyRune(b *strings.Builder, r rune) {
+	if r > 0xFFFF {
+		b.WriteString(`\U` + hexDigits(r, 8))
+		return
+	}
+	b.WriteString(`\u` + hexDigits(r, 4))
+}
+
+func tsRune(b *strings.Builder, r rune) {
+	if r > 0xFFFF {
+		b.WriteString(`\u{` + hexDigits(r, 1) + `}`)
+		return
+	}
+	b.WriteString(`\u` + hexDigits(r, 4))
+}
+
+func hexDigits(r rune, width int) string {
+	s := strconv.FormatInt(int64(r), 16)
+	return strings.Repeat("0", max(0, width-len(s))) + s
+}
+
+// pyDoc returns the lines of a docstring, with its quotes, of text that was put
+// together from anything. Two quotes in a row, a quote at the end and every
+// backslash are escaped, so that nothing can end it early.
+func pyDoc(text string) []code {
+	text = strings.ReplaceAll(docText(text), `\`, `\\`)
+	text = strings.ReplaceAll(text, `""`, `\"\"`)
+	if strings.HasSuffix(text, `"`) {
+		text = text[:len(text)-1] + `\"`
+	}
+	lines := strings.Split(text, "\n")
+	if len(lines) == 1 {
+		return []code{code(`"""` + text + `"""`)}
+	}
+	lines[0] = `"""` + lines[0]
+	return asCode(append(lines, `"""`))
+}
+
+// pyComment returns one comment line. "#:" keeps checkers from reading orders
+// ("type: ignore", "coding: ...") in it.
+func pyComment(text string, limit int) code { return code("#: " + plain.Line(text, limit)) }
+
+// tsDoc returns the lines of a JSDoc comment. Besides the end of the comment,
+// orders to a compiler ("@ts-nocheck", "@__PURE__") are made harmless.
+func tsDoc(text string) []code {
+	lines := strings.Split(tsCommentText(docText(text)), "\n")
+	if len(lines) == 1 {
+		return []code{code("/** " + lines[0] + " */")}
+	}
+	out := []code{"/**"}
+	for _, line := range lines {
+		out = append(out, code(strings.TrimRight(" * "+line, " ")))
+	}
+	return append(out, " */")
+}
+
+func tsCommentText(text string) string {
+	return strings.NewReplacer("*/", `*\/`, "@ts-", "@ ts-", "@__", "@ __", "#__", "# __",
+		"@license", "@ license", "@preserve", "@ preserve", "sourceMappingURL", "sourceMapping URL").Replace(text)
+}
+
+// docText cleans text for a comment; tabs become spaces and lines lose what ends them.
+func docText(text string) string {
+	lines := strings.Split(strings.ReplaceAll(plain.Text(text, maxDoc), "\t", "    "), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRightFunc(line, unicode.IsSpace)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxDoc bounds a whole docstring, in runes.
+const maxDoc = 24_000
+
+func asCode(lines []string) []code {
+	out := make([]code, len(lines))
+	for i, line := range lines {
+		out[i] = code(line)
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+package codegen
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// reference is a $ref that was met: in work, or done.
+type reference struct {
+	hint string
+	// before is how many definitions there were when the work on it began.
+	before int
+	done   *typ
+	// def is made when the reference is met inside of itself.
+	def *def
+}
+
+// reference converts what a $ref points to, once. Only pointers and anchors in
+// the same document are followed: nothing is ever fetched.
+func (c *converter) reference(ref string, at place) *typ {
+	target, ok := c.resolve(ref)
+	if !ok {
+		return anyType
+	}
+	if r := c.refs[ref]; r != nil {
+		return c.again(r)
+	}
+	r := &reference{hint: refHint(ref, at.hint), before: len(c.defs)}
+	c.refs[ref] = r
+	r.done = c.tie(r, c.convert(target, at.in(r.hint)))
+	return r.done
+}
+
+// again answers a reference that was met before.
+func (c *converter) again(r *reference) *typ {
+	if r.done != nil {
+		return r.done
+	}
+	if r.def == nil {
+		r.def = &def{name: c.name(r.hint)}
+	}
+	return refTo(r.def)
+}
+
+// tie closes a circle: what the reference met inside of itself gets its type.
+// An object's own definition, just made, gives way to it; else it is an alias.
+func (c *converter) tie(r *reference, t *typ) *typ {
+	if r.def == nil {
+		return t
+	}
+	i := slices.Index(c.defs, t.def)
+	if t.kind == refKind && i >= r.before && t.def.typ.kind == objectKind {
+		r.def.typ, r.def.doc = t.def.typ, t.def.doc
+		c.defs[i] = r.def
+		for key, d := range c.byKey {
+			if d == t.def {
+				c.byKey[key] = r.def
+			}
+		}
+		return refTo(r.def)
+	}
+	r.def.typ = t
+	c.defs = append(c.defs, r.def)
+	return refTo(r.def)
+}
+
+// cutCircles makes aliases any that stand for themselves without an object or a
+// list between, as in {"anyOf": [{"$ref": "#"}]}.
+func (c *converter) cutCircles() {
+	for _, d := range c.defs {
+		if d.typ.kind != objectKind && d.typ.reaches(d, len(c.defs)) {
+			d.typ = anyType
+		}
+	}
+}
+
+// reaches reports whether the type is d, seen through unions and aliases.
+func (t *typ) reaches(d *def, steps int) bool {
+	switch {
+	case steps < 0:
+		return true
+	case t.kind == unionKind:
+		return slices.ContainsFunc(t.arms, func(arm *typ) bool { return arm.reaches(d, steps) })
+	case t.kind == refKind:
+		return t.def == d || t.def.typ.kind != objectKind && t.def.typ.reaches(d, steps-1)
+	}
+	return false
+}
+
+// target returns the object that a schema's $ref points to, nil if there is none.
+func (c *converter) target(o *object) *object {
+	v, _ := c.resolve(o.text("$ref"))
+	target, _ := v.(*object)
+	return target
+}
+
+// follow returns the schema that a chain of references without further say ends in.
+func (c *converter) follow(o *object) *object {
+	for range maxFlatten {
+		if !o.has("$ref") || structural(o) {
+			return o
+		}
+		o = c.target(o)
+	}
+	return nil
+}
+
+// resolve finds the target of a local reference: "#", "#/a/b" or "#anchor".
+func (c *converter) resolve(ref string) (any, bool) {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok || len(ref) > 4*maxName {
+		return nil, false
+	}
+	if pointer == "" {
+		return c.root, true
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return c.anchor(pointer)
+	}
+	v := c.root
+	for _, part := range strings.Split(pointer[1:], "/") {
+		if v, ok = step(v, part); !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func step(v any, part string) (any, bool) {
+	part = pointerKey(part)
+	switch v := v.(type) {
+	case *object:
+		return v.get(part), v.has(part)
+	case []any:
+		if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(v) {
+			return v[i], true
+		}
+	}
+	return nil, false
+}
+
+func pointerKey(part string) string {
+	if s, err := url.PathUnescape(part); err == nil {
+		part = s
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+}
+
+func (c *converter) anchor(name string) (any, bool) {
+	if c.anchors == nil {
+		c.anchors = map[string]any{}
+		collectAnchors(c.root, c.anchors)
+	}
+	v, ok := c.anchors[name]
+	return v, ok
+}
+
+func collectAnchors(v any, into map[string]any) {
+	switch v := v.(type) {
+	case *object:
+		for _, name := range []string{v.text("$anchor"), strings.TrimPrefix(v.text("$id"), "#"), strings.TrimPrefix(v.text("id"), "#")} {
+			if _, known := into[name]; !known {
+				into[name] = v
+			}
+		}
+		for _, k := range v.keys {
+			collectAnchors(v.values[k], into)
+		}
+	case []any:
+		for _, item := range v {
+			collectAnchors(item, into)
+		}
+	}
+}
+
+// refHint names a definition after the last part of its pointer that is a name.
+func refHint(ref, hint string) string {
+	parts := strings.Split(ref, "/")
+	last := pointerKey(parts[len(parts)-1])
+	switch {
+	case len(parts) < 2, last == "items", last == "additionalProperties":
+		return hint
+	}
+	if _, err := strconv.Atoi(last); err == nil {
+		return hint
+	}
+	return last
+}

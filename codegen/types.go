@@ -1,0 +1,208 @@
+package codegen
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kind says which of a typ's fields count.
+type kind uint8
+
+const (
+	anyKind     kind = iota // what cannot be said, or need not
+	nullKind                // null
+	boolKind                // true, false
+	intKind                 // a whole number
+	numberKind              // a number
+	stringKind              // text
+	literalKind             // one of values
+	listKind                // elems
+	tupleKind               // arms in this order, then any number of elem (none if nil)
+	mapKind                 // string keys, elem values
+	objectKind              // fields; stands only as the type of a def
+	unionKind               // one of arms; never nested, never with any, null last
+	refKind                 // def
+)
+
+// typ is a type of the neutral model: what a JSON Schema says, free of any language.
+type typ struct {
+	kind   kind
+	values []literal
+	elem   *typ
+	arms   []*typ
+	fields []field
+	// open says that an object may have more members than its fields.
+	open bool
+	def  *def
+}
+
+// literal is a string, number or boolean that stands for itself.
+type literal struct {
+	kind kind // stringKind, intKind, numberKind or boolKind
+	// text is the string itself, the digits, "true" or "false".
+	text string
+}
+
+// field is a member of an object, or a parameter.
+type field struct {
+	name     string
+	typ      *typ
+	required bool
+	doc      doc
+	// preset is a short scalar default, nil where there is none.
+	preset *literal
+}
+
+// doc is what is known in words. All of it is untrusted.
+type doc struct {
+	text string
+	// notes are the constraints that a type cannot say: "1-100", "default 10".
+	notes []string
+}
+
+// def is a type with a name: every object with fields, and what refers to itself.
+type def struct {
+	name string
+	typ  *typ
+	doc  doc
+}
+
+// function is one tool in the neutral model.
+type function struct {
+	// params stand with the required ones first, else in the schema's order.
+	params []field
+	// extra is the type of further arguments, nil where none are allowed.
+	extra *typ
+	// notes are constraints on the arguments as a whole.
+	notes  []string
+	result *typ
+	// defs holds what params and result refer to, each before its first user where it can be.
+	defs []*def
+}
+
+var (
+	anyType    = &typ{kind: anyKind}
+	nullType   = &typ{kind: nullKind}
+	boolType   = &typ{kind: boolKind}
+	intType    = &typ{kind: intKind}
+	numberType = &typ{kind: numberKind}
+	stringType = &typ{kind: stringKind}
+)
+
+func listOf(elem *typ) *typ { return &typ{kind: listKind, elem: elem} }
+func mapOf(elem *typ) *typ  { return &typ{kind: mapKind, elem: elem} }
+func refTo(d *def) *typ     { return &typ{kind: refKind, def: d} }
+
+// union joins types: nested unions are opened, doubles dropped, literals of all
+// arms gathered in one, null put last. No arms, or any among them, make any.
+func union(types ...*typ) *typ {
+	u := &unionBuilder{seen: map[string]bool{}}
+	for _, t := range types {
+		u.add(t)
+	}
+	return u.build()
+}
+
+type unionBuilder struct {
+	arms           []*typ
+	literals       *typ
+	any, null      bool
+	number, string bool
+	seen           map[string]bool
+}
+
+func (u *unionBuilder) add(t *typ) {
+	switch t.kind {
+	case anyKind:
+		u.any = true
+	case nullKind:
+		u.null = true
+	case unionKind:
+		for _, arm := range t.arms {
+			u.add(arm)
+		}
+	case literalKind:
+		u.addLiterals(t.values)
+	default:
+		u.number = u.number || t.kind == numberKind
+		u.addArm(t)
+	}
+}
+
+func (u *unionBuilder) addLiterals(values []literal) {
+	if u.literals == nil {
+		u.literals = &typ{kind: literalKind}
+		u.arms = append(u.arms, u.literals)
+	}
+	for _, v := range values {
+		if !slices.Contains(u.literals.values, v) {
+			u.literals.values = append(u.literals.values, v)
+		}
+	}
+}
+
+func (u *unionBuilder) addArm(t *typ) {
+	if k := t.key(); !u.seen[k] {
+		u.seen[k] = true
+		u.arms = append(u.arms, t)
+	}
+}
+
+func (u *unionBuilder) build() *typ {
+	if u.any || len(u.arms) == 0 && !u.null {
+		return anyType
+	}
+	if u.number { // a number may be whole
+		u.arms = slices.DeleteFunc(u.arms, func(t *typ) bool { return t.kind == intKind })
+	}
+	if u.null {
+		u.arms = append(u.arms, nullType)
+	}
+	if len(u.arms) == 1 {
+		return u.arms[0]
+	}
+	return &typ{kind: unionKind, arms: u.arms}
+}
+
+// key is the same for types that are the same, words included.
+func (t *typ) key() string {
+	var b strings.Builder
+	t.writeKey(&b)
+	return b.String()
+}
+
+func (t *typ) writeKey(b *strings.Builder) {
+	b.WriteByte('a' + byte(t.kind))
+	for _, v := range t.values {
+		b.WriteByte('0' + byte(v.kind))
+		b.WriteString(strconv.Quote(v.text))
+	}
+	if t.def != nil {
+		b.WriteString(t.def.name)
+	}
+	for _, arm := range t.arms {
+		arm.writeKey(b)
+	}
+	for _, f := range t.fields {
+		f.writeKey(b)
+	}
+	if t.open {
+		b.WriteByte('+')
+	}
+	if t.elem != nil {
+		b.WriteByte('[')
+		t.elem.writeKey(b)
+	}
+	b.WriteByte(';')
+}
+
+func (f field) writeKey(b *strings.Builder) {
+	b.WriteString(strconv.Quote(f.name))
+	b.WriteString(strconv.FormatBool(f.required))
+	b.WriteString(strconv.Quote(f.doc.text))
+	for _, n := range f.doc.notes {
+		b.WriteString(strconv.Quote(n))
+	}
+	f.typ.writeKey(b)
+}
