@@ -8,5 +8,6 @@ if grep -rqE "$flag" --include='*.go' internal/testutil 2>/dev/null; then
 fi
 dirs=$(grep -rlE "$flag" --include='*_test.go' --exclude-dir='.?*' --exclude-dir=node_modules . | xargs -r -n 1 dirname | sort -u)
 [ -n "$dirs" ] || { echo "no test has an -update flag"; exit 0; }
+# shellcheck disable=SC2086 # one argument a directory, none with a space: they are package names
 go test -timeout 15m $dirs -update
 git status --short -- '*testdata*'

@@ -34,6 +34,8 @@ var rooms = []room{
 		"the peers under gateway are strangers to each other, and a worker uses the sandbox without the gateway"},
 	{"index/...", []string{"internal/..."},
 		"the peers under gateway are strangers to each other: the index ranks documents and knows no upstream"},
+	{"tools", nil,
+		"tools holds the scripts of the build and their test"},
 	{"internal/tool", nil,
 		"internal/tool is the vocabulary that all others share, so it stands on the standard library alone"},
 	{"internal/...", []string{"internal/..."},
