@@ -23,8 +23,6 @@ type Options struct {
 	Python, Node string
 	// Guest holds the files that are mounted at /opt/sallyport.
 	Guest fs.FS
-	// Servers is the directory of wrappers that is mounted at /servers.
-	Servers string
 	// State is the directory for what lives only as long as the host; "" is a private one of the user's.
 	State string
 	// Parallel is how many sandboxes may run at once, more wait; 0 is 4.
@@ -152,7 +150,7 @@ func (h *Host) layOut() error {
 	if err := os.CopyFS(filepath.Join(h.dir, "guest"), h.opts.Guest); err != nil {
 		return fmt.Errorf("write guest files: %w", err)
 	}
-	return nil
+	return h.Publish(nil)
 }
 
 func (h *Host) remove() error {

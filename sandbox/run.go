@@ -133,7 +133,9 @@ func (b *box) run(ctx context.Context) Outcome {
 	timer := time.AfterFunc(startLimit+b.job.Limits.Timeout, func() { b.stop(stopped{TimedOut}) })
 	defer timer.Stop()
 	var watchers sync.WaitGroup
-	watchers.Go(func() { watchMemory(b.ctx, b.process.Sentry, b.job.Limits.Memory, func() { b.stop(stopped{OutOfMemory}) }) })
+	watchers.Go(func() {
+		watchMemory(b.ctx, b.process.Sentry, b.job.Limits.Memory, func() { b.stop(stopped{OutOfMemory}) })
+	})
 	watchers.Go(func() { b.watchProcess() })
 
 	done, err := b.bridge.Run(b.ctx, bridge.Program{Code: b.job.Code, ValueLimit: b.job.Limits.Value}, func() { timer.Reset(b.job.Limits.Timeout) })

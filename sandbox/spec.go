@@ -95,7 +95,7 @@ func (h *Host) mounts(limits Limits, bridgeSource string) []specs.Mount {
 		tmpfs("/workspace", limits.Workspace, "0777"),
 		bind(guestDir, filepath.Join(h.dir, "guest")),
 		bind(bridgeDir, bridgeSource),
-		bind(serversDir, h.opts.Servers),
+		bind(serversDir, h.servers()),
 	}
 	for _, dir := range h.system {
 		mounts = append(mounts, bind(dir, dir))

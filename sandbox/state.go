@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,3 +99,5 @@ func ownCgroup() (dir, file string) {
 	}
 	return dir, file
 }
+
+func isNotEmpty(err error) bool { return errors.Is(err, syscall.ENOTEMPTY) }

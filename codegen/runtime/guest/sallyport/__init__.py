@@ -250,12 +250,12 @@ class _Package(types.ModuleType):
 
     def __setattr__(self, name, value):
         # The import system binds a submodule to its package under the tool's own name: bind the function instead.
-        if isinstance(value, types.ModuleType) and name in self.__dict__.get("_tools", ()):
+        if isinstance(value, types.ModuleType) and name in self.__dict__.get("__tools__", ()):
             value = getattr(value, name)
         super().__setattr__(name, value)
 
     def __getattr__(self, name):
-        tools = self.__dict__.get("_tools", {})
+        tools = self.__dict__.get("__tools__", {})
         if name in tools:
             importlib.import_module(f"{self.__name__}.{tools[name]}")
             return self.__dict__[name]
@@ -269,11 +269,11 @@ class _Package(types.ModuleType):
         )
 
     def __dir__(self):
-        return sorted(self.__dict__.get("_tools", ()))
+        return sorted(self.__dict__.get("__tools__", ()))
 
 
 def package(name, tools):
     """Makes the package `name` lazy: tools maps what it exports to its submodules."""
     module = sys.modules[name]
     module.__class__ = _Package
-    types.ModuleType.__setattr__(module, "_tools", dict(tools))
+    types.ModuleType.__setattr__(module, "__tools__", dict(tools))

@@ -1,0 +1,140 @@
+// Package gateway is the middle of the house: it keeps one session to each
+// upstream, the catalog of their tools, the wrappers and the search index made
+// from it, and the host that runs programs. Its main type is [Gateway], with the
+// verbs Search, Execute and Call. Whatever calls a tool (a program, a workflow, a
+// face, the command line) does it through [Gateway.Call], where features are
+// middleware; nothing else reaches an upstream.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sallyport/gateway/upstream"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// Options configure a gateway; nil means all defaults.
+type Options struct {
+	// Logger gets what an operator should know, never arguments, results or secrets; nil discards.
+	Logger *slog.Logger
+	// Version is ours, as upstreams and clients see it; "" is "dev".
+	Version string
+	// Settle is how long Search and Execute wait for upstreams that are still
+	// connecting for the first time; 0 is 15 s.
+	Settle time.Duration
+	// DebugLog is a directory for runsc's own logs; "" is none.
+	DebugLog string
+	// Guest holds the guest clients; nil means those in codegen/runtime.
+	Guest fs.FS
+}
+
+// Gateway is one running gateway. All methods are safe for concurrent use.
+type Gateway struct {
+	cfg     *config.Config
+	opts    Options
+	log     *slog.Logger
+	catalog *catalog
+	runner  *runner
+	call    Handler
+	close   func() error
+}
+
+// Open starts a gateway: it begins to connect to every upstream and returns
+// without waiting for them. Close it.
+func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	g := &Gateway{cfg: cfg, opts: *opts, log: opts.Logger}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if g.opts.Settle == 0 {
+		g.opts.Settle = 15 * time.Second
+	}
+	g.runner = &runner{open: g.openHost}
+	catalog, err := openCatalog(enabled(cfg), g.log, g.opts.Version, g.runner.publish)
+	if err != nil {
+		return nil, err
+	}
+	g.catalog = catalog
+	g.call = chain(g.dispatch, g.logged, newArgumentCheck(catalog).middleware)
+	g.close = sync.OnceValue(func() error { return errors.Join(g.runner.close(), g.catalog.close()) })
+	return g, nil
+}
+
+// Close stops running programs and every upstream, and waits for both. It is idempotent.
+func (g *Gateway) Close() error { return g.close() }
+
+// Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
+// itself is none, see [tool.Result].
+func (g *Gateway) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return g.call(ctx, call)
+}
+
+// dispatch is the end of the chain: the upstream's session.
+func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, error) {
+	session, err := g.catalog.session(call.Tool.Upstream)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return session.Call(ctx, call.Tool.Name, call.Args)
+}
+
+// Settle waits until every upstream has been tried once, or the time for that is over.
+func (g *Gateway) Settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, g.opts.Settle)
+	defer cancel()
+	g.catalog.settle(ctx)
+}
+
+// Tools returns all tools known now, sorted by id.
+func (g *Gateway) Tools() []tool.Tool { return g.catalog.current().tools }
+
+// Tree returns the files of the servers/ tree by their slash-separated paths.
+func (g *Gateway) Tree() map[string][]byte { return g.catalog.current().files }
+
+// Upstream tells how one upstream stands.
+type Upstream struct {
+	ID          string
+	Name        string
+	Description string
+	State       upstream.State
+}
+
+// Upstreams returns the state of every upstream that is not disabled, in the order of the settings.
+func (g *Gateway) Upstreams() []Upstream { return g.catalog.upstreams() }
+
+func (g *Gateway) openHost() (*sandbox.Host, error) {
+	box := g.cfg.Sandbox
+	return sandbox.New(sandbox.Options{
+		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: g.opts.Guest, DebugLog: g.opts.DebugLog, Logger: g.log,
+	})
+}
+
+func enabled(cfg *config.Config) []config.Upstream {
+	var ups []config.Upstream
+	for _, up := range cfg.Upstreams {
+		if !up.Disabled {
+			ups = append(ups, up)
+		}
+	}
+	return ups
+}
+
+// unknown is the error for an upstream or tool that is not there.
+func unknown(what, name, near string) *tool.Error {
+	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, name), Hint: "find it with search_tools"}
+	if near != "" {
+		err.Hint = "did you mean " + near + "?"
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+// Handler makes one call.
+type Handler func(ctx context.Context, call tool.Call) (tool.Result, error)
+
+// Middleware puts something around a handler: it may look at the call, change
+// it, refuse it, and look at what came back.
+type Middleware func(next Handler) Handler
+
+// chain puts the middlewares around the handler; the first one sees a call first.
+func chain(end Handler, around ...Middleware) Handler {
+	for i := len(around) - 1; i >= 0; i-- {
+		end = around[i](end)
+	}
+	return end
+}
+
+// logged writes a line per call: which tool, how it went, how long, and nothing of what was said.
+func (g *Gateway) logged(next Handler) Handler {
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		start := time.Now()
+		result, err := next(ctx, call)
+		outcome := "ok"
+		switch {
+		case err != nil:
+			outcome = string(tool.AsError(err).Kind)
+		case result.IsError:
+			outcome = string(tool.Failed)
+		}
+		g.log.DebugContext(ctx, "tool call", "tool", call.Tool.String(), "execution", call.Execution, "outcome", outcome, "duration", time.Since(start))
+		return result, err
+	}
+}
