@@ -3,13 +3,19 @@
 // upstream dies, and connects again when it is next needed. Its main type is
 // [Session]. Every byte that an upstream sends is untrusted; nothing that one
 // upstream does hurts more than the calls to itself.
+//
+// From the outside in: session.go and loop.go decide when to connect; link.go is
+// one connection, made and ended; wire.go carries our requests beside those of
+// the SDK; process.go, frames.go and httpbase.go, stream.go are what it runs on;
+// list.go and result.go read what comes back.
 package upstream
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"sallyport/internal/tool"
@@ -58,6 +64,25 @@ type Options struct {
 	Version string
 }
 
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.OnTools == nil {
+		o.OnTools = func([]tool.Tool) {}
+	}
+	if o.ConnectTimeout <= 0 {
+		o.ConnectTimeout = 30 * time.Second
+	}
+	if o.ProbeTimeout <= 0 {
+		o.ProbeTimeout = 3 * time.Second
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	return o
+}
+
 // Status says what a session is doing.
 type Status string
 
@@ -102,37 +127,158 @@ type State struct {
 type Session struct {
 	settings Settings
 	opts     Options
+	log      *slog.Logger
+	veil     veil
+	dialer   *dialer
+
+	wake    chan struct{} // an attempt is wanted; holds one
+	changed chan struct{} // the upstream says that its tools changed; holds one
+	closing sync.Once
+	burying sync.WaitGroup // lost links that are being cleaned up
+
+	mu      sync.Mutex
+	state   State
+	link    *link    // nil unless connected
+	attempt *attempt // nil unless one is wanted or under way
+	catalog catalog
+	backoff backoff
+	cancel  context.CancelFunc // ends the loop; nil before the first attempt
+	stopped chan struct{}      // closed when the loop has ended
 }
 
 // New returns a session that is not connected yet. A nil opts means the zero Options.
 func New(settings Settings, opts *Options) *Session {
-	s := &Session{settings: settings}
-	if opts != nil {
-		s.opts = *opts
+	if opts == nil {
+		opts = &Options{}
 	}
+	if settings.Timeout <= 0 {
+		settings.Timeout = 60 * time.Second
+	}
+	s := &Session{
+		settings: settings,
+		opts:     opts.withDefaults(),
+		veil:     newVeil(settings),
+		wake:     make(chan struct{}, 1),
+		changed:  make(chan struct{}, 1),
+		stopped:  make(chan struct{}),
+		state:    State{Status: Idle, Since: time.Now()},
+	}
+	s.log = s.opts.Logger.With("upstream", settings.ID)
+	s.dialer = newDialer(s)
 	return s
 }
 
 // Connect connects and lists the tools; it does nothing if the session is
 // ready. Concurrent callers share one attempt, which goes on if ctx ends. After
 // a failure it fails at once, with the same reason, until [State].RetryAt.
-func (s *Session) Connect(ctx context.Context) error { return errors.ErrUnsupported }
+func (s *Session) Connect(ctx context.Context) error {
+	_, err := s.connected(ctx)
+	return err
+}
 
 // Tools returns the last known list, sorted by ID, also when the connection is
 // gone. The caller may keep the slice but must not change what the schemas hold.
-func (s *Session) Tools() []tool.Tool { return nil }
+func (s *Session) Tools() []tool.Tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.catalog.tools)
+}
 
 // Call runs the tool with that tool.ID.Name, connecting first if needed. args is
 // a JSON object, or empty for none. A tool that answers isError is no error here:
 // see [tool.Result]. Errors are *tool.Error. A call is never repeated by itself.
 func (s *Session) Call(ctx context.Context, name string, args json.RawMessage) (tool.Result, error) {
-	return tool.Result{}, errors.ErrUnsupported
+	args, err := objectOf(args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	l, err := s.connected(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	wire, err := s.wireName(name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return s.callOn(ctx, l, name, wire, args)
+}
+
+// callOn runs one call on one link, within the time that a call may take.
+func (s *Session) callOn(ctx context.Context, l *link, name, wire string, args json.RawMessage) (tool.Result, error) {
+	limited, cancel := context.WithTimeout(ctx, s.settings.Timeout)
+	defer cancel()
+	begin := time.Now()
+	raw, err := l.call(limited, wire, args)
+	if err != nil {
+		return tool.Result{}, s.callError(ctx, limited, name, time.Since(begin), err)
+	}
+	result, err := parseResult(raw)
+	if err != nil {
+		return tool.Result{}, s.badAnswer(name, err)
+	}
+	l.served.Store(true)
+	return result, nil
+}
+
+func (s *Session) wireName(name string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wire, ok := s.catalog.wire[name]
+	if !ok {
+		return "", s.unknownTool(name, s.catalog.names())
+	}
+	return wire, nil
 }
 
 // State returns what is known about the session now.
-func (s *Session) State() State { return State{Status: Idle} }
+func (s *Session) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.state
+	state.Tools = len(s.catalog.tools)
+	if state.RetryAt = s.backoff.until; !time.Now().Before(state.RetryAt) {
+		state.RetryAt = time.Time{}
+	}
+	if p := s.dialer.process.Load(); p != nil {
+		state.PID, state.Stderr = p.pid(), s.veil.text(p.stderr.tail(), stderrKept)
+	}
+	return state
+}
 
 // Close ends the session and everything that it started: within 2 s no process
 // of the upstream's group is left. Calls under way fail. It is idempotent, and
 // every caller waits until it is done.
-func (s *Session) Close() error { return nil }
+func (s *Session) Close() error {
+	s.closing.Do(func() {
+		s.mu.Lock()
+		s.setStatus(Closed, "")
+		cancel := s.cancel
+		s.mu.Unlock()
+		if cancel == nil {
+			return // never connected
+		}
+		cancel()
+		s.closeLink() // at once, not after what the loop is doing
+		<-s.stopped
+		s.closeLink() // the one that the loop had just made
+		s.burying.Wait()
+	})
+	return nil
+}
+
+func (s *Session) closeLink() {
+	s.mu.Lock()
+	l := s.link
+	s.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+}
+
+// setStatus is called with mu held. Closed is the last word.
+func (s *Session) setStatus(status Status, reason string) {
+	if s.state.Status == Closed {
+		return
+	}
+	s.state.Status, s.state.Error, s.state.Since = status, reason, time.Now()
+}

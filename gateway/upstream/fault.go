@@ -1,0 +1,176 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+const (
+	// shownReason and shownAnswer bound, in runes, what an error quotes of an upstream.
+	shownReason = 300
+	shownAnswer = 2000
+	// shortestSecret: what is shorter would blot out half of every text.
+	shortestSecret = 6
+)
+
+// veil makes text of an upstream fit to be shown: cleaned, bounded, and without
+// the values of the settings' environment, headers and URL.
+type veil struct{ secrets *strings.Replacer }
+
+func newVeil(s Settings) veil {
+	var secrets []string
+	for _, value := range s.Env {
+		secrets = append(secrets, value)
+	}
+	for _, value := range s.Headers {
+		secrets = append(secrets, value)
+		if _, token, ok := strings.Cut(value, " "); ok { // "Bearer TOKEN"
+			secrets = append(secrets, token)
+		}
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, password)
+		for _, values := range u.Query() {
+			secrets = append(secrets, values...)
+		}
+	}
+	return veil{replacer(secrets)}
+}
+
+func replacer(secrets []string) *strings.Replacer {
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortestSecret })
+	// The longest first: the replacer takes the first that fits.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, s := range secrets {
+		pairs = append(pairs, s, "[hidden]")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func (v veil) line(s string, limit int) string { return plain.Line(v.secrets.Replace(s), limit) }
+func (v veil) text(s string, limit int) string { return plain.Text(v.secrets.Replace(s), limit) }
+
+// describe puts an error into one line that may be shown to anyone.
+func (v veil) describe(err error) string {
+	if err == nil {
+		return "unknown reason"
+	}
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return e.Message
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return v.line(e.Message, shownReason)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which may hold a key
+		return v.line(e.Err.Error(), shownReason)
+	}
+	if errors.Is(err, mcp.ErrSessionMissing) {
+		return "the server has forgotten the session"
+	}
+	return v.line(err.Error(), shownReason)
+}
+
+// callError turns the error of a call into one that a program can act on. ctx is
+// the caller's, limited the one with the time limit of a call.
+func (s *Session) callError(ctx, limited context.Context, name string, waited time.Duration, err error) *tool.Error {
+	id := tool.ID{Upstream: s.settings.ID, Name: name}
+	switch {
+	case ctx.Err() != nil:
+		return s.gaveUp(ctx)
+	case limited.Err() != nil:
+		return &tool.Error{Kind: tool.Timeout, Err: err,
+			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
+			Hint:    "it may have done its work all the same"}
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code != codeHTTP {
+		return &tool.Error{Kind: kindOf(e.Code), Message: fmt.Sprintf("%s: %s", id, s.veil.text(e.Message, shownAnswer)), Err: err}
+	}
+	if errors.Is(err, errClosed) {
+		return s.closedError()
+	}
+	return &tool.Error{Kind: tool.Upstream, Err: err,
+		Message: fmt.Sprintf("%s: upstream failed: %s", id, s.veil.describe(err)),
+		Hint:    "the call may or may not have taken effect; the next call connects again"}
+}
+
+// kindOf classes the code of a JSON-RPC error that answered tools/call.
+func kindOf(code int64) tool.Kind {
+	switch code {
+	case jsonrpc.CodeInvalidParams:
+		return tool.Invalid
+	case jsonrpc.CodeParseError, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound:
+		return tool.Upstream
+	}
+	return tool.Failed
+}
+
+// connectError says why an attempt failed. limited is the attempt's own context.
+func (s *Session) connectError(limited context.Context, err error) *tool.Error {
+	reason := s.veil.describe(err)
+	if limited.Err() != nil {
+		reason = "no answer within " + seconds(s.opts.ConnectTimeout)
+		if p := s.dialer.process.Load(); p != nil {
+			if words := p.stderr.lastWords(); words != "" {
+				reason += "; stderr: " + s.veil.line(words, shownReason)
+			}
+		}
+	}
+	kind := tool.Upstream
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		kind = e.Kind
+	}
+	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err}
+}
+
+// tooSoon refuses an attempt while the backoff lasts. It is called with mu held.
+func (s *Session) tooSoon(wait time.Duration) *tool.Error {
+	reason := s.state.Error
+	if !strings.HasPrefix(reason, "cannot connect") {
+		reason = fmt.Sprintf("upstream %s is down: %s", s.settings.ID, reason)
+	}
+	return &tool.Error{Kind: tool.Upstream, Message: reason, Hint: "next attempt in " + seconds(wait)}
+}
+
+func (s *Session) closedError() *tool.Error {
+	return &tool.Error{Kind: tool.Upstream, Message: "the session with upstream " + s.settings.ID + " is closed", Err: errClosed}
+}
+
+// gaveUp is the error of a caller whose ctx has ended.
+func (s *Session) gaveUp(ctx context.Context) *tool.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &tool.Error{Kind: tool.Timeout, Message: "time ran out waiting for upstream " + s.settings.ID, Err: ctx.Err()}
+	}
+	return &tool.Error{Kind: tool.Canceled, Message: "canceled while waiting for upstream " + s.settings.ID, Err: ctx.Err()}
+}
+
+func (s *Session) badAnswer(name string, err error) *tool.Error {
+	return &tool.Error{Kind: tool.Upstream, Err: err,
+		Message: fmt.Sprintf("%s.%s answered with something that is no result: %s", s.settings.ID, name, s.veil.describe(err))}
+}
+
+func (s *Session) unknownTool(name string, names []string) *tool.Error {
+	e := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("upstream %s has no tool %s", s.settings.ID, plain.Line(fmt.Sprintf("%q", name), 80))}
+	if near := nearest.Of(name, names); near != "" {
+		e.Hint = "did you mean " + near + "?"
+	}
+	return e
+}
+
+// seconds writes a duration as a person would: "0.2s", "60s".
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%.3gs", d.Seconds())
+}

@@ -1,0 +1,262 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxFrame bounds one message of an upstream, in bytes.
+	maxFrame = 64 << 20
+	// keptBuffer is the largest buffer that is kept for the next long line.
+	keptBuffer = 1 << 20
+	// junkLogged is how many lines of junk one process may put into the log.
+	junkLogged = 10
+)
+
+var _ mcp.Connection = (*pipe)(nil)
+
+var errTooLong = fmt.Errorf("sent a message of more than %d MiB", maxFrame>>20)
+
+// pipe is the connection to a process: one JSON-RPC message a line, both ways.
+// It is not mcp.IOTransport because there one line that is no message, a
+// greeting or a log line on stdout, is the end of the connection.
+type pipe struct {
+	process *process
+	frames  *framer
+	queue   []jsonrpc.Message // read, but not returned yet
+	out     chan []byte
+	closed  chan struct{}
+	once    sync.Once
+	written chan struct{} // closed when the first message has been written
+	sender  sync.WaitGroup
+}
+
+func newPipe(p *process, log *slog.Logger, v veil) *pipe {
+	c := &pipe{
+		process: p,
+		out:     make(chan []byte, 16),
+		closed:  make(chan struct{}),
+		written: make(chan struct{}),
+	}
+	seen := 0
+	c.frames = &framer{in: bufio.NewReaderSize(p.stdout, 64<<10), max: maxFrame, junk: func(line []byte) {
+		if seen++; seen <= junkLogged {
+			log.Warn("skip line on stdout that is no message", "line", v.line(string(line), 200))
+		}
+	}}
+	c.sender.Go(c.send)
+	return c
+}
+
+// send writes what Write takes. A process that has stopped reading its input
+// blocks this goroutine, not a caller whose time is limited.
+func (c *pipe) send() {
+	var first sync.Once
+	for {
+		select {
+		case frame := <-c.out:
+			if _, err := c.process.stdin.Write(frame); err != nil {
+				return // its output ends too, or else calls run into their limit
+			}
+			first.Do(func() { close(c.written) })
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// Read implements mcp.Connection.
+func (c *pipe) Read(context.Context) (jsonrpc.Message, error) {
+	for len(c.queue) == 0 {
+		msgs, err := c.frames.next()
+		if err != nil {
+			return nil, c.ending(err)
+		}
+		c.queue = msgs
+	}
+	msg := c.queue[0]
+	c.queue = c.queue[1:]
+	return msg, nil
+}
+
+// ending says why there is nothing more to read.
+func (c *pipe) ending(err error) error {
+	if errors.Is(err, errTooLong) {
+		return err
+	}
+	c.once.Do(func() { close(c.closed) })
+	close(c.process.drained)
+	return c.process.obituary()
+}
+
+// Write implements mcp.Connection.
+func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.out <- append(data, '\n'):
+		return nil
+	case <-c.closed:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begun implements [reader].
+func (c *pipe) begun() bool {
+	select {
+	case <-c.written:
+		return c.process.begun()
+	default:
+		return false
+	}
+}
+
+// Close implements mcp.Connection: the process sees the end of its input.
+func (c *pipe) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	err := c.process.stdin.Close()
+	c.sender.Wait()
+	return err
+}
+
+// SessionID implements mcp.Connection.
+func (c *pipe) SessionID() string { return "" }
+
+// framer reads JSON-RPC messages, one a line, and hands every other line to junk.
+type framer struct {
+	in   *bufio.Reader
+	max  int
+	junk func(line []byte)
+	long []byte // a line that did not fit into the reader's buffer
+}
+
+// next returns the messages of the next line that holds any, at least one.
+func (f *framer) next() ([]jsonrpc.Message, error) {
+	for {
+		line, err := f.line()
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			msgs, rest := parseFrame(line)
+			for _, bad := range rest {
+				f.junk(bad)
+			}
+			if len(msgs) > 0 {
+				return msgs, nil
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// line returns the next line, valid until the next call. Of a line that is too
+// long and cannot be a message only the beginning is returned.
+func (f *framer) line() ([]byte, error) {
+	part, err := f.in.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return part, err
+	}
+	if cap(f.long) > keptBuffer {
+		f.long = nil
+	}
+	f.long = append(f.long[:0], part...)
+	message := mayBeMessage(part)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		part, err = f.in.ReadSlice('\n')
+		switch {
+		case message && len(f.long)+len(part) > f.max:
+			return nil, errTooLong
+		case message:
+			f.long = append(f.long, part...)
+		}
+	}
+	return f.long, err
+}
+
+func mayBeMessage(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
+}
+
+// parseFrame reads a line that holds one message or, as revision 2025-03-26
+// allowed, an array of them. What is no message is returned as junk.
+func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
+	frames := []json.RawMessage{line}
+	if line[0] == '[' && json.Unmarshal(line, &frames) != nil {
+		return nil, [][]byte{line}
+	}
+	for _, frame := range frames {
+		if msg := parseMessage(frame); msg != nil {
+			msgs = append(msgs, msg)
+		} else {
+			junk = append(junk, frame)
+		}
+	}
+	return msgs, junk
+}
+
+// envelope is a JSON-RPC message of any kind.
+type envelope struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  *string         `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   *jsonrpc.Error  `json:"error"`
+}
+
+// parseMessage returns nil for what is no JSON-RPC message. jsonrpc.DecodeMessage
+// would do, but allocates 32 KiB each time.
+func parseMessage(data []byte) jsonrpc.Message {
+	if !mayBeMessage(data) {
+		return nil
+	}
+	var env envelope
+	if json.Unmarshal(data, &env) != nil || env.Version != "2.0" {
+		return nil
+	}
+	id, ok := parseID(env.ID)
+	switch {
+	case !ok:
+		return nil
+	case env.Method != nil:
+		return &jsonrpc.Request{ID: id, Method: *env.Method, Params: env.Params}
+	case !id.IsValid() || env.Result == nil && env.Error == nil:
+		return nil
+	}
+	resp := &jsonrpc.Response{ID: id, Result: env.Result}
+	if env.Error != nil { // a nil *jsonrpc.Error in it would not be a nil error
+		resp.Error = env.Error
+	}
+	return resp
+}
+
+// parseID reads a number, a string, or nothing; ok is false for anything else.
+func parseID(raw json.RawMessage) (id jsonrpc.ID, ok bool) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return id, true
+	}
+	var value any
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		value = float64(n)
+	} else if json.Unmarshal(raw, &value) != nil {
+		return id, false
+	}
+	id, err := jsonrpc.MakeID(value)
+	return id, err == nil
+}

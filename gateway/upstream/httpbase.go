@@ -1,0 +1,219 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/tool"
+)
+
+const (
+	// codeHTTP marks the JSON-RPC error that we make of an HTTP status. No server
+	// has a reason to use it, and gains nothing if it does.
+	codeHTTP = -1_000_000
+
+	// farewell bounds the DELETE that ends a session.
+	farewell = time.Second
+	// maxErrorBody bounds what is read of an answer that is an error, in bytes.
+	maxErrorBody = 64 << 10
+
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+)
+
+// dialHTTP makes the connection to a streamable HTTP server. Nothing is sent yet.
+func dialHTTP(_ context.Context, s Settings) (*carrier, error) {
+	endpoint, err := url.Parse(s.URL)
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "its url must begin with http:// or https:// and name a host"}
+	}
+	life, end := context.WithCancel(context.Background())
+	base := newTransport()
+	door := &door{base: base, origin: originOf(endpoint), headers: s.Headers, join: joiner(life)}
+	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
+	transport := &mcp.StreamableClientTransport{
+		Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxFrame,
+		// Without a connection of its own type the SDK does not open this stream;
+		// see listener, which also outlives proxies that cut it.
+		DisableStandaloneSSE: true,
+	}
+	conn, err := transport.Connect(life)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	stop := func() {
+		_ = conn.Close() // ends the session on the server
+		end()
+		base.CloseIdleConnections()
+	}
+	listen := func(ctx context.Context, w *wire) {
+		(&listener{url: s.URL, client: client, wire: w}).run(ctx)
+	}
+	return &carrier{conn: conn, stop: stop, listen: listen, settled: func(v string) { door.version.Store(&v) }}, nil
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     90 * time.Second,
+	}
+}
+
+// joiner returns a function that gives a request's context a second end: that of life.
+func joiner(life context.Context) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(life, cancel)
+		return ctx, func() { stop(); cancel() }
+	}
+}
+
+// door is the one way out to an HTTP server. It adds the headers, lets nothing
+// go to another origin, ends every exchange with the link, bounds what comes
+// back and says what an error status means.
+type door struct {
+	base    http.RoundTripper
+	origin  string
+	headers map[string]string
+	join    func(context.Context) (context.Context, context.CancelFunc)
+	// version is the revision of a legacy session, nil until it is known.
+	version atomic.Pointer[string]
+}
+
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+	if originOf(req.URL) != d.origin {
+		return nil, errors.New("request to another origin")
+	}
+	ctx, cancel := d.join(req.Context())
+	if req.Method == http.MethodDelete {
+		ctx, cancel = within(ctx, cancel, farewell)
+	}
+	out := req.Clone(ctx)
+	d.dress(out)
+	resp, err := d.base.RoundTrip(out)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &body{ReadCloser: resp.Body, left: bodyLimit(resp), done: cancel}
+	if resp.StatusCode >= 400 && req.Method == http.MethodPost {
+		return d.explain(req, resp), nil
+	}
+	return resp, nil
+}
+
+func within(ctx context.Context, cancel context.CancelFunc, limit time.Duration) (context.Context, context.CancelFunc) {
+	limited, stop := context.WithTimeout(ctx, limit)
+	return limited, func() { stop(); cancel() }
+}
+
+// dress adds what the SDK does not: the settings' headers, where the protocol
+// has no use of its own for them, and the revision of a legacy session.
+func (d *door) dress(req *http.Request) {
+	for name, value := range d.headers {
+		if strings.EqualFold(name, "Host") {
+			req.Host = value
+		} else if req.Header.Get(name) == "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if version := d.version.Load(); version != nil && req.Header.Get(versionHeader) == "" {
+		req.Header.Set(versionHeader, *version)
+	}
+}
+
+// redirect lets only those go on that stay where they are meant for: the body
+// holds the arguments of a call, and the headers the keys.
+func (d *door) redirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case originOf(req.URL) != d.origin:
+		return fmt.Errorf("the server redirects to %s, which is another origin", originOf(req.URL))
+	case req.Method != via[0].Method:
+		return errors.New("the server redirects and drops the request")
+	case len(via) > 5:
+		return errors.New("the server redirects without end")
+	}
+	return nil
+}
+
+// explain turns an error status into a JSON-RPC error, unless the body is one
+// already. The SDK takes any other body for the end of the connection, and with
+// it of every other call.
+func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "" {
+		return replaceBody(resp, resp.StatusCode, nil) // the SDK knows: the session is gone
+	}
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part says as much as nothing
+	if msg, ok := parseMessage(bytes.TrimSpace(data)).(*jsonrpc.Response); ok && msg.Error != nil {
+		return replaceBody(resp, http.StatusBadRequest, data)
+	}
+	message := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+	data = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"error":{"code":%d,"message":%q}}`, codeHTTP, message)
+	return replaceBody(resp, http.StatusBadRequest, data)
+}
+
+func replaceBody(resp *http.Response, status int, data []byte) *http.Response {
+	changed := *resp
+	changed.StatusCode, changed.ContentLength = status, int64(len(data))
+	changed.Body = io.NopCloser(bytes.NewReader(data))
+	return &changed
+}
+
+// body is a response's body with an end: done is called when it is closed.
+type body struct {
+	io.ReadCloser
+	left int64 // bytes; negative means no limit
+	done context.CancelFunc
+}
+
+// bodyLimit bounds one message. A stream of events has no end; each of its events is bounded by the SDK.
+func bodyLimit(resp *http.Response) int64 {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return -1
+	}
+	return maxFrame
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left < 0 {
+		return n, err
+	}
+	if b.left -= int64(n); b.left < 0 {
+		b.left = 0
+		return 0, errTooLong
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
+}

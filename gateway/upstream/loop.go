@@ -1,0 +1,222 @@
+package upstream
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+const (
+	// relistDelay gathers a burst of list_changed into one list.
+	relistDelay = 100 * time.Millisecond
+	// relistGap keeps an upstream that says so without end from being listed without end.
+	relistGap = time.Second
+
+	backoffMin = 200 * time.Millisecond
+	backoffMax = 30 * time.Second
+	// steady is how long a link without a single successful call must last to count as a good one.
+	steady = 10 * time.Second
+)
+
+// attempt is one try to connect, shared by all who wait for it. link and err
+// may be read once done is closed.
+type attempt struct {
+	done chan struct{}
+	link *link
+	err  *tool.Error
+}
+
+// backoff spaces the attempts: nothing before the first, then 200 ms doubling to
+// 30 s, each a little longer by chance so that sessions do not try in step.
+type backoff struct {
+	failures int
+	until    time.Time
+}
+
+func (b *backoff) fail() {
+	b.failures++
+	wait := min(backoffMin<<min(b.failures-1, 16), backoffMax)
+	b.until = time.Now().Add(wait + rand.N(wait/4))
+}
+
+// connected returns the live link, making it first if needed.
+func (s *Session) connected(ctx context.Context) (*link, error) {
+	s.mu.Lock()
+	l, a, err := s.join()
+	s.mu.Unlock()
+	if err != nil || l != nil {
+		return l, err
+	}
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		return nil, s.gaveUp(ctx)
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	return a.link, nil
+}
+
+// join returns the live link, or the attempt to wait for, or why there is
+// neither. It is called with mu held.
+func (s *Session) join() (*link, *attempt, error) {
+	if s.state.Status == Closed {
+		return nil, nil, s.closedError()
+	}
+	if s.link != nil && s.link.alive() {
+		return s.link, nil, nil
+	}
+	s.bury()
+	if s.attempt != nil {
+		return nil, s.attempt, nil
+	}
+	if wait := time.Until(s.backoff.until); wait > 0 {
+		return nil, nil, s.tooSoon(wait)
+	}
+	s.attempt = &attempt{done: make(chan struct{})}
+	s.setStatus(Connecting, "")
+	s.startLoop()
+	s.wake <- struct{}{} // there is room: only one attempt exists
+	return nil, s.attempt, nil
+}
+
+// bury notes that the link is dead, if it is, and has it cleaned up. It is called with mu held.
+func (s *Session) bury() {
+	l := s.link
+	if l == nil || l.alive() || s.state.Status == Closed {
+		return
+	}
+	s.link = nil
+	reason := s.veil.describe(l.wire.reason())
+	s.setStatus(Failed, reason)
+	// An upstream that worked is tried again at once; one that dies before it has
+	// done anything is not.
+	if l.proven() {
+		s.backoff = backoff{}
+	} else {
+		s.backoff.fail()
+	}
+	s.log.Warn("upstream lost", "reason", reason)
+	s.burying.Go(l.close)
+}
+
+// startLoop is called with mu held.
+func (s *Session) startLoop() {
+	if s.cancel != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	go s.loop(ctx)
+}
+
+// loop is the one goroutine that connects, lists and calls OnTools. Close ends it and waits.
+func (s *Session) loop(ctx context.Context) {
+	defer close(s.stopped)
+	var lost <-chan struct{}
+	var relist <-chan time.Time
+	var listed time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			s.settle(nil, s.closedError())
+			return
+		case <-s.wake:
+			lost = s.connect(ctx)
+		case <-lost:
+			lost = nil
+			s.mu.Lock()
+			s.bury()
+			s.mu.Unlock()
+		case <-s.changed:
+			if relist == nil {
+				relist = time.After(max(relistDelay, relistGap-time.Since(listed)))
+			}
+		case <-relist:
+			relist, listed = nil, time.Now()
+			s.relist(ctx)
+		}
+	}
+}
+
+// connect makes the attempt that was asked for and returns what closes when the new link dies.
+func (s *Session) connect(ctx context.Context) <-chan struct{} {
+	limited, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
+	defer cancel()
+	l, tools, err := s.dialer.dial(limited)
+	switch {
+	case ctx.Err() != nil:
+		if l != nil {
+			l.close()
+		}
+		return nil // the loop ends and tells those who wait
+	case err != nil:
+		s.settle(nil, s.connectError(limited, err))
+		return nil
+	}
+	if s.adopt(l, tools) {
+		s.opts.OnTools(tools)
+	}
+	s.settle(l, nil)
+	return l.wire.dead
+}
+
+// adopt makes l the live link and reports whether its tools differ from those known.
+func (s *Session) adopt(l *link, tools []tool.Tool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link = l
+	s.setStatus(Ready, "")
+	s.state.ServerName, s.state.ServerVersion, s.state.Protocol = l.name, l.version, l.protocol
+	s.log.Info("upstream ready", "server", l.name, "version", l.version, "protocol", l.protocol, "tools", len(tools))
+	return s.catalog.replace(tools)
+}
+
+// settle ends the attempt for all who wait for it.
+func (s *Session) settle(l *link, err *tool.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && s.state.Status != Closed {
+		s.setStatus(Failed, err.Message)
+		s.backoff.fail()
+		s.log.Warn("connect to upstream", "reason", err.Message)
+	}
+	if a := s.attempt; a != nil {
+		s.attempt, a.link, a.err = nil, l, err
+		close(a.done)
+	}
+}
+
+// relist asks for the tools again. A list that cannot be had leaves the old one.
+func (s *Session) relist(ctx context.Context) {
+	s.mu.Lock()
+	l := s.link
+	s.mu.Unlock()
+	if l == nil || !l.alive() {
+		return // the next connection lists anyway
+	}
+	limited, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
+	defer cancel()
+	tools, err := l.list(limited)
+	if err != nil {
+		s.log.Warn("list tools again", "reason", s.veil.describe(err))
+		return
+	}
+	s.mu.Lock()
+	differs := s.catalog.replace(tools)
+	s.mu.Unlock()
+	if differs {
+		s.opts.OnTools(tools)
+	}
+}
+
+// noteChange is told by a link that the upstream's list changed.
+func (s *Session) noteChange() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,272 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The staircase of stopping a process: its input closed, then SIGTERM, then
+// SIGKILL to its group. Together they stay below 2 s.
+const (
+	afterEOF  = 600 * time.Millisecond
+	afterTerm = 700 * time.Millisecond
+	afterKill = 500 * time.Millisecond
+
+	// lingering is how long the pipes of a dead process may stay open, held by
+	// a grandchild that left the process group.
+	lingering = 200 * time.Millisecond
+)
+
+// inherited are the variables of the gateway that an upstream gets, besides XDG_*.
+// All others may hold secrets that are not the upstream's.
+var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM"}
+
+// process is one running server and its process group.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	errors *os.File
+	stderr *ring
+
+	ended   chan struct{} // closed when the process has been reaped; then status may be read
+	status  string        // "exited with status 1"
+	drained chan struct{} // closed when stdout has been read to its end
+	told    chan struct{} // closed when stderr has been read to its end
+	done    chan struct{} // closed when all of that is over
+
+	mu     sync.Mutex
+	reaped bool
+}
+
+// start starts the server, which outlives ctx.
+func start(ctx context.Context, s Settings) (*process, error) {
+	p := &process{
+		stderr: &ring{}, ended: make(chan struct{}), drained: make(chan struct{}),
+		told: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
+	p.cmd.Dir, p.cmd.Env = s.Dir, environment(os.Environ(), s.Env)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	theirs, err := p.openPipes()
+	defer closeAll(theirs)
+	if err != nil {
+		closeAll([]*os.File{p.stdin, p.stdout, p.errors})
+		return nil, fmt.Errorf("open pipes: %w", err)
+	}
+	started := make(chan error)
+	go p.live(started)
+	if err := <-started; err != nil {
+		closeAll([]*os.File{p.stdin, p.stdout, p.errors})
+		return nil, startError(err)
+	}
+	go func() {
+		defer close(p.told)
+		p.stderr.fill(p.errors)
+	}()
+	return p, nil
+}
+
+// openPipes connects the process to us and returns the ends that belong to it.
+func (p *process) openPipes() (theirs []*os.File, err error) {
+	var in, out, errs *os.File
+	if in, p.stdin, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if p.stdout, out, err = os.Pipe(); err != nil {
+		return []*os.File{in}, err
+	}
+	if p.errors, errs, err = os.Pipe(); err != nil {
+		return []*os.File{in, out}, err
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
+	return []*os.File{in, out, errs}, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// startError leaves out the path of an error that names it anyway.
+func startError(err error) error {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return fmt.Errorf("start %q: %w", e.Name, e.Err)
+	}
+	return fmt.Errorf("start process: %w", err)
+}
+
+// live starts the process, waits for its end and cleans up after it.
+//
+// The kernel sends the parent-death signal when the thread that forked ends, not
+// the whole parent; Go ends threads when it likes. So the goroutine keeps the
+// thread for as long as the process lives. The signal reaches the direct child
+// only: when the gateway is killed, what that child started sees its standard
+// input end instead, as nobody holds the other side any more.
+func (p *process) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	awaitExit(p.cmd.Process.Pid)
+	p.reap()
+	close(p.ended)
+	p.closePipes()
+	close(p.done)
+}
+
+// awaitExit waits until the process has ended, without reaping it: as long as it
+// is a zombie, its number cannot become that of another group.
+func awaitExit(pid int) {
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// reap kills what is left of the group and collects the status.
+func (p *process) reap() {
+	p.signal(syscall.SIGKILL)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.cmd.Wait()
+	p.reaped, p.status = true, exitStatus(p.cmd.ProcessState, err)
+}
+
+// closePipes waits for the readers, but not for a stranger who holds the other end.
+func (p *process) closePipes() {
+	deadline := time.After(lingering)
+	for _, read := range []chan struct{}{p.drained, p.told} {
+		select {
+		case <-read:
+		case <-deadline:
+			deadline = time.After(0)
+		}
+	}
+	closeAll([]*os.File{p.stdin, p.stdout, p.errors})
+	<-p.told
+}
+
+// signal sends sig to the whole group, unless the process was reaped.
+func (p *process) signal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // it may have ended meanwhile
+	}
+}
+
+// stop ends the process and its group, politely first, within 2 s.
+func (p *process) stop() {
+	_ = p.stdin.Close()
+	if p.doneWithin(afterEOF) {
+		return
+	}
+	p.signal(syscall.SIGTERM)
+	if p.doneWithin(afterTerm) {
+		return
+	}
+	p.signal(syscall.SIGKILL)
+	p.doneWithin(afterKill)
+}
+
+func (p *process) doneWithin(d time.Duration) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// pid returns the process's number, 0 when it has ended.
+func (p *process) pid() int {
+	select {
+	case <-p.ended:
+		return 0
+	default:
+		return p.cmd.Process.Pid
+	}
+}
+
+// begun reports whether the process has read all that waits in its input.
+func (p *process) begun() bool {
+	conn, err := p.stdin.SyscallConn()
+	if err != nil {
+		return true
+	}
+	waiting := 0
+	err = conn.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return err != nil || waiting == 0
+}
+
+// obituary says why the output of the process ended.
+func (p *process) obituary() error {
+	select {
+	case <-p.ended:
+	case <-time.After(lingering):
+		return &death{how: "closed its output", words: p.stderr.lastWords()}
+	}
+	select {
+	case <-p.told:
+	case <-time.After(lingering):
+	}
+	return &death{how: p.status, words: p.stderr.lastWords()}
+}
+
+// death is the end of a process, with the last telling line of its stderr, untrusted and raw.
+type death struct{ how, words string }
+
+func (d *death) Error() string {
+	if d.words == "" {
+		return d.how
+	}
+	return d.how + "; stderr: " + d.words
+}
+
+func exitStatus(state *os.ProcessState, err error) string {
+	if state == nil {
+		return fmt.Sprintf("was lost: %v", err)
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return fmt.Sprintf("was killed by signal %d (%v)", int(status.Signal()), status.Signal())
+	}
+	return fmt.Sprintf("exited with status %d", state.ExitCode())
+}
+
+// environment picks what an upstream may know of ours and adds its own.
+func environment(ours []string, own map[string]string) []string {
+	env := map[string]string{}
+	for _, entry := range ours {
+		name, value, _ := strings.Cut(entry, "=")
+		if slices.Contains(inherited, name) || strings.HasPrefix(name, "XDG_") {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, own)
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}

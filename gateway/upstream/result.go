@@ -1,0 +1,103 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"sallyport/internal/tool"
+)
+
+// parseResult reads the result of tools/call. Only what is no result at all is an
+// error; a block that is odd or of an unknown type is kept as it was sent.
+func parseResult(raw json.RawMessage) (tool.Result, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+		return tool.Result{}, errors.New("it is no JSON object")
+	}
+	if kind := text(fields["resultType"]); kind != "" && kind != "complete" {
+		return tool.Result{}, fmt.Errorf("it is of type %q, which asks for something that no client here can give", kind)
+	}
+	result := tool.Result{Structured: fields["structuredContent"]}
+	if failed := flag(fields["isError"]); failed != nil {
+		result.IsError = *failed
+	}
+	var blocks []json.RawMessage
+	if content, ok := fields["content"]; ok && json.Unmarshal(content, &blocks) != nil {
+		return tool.Result{}, errors.New("its content is no list")
+	}
+	for _, block := range blocks {
+		result.Content = append(result.Content, parseContent(block))
+	}
+	return result, nil
+}
+
+// parseContent reads one block.
+func parseContent(raw json.RawMessage) tool.Content {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return tool.Content{Raw: raw}
+	}
+	c := tool.Content{Type: text(fields["type"])}
+	switch c.Type {
+	case "text":
+		return textBlock(c, fields, raw)
+	case "image", "audio":
+		c.MIME = text(fields["mimeType"])
+		return blobBlock(c, fields["data"], raw)
+	case "resource":
+		return resourceBlock(c, fields["resource"], raw)
+	case "resource_link":
+		c.URI, c.Name, c.MIME = text(fields["uri"]), text(fields["name"]), text(fields["mimeType"])
+	}
+	c.Raw = raw
+	return c
+}
+
+func textBlock(c tool.Content, fields map[string]json.RawMessage, raw json.RawMessage) tool.Content {
+	if json.Unmarshal(fields["text"], &c.Text) != nil {
+		return tool.Content{Raw: raw}
+	}
+	return c
+}
+
+func blobBlock(c tool.Content, data, raw json.RawMessage) tool.Content {
+	decoded, err := decodeBase64(data)
+	if err != nil {
+		c.Raw = raw
+		return c
+	}
+	c.Data = decoded
+	return c
+}
+
+// resourceBlock reads an embedded resource, which holds either text or a blob.
+func resourceBlock(c tool.Content, resource, raw json.RawMessage) tool.Content {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(resource, &fields) != nil || fields == nil {
+		return tool.Content{Raw: raw}
+	}
+	c.URI, c.MIME, c.Text = text(fields["uri"]), text(fields["mimeType"]), text(fields["text"])
+	if blob, ok := fields["blob"]; ok {
+		return blobBlock(c, blob, raw)
+	}
+	return c
+}
+
+// decodeBase64 reads a JSON string of base64, with or without padding. An empty
+// one gives an empty slice that is not nil.
+func decodeBase64(raw json.RawMessage) ([]byte, error) {
+	var s *string
+	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
+		return nil, errors.New("no string")
+	}
+	data, err := base64.StdEncoding.DecodeString(*s)
+	if err != nil {
+		data, err = base64.RawStdEncoding.DecodeString(*s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode base64: %w", err)
+	}
+	return data, nil
+}

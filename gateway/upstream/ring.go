@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// stderrKept is how much of a process's stderr is kept, in bytes.
+const stderrKept = 8 << 10
+
+// telling matches a line that is likely to say what went wrong. The last line
+// alone often does not: node ends a stack trace with its own version.
+var telling = regexp.MustCompile(`(?i)(error|exception|panic|fatal|cannot|can't|could not|unable|failed|denied|refused|missing|not found|no such|invalid|required)`)
+
+// ring keeps the end of what is written into it. It is safe for concurrent use.
+type ring struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// fill reads r to its end.
+func (r *ring) fill(from io.Reader) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		r.add(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (r *ring) add(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.data = append(r.data, p...)
+	if over := len(r.data) - stderrKept; over > 0 {
+		r.data = append(r.data[:0], r.data[over:]...)
+	}
+}
+
+// tail returns what is kept, untrusted and raw.
+func (r *ring) tail() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.data)
+}
+
+// lastWords returns the last line that tells something, or else the last one at all.
+func (r *ring) lastWords() string {
+	last := ""
+	lines := strings.Split(r.tail(), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(lines[i])
+		if last == "" {
+			last = line
+		}
+		if telling.MatchString(line) && !strings.HasPrefix(line, "at ") {
+			return line
+		}
+	}
+	return last
+}

@@ -1,0 +1,324 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+var (
+	// errClosed is why a link is dead that we ended ourselves.
+	errClosed = errors.New("the session was closed")
+	// errStuck is why a link is dead that never answered after server/discover.
+	errStuck = errors.New("no answer to either server/discover or initialize")
+)
+
+const (
+	// firstID keeps our request ids clear of the SDK's, which count from 1, and
+	// inside 32 bits for servers that hold them so.
+	firstID = 1_000_000
+	// cancelPatience bounds the telling of an upstream that a call is not wanted any more.
+	cancelPatience = 5 * time.Second
+)
+
+// wire is the connection that the SDK gets. The SDK shakes hands over it,
+// answers pings and subscribes to changes. Our own requests, tools/list and
+// tools/call, go out beside it and their answers come back as the bytes that
+// were sent: decoded into the SDK's types they would lose integers over 2^53,
+// block types that it does not know, the order of a schema's properties, and
+// gain annotations that nobody sent.
+type wire struct {
+	below mcp.Connection
+	probe time.Duration
+	log   *slog.Logger
+	veil  veil
+
+	toSDK  chan jsonrpc.Message
+	heard  chan struct{} // closed at the first answer to the SDK, or when none is waited for
+	dead   chan struct{} // closed once why is set
+	why    error
+	goners sync.WaitGroup // our goroutines
+	end    context.CancelFunc
+	// spawn runs f in one of goners, with a context that ends with the wire.
+	spawn func(f func(ctx context.Context))
+
+	// settled is told the protocol revision of a legacy session; may be nil.
+	settled     func(version string)
+	initializer atomic.Value // jsonrpc.ID of the SDK's initialize
+	hearOnce    sync.Once
+	closeOnce   sync.Once
+
+	mu      sync.Mutex
+	ended   bool
+	nextID  int64
+	pending map[jsonrpc.ID]chan *jsonrpc.Response
+}
+
+// newWire starts reading from the connection below. Whoever calls it calls shut in the end.
+func newWire(c *carrier, probe time.Duration, log *slog.Logger, v veil) *wire {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &wire{
+		below: c.conn, settled: c.settled, probe: probe, log: log, veil: v,
+		toSDK:   make(chan jsonrpc.Message),
+		heard:   make(chan struct{}),
+		dead:    make(chan struct{}),
+		end:     cancel,
+		nextID:  firstID,
+		pending: map[jsonrpc.ID]chan *jsonrpc.Response{},
+	}
+	w.spawn = func(f func(context.Context)) { w.goners.Go(func() { f(ctx) }) }
+	w.background(w.pump)
+	return w
+}
+
+// background runs f beside the wire, unless that has ended; shut waits for it.
+func (w *wire) background(f func(ctx context.Context)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.spawn(f)
+	}
+}
+
+// pump reads until the connection breaks, and sorts what comes.
+func (w *wire) pump(ctx context.Context) {
+	for {
+		msg, err := w.below.Read(ctx)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		w.accept(msg)
+	}
+}
+
+// accept hands a message to the request that waits for it, or else to the SDK.
+func (w *wire) accept(msg jsonrpc.Message) {
+	if resp, ok := msg.(*jsonrpc.Response); ok {
+		if w.deliver(resp) {
+			return
+		}
+		w.learn(resp)
+		w.hear()
+	}
+	w.inject(msg)
+}
+
+func (w *wire) inject(msg jsonrpc.Message) {
+	select {
+	case w.toSDK <- msg:
+	case <-w.dead:
+	}
+}
+
+func (w *wire) deliver(resp *jsonrpc.Response) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answer, ok := w.pending[resp.ID]
+	if ok {
+		delete(w.pending, resp.ID)
+		answer <- resp // holds one, and nobody else sends
+	}
+	return ok
+}
+
+// learn keeps the revision that initialize settled: an HTTP request has to name it.
+func (w *wire) learn(resp *jsonrpc.Response) {
+	if w.settled == nil || resp.ID != w.initializer.Load() {
+		return
+	}
+	var result struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(resp.Result, &result) == nil {
+		w.settled(result.ProtocolVersion)
+	}
+}
+
+func (w *wire) hear() { w.hearOnce.Do(func() { close(w.heard) }) }
+
+// request sends one of our own requests and waits for the result, as it was
+// sent. The error is ctx's, a *jsonrpc.Error if the upstream answered with one,
+// or else why the wire is dead.
+func (w *wire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	id, answer := w.expect()
+	defer w.forget(id)
+	if err := w.below.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: params}); err != nil {
+		return nil, w.unsent(ctx, id, err)
+	}
+	select {
+	case resp := <-answer:
+		return resp.Result, resp.Error
+	case <-ctx.Done():
+		w.cancel(id)
+		return nil, ctx.Err()
+	case <-w.dead:
+	}
+	select {
+	case resp := <-answer: // it came before the end
+		return resp.Result, resp.Error
+	default:
+		return nil, w.why
+	}
+}
+
+func (w *wire) expect() (jsonrpc.ID, chan *jsonrpc.Response) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nextID++
+	id := numericID(w.nextID)
+	answer := make(chan *jsonrpc.Response, 1)
+	w.pending[id] = answer
+	return id, answer
+}
+
+func (w *wire) forget(id jsonrpc.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, id)
+}
+
+// unsent says what a failed write means. Over HTTP a write lasts until the
+// server begins to answer, so the request may well have arrived.
+func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
+	if ctx.Err() != nil {
+		w.cancel(id)
+		return ctx.Err()
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok { // no server there, or it hung up
+		w.fail(err)
+	}
+	return w.cause(err)
+}
+
+// cancel tells the upstream, in the background, that nobody waits for id any more.
+func (w *wire) cancel(id jsonrpc.ID) {
+	w.background(func(ctx context.Context) {
+		limited, stop := context.WithTimeout(ctx, cancelPatience)
+		defer stop()
+		params, _ := json.Marshal(map[string]any{"requestId": id.Raw(), "reason": "no longer wanted"}) // cannot fail
+		if err := w.below.Write(limited, &jsonrpc.Request{Method: "notifications/cancelled", Params: params}); err != nil {
+			w.log.Debug("cancel call", "reason", w.veil.describe(err))
+		}
+	})
+}
+
+// fail makes the wire dead, for the first reason given.
+func (w *wire) fail(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.dead:
+	default:
+		w.why = why
+		close(w.dead)
+	}
+}
+
+// cause returns why the wire is dead, or err if it is not.
+func (w *wire) cause(err error) error {
+	if why := w.reason(); why != nil {
+		return why
+	}
+	return err
+}
+
+// reason returns why the wire is dead, nil if it is not.
+func (w *wire) reason() error {
+	select {
+	case <-w.dead:
+		return w.why
+	default:
+		return nil
+	}
+}
+
+// shut ends the wire and waits for its goroutines. What lies below must have been stopped.
+func (w *wire) shut() {
+	_ = w.Close()
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.end()
+	w.goners.Wait()
+}
+
+// Connect implements [mcp.Transport].
+func (w *wire) Connect(context.Context) (mcp.Connection, error) { return w, nil }
+
+// Read implements [mcp.Connection] for the SDK.
+func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case msg := <-w.toSDK:
+		return msg, nil
+	case <-w.dead:
+		return nil, w.why
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements [mcp.Connection] for the SDK. To the SDK a failed write is the
+// end of the connection, so only those whose failure is the end are reported.
+func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok { // an answer to the upstream, which is welcome to refuse it
+		w.quietly(ctx, msg)
+		return nil
+	}
+	switch req.Method {
+	case "server/discover":
+		return w.discover(ctx, req)
+	case "subscriptions/listen":
+		w.subscribe(req)
+		return nil
+	case "initialize":
+		w.initializer.Store(req.ID)
+	case "notifications/cancelled":
+		w.quietly(ctx, msg)
+		return nil
+	}
+	return w.below.Write(ctx, msg)
+}
+
+func (w *wire) quietly(ctx context.Context, msg jsonrpc.Message) {
+	if err := w.below.Write(ctx, msg); err != nil {
+		w.log.Debug("write to upstream", "reason", w.veil.describe(err))
+	}
+}
+
+// subscribe sends subscriptions/listen in the background: the SDK would wait for
+// an HTTP server to begin its answer, without any limit. A refusal only means
+// that changes are not seen before the next connection.
+func (w *wire) subscribe(req *jsonrpc.Request) {
+	w.background(func(ctx context.Context) {
+		if err := w.below.Write(ctx, req); err != nil {
+			w.log.Debug("subscribe to changes", "reason", w.veil.describe(err))
+			w.inject(&jsonrpc.Response{ID: req.ID, Error: err})
+		}
+	})
+}
+
+// Close implements [mcp.Connection].
+func (w *wire) Close() error {
+	w.fail(errClosed)
+	var err error
+	w.closeOnce.Do(func() { err = w.below.Close() })
+	return err
+}
+
+// SessionID implements [mcp.Connection].
+func (w *wire) SessionID() string { return w.below.SessionID() }
+
+func numericID(n int64) jsonrpc.ID {
+	id, _ := jsonrpc.MakeID(float64(n)) // a number always is one
+	return id
+}
