@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"sallyport/internal/tool"
+	"sallyport/sandbox/runsc"
+)
+
+// Check is one thing that running programs depends on.
+type Check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Warn says that it works, but worse than it could.
+	Warn bool `json:"warn,omitempty"`
+	// Detail is what was found, Fix how to mend it.
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+// Checks looks at all that running programs depends on, and at last runs one
+// in each language. It takes a few seconds at most.
+func Checks(ctx context.Context, opts Options) []Check {
+	checks := []Check{checkRunsc(ctx, opts), checkNamespaces(ctx), checkInterpreter(ctx, "python", opts.Python, "/usr/bin/python3", "python3"), checkInterpreter(ctx, "node", opts.Node, "/usr/bin/node", "node", "nodejs"), checkCgroups()}
+	for _, check := range checks {
+		if !check.OK {
+			return checks // a program would fail for the same reason
+		}
+	}
+	return append(checks, checkRun(ctx, opts)...)
+}
+
+func checkRunsc(ctx context.Context, opts Options) Check {
+	check := Check{Name: "runsc", Fix: "run `make runsc`, put runsc beside sallyport or into PATH, or set sandbox.runsc in upstreams.yaml"}
+	path, err := FindRunsc(opts.Runsc)
+	if err != nil {
+		check.Detail = "gVisor's runsc was not found"
+		return check
+	}
+	version, err := (&runsc.Runsc{Path: path}).Version(ctx)
+	if err != nil {
+		check.Detail = fmt.Sprintf("%s does not run: %v", path, err)
+		return check
+	}
+	return Check{Name: "runsc", OK: true, Detail: strings.TrimPrefix(version, "runsc version ") + " at " + path}
+}
+
+// checkNamespaces asks the kernel itself: the settings that can forbid user namespaces are many.
+func checkNamespaces(ctx context.Context) Check {
+	if os.Geteuid() == 0 {
+		return Check{Name: "user namespaces", OK: true, Detail: "not needed as root"}
+	}
+	if err := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "true").Run(); err != nil && !errors.Is(err, exec.ErrNotFound) {
+		return Check{Name: "user namespaces", Detail: "unprivileged user namespaces are forbidden here", Fix: namespaceFix()}
+	}
+	return Check{Name: "user namespaces", OK: true, Detail: "allowed"}
+}
+
+func namespaceFix() string {
+	for _, setting := range []struct{ path, bad, fix string }{
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl kernel.unprivileged_userns_clone=1"},
+		{"/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=15000"},
+	} {
+		if data, err := os.ReadFile(setting.path); err == nil && strings.TrimSpace(string(data)) == setting.bad {
+			return setting.fix
+		}
+	}
+	return "allow them (in a container: --privileged or a seccomp profile that allows unshare), or run as root"
+}
+
+func checkInterpreter(ctx context.Context, name, explicit string, names ...string) Check {
+	found, err := findInterpreter(explicit, "", names...)
+	if err != nil {
+		return Check{Name: name, Detail: err.Error(), Fix: "install it (apt install " + map[string]string{"python": "python3", "node": "nodejs"}[name] + "), or set sandbox." + name + " in upstreams.yaml"}
+	}
+	out, err := exec.CommandContext(ctx, found.path, "--version").Output()
+	if err != nil {
+		return Check{Name: name, Detail: fmt.Sprintf("%s does not run: %v", found.path, err), Fix: "set sandbox." + name + " in upstreams.yaml to one that does"}
+	}
+	return Check{Name: name, OK: true, Detail: strings.TrimSpace(string(out)) + " at " + found.path}
+}
+
+func checkCgroups() Check {
+	if os.Geteuid() == 0 && cgroupsWritable() {
+		dir, file := ownCgroup()
+		return Check{Name: "cgroups", OK: true, Detail: file + " below " + dir}
+	}
+	return Check{Name: "cgroups", OK: true, Warn: true, Detail: "not writable: memory is limited by watching it, 20 ms late",
+		Fix: "nothing needs to be done; as root with writable cgroups the kernel limits memory too"}
+}
+
+// checkRun runs a program in each language.
+func checkRun(ctx context.Context, opts Options) []Check {
+	fix := "run with --log-level debug; runsc's own reason is in its log"
+	host, err := New(opts)
+	if err != nil {
+		return []Check{{Name: "sandbox", Detail: err.Error(), Fix: fix}}
+	}
+	defer func() { _ = host.Close() }()
+	var checks []Check
+	for _, interpreter := range []Interpreter{Python, Node} {
+		code := map[Interpreter]string{Python: "6 * 7", Node: "export default 6 * 7"}[interpreter]
+		check := Check{Name: "sandbox with " + string(interpreter), Fix: fix}
+		start := time.Now()
+		outcome, err := host.Run(ctx, Job{ID: "doctor-" + string(interpreter), Interpreter: interpreter, Code: code, Limits: DefaultLimits()}, nobodyHome{})
+		switch {
+		case err != nil:
+			check.Detail = err.Error()
+		case outcome.Value == nil || outcome.Value.Text != "42":
+			check.Detail = fmt.Sprintf("the test program ended with %s: %s", outcome.Status, strings.TrimSpace(outcome.Stderr.Text))
+		default:
+			check = Check{Name: check.Name, OK: true, Detail: fmt.Sprintf("a test program ran in %d ms", time.Since(start).Milliseconds())}
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+// nobodyHome answers the calls of programs that make none.
+type nobodyHome struct{}
+
+func (nobodyHome) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there are no tools here"}
+}
