@@ -201,11 +201,21 @@ func (d *decoder) kind(at path, n *yaml.Node, kind yaml.Kind, want string) bool 
 	case n.Kind == kind && n.Tag != "!!null":
 		return true
 	case n.Tag == "!!null":
-		d.fail(at, n, "%s has no value; it must be %s", at.label(), want)
+		d.fail(at, n, "%s has no value; %s", at.label(), whenEmpty(kind))
 	default:
 		d.fail(at, n, "%s must be %s, not %s", at.label(), want, describe(n))
 	}
 	return false
+}
+
+func whenEmpty(kind yaml.Kind) string {
+	switch kind {
+	case yaml.MappingNode:
+		return "write {} for an empty mapping"
+	case yaml.SequenceNode:
+		return "write [] for an empty list"
+	}
+	return "write a value, or remove the key"
 }
 
 func (d *decoder) text(into *string) reader {
@@ -301,17 +311,25 @@ func scalar[T any](d *decoder, into *T, parse func(*yaml.Node) (T, string)) read
 func (d *decoder) expand(at path, n *yaml.Node) string {
 	text, bad := expand(n.Value, d.getenv)
 	for _, b := range bad {
-		message := b.message
-		if b.unset != "" {
-			if d.lenient {
-				continue
-			}
-			message = fmt.Sprintf("the variable %.80s is not set (%s); set it, or give a default: ${%.80s:-...}", b.unset, at.owner(), b.unset)
+		if d.full() {
+			break
 		}
-		line, column := d.src.find(n, strings.Count(n.Value[:b.offset], "${"))
-		d.failAt(at, line, column, message)
+		if b.unset == "" || !d.lenient {
+			d.failReference(at, n, b)
+		}
 	}
 	return text
+}
+
+func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
+	message := b.message
+	if b.unset != "" {
+		message = fmt.Sprintf("the variable %.80s is not set (%s); set it, or give a default: ${%.80[1]s:-...}", b.unset, at.owner())
+	}
+	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
+	start = start[:min(len(start), len("${")+len(b.unset))]
+	line, column := d.src.find(n, strings.Count(n.Value[:b.offset], "${"), start)
+	d.failAt(at, line, column, message)
 }
 
 func (d *decoder) fail(at path, n *yaml.Node, format string, args ...any) {

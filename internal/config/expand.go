@@ -60,7 +60,7 @@ func resolve(text string, getenv func(string) (string, bool)) (string, int, *bad
 	name, hasDefault, otherwise := parts[1], parts[2] != "", parts[3]
 	value, set := getenv(name)
 	switch {
-	case hasDefault && value == "":
+	case hasDefault && (!set || value == ""):
 		return strings.ReplaceAll(otherwise, "$$", "$"), len(whole), nil
 	case !set:
 		return whole, len(whole), &badReference{unset: name}

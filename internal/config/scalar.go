@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -44,25 +43,4 @@ func parseBool(n *yaml.Node) (bool, string) {
 		return false, "must be true or false"
 	}
 	return strings.EqualFold(n.Value, "true"), ""
-}
-
-// find returns where the reference number nth, from 0, in the text of n stands.
-func (s *source) find(n *yaml.Node, nth int) (line, column int) {
-	for line := n.Line; line <= len(s.starts); line++ {
-		text, skipped := s.line(line), 0
-		if line == n.Line {
-			skipped = n.Column - 1
-			text = string([]rune(text)[min(skipped, utf8.RuneCountInString(text)):])
-		}
-		if count := strings.Count(text, "${"); nth >= count {
-			nth -= count
-			continue
-		}
-		at := 0
-		for range nth + 1 {
-			at += strings.Index(text[at:], "${") + 2
-		}
-		return line, skipped + utf8.RuneCountInString(text[:at-2]) + 1
-	}
-	return n.Line, n.Column // made of escapes: not to be found as text
 }

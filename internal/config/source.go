@@ -18,10 +18,12 @@ import (
 const (
 	// maxErrors is how many errors are spelled out, maxFaults how many are looked for.
 	maxErrors = 10
-	maxFaults = 200
+	maxFaults = 50
 	// maxSearch is the size of file in which the place of a syntax error is worth
 	// searching for: some 17 more parses, a tenth of a second in all.
 	maxSearch = 64 << 10
+	// maxLines is how far below the start of a text a reference in it is searched for.
+	maxLines = 1000
 )
 
 // source is the text of a file and finds its way around in it.
@@ -98,6 +100,31 @@ func (s *source) errors(faults []fault) error {
 		return errs[0]
 	}
 	return errors.Join(errs...)
+}
+
+// find returns where a reference in the text of n stands: text is how it starts,
+// and before it come nth others, from 0. What is made of escapes cannot be found
+// as text; the place is that of n then.
+func (s *source) find(n *yaml.Node, nth int, text string) (line, column int) {
+	for line := n.Line; line < n.Line+maxLines; line++ {
+		here, from := s.line(line), 0
+		if line == n.Line {
+			from = len(string([]rune(here)[:min(n.Column-1, utf8.RuneCountInString(here))]))
+		}
+		if count := strings.Count(here[from:], "${"); nth >= count {
+			nth -= count
+			continue
+		}
+		at := from + strings.Index(here[from:], "${")
+		for range nth {
+			at += 2 + strings.Index(here[at+2:], "${")
+		}
+		if strings.HasPrefix(here[at:], text) {
+			return line, utf8.RuneCountInString(here[:at]) + 1
+		}
+		break
+	}
+	return n.Line, n.Column
 }
 
 // document returns the root of the only document in the file.

@@ -60,6 +60,10 @@ func explain(message string, at []byte) string {
 		return `a key must be followed by ": "`
 	case has("did not find expected ',' or"):
 		return "this bracket is not closed, or a comma is missing"
+	case has("unknown anchor"), has("alphabetic or numeric character"):
+		return `a value that starts with "*" or "&" must be in quotes; aliases are not supported`
+	case has("unknown escape character"):
+		return `this is no escape; write "\\" for a backslash, or use single quotes`
 	case has("unexpected end of stream"):
 		return "this quote is not closed"
 	}

@@ -1,0 +1,329 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	c, err := Parse("/etc/sallyport/upstreams.yaml", []byte(`
+sandbox: {timeout: 1m30s, memory: 1 GiB, processes: 128, open_files: 32, workspace: 1MiB, output: 65536B,
+          calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node"}
+upstreams:
+  z-last:
+    description: "what it is"
+    command: ./server
+    args: [a, "8080", "${SECRET}", '']
+    env: {TOKEN: "${SECRET}", MODE: "no"}
+    cwd: ../work
+    timeout: 90s
+    disabled: true
+  a:
+    url: https://example.com/mcp
+    headers: {Authorization: "Bearer ${SECRET}"}
+  class: {command: x, cwd: /tmp/}
+`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Path: "/etc/sallyport/upstreams.yaml", Dir: "/etc/sallyport",
+		Upstreams: []Upstream{
+			{Name: "z-last", ID: "z_last", Description: "what it is", Command: "./server", Args: []string{"a", "8080", secret, ""},
+				Env: Secrets{"TOKEN": secret, "MODE": "no"}, Dir: "/etc/work", Timeout: 90 * time.Second, Disabled: true},
+			{Name: "a", ID: "a", URL: "https://example.com/mcp", Headers: Secrets{"Authorization": "Bearer " + secret}, Timeout: time.Minute},
+			{Name: "class", ID: "class_", Command: "x", Dir: "/tmp", Timeout: time.Minute},
+		},
+		Sandbox: Sandbox{Timeout: 90 * time.Second, Memory: GiB, Processes: 128, OpenFiles: 32, Workspace: MiB, Output: 64 * KiB,
+			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node"},
+	}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := Parse("upstreams.yaml", []byte("\ufeffupstreams: {}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, _ := os.Getwd()
+	want := Default()
+	want.Path, want.Dir = "upstreams.yaml", here
+	if diff := cmp.Diff(&want, c); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if want.Sandbox.Memory.String() != "512MiB" || want.Sandbox.Output.String() != "16KiB" {
+		t.Errorf("sizes print as %v, %v", want.Sandbox.Memory, want.Sandbox.Output)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{"plain", "plain"},
+		{"${SECRET}", secret},
+		{"a${SECRET}b${HOME}c", "a" + secret + "b/home/mec"},
+		{"$SECRET $ $", "$SECRET $ $"},
+		{"$$ $${SECRET} $$$${", "$ ${SECRET} $${"},
+		{"$$${SECRET}", "$" + secret},
+		{"${EMPTY}", ""},
+		{"${EMPTY:-x}", "x"},
+		{"${UNSET:-}", ""},
+		{"${UNSET:-a b:-c$$d$}", "a b:-c$d$"},
+		{"${UNSET:-two\nlines}", "two\nlines"},
+		{"${SECRET:-x}", secret},
+		{"${REF}", "${SECRET} $$ $SECRET"}, // not expanded again
+		{"${YAML}", "x, y]\ncommand: \"evil"},
+		{"}{$", "}{$"},
+		{"日本${HOME}語", "日本/home/me語"},
+	} {
+		arg, err := json.Marshal(test.in) // a JSON string is a YAML string
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Parse("f", fmt.Appendf(nil, "upstreams: {a: {command: x, args: [%s, end]}}", arg), env)
+		if err != nil {
+			t.Errorf("%q: %v", test.in, err)
+			continue
+		}
+		if diff := cmp.Diff([]string{test.want, "end"}, c.Upstreams[0].Args); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", test.in, diff)
+		}
+	}
+}
+
+// What a variable holds stays one value even where the file does not quote the reference.
+func TestExpansionInjectsNothing(t *testing.T) {
+	c, err := Parse("f", []byte("upstreams:\n  a:\n    command: ${YAML}\n    args: [ ${YAML:-} ]\n"), env)
+	if err == nil {
+		t.Fatalf("a flow list with a bare { is not YAML, but %v", c)
+	}
+	c, err = Parse("f", []byte("upstreams:\n  a:\n    command: ${YAML}\n    description: ${EMPTY:-[x, y]}\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yaml, _ := env("YAML")
+	if u := c.Upstreams[0]; u.Command != yaml || len(u.Args) > 0 || u.Description != "[x, y]" {
+		t.Errorf("got %q %q %q", u.Command, u.Args, u.Description)
+	}
+}
+
+func TestDisabledMayLackVariables(t *testing.T) {
+	c, err := Parse("f", []byte("upstreams: {a: {url: '${UNSET}/mcp', headers: {A: '${UNSET}'}, disabled: true}}"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Upstreams[0].Disabled || c.Upstreams[0].Headers["A"] != "${UNSET}" {
+		t.Errorf("got %q", c.Upstreams[0].Headers["A"])
+	}
+	if _, err := Parse("f", []byte("upstreams: {a: {url: '${UNSET', disabled: true}}"), env); err == nil {
+		t.Error("a malformed reference passed")
+	}
+}
+
+func TestErrorIsMachineReadable(t *testing.T) {
+	_, err := Parse("up.yaml", []byte("upstreams:\n  a: {comand: x}\n"), env)
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		t.Fatalf("%T is no *Error", err)
+	}
+	want := &Error{File: "up.yaml", Line: 2, Column: 7, Message: `unknown key "comand"; did you mean "command"?`,
+		Snippet: "  2 |   a: {comand: x}\n            ^"}
+	if diff := cmp.Diff(want, e); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNothingShowsSecrets(t *testing.T) {
+	c, err := Parse("f", []byte(`upstreams:
+  a: {command: "x${SECRET}", args: ["--token=${SECRET}"], env: {TOKEN: "${SECRET}"}, description: "${SECRET}"}
+  b: {url: "https://me:${SECRET}@example.com?key=${SECRET}", headers: {Authorization: "${SECRET}"}, disabled: true}`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	values := []any{c, *c, c.Upstreams, c.Upstreams[0], &c.Upstreams[1], c.Upstreams[0].Env, c.Upstreams[1].Headers, struct{ C Config }{*c}}
+	for _, value := range values {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&out, verb+"\n", value)
+		}
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(data)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "value", value)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "value", value)
+	}
+	if strings.Contains(out.String(), secret) || strings.Contains(out.String(), fmt.Sprintf("%x", secret)) {
+		t.Errorf("a secret shows:\n%s", out.String())
+	}
+	want := `upstream "a" (stdio, 1 args, env [TOKEN]) upstream "b" (http, headers [Authorization], disabled)`
+	if got := fmt.Sprint(c.Upstreams[0], c.Upstreams[1]); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]Size{"0B": 0, "1B": 1, "16KiB": 16 << 10, "512MiB": 512 << 20, "3 GiB": 3 << 30, "8388607TiB": 8388607 << 40, "-2KiB": -2048} {
+		got, err := ParseSize(text)
+		if err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v, want %d", text, got, err, want)
+		}
+		if back, err := ParseSize(got.String()); err != nil || back != got {
+			t.Errorf("%q prints as %q, which reads as %d, %v", text, got, back, err)
+		}
+	}
+	for _, text := range []string{"", "MiB", "1", "1.5MiB", "0x1B", "+1B", "1_0B", "1  KiB", "1kb", "1Mi", "1 mib", "1QiB", "8388608TiB", "9223372036854775808B", "1B "} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	valid := func() *Config {
+		c := Default()
+		c.Upstreams = []Upstream{{Name: "a-b", ID: "a_b", Command: "x", Dir: "/", Timeout: time.Second}}
+		return &c
+	}
+	if err := valid().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Config){
+		`upstreams.a-b: the ID of upstream "a-b" must be a_b`:              func(c *Config) { c.Upstreams[0].ID = "" },
+		`upstreams.a-b: upstream "a-b" needs a "command"`:                  func(c *Config) { c.Upstreams[0].Command = "" },
+		`upstreams.a-b.timeout: "timeout" must be from 10ms to 24h`:        func(c *Config) { c.Upstreams[0].Timeout = 0 },
+		`upstreams.a-b.cwd: the directory must be absolute`:                func(c *Config) { c.Upstreams[0].Dir = "x" },
+		`upstreams.a-b.headers: "headers" belongs to`:                      func(c *Config) { c.Upstreams[0].Headers = Secrets{"A": "b"} },
+		`upstreams.a-b.args[0]: "args[0]" has a NUL byte`:                  func(c *Config) { c.Upstreams[0].Args = []string{"\x00"} },
+		`upstreams.a_b: upstreams "a-b" and "a_b" would both be imported`:  func(c *Config) { u := c.Upstreams[0]; u.Name = "a_b"; c.Upstreams = append(c.Upstreams, u) },
+		`sandbox.memory: "memory" must be from 32MiB to 1TiB`:              func(c *Config) { c.Sandbox.Memory = 0 },
+		`sandbox.concurrency: "concurrency" must be from 1 to 1024`:        func(c *Config) { c.Sandbox.Concurrency = 5000 },
+		`sandbox.open_files: "open_files" must be from 32 to 1048576`:      func(c *Config) { c.Sandbox.OpenFiles = 3 },
+		`sandbox.timeout: "timeout" must be from 100ms to 24h` + "\nsandb": func(c *Config) { c.Sandbox.Timeout, c.Sandbox.Output = 0, 0 },
+	} {
+		c := valid()
+		change(c)
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Load(filepath.Join(dir, "none.yaml"), env); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := Load(dir, env); err == nil || !strings.HasPrefix(err.Error(), "load config: read ") {
+		t.Errorf("a directory: %v", err)
+	}
+	big := filepath.Join(dir, "big.yaml")
+	write(t, big, "upstreams: {}\n"+strings.Repeat("#", maxFile))
+	if _, err := Load(big, env); err == nil || err.Error() != big+": is larger than 1 MiB" {
+		t.Errorf("a large file: %v", err)
+	}
+	write(t, big, ("upstreams: {}\n" + strings.Repeat("#", maxFile))[:maxFile])
+	if c, err := Load(big, env); err != nil || c.Dir != dir || c.Path != big {
+		t.Errorf("the largest file: %v, %v", c, err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	home, work := t.TempDir(), t.TempDir()
+	t.Chdir(work)
+	vars := map[string]string{"HOME": home}
+	find := func(explicit string) string {
+		path, err := Find(explicit, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%v is not fs.ErrNotExist", err)
+			}
+			return err.Error()
+		}
+		return path
+	}
+	expect := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	inHome := filepath.Join(home, ".config/sallyport/upstreams.yaml")
+	expect(find(""), "find config: file does not exist; tried upstreams.yaml, "+inHome+"; name one with --config or $SALLYPORT_CONFIG")
+	write(t, inHome, "")
+	expect(find(""), inHome)
+	vars["XDG_CONFIG_HOME"] = "relative/is/ignored"
+	expect(find(""), inHome)
+	inXDG := filepath.Join(home, "xdg/sallyport/upstreams.yaml")
+	vars["XDG_CONFIG_HOME"] = filepath.Join(home, "xdg")
+	write(t, inXDG, "")
+	expect(find(""), inXDG)
+	write(t, "upstreams.yaml", "")
+	expect(find(""), "upstreams.yaml")
+	vars["SALLYPORT_CONFIG"] = "named.yaml"
+	expect(find(""), "find config: file does not exist: named.yaml, named by $SALLYPORT_CONFIG")
+	write(t, "named.yaml", "")
+	expect(find(""), "named.yaml")
+	expect(find("flag.yaml"), "find config: file does not exist: flag.yaml, named by --config")
+	write(t, "flag.yaml", "")
+	expect(find("flag.yaml"), "flag.yaml")
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestShipped loads the file at the root, as it is and with its examples made real.
+func TestShipped(t *testing.T) {
+	const path = "../../upstreams.yaml"
+	c, err := Load(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ := filepath.Abs("../..")
+	for i, want := range []string{"everything", "filesystem", "memory"} {
+		u := c.Upstreams[i]
+		entry, err := filepath.Rel(u.Dir, filepath.Join(u.Dir, u.Args[0]))
+		if u.Name != want || u.Dir != filepath.Join(root, "tools/upstreams") || err != nil || !strings.Contains(entry, "/server-"+want+"/") {
+			t.Errorf("%v in %s runs %s", u, u.Dir, entry)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile(`(?m)^( *)# (tickets:|sandbox:| +\w+: .*| +headers:)$`).ReplaceAll(data, []byte("$1$2"))
+	c, err = Parse(path, example, func(name string) (string, bool) { return "t0ken", name == "TICKETS_TOKEN" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Upstreams) != 4 || c.Upstreams[3].Headers["Authorization"] != "Bearer t0ken" || c.Upstreams[3].Timeout != 90*time.Second {
+		t.Errorf("the example upstream is not there: %v", c.Upstreams)
+	}
+	if want := Default().Sandbox; c.Sandbox != want {
+		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want, c.Sandbox))
+	}
+	if !bytes.Contains(example, []byte("\nsandbox:\n  timeout: 60s")) {
+		t.Error("the example of the sandbox was not made real")
+	}
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const secret = "hunter2-hunter2"
+
+// env is the environment of all tests here.
+func env(name string) (string, bool) {
+	value, ok := map[string]string{
+		"SECRET": secret, "EMPTY": "", "NEWLINE": "\n", "HOME": "/home/me", "REF": "${SECRET} $$ $SECRET",
+		"YAML": "x, y]\ncommand: \"evil", "LONG": strings.Repeat(secret, 100),
+	}[name]
+	return value, ok
+}
+
+// TestErrors shows what a person reads for each way to get the file wrong. It
+// uses what every error must keep to: no secret, no more than ten, in good time.
+func TestErrors(t *testing.T) {
+	files, err := filepath.Glob("testdata/errors/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no inputs: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			c, err := Parse("upstreams.yaml", data, env)
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("took %v", took)
+			}
+			if err == nil {
+				t.Fatalf("no error, but %v", c)
+			}
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("error shows a secret:\n%v", err)
+			}
+			if n := len(allErrors(err)); n > maxErrors+1 {
+				t.Errorf("%d errors are too many", n)
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// allErrors takes a joined error apart.
+func allErrors(err error) []*Error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Error
+		for _, e := range joined.Unwrap() {
+			all = append(all, allErrors(e)...)
+		}
+		return all
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return []*Error{e}
+	}
+	return nil
+}
