@@ -45,7 +45,7 @@ build: prereq-go ## build .cache/bin/sallyport
 
 .PHONY: runsc
 runsc: prereq-go ## build the pinned gVisor runtime, once
-	@./tools/tool.sh runsc gvisor.dev/gvisor/runsc "about a minute, once"
+	@./tools/tool.sh runsc gvisor.dev/gvisor/runsc "about a minute, once" gvisor.dev/gvisor/runsc/version.version
 
 .PHONY: upstreams
 upstreams: prereq-node ## install the npm servers that demo and tests connect to, once

@@ -1,9 +1,10 @@
 #!/bin/sh
-# tool.sh NAME PACKAGE NOTE: builds .cache/bin/NAME from the module tools/NAME, which pins PACKAGE and all it needs.
+# tool.sh NAME PACKAGE NOTE [VARIABLE]: builds .cache/bin/NAME from the module tools/NAME, which pins PACKAGE and all it
+# needs. VARIABLE is the package variable in which the program expects its version.
 # Nothing is done when the binary is there and was built from the same go.mod and go.sum.
 set -e
 cd "$(dirname "$0")/.."
-name=$1 package=$2 note=$3
+name=$1 package=$2 note=$3 variable=${4-}
 bin=$PWD/.cache/bin/$name
 stamp=$bin.pin
 
@@ -16,7 +17,8 @@ fi
 mkdir -p .cache/bin
 trap 'rm -f "$bin.$$"' EXIT
 export CGO_ENABLED=0
+version=$(go -C "tools/$name" list -f '{{.Module.Version}}' "$package")
 ./tools/step.sh "building $name ($note)" \
-	go -C "tools/$name" build -buildvcs=false -trimpath -ldflags '-s -w' -o "$bin.$$" "$package"
+	go -C "tools/$name" build -buildvcs=false -trimpath -ldflags "-s -w ${variable:+-X $variable=$version}" -o "$bin.$$" "$package"
 mv "$bin.$$" "$bin"
 echo "$pin" >"$stamp"
