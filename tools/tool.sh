@@ -17,6 +17,7 @@ fi
 mkdir -p .cache/bin
 trap 'rm -f "$bin.$$"' EXIT
 export CGO_ENABLED=0
+./tools/step.sh "fetching the sources of $name" go -C "tools/$name" list -deps "$package"
 version=$(go -C "tools/$name" list -f '{{.Module.Version}}' "$package")
 ./tools/step.sh "building $name ($note)" \
 	go -C "tools/$name" build -buildvcs=false -trimpath -ldflags "-s -w ${variable:+-X $variable=$version}" -o "$bin.$$" "$package"
