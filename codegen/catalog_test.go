@@ -1,6 +1,7 @@
 package codegen_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -58,24 +59,6 @@ func upstream(t testing.TB, name string, data []byte) codegen.Upstream {
 	return up
 }
 
-// write puts files into the servers folder of dir.
-func write(t testing.TB, dir string, files []codegen.File) {
-	t.Helper()
-	made := map[string]bool{}
-	for _, f := range files {
-		path := filepath.Join(dir, "servers", filepath.FromSlash(f.Path))
-		if parent := filepath.Dir(path); !made[parent] {
-			made[parent] = true
-			if err := os.MkdirAll(parent, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestCatalogCompiles(t *testing.T) {
 	ups := catalog(t)
 	files := codegen.Generate(ups)
@@ -89,16 +72,51 @@ func TestCatalogCompiles(t *testing.T) {
 	if !slices.IsSortedFunc(files, func(a, b codegen.File) int { return strings.Compare(a.Path, b.Path) }) {
 		t.Error("files are not sorted by path")
 	}
-	dir := t.TempDir()
-	if d := os.Getenv("CODEGEN_OUT"); d != "" {
-		dir = d
+	dir := guest(t, files)
+	if out := run(t, dir, python3, "-m", "compileall", "-q", "servers"); out != "" {
+		t.Errorf("compileall: %.2000s", out)
 	}
-	write(t, dir, files)
+	bundle(t, dir, `import * as servers from "./servers/index"; console.log(servers);`)
+}
+
+func TestCatalogTextsAreBounded(t *testing.T) {
+	for _, up := range catalog(t) {
+		for _, tl := range up.Tools {
+			for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
+				checkTexts(t, tl, lang)
+			}
+		}
+	}
+}
+
+func TestCatalogIsDeterministic(t *testing.T) {
+	ups := catalog(t)
+	first := codegen.Generate(ups)
+	for i := range ups {
+		slices.Reverse(ups[i].Tools)
+	}
+	slices.Reverse(ups)
+	for i, f := range codegen.Generate(ups) {
+		if f.Path != first[i].Path || !bytes.Equal(f.Data, first[i].Data) {
+			t.Fatalf("another order of the input changed %s", f.Path)
+		}
+	}
 }
 
 func BenchmarkCatalog(b *testing.B) {
 	ups := catalog(b)
 	for b.Loop() {
 		codegen.Generate(ups)
+	}
+}
+
+func BenchmarkSignature(b *testing.B) {
+	ups := catalog(b)
+	for b.Loop() {
+		for _, up := range ups {
+			for _, t := range up.Tools {
+				codegen.Signature(t, codegen.Python)
+			}
+		}
 	}
 }

@@ -77,26 +77,6 @@ func GenerateUpstream(up Upstream) []File {
 	return sortFiles(files)
 }
 
-// Import returns the line that makes a tool's wrapper known to a program.
-func Import(id tool.ID, lang Language) string {
-	if lang == TypeScript {
-		return "import { " + id.Name + ` } from "servers/` + id.Upstream + `"`
-	}
-	return "from servers." + id.Upstream + " import " + id.Name
-}
-
-// Signature returns how a tool is called and what comes back, on one line and
-// as short as it can be: "memory.read_graph() -> {entities: list[...]}".
-func Signature(t tool.Tool, lang Language) string {
-	return t.ID.String() + "(...)"
-}
-
-// Describe returns all that a model needs to call a tool: the import line, the
-// signature, the parameters with their constraints, the description.
-func Describe(t tool.Tool, lang Language) string {
-	return Import(t.ID, lang) + "\n" + Signature(t, lang)
-}
-
 func sortFiles(files []File) []File {
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return files

@@ -112,7 +112,8 @@ func pyFit(name string) bool {
 // pyName makes a parameter's name of any text: "<" and ">", which query filters
 // end in, stay readable.
 func pyName(wire string) string {
-	name := strings.Map(asciiIdentifier, strings.NewReplacer("<", "_lt", ">", "_gt").Replace(wire))
+	name := strings.ReplaceAll(strings.ReplaceAll(wire, "<", "_lt"), ">", "_gt")
+	name = strings.Map(asciiIdentifier, name)
 	switch {
 	case strings.Trim(name, "_") == "":
 		return "arg_" + shortDigest(wire)

@@ -99,10 +99,14 @@ func pyDoc(text string) []code {
 // ("type: ignore", "coding: ...") in it.
 func pyComment(text string, limit int) code { return code("#: " + plain.Line(text, limit)) }
 
+// tsOrders breaks what would end a comment, or give a compiler orders in one.
+var tsOrders = strings.NewReplacer("*/", `*\/`, "@ts-", "@ ts-", "@__", "@ __", "#__", "# __",
+	"@license", "@ license", "@preserve", "@ preserve", "sourceMappingURL", "sourceMapping URL")
+
 // tsDoc returns the lines of a JSDoc comment. Besides the end of the comment,
 // orders to a compiler ("@ts-nocheck", "@__PURE__") are made harmless.
 func tsDoc(text string) []code {
-	lines := strings.Split(tsCommentText(docText(text)), "\n")
+	lines := strings.Split(tsOrders.Replace(docText(text)), "\n")
 	if len(lines) == 1 {
 		return []code{code("/** " + lines[0] + " */")}
 	}
@@ -111,11 +115,6 @@ func tsDoc(text string) []code {
 		out = append(out, code(strings.TrimRight(" * "+line, " ")))
 	}
 	return append(out, " */")
-}
-
-func tsCommentText(text string) string {
-	return strings.NewReplacer("*/", `*\/`, "@ts-", "@ ts-", "@__", "@ __", "#__", "# __",
-		"@license", "@ license", "@preserve", "@ preserve", "sourceMappingURL", "sourceMapping URL").Replace(text)
 }
 
 // docText cleans text for a comment; tabs become spaces and lines lose what ends them.

@@ -145,7 +145,7 @@ func pointerKey(part string) string {
 	if s, err := url.PathUnescape(part); err == nil {
 		part = s
 	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+	return strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 }
 
 func (c *converter) anchor(name string) (any, bool) {

@@ -1,0 +1,189 @@
+package codegen
+
+import "strings"
+
+// maxLevel is how many objects deep a type is written out, at most.
+const maxLevel = 4
+
+// inliner writes types as a model reads them: definitions written out in place,
+// literals bare. What is deeper than level, or beyond limit bytes, is "...".
+type inliner struct {
+	b     strings.Builder
+	lang  Language
+	level int
+	limit int
+	// cut says that something was left out.
+	cut bool
+}
+
+// inlineType writes t as fully as fits into limit bytes; whole is false where something is left out.
+func inlineType(t *typ, lang Language, limit int) (text string, whole bool) {
+	for level := maxLevel; ; level-- {
+		w := &inliner{lang: lang, level: level, limit: limit}
+		w.typ(t, 0)
+		if w.b.Len() <= limit || level == 0 {
+			return w.bounded(), !w.cut
+		}
+	}
+}
+
+func (w *inliner) bounded() string {
+	if w.b.Len() <= w.limit {
+		return w.b.String()
+	}
+	w.cut = true
+	return "..."
+}
+
+func (w *inliner) text(parts ...code) {
+	for _, part := range parts {
+		w.b.WriteString(string(part))
+	}
+}
+
+func (w *inliner) typ(t *typ, depth int) {
+	if w.b.Len() > w.limit {
+		return
+	}
+	switch t.kind {
+	case literalKind:
+		w.literals(t.values)
+	case listKind:
+		w.list(t, depth)
+	case tupleKind:
+		w.tuple(t, depth)
+	case mapKind:
+		w.text(w.either("dict[str, ", "Record<string, "))
+		w.typ(t.elem, depth)
+		w.text(w.either("]", ">"))
+	case objectKind:
+		w.object(t, depth)
+	case unionKind:
+		w.union(t, depth)
+	case refKind:
+		w.ref(t.def, depth)
+	default:
+		w.text(w.scalar(t.kind))
+	}
+}
+
+func (w *inliner) either(python, typescript code) code {
+	if w.lang == TypeScript {
+		return typescript
+	}
+	return python
+}
+
+func (w *inliner) scalar(k kind) code {
+	switch k {
+	case nullKind:
+		return w.either("None", "null")
+	case boolKind:
+		return w.either("bool", "boolean")
+	case intKind:
+		return w.either("int", "number")
+	case numberKind:
+		return w.either("float", "number")
+	case stringKind:
+		return w.either("str", "string")
+	}
+	return w.either("Any", "any")
+}
+
+// literals shows the more values, the more there is room.
+func (w *inliner) literals(values []literal) {
+	shown := values[:min(len(values), 4+8*w.level)]
+	for i, v := range shown {
+		if i > 0 {
+			w.text(" | ")
+		}
+		w.text(w.literal(v))
+	}
+	if len(shown) < len(values) {
+		w.cut = true
+		w.text(" | ...")
+	}
+}
+
+func (w *inliner) literal(v literal) code {
+	if w.lang == TypeScript {
+		return tsLiteral(v)
+	}
+	return pyLiteral(v)
+}
+
+func (w *inliner) list(t *typ, depth int) {
+	if w.lang == Python {
+		w.text("list[")
+		w.typ(t.elem, depth)
+		w.text("]")
+		return
+	}
+	brackets := t.elem.kind == unionKind || t.elem.kind == literalKind && len(t.elem.values) > 1 || isAlias(t.elem)
+	if brackets {
+		w.text("(")
+	}
+	w.typ(t.elem, depth)
+	if brackets {
+		w.text(")")
+	}
+	w.text("[]")
+}
+
+func isAlias(t *typ) bool { return t.kind == refKind && t.def.typ.kind != objectKind }
+
+func (w *inliner) tuple(t *typ, depth int) {
+	w.text("[")
+	for i, arm := range t.arms {
+		if i > 0 {
+			w.text(", ")
+		}
+		w.typ(arm, depth)
+	}
+	if t.elem != nil {
+		w.text(", *")
+		w.typ(t.elem, depth)
+	}
+	w.text("]")
+}
+
+func (w *inliner) union(t *typ, depth int) {
+	for i, arm := range t.arms {
+		if i > 0 {
+			w.text(" | ")
+		}
+		w.typ(arm, depth)
+	}
+}
+
+func (w *inliner) ref(d *def, depth int) {
+	switch {
+	case depth < w.level:
+		w.typ(d.typ, depth+1)
+	case d.typ.kind == objectKind:
+		w.cut = true
+		w.text("{...}")
+	default:
+		w.cut = true
+		w.text("...")
+	}
+}
+
+func (w *inliner) object(t *typ, depth int) {
+	w.text("{")
+	for i, f := range t.fields {
+		if i > 0 {
+			w.text(", ")
+		}
+		w.member(f)
+		w.typ(f.typ, depth)
+	}
+	if t.open {
+		w.text(", ...")
+	}
+	w.text("}")
+}
+
+func (w *inliner) member(f field) {
+	w.text(tsMember(f))
+}
