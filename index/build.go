@@ -2,7 +2,9 @@ package index
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,9 +56,12 @@ type snapshot struct {
 	// upstreamOf maps ord to upstream.
 	upstreamOf []int32
 	pins       map[string][]int32
-	vocabulary []string
-	related    map[string][]string
-	scratch    sync.Pool
+	// vocabulary are the words of names as they are written, terms what they and
+	// the other short fields became in the index; both sorted.
+	vocabulary, terms []string
+	// related maps a term to its synonyms.
+	related map[string][]string
+	scratch sync.Pool
 
 	// use is held for reading by searches, for writing by retire.
 	use     sync.RWMutex
@@ -75,7 +80,7 @@ func buildSnapshot(docs []Doc, weigh weights) (*snapshot, error) {
 		return nil, fmt.Errorf("make analyzers: %w", err)
 	}
 	s := &snapshot{words: words, weigh: weigh, docs: sortedDocs(docs)}
-	s.scratch.New = func() any { return newScratch(len(s.docs), len(s.upstreams)) }
+	s.scratch.New = func() any { return newScratch(len(s.docs)) }
 	s.related = synonymTable(words.stem.stem)
 	s.groupUpstreams()
 	s.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name, nil)
@@ -85,6 +90,9 @@ func buildSnapshot(docs []Doc, weigh weights) (*snapshot, error) {
 	if err := s.fill(); err != nil {
 		_ = s.bleve.Close()
 		return nil, err
+	}
+	if err := s.collectTerms(); err != nil {
+		return nil, errors.Join(err, s.retire())
 	}
 	s.collectNames()
 	return s, nil
@@ -153,13 +161,12 @@ func textField(f field, text string, a analysis.Analyzer) document.Field {
 	return document.NewTextFieldCustom(f.String(), nil, []byte(text), blevesearch.IndexField, a)
 }
 
+func (d Doc) wire() string { return cmp.Or(d.Wire, d.ID.Name) }
+
 // texts returns the document's text for each field.
 func (d Doc) texts() [fieldCount]string {
 	var t [fieldCount]string
-	t[fieldName] = d.ID.Name
-	if d.Wire != "" {
-		t[fieldName] = d.Wire
-	}
+	t[fieldName] = d.wire()
 	t[fieldTitle] = d.Title
 	t[fieldUpstream] = d.ID.Upstream + " " + d.Upstream
 	t[fieldLead], t[fieldDescription] = cutLead(d.Description)
@@ -229,6 +236,26 @@ func (s *snapshot) numberDocs() error {
 		}
 		s.ordOf[id.Value()] = int32(ord)
 	}
+}
+
+// collectTerms gathers the terms that may stand in for one that no document has.
+func (s *snapshot) collectTerms() error {
+	known := map[string]bool{}
+	for _, f := range []field{fieldName, fieldTitle, fieldUpstream, fieldLead, fieldParam} {
+		dict, err := s.reader.FieldDict(f.String())
+		if err != nil {
+			return fmt.Errorf("read terms: %w", err)
+		}
+		entry, err := dict.Next()
+		for ; entry != nil && err == nil; entry, err = dict.Next() {
+			known[entry.Term] = true
+		}
+		if err := cmp.Or(err, dict.Close()); err != nil {
+			return fmt.Errorf("read terms: %w", err)
+		}
+	}
+	s.terms = slices.Sorted(maps.Keys(known))
+	return nil
 }
 
 // collectNames gathers what exact names are pinned by and what words can be suggested.

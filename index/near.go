@@ -2,10 +2,9 @@ package index
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
-
-	blevesearch "github.com/blevesearch/bleve_index_api"
 
 	"sallyport/internal/nearest"
 )
@@ -24,75 +23,93 @@ const (
 )
 
 // near returns terms of the index that w could be a piece or a misspelling of,
-// the nearest first, each worth less the farther it is.
-func (r *search) near(w queryWord) ([]alternative, error) {
-	if !w.plain || len(r.unmatched) >= maxUnmatched {
-		return nil, nil
+// the nearest first, each worth less the farther it is; else the two known
+// words that w was written together from.
+func (r *search) near(w queryWord) []alternative {
+	if !w.plain || len(r.unmatched) > maxUnmatched || len(w.stem) < minPrefix {
+		return nil
 	}
-	if halves := r.halves(w.text); halves != nil {
-		return halves, nil
-	}
-	found := map[string]float64{}
-	for _, f := range []field{fieldName, fieldTitle, fieldUpstream, fieldLead, fieldParam} {
-		if err := r.nearInField(w.stem, f, found); err != nil {
-			return nil, err
+	var terms []alternative
+	for _, known := range sameStart(r.terms, w.stem[:1]) {
+		if worth := likeness(w.stem, known); worth > 0 {
+			terms = append(terms, alternative{known, worth})
 		}
 	}
-	terms := make([]alternative, 0, len(found))
-	for term, weight := range found {
-		terms = append(terms, alternative{term, weight})
+	if terms == nil {
+		return r.halves(w.text)
 	}
+	sortAlternatives(terms)
+	return terms[:min(len(terms), maxNear)]
+}
+
+func sortAlternatives(terms []alternative) {
 	slices.SortFunc(terms, func(a, b alternative) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.term, b.term))
 	})
-	return terms[:min(len(terms), maxNear)], nil
 }
 
-func (r *search) nearInField(term string, f field, found map[string]float64) error {
-	if len(term) >= minPrefix {
-		dict, err := r.reader.FieldDictPrefix(f.String(), []byte(term))
-		if err != nil {
-			return err
-		}
-		if err := collect(dict, found, func(known string) float64 {
-			return float64(len(term)) / float64(len(known))
-		}); err != nil {
-			return err
-		}
+// sameStart returns the run of sorted words that begin with start.
+func sameStart(sorted []string, start string) []string {
+	from, _ := slices.BinarySearch(sorted, start)
+	to := from
+	for to < len(sorted) && strings.HasPrefix(sorted[to], start) {
+		to++
 	}
-	reader, ok := r.reader.(blevesearch.IndexReaderFuzzy)
-	if !ok || len(term) < minFuzzy {
-		return nil
+	return sorted[from:to]
+}
+
+// likeness is 0 to 1: how much of word remains in known, a longer word or one with a few other letters.
+func likeness(word, known string) float64 {
+	if strings.HasPrefix(known, word) {
+		return float64(len(word)) / float64(len(known))
 	}
-	dict, err := reader.FieldDictFuzzy(f.String(), term, fuzziness(term), term[:1])
-	if err != nil {
-		return err
+	off := len(word) - len(known)
+	if len(word) < minFuzzy || max(off, -off) > fuzziness(word) {
+		return 0
 	}
-	return collect(dict, found, func(known string) float64 {
-		return 1 - float64(nearest.Distance(term, known))/float64(len(term))
-	})
+	wrong := nearest.Distance(word, known)
+	if wrong > fuzziness(word) {
+		return 0
+	}
+	return 1 - float64(wrong)/float64(len(word))
 }
 
 // fuzziness is how many letters of a word may be wrong.
-func fuzziness(term string) int {
-	if len(term) >= 8 {
+func fuzziness(word string) int {
+	if len(word) >= 8 {
 		return 2
 	}
 	return 1
 }
 
-func collect(dict blevesearch.FieldDict, found map[string]float64, worth func(string) float64) error {
-	for {
-		entry, err := dict.Next()
-		if entry == nil || err != nil {
-			return cmp.Or(err, dict.Close())
+// halves splits a word that was written as one into two that the index knows.
+func (r *search) halves(text string) []alternative {
+	for i := len(text) - minPrefix; i >= minPrefix; i-- {
+		left, right := string(r.words.stem.stem([]byte(text[:i]))), string(r.words.stem.stem([]byte(text[i:])))
+		_, hasLeft := slices.BinarySearch(r.terms, left)
+		_, hasRight := slices.BinarySearch(r.terms, right)
+		if hasLeft && hasRight {
+			return []alternative{{left, 1}, {right, 1}}
 		}
-		found[entry.Term] = max(found[entry.Term], worth(entry.Term))
 	}
+	return nil
 }
 
-// halves splits a word that was written as one into two that the index knows.
-func (r *search) halves(text string) []alternative { return nil }
+// having returns about how many documents have term.
+func (r *search) having(term string) (int, error) {
+	most := 0
+	for _, f := range []field{fieldName, fieldLead} {
+		postings, err := r.reader.TermFieldReader(r.ctx, []byte(term), f.String(), false, false, false)
+		if err != nil {
+			return 0, fmt.Errorf("read postings: %w", err)
+		}
+		most = max(most, int(postings.Count()))
+		if err := postings.Close(); err != nil {
+			return 0, fmt.Errorf("read postings: %w", err)
+		}
+	}
+	return most, nil
+}
 
 // suggest returns the words that no document has and what is near to them.
 func (r *search) suggest() (unmatched, suggested []string) {
@@ -114,12 +131,13 @@ func (r *search) suggest() (unmatched, suggested []string) {
 
 // nearestWord looks only at words that begin alike, which typing errors leave and which keeps it quick.
 func (s *snapshot) nearestWord(text string) string {
-	from, _ := slices.BinarySearch(s.vocabulary, text[:1])
-	to := from
-	for to < len(s.vocabulary) && strings.HasPrefix(s.vocabulary[to], text[:1]) {
-		to++
+	best, bestWorth := "", 0.0
+	for _, known := range sameStart(s.vocabulary, text[:1]) {
+		if worth := likeness(text, known); worth > bestWorth {
+			best, bestWorth = known, worth
+		}
 	}
-	return nearest.Of(text, s.vocabulary[from:to])
+	return best
 }
 
 func (s *snapshot) nearUpstreams(name string) []string {

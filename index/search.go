@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
@@ -21,23 +20,20 @@ type search struct {
 	// mass is the worth of all words asked for, cover of those that a document has.
 	mass      float64
 	unmatched []queryWord
+	// used holds the terms that were added.
+	used map[string]bool
 }
 
-// scratch is the memory of one search: per document and per upstream.
+// scratch is the memory of one search, by ord.
 type scratch struct {
 	score, cover []float64
 	hit          []int32 // ords with a score
 	freq         []float64
 	touched      []int32 // ords with a freq, for the term at hand
-	evidence     []float64
-	best         []float64 // per upstream, for the term at hand
 }
 
-func newScratch(docs, upstreams int) *scratch {
-	return &scratch{
-		score: make([]float64, docs), cover: make([]float64, docs), freq: make([]float64, docs),
-		evidence: make([]float64, upstreams), best: make([]float64, upstreams),
-	}
+func newScratch(docs int) *scratch {
+	return &scratch{score: make([]float64, docs), cover: make([]float64, docs), freq: make([]float64, docs)}
 }
 
 func (w *scratch) reset() {
@@ -45,7 +41,6 @@ func (w *scratch) reset() {
 		w.score[ord], w.cover[ord] = 0, 0
 	}
 	w.forget()
-	clear(w.evidence)
 	w.hit = w.hit[:0]
 }
 
@@ -109,63 +104,72 @@ type alternative struct {
 }
 
 // score adds up the terms: the words themselves, or what is like them where no
-// document has them; neighbours joined; synonyms.
+// document has them; neighbours joined; synonyms; feedback; the upstreams.
 func (r *search) score() error {
-	used := map[string]bool{}
+	r.used = map[string]bool{}
 	for _, w := range r.req.words {
-		used[w.stem] = true
+		r.used[w.stem] = true
 		if err := r.scoreWord(w); err != nil {
 			return err
 		}
 	}
 	for _, j := range r.req.joined {
-		term := string(r.words.stem.stem([]byte(j)))
-		if used[term] {
-			continue
-		}
-		used[term] = true
-		if _, err := r.add([]alternative{{term, 1}}, r.weigh.joined, false); err != nil {
+		if err := r.scoreExtra(string(r.words.stem.stem([]byte(j))), r.weigh.joined); err != nil {
 			return err
 		}
 	}
 	for _, w := range r.req.words {
-		for _, syn := range r.synonyms(w.stem) {
-			if used[syn] {
-				continue
-			}
-			used[syn] = true
-			if _, err := r.add([]alternative{{syn, 1}}, r.weigh.synonym, false); err != nil {
+		for _, syn := range r.related[w.stem] {
+			if err := r.scoreExtra(syn, r.weigh.synonym); err != nil {
 				return err
 			}
 		}
+	}
+	if err := r.feedBack(); err != nil {
+		return err
 	}
 	r.addUpstreams()
 	return nil
 }
 
-func (r *search) scoreWord(w queryWord) error {
-	weight := 1.0
-	if w.stop {
-		weight = r.weigh.stop
+// scoreExtra adds a term that nobody wrote, unless it was added before.
+func (r *search) scoreExtra(term string, weight float64) error {
+	if r.used[term] {
+		return nil
 	}
-	found, err := r.add([]alternative{{w.stem, 1}}, weight, !w.stop)
-	if err != nil || found || w.stop {
-		return err
-	}
-	near, err := r.near(w)
-	if err != nil {
-		return err
-	}
-	r.unmatched = append(r.unmatched, w)
-	found, err = r.add(near, r.weigh.fuzzy, true)
-	if !found {
-		r.mass += r.rarest()
-	}
+	r.used[term] = true
+	_, err := r.add([]alternative{{term, 1}}, weight, 0)
 	return err
 }
 
-// rarest is the worth of a word that no document has.
-func (r *search) rarest() float64 { return inverse(len(r.docs), 0) }
+func (r *search) scoreWord(w queryWord) error {
+	if w.stop {
+		_, err := r.add([]alternative{{w.stem, 1}}, r.weigh.stop, 0)
+		return err
+	}
+	found, err := r.add([]alternative{{w.stem, 1}}, 1, 1)
+	if found || err != nil {
+		return err
+	}
+	return r.scoreMissing(w)
+}
+
+// scoreMissing looks for what means the same as a word that no document has, or is written alike.
+func (r *search) scoreMissing(w queryWord) error {
+	var same []alternative
+	for _, syn := range r.related[w.stem] {
+		same = append(same, alternative{syn, 1})
+	}
+	if found, err := r.add(same, r.weigh.standIn, r.weigh.standIn); found || err != nil {
+		return err
+	}
+	r.unmatched = append(r.unmatched, w)
+	found, err := r.add(r.near(w), r.weigh.fuzzy, r.weigh.fuzzy)
+	if !found {
+		r.mass += inverse(len(r.docs), 0)
+	}
+	return err
+}
 
 // inverse is BM25's inverse document frequency.
 func inverse(docs, having int) float64 {
@@ -173,8 +177,10 @@ func inverse(docs, having int) float64 {
 }
 
 // add looks the alternatives up as if they were one term and adds what they
-// are worth to every document that has one. It reports whether any has.
-func (r *search) add(terms []alternative, weight float64, counts bool) (bool, error) {
+// are worth to every document that has one; cover is how much of the word that
+// was asked for such a document then has, 0 if it does not count. It reports
+// whether any document has one.
+func (r *search) add(terms []alternative, weight, cover float64) (bool, error) {
 	if err := r.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -188,10 +194,10 @@ func (r *search) add(terms []alternative, weight float64, counts bool) (bool, er
 		return false, nil
 	}
 	idf := inverse(len(r.docs), len(r.work.touched))
-	if counts {
+	if cover > 0 {
 		r.mass += idf
 	}
-	r.spread(weight*idf, idf, counts)
+	r.spread(weight*idf, cover*idf)
 	return true, nil
 }
 
@@ -218,111 +224,23 @@ func (r *search) gatherField(t alternative, f field) error {
 			return cmp.Or(err, postings.Close())
 		}
 		ord := r.ordOf[next.ID.Value()]
-		if r.work.freq[ord] == 0 {
+		part := t.weight * float64(factor[ord]) * float64(next.Freq)
+		if r.work.freq[ord] == 0 && part > 0 {
 			r.work.touched = append(r.work.touched, ord)
 		}
-		r.work.freq[ord] += t.weight * float64(factor[ord]) * float64(next.Freq)
+		r.work.freq[ord] += part
 	}
 }
 
-// spread saturates the pooled occurrences and adds them to documents and upstreams.
-func (r *search) spread(worth, idf float64, counts bool) {
+// spread saturates the pooled occurrences and adds their worth to the documents.
+func (r *search) spread(worth, cover float64) {
 	work := r.work
 	for _, ord := range work.touched {
 		part := worth * work.freq[ord] * (r.weigh.k1 + 1) / (work.freq[ord] + r.weigh.k1)
-		if work.score[ord] == 0 {
+		if work.score[ord] == 0 && part > 0 {
 			work.hit = append(work.hit, ord)
 		}
 		work.score[ord] += part
-		if counts {
-			work.cover[ord] += idf
-		}
-		up := r.upstreamOf[ord]
-		work.best[up] = max(work.best[up], part)
+		work.cover[ord] += cover
 	}
-	for _, ord := range work.touched {
-		up := r.upstreamOf[ord]
-		work.evidence[up] += work.best[up]
-		work.best[up] = 0
-	}
-}
-
-// addUpstreams gives every document that matched a share of what speaks for its
-// upstream: that its tools, together, have the words asked for.
-func (r *search) addUpstreams() {
-	for _, ord := range r.work.hit {
-		r.work.score[ord] += r.weigh.upstream * r.work.evidence[r.upstreamOf[ord]]
-	}
-}
-
-// results ranks: exact names first, then by score, then by id.
-func (r *search) results(limit int) Results {
-	r.restrict()
-	pinned := r.pin()
-	slices.SortFunc(r.work.hit, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(r.work.score[b], r.work.score[a]), cmp.Compare(a, b))
-	})
-	res := Results{Total: len(r.work.hit)}
-	for _, ord := range r.work.hit[:min(len(r.work.hit), orDefault(limit))] {
-		res.Hits = append(res.Hits, Hit{ID: r.docs[ord].ID, Score: r.work.score[ord]})
-	}
-	res.Weak = !pinned && r.weak()
-	res.Unmatched, res.Suggest = r.suggest()
-	return res
-}
-
-// restrict drops the hits of other upstreams than the one asked for.
-func (r *search) restrict() {
-	if r.req.upstream == "" {
-		return
-	}
-	r.work.hit = slices.DeleteFunc(r.work.hit, func(ord int32) bool {
-		other := r.docs[ord].ID.Upstream != r.req.upstream
-		if other {
-			r.work.score[ord], r.work.cover[ord] = 0, 0
-		}
-		return other
-	})
-}
-
-// pin lifts the documents above all others whose exact name or id is the query,
-// and next those whose name stands in it. It reports whether there is one.
-func (r *search) pin() bool {
-	top := 0.0
-	for _, ord := range r.work.hit {
-		top = max(top, r.work.score[ord])
-	}
-	lifted := map[int32]bool{}
-	lift := func(key string, by float64) {
-		for _, ord := range r.pins[key] {
-			if lifted[ord] || r.req.upstream != "" && r.docs[ord].ID.Upstream != r.req.upstream {
-				continue
-			}
-			lifted[ord] = true
-			if r.work.score[ord] == 0 {
-				r.work.hit = append(r.work.hit, ord)
-			}
-			r.work.score[ord] += by
-		}
-	}
-	lift(r.req.whole, 2*top+2)
-	for _, key := range r.req.parts {
-		lift(key, top+1)
-	}
-	return len(lifted) > 0
-}
-
-// weakCover is the share of the worth of a query's words below which the best hit is a guess.
-const weakCover = 0.35
-
-// weak reports whether nothing fits well: the best hit has too little of what was asked for.
-func (r *search) weak() bool {
-	if len(r.work.hit) == 0 {
-		return true
-	}
-	best := 0.0
-	for _, ord := range r.work.hit[:min(3, len(r.work.hit))] {
-		best = max(best, r.work.cover[ord])
-	}
-	return best < weakCover*r.mass
 }

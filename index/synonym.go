@@ -33,5 +33,3 @@ func synonymTable(stem func([]byte) []byte) map[string][]string {
 	}
 	return table
 }
-
-func (s *snapshot) synonyms(stem string) []string { return s.related[stem] }

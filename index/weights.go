@@ -6,9 +6,10 @@ type weights struct {
 	k1 float64
 	// field is the worth of an occurrence, b how much a field's length counts against it.
 	field, b [fieldCount]float64
-	// Of a term's own worth: a synonym, two neighbours written as one word, a
-	// stop word, a word that is only like the one asked for.
-	synonym, joined, stop, fuzzy float64
+	// Of a term's own worth: a synonym, one that stands in for a word that no
+	// document has, two neighbours written as one word, a stop word, a word that
+	// is only like the one asked for, a term of the first documents.
+	synonym, standIn, joined, stop, fuzzy, feedback float64
 	// upstream is the worth of the evidence for a tool's upstream beside that for the tool.
 	upstream float64
 }
@@ -16,13 +17,15 @@ type weights struct {
 func defaultWeights() weights {
 	return weights{
 		k1:       1.2,
-		field:    [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 2, fieldLead: 1.5, fieldDescription: 1, fieldParam: 1, fieldParamText: 0.5},
-		b:        [fieldCount]float64{fieldName: 0.4, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.6, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.6},
+		field:    [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5},
+		b:        [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4},
 		synonym:  0.2,
-		joined:   0.5,
+		standIn:  0.6,
+		joined:   0.7,
 		stop:     0.1,
-		fuzzy:    0.6,
-		upstream: 0.2,
+		fuzzy:    0.2,
+		upstream: 0.3,
+		feedback: 0.05,
 	}
 }
 

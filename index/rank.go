@@ -1,0 +1,171 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	// upstreamTop is how many of its best tools speak for an upstream.
+	upstreamTop = 2
+	// Feedback: the first documents lend their terms when the best of them has
+	// less than this share of what was asked for.
+	feedbackBelow = 0.45
+	feedbackDocs  = 10
+	feedbackTerms = 10
+	// weakCover is the share of what was asked for below which the best hits are a guess.
+	weakCover = 0.35
+	weakDocs  = 3
+)
+
+// addUpstreams gives every document that matched a share of what speaks for
+// its upstream: the mean score of the upstream's best tools.
+func (r *search) addUpstreams() {
+	evidence := make([]float64, len(r.upstreams))
+	for i, up := range r.upstreams {
+		first, second := 0.0, 0.0
+		for _, score := range r.work.score[up.first:up.last] {
+			if score > first {
+				first, second = score, first
+			} else if score > second {
+				second = score
+			}
+		}
+		evidence[i] = (first + second) / upstreamTop
+	}
+	for _, ord := range r.work.hit {
+		r.work.score[ord] += r.weigh.upstream * evidence[r.upstreamOf[ord]]
+	}
+}
+
+// feedBack adds, for little, the terms that set the first documents apart,
+// where the query's own words matched too little to rank by. Documents of one name count once.
+func (r *search) feedBack() error {
+	top := r.best(3 * feedbackDocs)
+	if len(top) == 0 || r.cover(top) >= feedbackBelow {
+		return nil
+	}
+	terms, err := r.feedbackTerms(top)
+	if err != nil {
+		return err
+	}
+	for _, t := range terms[:min(len(terms), feedbackTerms)] {
+		if err := r.scoreExtra(t.term, r.weigh.feedback*t.weight/terms[0].weight); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *search) feedbackTerms(top []int32) ([]alternative, error) {
+	share, names := map[string]float64{}, map[string]bool{}
+	for _, ord := range top {
+		if key := nameKey(r.docs[ord].wire()); !names[key] && len(names) < feedbackDocs {
+			names[key] = true
+			r.shareTerms(ord, share)
+		}
+	}
+	terms := make([]alternative, 0, len(share))
+	for term, weight := range share {
+		having, err := r.having(term)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, alternative{term, weight * inverse(len(r.docs), having)})
+	}
+	sortAlternatives(terms)
+	return terms, nil
+}
+
+// shareTerms adds a document's score to each of its telling terms that was not asked for.
+func (r *search) shareTerms(ord int32, share map[string]float64) {
+	texts, seen := r.docs[ord].texts(), map[string]bool{}
+	for _, t := range r.words.prose.Analyze([]byte(texts[fieldName] + " " + texts[fieldTitle] + " " + texts[fieldLead])) {
+		term := string(t.Term)
+		if !r.used[term] && !seen[term] && len(term) >= minPrefix {
+			seen[term] = true
+			share[term] += r.work.score[ord]
+		}
+	}
+}
+
+// best returns the k best documents so far, best first, equals in the order of ids.
+func (r *search) best(k int) []int32 {
+	top := make([]int32, 0, min(k, len(r.work.hit))+1)
+	order := func(a, b int32) int {
+		return cmp.Or(cmp.Compare(r.work.score[b], r.work.score[a]), cmp.Compare(a, b))
+	}
+	for _, ord := range r.work.hit {
+		if len(top) == k && order(ord, top[k-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(top, ord, order)
+		top = slices.Insert(top, at, ord)
+		top = top[:min(len(top), k)]
+	}
+	return top
+}
+
+// cover returns the greatest share of what was asked for that one of the first documents has.
+func (r *search) cover(top []int32) float64 {
+	best := 0.0
+	for _, ord := range top[:min(weakDocs, len(top))] {
+		best = max(best, r.work.cover[ord])
+	}
+	return best / max(r.mass, 1e-9)
+}
+
+// results ranks: exact names first, then by score, then by id.
+func (r *search) results(limit int) Results {
+	r.restrict()
+	pinned := r.pin()
+	top := r.best(orDefault(limit))
+	res := Results{Total: len(r.work.hit), Hits: make([]Hit, len(top))}
+	for i, ord := range top {
+		res.Hits[i] = Hit{ID: r.docs[ord].ID, Score: r.work.score[ord]}
+	}
+	res.Weak = !pinned && (len(top) == 0 || r.cover(top) < weakCover)
+	res.Unmatched, res.Suggest = r.suggest()
+	return res
+}
+
+// restrict drops the hits of other upstreams than the one asked for.
+func (r *search) restrict() {
+	if r.req.upstream == "" {
+		return
+	}
+	r.work.hit = slices.DeleteFunc(r.work.hit, func(ord int32) bool {
+		other := r.docs[ord].ID.Upstream != r.req.upstream
+		if other {
+			r.work.score[ord], r.work.cover[ord] = 0, 0
+		}
+		return other
+	})
+}
+
+// pin lifts the documents above all others whose exact name or id is the query,
+// and next those whose name stands in it. It reports whether there is one.
+func (r *search) pin() bool {
+	top := 0.0
+	for _, ord := range r.work.hit {
+		top = max(top, r.work.score[ord])
+	}
+	lifted := map[int32]bool{}
+	lift := func(key string, by float64) {
+		for _, ord := range r.pins[key] {
+			if lifted[ord] || r.req.upstream != "" && r.docs[ord].ID.Upstream != r.req.upstream {
+				continue
+			}
+			lifted[ord] = true
+			if r.work.score[ord] == 0 {
+				r.work.hit = append(r.work.hit, ord)
+			}
+			r.work.score[ord] += by
+		}
+	}
+	lift(r.req.whole, 2*top+2)
+	for _, key := range r.req.parts {
+		lift(key, top+1)
+	}
+	return len(lifted) > 0
+}
