@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // yamlMessage takes apart what the YAML library says: an optional line, and what is wrong.
@@ -23,16 +24,31 @@ func (s *source) syntaxError(err error) error {
 	if len(s.data) > maxSearch {
 		return s.faultAt(from, "%s", explain(message, s.data[from:]))
 	}
-	n := sort.Search(len(s.data)-from, func(n int) bool {
-		_, err := readAll(s.data[:from+n])
+	ends := runeEnds(s.data[from:]) // half a rune would be wrong in a way of its own
+	n := sort.Search(len(ends)-1, func(i int) bool {
+		_, err := readAll(s.data[:from+ends[i]])
 		if err == nil {
 			return false
 		}
 		_, m := takeApart(err)
 		return m == message
 	})
-	at := max(0, from+n-1)
+	at := from
+	if n > 0 {
+		at += ends[n-1]
+	}
 	return s.faultAt(at, "%s", explain(message, s.data[at:]))
+}
+
+// runeEnds returns the offset behind each rune.
+func runeEnds(data []byte) []int {
+	var ends []int
+	for i := 0; i < len(data); {
+		_, size := utf8.DecodeRune(data[i:])
+		i += size
+		ends = append(ends, i)
+	}
+	return ends
 }
 
 func takeApart(err error) (line int, message string) {
