@@ -21,9 +21,14 @@ const (
 	// shownReason and shownAnswer bound, in runes, what an error quotes of an upstream.
 	shownReason = 300
 	shownAnswer = 2000
+	// shownAtAll bounds what is looked at to show some of it, in bytes.
+	shownAtAll = 64 << 10
 	// shortestSecret: what is shorter would blot out half of every text.
 	shortestSecret = 6
 )
+
+// rejected is how the SDK marks what it could not send; it does not export it.
+var rejected = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
 // veil makes text of an upstream fit to be shown: cleaned, bounded, and without
 // the values of the settings' environment, headers and URL.
@@ -61,8 +66,14 @@ func replacer(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-func (v veil) line(s string, limit int) string { return plain.Line(v.secrets.Replace(s), limit) }
-func (v veil) text(s string, limit int) string { return plain.Text(v.secrets.Replace(s), limit) }
+func (v veil) line(s string, limit int) string { return plain.Line(v.hide(s), limit) }
+func (v veil) text(s string, limit int) string { return plain.Text(v.hide(s), limit) }
+
+// hide looks twice: cleaning may join what invisible characters kept apart.
+func (v veil) hide(s string) string {
+	s = s[:min(len(s), shownAtAll)]
+	return v.secrets.Replace(plain.Text(v.secrets.Replace(s), shownAtAll))
+}
 
 // describe puts an error into one line that may be shown to anyone.
 func (v veil) describe(err error) string {
@@ -72,11 +83,11 @@ func (v veil) describe(err error) string {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		return e.Message
 	}
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return v.line(e.Message, shownReason)
-	}
 	if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which may hold a key
 		return v.line(e.Err.Error(), shownReason)
+	}
+	if e := answered(err); e != nil {
+		return v.line(e.Message, shownReason)
 	}
 	if errors.Is(err, mcp.ErrSessionMissing) {
 		return "the server has forgotten the session"
@@ -96,7 +107,7 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
 			Hint:    "it may have done its work all the same"}
 	}
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code != codeHTTP {
+	if e := answered(err); e != nil && e.Code != codeHTTP {
 		return &tool.Error{Kind: kindOf(e.Code), Message: fmt.Sprintf("%s: %s", id, s.veil.text(e.Message, shownAnswer)), Err: err}
 	}
 	if errors.Is(err, errClosed) {
@@ -105,6 +116,16 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 	return &tool.Error{Kind: tool.Upstream, Err: err,
 		Message: fmt.Sprintf("%s: upstream failed: %s", id, s.veil.describe(err)),
 		Hint:    "the call may or may not have taken effect; the next call connects again"}
+}
+
+// answered returns the JSON-RPC error with which the upstream answered, nil if it
+// is another error.
+func answered(err error) *jsonrpc.Error {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code == rejected.Code && e.Message == rejected.Message {
+		return nil
+	}
+	return e
 }
 
 // kindOf classes the code of a JSON-RPC error that answered tools/call.

@@ -232,7 +232,7 @@ func parseMessage(data []byte) jsonrpc.Message {
 	}
 	id, ok := parseID(env.ID)
 	switch {
-	case !ok:
+	case !ok || env.Method != nil && *env.Method == "":
 		return nil
 	case env.Method != nil:
 		return &jsonrpc.Request{ID: id, Method: *env.Method, Params: env.Params}

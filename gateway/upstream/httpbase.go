@@ -57,12 +57,12 @@ func dialHTTP(_ context.Context, s Settings) (*carrier, error) {
 	stop := func() {
 		_ = conn.Close() // ends the session on the server
 		end()
-		base.CloseIdleConnections()
 	}
 	listen := func(ctx context.Context, w *wire) {
 		(&listener{url: s.URL, client: client, wire: w}).run(ctx)
 	}
-	return &carrier{conn: conn, stop: stop, listen: listen, settled: func(v string) { door.version.Store(&v) }}, nil
+	settled := func(version string) { door.version.Store(&version) }
+	return &carrier{conn: conn, stop: stop, release: base.CloseIdleConnections, listen: listen, settled: settled}, nil
 }
 
 func newTransport() *http.Transport {
@@ -80,6 +80,9 @@ func newTransport() *http.Transport {
 func joiner(life context.Context) func(context.Context) (context.Context, context.CancelFunc) {
 	return func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
+		if life.Err() != nil {
+			cancel() // now; AfterFunc would do it a little later
+		}
 		stop := context.AfterFunc(life, cancel)
 		return ctx, func() { stop(); cancel() }
 	}
@@ -111,6 +114,10 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("request to another origin")
 	}
 	ctx, cancel := d.join(req.Context())
+	if err := ctx.Err(); err != nil { // before it can keep a connection open
+		cancel()
+		return nil, err
+	}
 	if req.Method == http.MethodDelete {
 		ctx, cancel = within(ctx, cancel, farewell)
 	}

@@ -27,6 +27,8 @@ type carrier struct {
 	conn mcp.Connection
 	// stop ends it, politely first, within 2 s. It is called once.
 	stop func()
+	// release, if there is one, gives back what stop may leave once nobody uses it any more.
+	release func()
 	// listen, if there is one, hears what the server says unasked, until ctx ends.
 	listen func(ctx context.Context, w *wire)
 	// settled, if there is one, is told the revision that initialize settled.
@@ -78,7 +80,9 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	l := &link{wire: newWire(c, d.opts.ProbeTimeout, d.log, d.veil), carrier: c, settings: d.settings, log: d.log, born: time.Now()}
 	l.sdk, err = d.client().Connect(ctx, l.wire, d.pin())
 	if err != nil {
-		err = l.wire.cause(err)
+		if why := l.wire.reason(); why != nil && !errors.Is(why, errClosed) { // after a failure the SDK closes
+			err = why
+		}
 		l.close()
 		return nil, err
 	}
@@ -208,5 +212,8 @@ func (l *link) close() {
 		l.carrier.stop()
 		l.wire.shut()
 		<-polite
+		if l.carrier.release != nil {
+			l.carrier.release()
+		}
 	})
 }

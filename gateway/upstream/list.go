@@ -65,7 +65,7 @@ func (l *link) list(ctx context.Context) ([]tool.Tool, error) {
 	var cursor *string
 	for range maxPages {
 		raw, err := l.page(ctx, cursor)
-		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == jsonrpc.CodeMethodNotFound {
+		if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
 			break // a server of resources or prompts only
 		}
 		if err != nil {

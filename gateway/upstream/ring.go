@@ -3,6 +3,7 @@ package upstream
 import (
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -51,9 +52,8 @@ func (r *ring) tail() string {
 // lastWords returns the last line that tells something, or else the last one at all.
 func (r *ring) lastWords() string {
 	last := ""
-	lines := strings.Split(r.tail(), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(lines[i])
+	for _, line := range slices.Backward(strings.Split(r.tail(), "\n")) {
+		line = strings.TrimSpace(line)
 		if last == "" {
 			last = line
 		}

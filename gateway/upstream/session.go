@@ -48,7 +48,7 @@ type Settings struct {
 // Options configure a [Session]. The zero value is usable.
 type Options struct {
 	// Logger gets what an operator should know, never arguments, results or
-	// secrets; nil discards it.
+	// secrets; nil discards it. It should name the upstream already.
 	Logger *slog.Logger
 	// OnTools is called after the first list and after each one that differs
 	// from the last, always from the same goroutine and before the Connect that
@@ -163,7 +163,7 @@ func New(settings Settings, opts *Options) *Session {
 		stopped:  make(chan struct{}),
 		state:    State{Status: Idle, Since: time.Now()},
 	}
-	s.log = s.opts.Logger.With("upstream", settings.ID)
+	s.log = s.opts.Logger
 	s.dialer = newDialer(s)
 	return s
 }

@@ -193,7 +193,8 @@ func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 		w.cancel(id)
 		return ctx.Err()
 	}
-	if _, ok := errors.AsType[*url.Error](err); ok { // no server there, or it hung up
+	// No server there, or it hung up, or it does not know us any more.
+	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, mcp.ErrSessionMissing) {
 		w.fail(err)
 	}
 	return w.cause(err)

@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/internal/tool"
+)
+
+func FuzzFramer(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", `{"jsonrpc":"2.0","method":""}` + "\n", "junk\n\n" + `[{"jsonrpc":"2.0","method":"x"},7]`,
+		`{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"m"}}` + "\r\n", "{\x00}\n", strings.Repeat("{", 300),
+		`{"jsonrpc":"2.0","id":null,"result":1}`, `{"jsonrpc":"2.0","id":1e400,"method":"m"}`, strings.Repeat("x", 300) + "\n{}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const limit = 200
+		frames := &framer{in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
+			if len(bytes.TrimSpace(line)) == 0 {
+				t.Error("an empty line is junk")
+			}
+		}}
+		for {
+			msgs, err := frames.next()
+			if err != nil {
+				return
+			}
+			if len(msgs) == 0 || len(frames.long) > limit {
+				t.Fatalf("%d messages, %d bytes kept", len(msgs), len(frames.long))
+			}
+			for _, msg := range msgs {
+				again, err := jsonrpc.EncodeMessage(msg)
+				if err != nil || parseMessage(again) == nil {
+					t.Fatalf("message does not survive: %s %v", again, err)
+				}
+			}
+		}
+	})
+}
+
+func FuzzParseTool(f *testing.F) {
+	f.Add([]byte(`{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`))
+	f.Add([]byte(`{"name":"a","inputSchema":[],"outputSchema":7,"title":{},"annotations":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !json.Valid(data) {
+			return // a page was parsed before
+		}
+		got, err := parseTool(data)
+		if err != nil {
+			return
+		}
+		if got.Wire == "" || !isObject(got.Input) || got.Output != nil && !isObject(got.Output) {
+			t.Errorf("%s became %+v", data, got)
+		}
+	})
+}
+
+func FuzzParseResult(f *testing.F) {
+	f.Add([]byte(`{"content":[{"type":"text","text":"a"},{"type":"image","data":"aGk"}],"structuredContent":null}`))
+	f.Add([]byte(`{"content":[{"type":"resource","resource":{"blob":""}},[],null],"isError":1,"resultType":"input_required"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := parseResult(data)
+		if err != nil {
+			return
+		}
+		value, err := json.Marshal(got.Value())
+		if err != nil || !json.Valid(value) {
+			t.Errorf("%s has no value: %v", data, err)
+		}
+	})
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add("id: 1\ndata: {\"jsonrpc\":\ndata: \"2.0\"}\n\n: comment\ndata\r\n\r\n")
+	f.Fuzz(func(t *testing.T, stream string) {
+		readEvents(strings.NewReader(stream), func(id, data string) {
+			if strings.ContainsAny(id, "\n") || len(data) > len(stream) {
+				t.Errorf("event %q %q", id, data)
+			}
+		})
+	})
+}
+
+func FuzzVeil(f *testing.F) {
+	f.Add("token secret-one and secret-one-longer\x1b[2J")
+	f.Add("secret-\u200bone, pass-\x00word")
+	v := newVeil(Settings{
+		Env: map[string]string{"A": "secret-one", "B": "short", "C": "secret-one-longer"}, URL: "http://u:pass-word@h/?k=key-in-url",
+		Headers: map[string]string{"Authorization": "Bearer token-in-header"},
+	})
+	f.Fuzz(func(t *testing.T, s string) {
+		got := v.line(s, 100)
+		for _, secret := range []string{"secret-one", "pass-word", "key-in-url", "token-in-header"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%q shows %q", got, secret)
+			}
+		}
+	})
+}
+
+func TestLastWords(t *testing.T) {
+	tests := map[string]string{
+		"": "", "one\ntwo\n": "two",
+		"node:internal\n  throw err;\n\nError: Cannot find module 'x'\n    at error.js\n\nNode.js v20\n": "Error: Cannot find module 'x'",
+		"Traceback:\n  File x\nValueError: bad\n":                                                        "ValueError: bad",
+	}
+	for text, want := range tests {
+		r := &ring{}
+		r.fill(strings.NewReader(strings.Repeat("padding\n", 5000) + text))
+		if text == "" {
+			want = "padding"
+		}
+		if got := r.lastWords(); got != want {
+			t.Errorf("of %q: %q, want %q", text, got, want)
+		}
+		if len(r.tail()) > stderrKept {
+			t.Errorf("%d bytes kept", len(r.tail()))
+		}
+	}
+}
+
+// Two wire names may be made so that one is the identifier of the other.
+func TestIdentifiersStayUnique(t *testing.T) {
+	forged := tool.Identifiers([]string{"a-b", "a_b"})[0]
+	g := &gathering{link: &link{wire: &wire{veil: newVeil(Settings{})}, log: Options{}.withDefaults().Logger}, seen: map[string]bool{}}
+	for _, name := range []string{"a-b", "a_b", forged} {
+		g.add(json.RawMessage(`{"name":"` + name + `"}`))
+	}
+	seen := map[tool.ID]bool{}
+	for _, t2 := range g.tools() {
+		if seen[t2.ID] {
+			t.Errorf("%s is there twice", t2.ID)
+		}
+		seen[t2.ID] = true
+	}
+	if len(seen) < 2 {
+		t.Errorf("tools are %v", seen)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	var b backoff
+	for i := range 40 {
+		b.fail()
+		least := min(backoffMin<<min(i, 16), backoffMax)
+		if wait := time.Until(b.until); wait < least-backoffMin/2 || wait > least*5/4 {
+			t.Errorf("pause %d is %v, want %v and a quarter at most", i+1, wait, least)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package upstream_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/gateway/upstream"
+	"sallyport/internal/tool"
+)
+
+// settings make the test binary the upstream.
+func settings(t testing.TB, mode string) upstream.Settings {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return upstream.Settings{ID: "mem", Command: self, Env: map[string]string{
+		modeVar: mode, "PASSWORD": "hunter2-hunter2", "STARTS": filepath.Join(t.TempDir(), "starts"),
+	}}
+}
+
+// open returns a session that leaves nothing behind: no process, no goroutine.
+func open(t testing.TB, s upstream.Settings, opts *upstream.Options) *upstream.Session {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	session := upstream.New(s, opts)
+	t.Cleanup(func() {
+		begin := time.Now()
+		if err := session.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		noneLeft(t, s)
+		eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	})
+	return session
+}
+
+// noneLeft checks that no process that was started still runs.
+func noneLeft(t testing.TB, s upstream.Settings) {
+	t.Helper()
+	for _, pid := range starts(t, s) {
+		eventually(t, fmt.Sprintf("process %d ends", pid), func() bool { return !running(pid) })
+	}
+}
+
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := bytes.Cut(stat, []byte(") ")) // a zombie runs no more
+	return !bytes.HasPrefix(after, []byte("Z"))
+}
+
+func starts(t testing.TB, s upstream.Settings) (pids []int) {
+	t.Helper()
+	data, _ := os.ReadFile(s.Env["STARTS"])
+	for line := range strings.Lines(string(data)) {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for range 300 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	stacks := make([]byte, 1<<20)
+	t.Fatalf("it does not come about that %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
+}
+
+func call(t testing.TB, s *upstream.Session, name, args string) tool.Result {
+	t.Helper()
+	result, err := s.Call(t.Context(), name, json.RawMessage(args))
+	if err != nil {
+		t.Fatalf("call %s: %v", name, err)
+	}
+	return result
+}
+
+func wantError(t testing.TB, err error, kind tool.Kind, parts ...string) *tool.Error {
+	t.Helper()
+	e, ok := errors.AsType[*tool.Error](err)
+	if !ok {
+		t.Fatalf("error is %T %v, want a *tool.Error", err, err)
+	}
+	if e.Kind != kind {
+		t.Errorf("kind %q, want %q: %v", e.Kind, kind, e)
+	}
+	for _, part := range parts {
+		if !strings.Contains(e.Error(), part) {
+			t.Errorf("error %q does not say %q", e, part)
+		}
+	}
+	if strings.Contains(e.Error(), "hunter2") || strings.ContainsRune(e.Error(), 0x1b) {
+		t.Errorf("error %q shows a secret or an escape", e)
+	}
+	return e
+}
+
+func names(tools []tool.Tool) (list []string) {
+	for _, t := range tools {
+		list = append(list, t.ID.Name)
+	}
+	return list
+}

@@ -1,0 +1,272 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/upstream"
+	"sallyport/internal/tool"
+)
+
+// site is a real streamable HTTP server whose doings a test can watch and change.
+type site struct {
+	*httptest.Server
+	handler   atomic.Pointer[http.Handler]
+	server    atomic.Pointer[mcp.Server]
+	cancelled atomic.Int32 // slow calls that saw their context end
+	mu        sync.Mutex
+	before    func(w http.ResponseWriter, r *http.Request, body string) (done bool)
+	methods   []string
+	missing   int // requests without the key
+}
+
+func newSite(t *testing.T, opts *mcp.StreamableHTTPOptions) *site {
+	t.Helper()
+	s := &site{}
+	s.restart(opts)
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// restart replaces the server by one that knows none of its sessions.
+func (s *site) restart(opts *mcp.StreamableHTTPOptions) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "site", Version: "2"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+	})
+	addEcho(server, "echo")
+	schema := json.RawMessage(`{"type":"object"}`)
+	server.AddTool(&mcp.Tool{Name: "number", InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: json.RawMessage(`{"z":9007199254740993,"a":1}`)}, nil
+	})
+	server.AddTool(&mcp.Tool{Name: "slow", InputSchema: schema}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		select {
+		case <-ctx.Done():
+			s.cancelled.Add(1)
+		case <-time.After(10 * time.Second):
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	server.AddTool(&mcp.Tool{Name: "grow", InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		addEcho(server, "grown")
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, opts)
+	s.handler.Store(&handler)
+	if old := s.server.Swap(server); old != nil {
+		for session := range old.Sessions() {
+			_ = session.Close()
+		}
+	}
+}
+
+func (s *site) serve(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	s.mu.Lock()
+	before := s.before
+	s.methods = append(s.methods, r.Method)
+	if r.Header.Get("Authorization") != "Bearer hunter2-hunter2" {
+		s.missing++
+	}
+	s.mu.Unlock()
+	if before == nil || !before(w, r, string(body)) {
+		(*s.handler.Load()).ServeHTTP(w, r)
+	}
+}
+
+func (s *site) intercept(before func(w http.ResponseWriter, r *http.Request, body string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
+}
+
+func (s *site) settings() upstream.Settings {
+	return upstream.Settings{ID: "web", URL: s.URL + "/mcp?key=hunter2-in-url", Headers: map[string]string{
+		"Authorization": "Bearer hunter2-hunter2", "Accept": "nonsense",
+	}}
+}
+
+func TestHTTP(t *testing.T) {
+	for name, opts := range map[string]*mcp.StreamableHTTPOptions{
+		"2026-07-28": {Stateless: true, PropagateRequestCancellation: true},
+		"2025-11-25": {},
+	} {
+		for _, asJSON := range []bool{false, true} {
+			opts.JSONResponse = asJSON
+			t.Run(fmt.Sprintf("%s json=%v", name, asJSON), func(t *testing.T) {
+				web := newSite(t, opts)
+				cfg := web.settings()
+				cfg.Timeout = 300 * time.Millisecond
+				s := open(t, cfg, nil)
+				if got := call(t, s, "echo", `{"a":9007199254740993}`).Text(); got != `{"a":9007199254740993}` {
+					t.Errorf("echo: %s", got)
+				}
+				if got := call(t, s, "number", "").Structured; string(got) != `{"z":9007199254740993,"a":1}` {
+					t.Errorf("number: %s", got)
+				}
+				if state := s.State(); state.Protocol != name || state.ServerName != "site" || state.Tools != 4 {
+					t.Errorf("state: %+v", state)
+				}
+				_, err := s.Call(t.Context(), "slow", nil)
+				wantError(t, err, tool.Timeout, "web.slow")
+				eventually(t, "the handler is cancelled", func() bool { return web.cancelled.Load() == 1 })
+				web.mu.Lock()
+				defer web.mu.Unlock()
+				if web.missing != 0 {
+					t.Errorf("%d requests came without the key: %v", web.missing, web.methods)
+				}
+			})
+		}
+	}
+}
+
+func TestHTTPListChanged(t *testing.T) {
+	web := newSite(t, nil)
+	lists := make(chan int, 10)
+	s := open(t, web.settings(), &upstream.Options{OnTools: func(tools []tool.Tool) { lists <- len(tools) }})
+	call(t, s, "grow", "")
+	for _, want := range []int{4, 5} {
+		select {
+		case got := <-lists:
+			if got != want {
+				t.Errorf("%d tools, want %d", got, want)
+			}
+		case <-time.After(3 * time.Second):
+			t.Fatalf("no list of %d tools", want)
+		}
+	}
+	call(t, s, "grown", "{}")
+}
+
+func TestHTTPServerForgetsSession(t *testing.T) {
+	web := newSite(t, nil)
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	web.restart(nil)
+	_, err := s.Call(t.Context(), "echo", nil)
+	wantError(t, err, tool.Upstream, "has forgotten the session", "the next call connects again")
+	call(t, s, "echo", "{}")
+}
+
+func TestHTTPServerGone(t *testing.T) {
+	web := newSite(t, nil)
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	web.CloseClientConnections()
+	web.Close()
+	_, err := s.Call(t.Context(), "echo", nil)
+	wantError(t, err, tool.Upstream)
+	wantError(t, s.Connect(t.Context()), tool.Upstream, "connection refused")
+	wantError(t, s.Connect(t.Context()), tool.Upstream, "connection refused", "next attempt in")
+}
+
+func TestHTTPErrorStatus(t *testing.T) {
+	web := newSite(t, nil)
+	web.intercept(func(w http.ResponseWriter, r *http.Request, _ string) bool {
+		http.Error(w, "who are you? Bearer hunter2-hunter2", http.StatusUnauthorized)
+		return true
+	})
+	s := open(t, web.settings(), nil)
+	wantError(t, s.Connect(t.Context()), tool.Upstream, "cannot connect to upstream web: HTTP 401 Unauthorized")
+}
+
+// One call that is refused must not end the others.
+func TestHTTPStatusHurtsOneCallOnly(t *testing.T) {
+	web := newSite(t, nil)
+	for _, status := range []int{400, 413, 500, 503} {
+		web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
+			refuse := strings.Contains(body, "poison")
+			if refuse {
+				http.Error(w, "<html>no</html>", status)
+			}
+			return refuse
+		})
+		cfg := web.settings()
+		cfg.Timeout = 250 * time.Millisecond
+		s := open(t, cfg, nil)
+		call(t, s, "echo", "{}")
+		slow := make(chan error)
+		go func() {
+			_, err := s.Call(t.Context(), "slow", nil)
+			slow <- err
+		}()
+		_, err := s.Call(t.Context(), "echo", json.RawMessage(`{"a":"poison"}`))
+		wantError(t, err, tool.Upstream, fmt.Sprintf("web.echo: upstream failed: HTTP %d %s", status, http.StatusText(status)))
+		wantError(t, <-slow, tool.Timeout, "web.slow")
+		call(t, s, "echo", "{}")
+	}
+}
+
+func TestHTTPSilentOnDiscover(t *testing.T) {
+	web := newSite(t, nil)
+	web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
+		silent := strings.Contains(body, "server/discover")
+		if silent {
+			<-r.Context().Done()
+		}
+		return silent
+	})
+	s := open(t, web.settings(), &upstream.Options{ProbeTimeout: 100 * time.Millisecond})
+	call(t, s, "echo", "{}")
+	if got := s.State().Protocol; got != "2025-11-25" {
+		t.Errorf("revision %s", got)
+	}
+}
+
+func TestHTTPRedirect(t *testing.T) {
+	var strays atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
+	defer other.Close()
+	web := newSite(t, nil)
+	target := "/there"
+	web.intercept(func(w http.ResponseWriter, r *http.Request, _ string) bool {
+		move := r.URL.Path == "/mcp"
+		if move {
+			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+		}
+		return move
+	})
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	if web.missing != 0 {
+		t.Error("redirected on the same origin, the key got lost")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	target = other.URL + "/?key=1"
+	s = open(t, web.settings(), nil)
+	wantError(t, s.Connect(t.Context()), tool.Upstream, "redirects to "+other.URL+", which is another origin")
+	if strays.Load() != 0 {
+		t.Error("the other origin got a request")
+	}
+}
+
+func TestHTTPAnswerTooLong(t *testing.T) {
+	web := newSite(t, nil)
+	web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
+		flood := strings.Contains(body, "poison")
+		if flood {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, strings.Repeat(" ", 65<<20))
+		}
+		return flood
+	})
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	_, err := s.Call(t.Context(), "echo", json.RawMessage(`{"a":"poison"}`))
+	wantError(t, err, tool.Upstream, "more than 64 MiB")
+	call(t, s, "echo", "{}")
+}
