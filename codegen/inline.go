@@ -1,6 +1,9 @@
 package codegen
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxLevel is how many objects deep a type is written out, at most.
 const maxLevel = 4
@@ -12,19 +15,26 @@ type inliner struct {
 	lang  Language
 	level int
 	limit int
+	// open holds the definitions that are being written out; inside of itself one is "...".
+	open []*def
 	// cut says that something was left out.
 	cut bool
 }
 
 // inlineType writes t as fully as fits into limit bytes; whole is false where something is left out.
 func inlineType(t *typ, lang Language, limit int) (text string, whole bool) {
-	for level := maxLevel; ; level-- {
-		w := &inliner{lang: lang, level: level, limit: limit}
-		w.typ(t, 0)
-		if w.b.Len() <= limit || level == 0 {
-			return w.bounded(), !w.cut
-		}
+	w := inlineFrom(maxLevel, t, lang, limit)
+	return w.bounded(), !w.cut
+}
+
+// inlineFrom writes t on the highest level, from this one down, that fits.
+func inlineFrom(level int, t *typ, lang Language, limit int) *inliner {
+	w := &inliner{lang: lang, level: level, limit: limit}
+	w.typ(t, 0)
+	if w.b.Len() > limit && level > 0 {
+		return inlineFrom(level-1, t, lang, limit)
 	}
+	return w
 }
 
 func (w *inliner) bounded() string {
@@ -157,16 +167,19 @@ func (w *inliner) union(t *typ, depth int) {
 }
 
 func (w *inliner) ref(d *def, depth int) {
+	again := slices.Contains(w.open, d)
 	switch {
-	case depth < w.level:
+	case depth < w.level && !again:
+		w.open = append(w.open, d)
 		w.typ(d.typ, depth+1)
+		w.open = w.open[:len(w.open)-1]
+		return
 	case d.typ.kind == objectKind:
-		w.cut = true
 		w.text("{...}")
 	default:
-		w.cut = true
 		w.text("...")
 	}
+	w.cut = w.cut || !again
 }
 
 func (w *inliner) object(t *typ, depth int) {

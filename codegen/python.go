@@ -182,7 +182,7 @@ func (p *pyFile) parameters(names []string) (params, args []code) {
 		args = append(args, pyString(f.name)+": "+name)
 	}
 	if p.fn.extra != nil {
-		extra := ident(free("extra", stringSet(names)))
+		extra := ident(extraName(names))
 		params = append(params, "**"+extra+": "+p.typ(p.fn.extra))
 		args = append(args, "**"+extra)
 	}

@@ -86,13 +86,26 @@ func (c *converter) alternatives(o *object, key string, arms []any, at place) *t
 	base := o.clone(key, "description", "title", "default", "examples", "$defs", "definitions")
 	types := make([]*typ, 0, len(arms))
 	for _, arm := range arms[:min(len(arms), maxFields)] {
-		if a, ok := arm.(*object); ok && structuralBeyondType(base) {
-			types = append(types, c.convert(merge(c.flatten(a, 0), base), at.in(at.hint)))
-		} else {
-			types = append(types, c.convert(arm, at.in(at.hint)))
+		a, ok := arm.(*object)
+		if ok && structuralBeyondType(base) {
+			arm = merge(c.flatten(a, 0), base)
 		}
+		types = append(types, c.convert(arm, at.in(at.hint+" "+variant(a))))
 	}
 	return union(types...)
+}
+
+// variant returns the value that tells an arm of a union from the others, if it is a word.
+func variant(o *object) string {
+	props := o.object("properties")
+	for _, name := range props.members() {
+		prop, _ := props.get(name).(*object)
+		if values, ok := constants(prop); ok && len(values) == 1 {
+			word, _ := values[0].(string)
+			return word
+		}
+	}
+	return ""
 }
 
 // shaped reports whether arms say anything about types, and not only which members are required.

@@ -49,113 +49,127 @@ func signature(t tool.Tool, fn function, lang Language) (text string, whole bool
 	return plain.Line(text, maxSignature), whole && wholeResult
 }
 
-// parameterList writes the parameters as deep as they fit; if not even the
-// flattest way fits, the last ones stand without their types.
+// parameterList writes the parameters. While they are too long, the longest is
+// written one level flatter; if all are flat, the last ones lose their types.
 func parameterList(fn function, lang Language) (text string, whole bool) {
-	for level := maxLevel; level >= 0; level-- {
-		s := sigList{fn: fn, lang: lang, level: level}
-		if s.write(len(fn.params)); !s.over && len(s.text()) <= maxParams {
-			return s.text(), !s.cut
-		}
-	}
-	s := sigList{fn: fn, lang: lang}
-	s.write(s.fitting())
-	return s.text(), false
-}
-
-// sigList is one try to write the parameters.
-type sigList struct {
-	fn    function
-	lang  Language
-	level int
-	parts []string
-	// cut says that something is not written out, over that a type was too long to be.
-	cut, over bool
-}
-
-// fitting is how many parameters fit with their types: the required ones in any
-// case, up to twice the room.
-func (s *sigList) fitting() int {
+	l := &paramList{fn: fn, lang: lang, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
 	size := 0
-	for i, f := range s.fn.params {
-		size += len(s.param(f, f.name)) + 2
-		if room := maxParams; !f.required && size > room || size > 2*room {
-			return i
-		}
+	for i := range l.params {
+		l.write(i, maxLevel)
+		size += len(l.params[i].text) + 2
 	}
-	return len(s.fn.params)
-}
-
-// write writes the first n parameters with their types, of the others as many names as fit.
-func (s *sigList) write(n int) {
-	names := pyParams(s.fn.params)
-	star, size := s.lang == TypeScript, 0
-	s.parts = nil
-	for i, f := range s.fn.params {
-		if !f.required && !star {
-			s.parts, star = append(s.parts, "*"), true
-		}
-		part := s.param(f, names[i])
-		if i >= n {
-			part, s.cut = s.bare(f, names[i]), true
-		}
-		if size += len(part) + 2; i >= n && size > 2*maxParams {
-			s.parts = append(s.parts, "... "+strconv.Itoa(len(names)-i)+" more")
+	for size > maxParams {
+		i := l.longest()
+		if i < 0 {
 			break
 		}
-		s.parts = append(s.parts, part)
+		size -= len(l.params[i].text)
+		l.write(i, l.params[i].level-1)
+		size += len(l.params[i].text)
 	}
-	if s.fn.extra != nil {
-		s.parts = append(s.parts, s.extra(names))
+	parts := l.parts()
+	text = strings.Join(parts, ", ")
+	if lang == TypeScript && text != "" {
+		text = "{" + text + "}"
 	}
+	return text, !l.cut
+}
+
+type paramList struct {
+	fn     function
+	lang   Language
+	names  []string // as Python has them
+	params []sigParam
+	// cut says that something is not written out.
+	cut bool
+}
+
+// sigParam is a parameter as it is written at a level.
+type sigParam struct {
+	text  string
+	level int
+	cut   bool
+}
+
+// longest returns the longest parameter that can be written flatter, -1 for none.
+func (l *paramList) longest() int {
+	found := -1
+	for i, p := range l.params {
+		if p.level > 0 && (found < 0 || len(p.text) > len(l.params[found].text)) {
+			found = i
+		}
+	}
+	return found
+}
+
+func (l *paramList) write(i, level int) {
+	f := l.fn.params[i]
+	w := inlineFrom(level, f.typ, l.lang, maxParams)
+	typ := w.bounded()
+	p := sigParam{level: w.level, cut: w.cut}
+	switch {
+	case l.lang == TypeScript:
+		p.text = string(tsMember(f)) + typ
+	case f.required:
+		p.text = l.names[i] + ": " + typ
+	case f.preset != nil:
+		p.text = l.names[i] + ": " + typ + " = " + string(pyLiteral(*f.preset))
+	default:
+		p.text = l.names[i] + ": " + typ + " = ..."
+	}
+	l.params[i] = p
+}
+
+// parts returns what stands between the brackets. The required parameters may
+// take twice the room; past that only names are written, then how many are left.
+func (l *paramList) parts() []string {
+	var parts []string
+	star, size, bare := l.lang == TypeScript, 0, false
+	for i, f := range l.fn.params {
+		if !f.required && !star {
+			parts, star = append(parts, "*"), true
+		}
+		part := l.params[i].text
+		size += len(part) + 2
+		bare = bare || size > 2*maxParams || !f.required && size > maxParams
+		if bare {
+			size -= len(part)
+			part = l.bare(i)
+			size += len(part)
+		}
+		l.cut = l.cut || bare || l.params[i].cut
+		if size > 2*maxParams {
+			parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
+			break
+		}
+		parts = append(parts, part)
+	}
+	return append(parts, l.extra()...)
 }
 
 // bare is a parameter without its type.
-func (s *sigList) bare(f field, pyName string) string {
+func (l *paramList) bare(i int) string {
+	f := l.fn.params[i]
 	switch {
-	case s.lang == TypeScript:
+	case l.lang == TypeScript:
 		return strings.TrimSuffix(string(tsMember(f)), ": ")
 	case f.required:
-		return pyName
+		return l.names[i]
 	}
-	return pyName + "=..."
+	return l.names[i] + "=..."
 }
 
-func (s *sigList) extra(names []string) string {
-	text := s.inline(s.fn.extra)
-	if s.lang == TypeScript {
-		return "[key: string]: " + text
+func (l *paramList) extra() []string {
+	if l.fn.extra == nil {
+		return nil
 	}
-	return "**" + free("extra", stringSet(names)) + ": " + text
+	text, whole := inlineType(l.fn.extra, l.lang, maxResult)
+	l.cut = l.cut || !whole
+	if l.lang == TypeScript {
+		return []string{"[key: string]: " + text}
+	}
+	return []string{"**" + extraName(l.names) + ": " + text}
 }
 
-func (s *sigList) param(f field, pyName string) string {
-	if s.lang == TypeScript {
-		return string(tsMember(f)) + s.inline(f.typ)
-	}
-	text := pyName + ": " + s.inline(f.typ)
-	switch {
-	case f.required:
-	case f.preset != nil:
-		text += " = " + string(pyLiteral(*f.preset))
-	default:
-		text += " = ..."
-	}
-	return text
-}
-
-func (s *sigList) inline(t *typ) string {
-	w := &inliner{lang: s.lang, level: s.level, limit: maxParams}
-	w.typ(t, 0)
-	text := w.bounded()
-	s.cut, s.over = s.cut || w.cut, s.over || text == "..."
-	return text
-}
-
-func (s *sigList) text() string {
-	text := strings.Join(s.parts, ", ")
-	if s.lang == TypeScript && text != "" {
-		return "{" + text + "}"
-	}
-	return text
-}
+// extraName is a name for further arguments that no parameter has.
+func extraName(names []string) string { return free("extra", stringSet(names)) }

@@ -74,7 +74,7 @@ func typescriptPackage(up Upstream, tools []tool.Tool) []byte {
 func packageDoc(up Upstream, tools []tool.Tool) string {
 	var b strings.Builder
 	b.WriteString(up.ID)
-	if title := plain.Line(up.Title, 200); title != "" {
+	if title := plain.Line(up.Title, 200); title != "" && title != up.ID {
 		b.WriteString(": " + title)
 	}
 	if text := plain.Text(up.Description, maxPackageDoc); text != "" {
@@ -121,7 +121,10 @@ func pythonRoot(ups []Upstream) []byte {
 			p.line("import importlib")
 			p.line(`return importlib.import_module("." + name, __name__)`)
 		}, "")
-		p.line(`raise AttributeError(f"no upstream {name!r}; there are: {', '.join(__all__)}")`)
+		p.block(`if name.startswith("__"):`, func() { p.line("raise AttributeError(name)") }, "")
+		p.line("import difflib")
+		p.line("near = difflib.get_close_matches(name, __all__, 1, 0.5) or __all__")
+		p.line(`raise ImportError(f"no upstream {name!r}; there is {', '.join(near)}")`)
 	}, "")
 	return p.bytes()
 }
@@ -145,7 +148,7 @@ func rootDoc(ups []Upstream) string {
 	b.WriteString("The upstreams, each a package of functions.\n")
 	for _, up := range ups {
 		b.WriteString("\n" + up.ID)
-		if title := plain.Line(up.Title, 100); title != "" {
+		if title := plain.Line(up.Title, 100); title != "" && title != up.ID {
 			b.WriteString(": " + title)
 		}
 	}
