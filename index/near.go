@@ -16,6 +16,8 @@ const (
 	minFuzzy  = 4
 	// maxNear is how many terms stand in for one that no document has.
 	maxNear = 4
+	// sureLike is the likeness from which a word is taken for a misspelling, not a guess.
+	sureLike = 0.8
 	// maxSuggest bounds the suggestions of a search.
 	maxSuggest = 5
 	// maxUnmatched bounds for how many words likes are looked up.

@@ -164,12 +164,20 @@ func (r *search) scoreMissing(w queryWord) error {
 		return err
 	}
 	r.unmatched = append(r.unmatched, w)
-	found, err := r.add(r.near(w), r.weigh.fuzzy, r.weigh.fuzzy)
-	if !found {
-		r.mass += inverse(len(r.docs), 0)
+	near := r.near(w)
+	before := r.mass
+	found, err := r.add(near, r.weigh.fuzzy, r.weigh.fuzzy)
+	switch {
+	case !found:
+		r.mass += r.rarest()
+	case near[0].weight >= sureLike: // a slip of the pen takes nothing from how well the rest fits
+		r.mass = before + r.weigh.fuzzy*(r.mass-before)
 	}
 	return err
 }
+
+// rarest is the worth of a word that no document has.
+func (r *search) rarest() float64 { return inverse(len(r.docs), 0) }
 
 // inverse is BM25's inverse document frequency.
 func inverse(docs, having int) float64 {
