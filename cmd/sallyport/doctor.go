@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/codegen/runtime"
+	"sallyport/gateway"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/sandbox"
+)
+
+func doctorCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "check this machine, the settings and every upstream",
+		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters,
+cgroups), runs a test program in each language, reads the settings and connects
+to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
+what is not ok comes with how to mend it.
+
+Exit status: 0 if nothing fails, 1 if something does.`,
+		Example: `  sallyport doctor
+  sallyport doctor --json | jq -r '.checks[] | select(.ok | not) | .name'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// finding is one line of the doctor's.
+type finding struct {
+	sandbox.Check
+	// Stderr is what a failed upstream wrote there last.
+	Stderr string `json:"stderr,omitempty"`
+}
+
+// diagnosis is what doctor --json prints.
+type diagnosis struct {
+	OK     bool      `json:"ok"`
+	Checks []finding `json:"checks"`
+}
+
+func (a *app) doctor(ctx context.Context, asJSON bool) error {
+	d := diagnosis{OK: true, Checks: []finding{}}
+	note := func(f finding) error {
+		d.OK = d.OK && f.OK
+		d.Checks = append(d.Checks, f)
+		if asJSON {
+			return ctx.Err()
+		}
+		return errors.Join(a.print(f.String()), ctx.Err())
+	}
+	if err := a.examine(ctx, note); err != nil {
+		return err
+	}
+	if asJSON {
+		if err := a.printJSON(d); err != nil {
+			return err
+		}
+	}
+	if !d.OK {
+		return status(exitFailed)
+	}
+	return nil
+}
+
+// examine looks at one thing after the other, and hands each finding to note as soon as it is there.
+func (a *app) examine(ctx context.Context, note func(finding) error) (err error) {
+	cfg, configErr := a.load()
+	if configErr != nil {
+		standard := config.Default()
+		cfg = &standard
+	}
+	opts := sandbox.Options{
+		Runsc: cfg.Sandbox.Runsc, Python: cfg.Sandbox.Python, Node: cfg.Sandbox.Node,
+		Guest: runtime.Guest(), Logger: a.logger(slog.LevelError),
+	}
+	if opts.DebugLog, err = a.debugLog(); err != nil {
+		return err
+	}
+	for _, check := range sandbox.Checks(ctx, opts) {
+		if err := note(finding{Check: check}); err != nil {
+			return err
+		}
+	}
+	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
+		return err
+	}
+	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
+		if err := a.settle(ctx, g); err != nil {
+			return err
+		}
+		for _, up := range g.Upstreams() {
+			if err := note(checkUpstream(up)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func checkConfig(cfg *config.Config, err error) finding {
+	check := sandbox.Check{Name: "settings"}
+	if err != nil {
+		check.Detail = err.Error()
+		check.Fix = "correct the file; the upstreams were not tried"
+		if _, wrong := errors.AsType[*config.Error](err); !wrong {
+			check.Fix = "write an upstreams.yaml, or name one with --config; the upstreams were not tried"
+		}
+		return finding{Check: check}
+	}
+	enabled := 0
+	for _, up := range cfg.Upstreams {
+		if !up.Disabled {
+			enabled++
+		}
+	}
+	check.OK, check.Detail = true, fmt.Sprintf("%s, %d upstreams, %d disabled", cfg.Path, enabled, len(cfg.Upstreams)-enabled)
+	if enabled == 0 {
+		check.Warn, check.Fix = true, "add an upstream to "+cfg.Path+"; without one there are no tools"
+	}
+	return finding{Check: check}
+}
+
+func checkUpstream(up gateway.Upstream) finding {
+	check := sandbox.Check{Name: "upstream " + up.ID}
+	if why := problem(up); why != "" {
+		check.Detail, check.Fix = strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": "), remedy(why)
+		return finding{Check: check, Stderr: lastLines(up.State.Stderr)}
+	}
+	check.OK = true
+	check.Detail = fmt.Sprintf("%d tools from %s, protocol %s", up.State.Tools, server(up), plain.Line(up.State.Protocol, 20))
+	if up.State.Tools == 0 {
+		check.Warn, check.Fix = true, "it lists no tools; if that is how it is, set disabled: true"
+	}
+	return finding{Check: check}
+}
+
+func server(up gateway.Upstream) string {
+	name := plain.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
+	if name == "" {
+		return "a server without a name"
+	}
+	return name
+}
+
+// remedy turns the reason of a failed connection into what to do about it.
+func remedy(why string) string {
+	for _, r := range []struct{ sign, fix string }{
+		{"executable file not found", "install its command, or write its full path in upstreams.yaml"},
+		{"permission denied", "make its command executable (chmod +x), or start it through its interpreter"},
+		{"no such file or directory", "correct its command or cwd in upstreams.yaml; relative paths start at that file"},
+		{"Cannot find module", "correct its args or cwd in upstreams.yaml, or install the module (make upstreams for those of the demo)"},
+		{"no answer within", "see that its command speaks MCP on stdout and starts in time; npx and uvx download first, so run it once by hand"},
+		{"401", "give it valid credentials under headers in upstreams.yaml"},
+		{"403", "give it credentials that may do this under headers in upstreams.yaml"},
+		{"404", "correct its url in upstreams.yaml; many end in /mcp"},
+		{"connection refused", "start the server, or correct its url in upstreams.yaml"},
+		{"no such host", "correct its url in upstreams.yaml, or the machine's DNS"},
+		{"certificate", "install the server's certificate authority on this machine"},
+		{"exited with status", "run its command by hand with the same args, cwd and env, and read what it says"},
+		{"closed its output", "run its command by hand; it must speak MCP on stdin and stdout (many need an argument such as stdio)"},
+	} {
+		if strings.Contains(why, r.sign) {
+			return r.fix
+		}
+	}
+	return "try its command or url by hand, or set disabled: true"
+}
+
+// lastLines is the end of what a process wrote: enough to see what it died of.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(clean(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}
+
+// String is a line for a person, with what to do and what was said below it.
+func (f finding) String() string {
+	verdict := "FAIL"
+	switch {
+	case f.OK && f.Warn:
+		verdict = "warn"
+	case f.OK:
+		verdict = "ok"
+	}
+	const indent = "\n      "
+	text := fmt.Sprintf("%-4s  %s: %s", verdict, f.Name, strings.ReplaceAll(f.Detail, "\n", indent))
+	if f.Stderr != "" {
+		text += indent + "stderr: " + strings.ReplaceAll(f.Stderr, "\n", indent+"        ")
+	}
+	if f.Fix != "" && (!f.OK || f.Warn) {
+		text += indent + "fix: " + f.Fix
+	}
+	return text
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+func execCommand(a *app) *cobra.Command {
+	var program gateway.Program
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "exec [flags] FILE",
+		Short: "run a program in a sandbox, as execute_code does",
+		Long: `Exec runs a Python, TypeScript or JavaScript program as execute_code would: in a
+gVisor sandbox, with the wrappers of all upstreams. FILE is - for stdin; its
+ending tells the language (.py, .ts, .js, .mjs), and without one it is Python.
+
+What the program prints comes out where it printed it, when it has ended. Its
+value (the last expression in Python, the default export or a trailing
+expression in TypeScript) is the last line of stdout; a fault goes to stderr.
+
+Exit status: 0 it ran to its end; 1 it failed, or its own status if it exited
+by itself; 2 wrong usage or settings; 124 timeout; 125 another limit, or the
+sandbox could not run it; 130 interrupted.`,
+		Example: `  sallyport exec report.py
+  echo '6 * 7' | sallyport exec -
+  sallyport exec --timeout 5s --json job.ts | jq .value`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return misuse(cmd, "exec needs a FILE, or - for stdin")
+			case len(args) > 1:
+				return misuse(cmd, "exec runs one FILE, not %d", len(args))
+			case program.Timeout < 0:
+				return misuse(cmd, "a timeout cannot be negative")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.exec(cmd.Context(), args[0], program, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&program.Language, "language", "", "`LANGUAGE` of the program: python or typescript")
+	flags.DurationVar(&program.Timeout, "timeout", 0, "stop it after `DURATION`, such as 30s; never later than the\nsettings say")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	complete(cmd, "language", "python", "typescript")
+	return cmd
+}
+
+func (a *app) exec(ctx context.Context, file string, program gateway.Program, asJSON bool) (err error) {
+	if program.Language == "" {
+		if program.Language, err = languageOf(file); err != nil {
+			return err
+		}
+	}
+	if program.Code, err = a.readProgram(file); err != nil {
+		return err
+	}
+	opts := gateway.Options{}
+	if opts.DebugLog, err = a.debugLog(); err != nil {
+		return err
+	}
+	return a.withGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
+		e, err := g.Execute(ctx, program)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = a.printJSON(newExecutionJSON(e))
+		} else {
+			err = a.printExecution(e)
+		}
+		if err != nil {
+			return err
+		}
+		return executionStatus(e)
+	})
+}
+
+// languageOf tells the language from a file's name.
+func languageOf(file string) (string, error) {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".py":
+		return "python", nil
+	case ".ts", ".mts", ".js", ".mjs":
+		return "typescript", nil
+	}
+	if file == "-" {
+		return "python", nil
+	}
+	return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("cannot tell the language of %s by its ending", file), Hint: "say --language python or --language typescript"}
+}
+
+// maxProgram is more than the gateway takes: what is larger need not be read to its end to be refused.
+const maxProgram = 2 << 20
+
+func (a *app) readProgram(file string) (string, error) {
+	in := a.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err}
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxProgram))
+	if err != nil {
+		return "", &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err}
+	}
+	return string(data), nil
+}
+
+// debugLog makes a directory for what runsc itself logs, at level debug.
+func (a *app) debugLog() (string, error) {
+	if a.logLevel != "debug" {
+		return "", nil
+	}
+	dir, err := os.MkdirTemp("", "sallyport-runsc-log-")
+	if err != nil {
+		return "", fmt.Errorf("make log directory: %w", err)
+	}
+	a.say("runsc logs to " + dir)
+	return dir + "/", nil
+}
+
+// printExecution puts the streams where the program meant them to go.
+func (a *app) printExecution(e gateway.Execution) error {
+	if err := raw(a.stderr, e.Stderr.Text); err != nil {
+		return err
+	}
+	out := e.Stdout.Text
+	if e.Value != nil {
+		if out != "" && !strings.HasSuffix(out, "\n") {
+			out += "\n"
+		}
+		out += valueLine(*e.Value) + "\n"
+	}
+	if err := raw(a.stdout, out); err != nil {
+		return err
+	}
+	if ending := endingOf(e); ending != "" {
+		if e.Stderr.Text != "" && !strings.HasSuffix(e.Stderr.Text, "\n") {
+			ending = "\n" + ending
+		}
+		fmt.Fprintln(a.stderr, clean(ending))
+	}
+	return nil
+}
+
+// valueLine shows a string as it is, and all else as the guest wrote it.
+func valueLine(v bridge.Value) string {
+	var s string
+	if v.Kind == "json" && json.Unmarshal([]byte(v.Text), &s) == nil && strings.HasPrefix(v.Text, `"`) {
+		return s
+	}
+	if cut := v.Size - int64(len(v.Text)); cut > 0 {
+		return fmt.Sprintf("%s\n[... %d bytes cut ...]", v.Text, cut)
+	}
+	return v.Text
+}
+
+// endingOf says in the words of execute_code how a program failed. One that
+// exited by itself has said what it had to say.
+func endingOf(e gateway.Execution) string {
+	if e.Status == sandbox.OK || e.Status == sandbox.Exited {
+		return ""
+	}
+	bare := e
+	bare.Stdout, bare.Stderr, bare.Value = sandbox.Output{}, sandbox.Output{}, nil
+	if e.Status == sandbox.Failed {
+		return bare.Text()
+	}
+	return "sallyport: " + strings.TrimSuffix(bare.Text(), ".")
+}
+
+// executionStatus is the one table from the end of a program to the exit status.
+func executionStatus(e gateway.Execution) error {
+	switch e.Status {
+	case sandbox.OK:
+		return nil
+	case sandbox.Failed:
+		return status(exitFailed)
+	case sandbox.Exited:
+		return status(e.Exit & 0xFF)
+	case sandbox.TimedOut:
+		return status(exitTimeout)
+	case sandbox.Canceled:
+		return status(exitInterrupted)
+	}
+	return status(exitUnable)
+}
+
+// executionJSON is what exec --json prints. Fields are added, never changed.
+type executionJSON struct {
+	ID       string `json:"id"`
+	Language string `json:"language"`
+	// Status is ok, failed, exited, timeout, memory, output, canceled or crashed.
+	Status string `json:"status"`
+	// Exit is the program's own status, for exited and crashed.
+	Exit      int    `json:"exit,omitempty"`
+	Stdout    string `json:"stdout"`
+	StdoutCut int64  `json:"stdout_cut_bytes,omitempty"`
+	Stderr    string `json:"stderr"`
+	StderrCut int64  `json:"stderr_cut_bytes,omitempty"`
+	// Value is absent if there is none. It is itself where ValueKind is json, else a text that describes it.
+	Value      json.RawMessage `json:"value,omitempty"`
+	ValueKind  string          `json:"value_kind,omitempty"`
+	ValueCut   int64           `json:"value_cut_bytes,omitempty"`
+	Fault      *faultJSON      `json:"fault,omitempty"`
+	Calls      int             `json:"calls"`
+	DurationMS int64           `json:"duration_ms"`
+}
+
+type faultJSON struct {
+	Type    string     `json:"type"`
+	Message string     `json:"message"`
+	Hint    string     `json:"hint,omitempty"`
+	Lines   []lineJSON `json:"lines"`
+}
+
+type lineJSON struct {
+	Line     int    `json:"line"`
+	Function string `json:"function,omitempty"`
+	Source   string `json:"source,omitempty"`
+}
+
+func newExecutionJSON(e gateway.Execution) executionJSON {
+	out := executionJSON{
+		ID: e.ID, Language: e.Language, Status: string(e.Status), Exit: e.Exit,
+		Stdout: e.Stdout.Text, StdoutCut: e.Stdout.Cut, Stderr: e.Stderr.Text, StderrCut: e.Stderr.Cut,
+		Calls: e.Calls, DurationMS: e.Duration.Round(time.Millisecond).Milliseconds(),
+	}
+	if e.Value != nil {
+		out.setValue(*e.Value)
+	}
+	if e.Fault != nil {
+		out.Fault = &faultJSON{Type: e.Fault.Type, Message: e.Fault.Message, Hint: e.Fault.Hint, Lines: []lineJSON{}}
+		for _, line := range e.Fault.Lines {
+			out.Fault.Lines = append(out.Fault.Lines, lineJSON(line))
+		}
+	}
+	return out
+}
+
+// setValue does not believe the guest that what it calls JSON is JSON.
+func (out *executionJSON) setValue(v bridge.Value) {
+	if v.Kind == "json" && json.Valid([]byte(v.Text)) {
+		out.Value, out.ValueKind = json.RawMessage(v.Text), "json"
+		return
+	}
+	text, _ := json.Marshal(v.Text) // a string cannot fail
+	out.Value, out.ValueKind, out.ValueCut = text, "text", max(0, v.Size-int64(len(v.Text)))
+}

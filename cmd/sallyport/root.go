@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/gateway/upstream"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+)
+
+// app is what the verbs share: the streams and the environment of the process, and the global flags.
+type app struct {
+	env            func(string) (string, bool)
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	configPath string
+	logLevel   string
+}
+
+// helpTemplate is that of every command.
+const helpTemplate = `{{or .Long .Short}}
+
+Usage:
+  {{.UseLine}}
+{{- if .HasAvailableSubCommands}}
+
+Commands:
+{{- range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+{{- if .HasAvailableInheritedFlags}}
+
+Global flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+`
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sallyport [flags] COMMAND",
+		Short: "one MCP server in front of many",
+		Long: `Sallyport is one MCP server that stands in front of many: a model finds the
+tools of all of them with search_tools and calls them from a program that
+execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
+		Example: `  sallyport doctor                      see whether all is well here
+  sallyport search "read a file"        find tools as a model would
+  sallyport exec report.py              run a program as a model would
+  claude mcp add sallyport -- sallyport serve --config "$PWD/upstreams.yaml"`,
+		Args:              unknownCommand,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkLevel() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(a.stderr)
+			return errors.Join(cmd.Help(), status(exitUsage))
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetHelpTemplate(helpTemplate)
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.configPath, "config", "", "read `FILE` (default $SALLYPORT_CONFIG, ./upstreams.yaml,\n~/.config/sallyport/upstreams.yaml)")
+	flags.StringVar(&a.logLevel, "log-level", "", "log to stderr from `LEVEL` on: debug, info, warn, error\n(default info for serve, error for all else)")
+	complete(root, "log-level", "debug", "info", "warn", "error")
+	root.AddCommand(serveCommand(a), execCommand(a), searchCommand(a), toolsCommand(a), generateCommand(a), doctorCommand(a), versionCommand(a))
+	root.SetHelpCommand(helpCommand(root))
+	return root
+}
+
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "tell how a command is used",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root && len(rest) > 0 {
+				return unknownCommand(root, args)
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// complete offers values for a flag to the shell. It fails only for a flag that does not exist.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+// levels are the words for --log-level.
+func levels() map[string]slog.Level {
+	return map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+}
+
+func (a *app) checkLevel() error {
+	if _, ok := levels()[a.logLevel]; ok || a.logLevel == "" {
+		return nil
+	}
+	hint := "use debug, info, warn or error"
+	if near := nearest.Of(a.logLevel, []string{"debug", "info", "warn", "error"}); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown log level %.40q", a.logLevel), Hint: hint}
+}
+
+// logger writes to stderr, from the level that was asked for or else from usual on.
+func (a *app) logger(usual slog.Level) *slog.Logger {
+	level, ok := levels()[a.logLevel]
+	if !ok {
+		level = usual
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// load reads the settings.
+func (a *app) load() (*config.Config, error) {
+	path, err := config.Find(a.configPath, a.env)
+	if err != nil {
+		return nil, &configError{err}
+	}
+	cfg, err := config.Load(path, a.env)
+	if err != nil {
+		return nil, &configError{err}
+	}
+	return cfg, nil
+}
+
+// patience is how long a command that is all about the upstreams waits for them.
+const patience = 2 * time.Minute
+
+// withGateway opens a gateway for the time that use takes.
+func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ctx context.Context, g *gateway.Gateway) error) (err error) {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	opts.Logger, opts.Version = a.logger(slog.LevelError), buildVersion()
+	g, err := gateway.Open(cfg, &opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return use(ctx, g)
+}
+
+// settle waits for the upstreams, and says for which if that takes long.
+func (a *app) settle(ctx context.Context, g *gateway.Gateway) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Settle(ctx)
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		if late := unsettled(g); len(late) > 0 {
+			a.say("waiting for " + strings.Join(late, ", "))
+		}
+		<-done
+	}
+	return ctx.Err()
+}
+
+func unsettled(g *gateway.Gateway) []string {
+	var ids []string
+	for _, up := range g.Upstreams() {
+		if up.State.Status == upstream.Connecting || up.State.Status == upstream.Idle {
+			ids = append(ids, up.ID)
+		}
+	}
+	return ids
+}
+
+// problem says why an upstream is not available, "" if it is.
+func problem(up gateway.Upstream) string {
+	switch {
+	case up.State.Status == upstream.Ready:
+		return ""
+	case up.State.Error != "":
+		return clean(up.State.Error)
+	}
+	return "still connecting to upstream " + up.ID
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+)
+
+func searchCommand(a *app) *cobra.Command {
+	var s gateway.Search
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "search [flags] [QUERY...]",
+		Short: "find tools, as search_tools does",
+		Long: `Search prints what a model gets from search_tools: the tools that fit the
+words best, each with its signature and a line about it. Without words it lists
+the upstreams, or the tools of the one that --upstream names.`,
+		Example: `  sallyport search read several files
+  sallyport search --detail full --language typescript create_entities
+  sallyport search --json --limit 3 weather | jq -r '.tools[].id'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.Query = strings.Join(args, " ")
+			return a.search(cmd.Context(), s, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar((*string)(&s.Detail), "detail", "", "how much to tell of each: `LEVEL` names, summary, signature\nor full (default signature)")
+	flags.StringVar(&s.Upstream, "upstream", "", "search only this `UPSTREAM`")
+	flags.IntVar(&s.Limit, "limit", 0, "print at most `N` tools (default 8; names 50, full 3)")
+	flags.StringVar(&s.Language, "language", "", "`LANGUAGE` of the signatures: python or typescript\n(default python)")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	complete(cmd, "detail", "names", "summary", "signature", "full")
+	complete(cmd, "language", "python", "typescript")
+	return cmd
+}
+
+func (a *app) search(ctx context.Context, s gateway.Search, asJSON bool) error {
+	return a.withGateway(ctx, gateway.Options{}, func(ctx context.Context, g *gateway.Gateway) error {
+		found, err := g.Search(ctx, s)
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !asJSON:
+			return a.print(found.Text())
+		}
+		if found.Tools == nil {
+			found.Tools = []gateway.FoundTool{}
+		}
+		return a.printJSON(found)
+	})
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+func toolsCommand(a *app) *cobra.Command {
+	var only string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "tools [flags]",
+		Short: "list every tool of every upstream",
+		Long: `Tools connects to the upstreams and prints their tools as a table, by the names
+that a program imports. Upstreams that are not available are told on stderr,
+and the exit status is then 1.`,
+		Example: `  sallyport tools --upstream memory
+  sallyport tools --json | jq -r '.tools[] | select(.annotations.destructiveHint) | .id'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.tools(cmd.Context(), only, asJSON) },
+	}
+	cmd.Flags().StringVar(&only, "upstream", "", "list only the tools of this `UPSTREAM`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with schemas and upstreams")
+	return cmd
+}
+
+func (a *app) tools(ctx context.Context, only string, asJSON bool) error {
+	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
+		ups, err := chosen(g.Upstreams(), only)
+		if err != nil {
+			return err
+		}
+		if err := a.settle(ctx, g); err != nil {
+			return err
+		}
+		if ups, err = chosen(g.Upstreams(), only); err != nil { // as they stand now
+			return err
+		}
+		tools := toolsOf(g.Tools(), ups)
+		if asJSON {
+			err = a.printJSON(listing(tools, ups))
+		} else {
+			err = a.printTable(tools)
+		}
+		if err != nil {
+			return err
+		}
+		return a.tellMissing(ups)
+	})
+}
+
+// chosen returns the upstream that was asked for, or all.
+func chosen(ups []gateway.Upstream, only string) ([]gateway.Upstream, error) {
+	if only == "" {
+		return ups, nil
+	}
+	var ids []string
+	for _, up := range ups {
+		if up.ID == only || up.Name == only {
+			return []gateway.Upstream{up}, nil
+		}
+		ids = append(ids, up.ID)
+	}
+	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no upstream %.80q", only), Hint: "there are " + cmp.Or(strings.Join(ids, ", "), "none")}
+	if near := nearest.Of(only, ids); near != "" {
+		err.Hint = "did you mean " + near + "?"
+	}
+	return nil, err
+}
+
+func toolsOf(tools []tool.Tool, ups []gateway.Upstream) []tool.Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool {
+		return !slices.ContainsFunc(ups, func(up gateway.Upstream) bool { return up.ID == t.ID.Upstream })
+	})
+}
+
+// tellMissing says which upstreams are not available.
+func (a *app) tellMissing(ups []gateway.Upstream) error {
+	var err error
+	for _, up := range ups {
+		if why := problem(up); why != "" {
+			a.say(why)
+			err = status(exitFailed)
+		}
+	}
+	return err
+}
+
+// aboutLength is how wide the last column of the table may be, in characters.
+const aboutLength = 72
+
+func (a *app) printTable(tools []tool.Tool) error {
+	if len(tools) == 0 {
+		a.say("no tools")
+		return nil
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "UPSTREAM\tTOOL\tABOUT")
+	for _, t := range tools {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", plain.Line(t.ID.Upstream, 80), plain.Line(t.ID.Name, 80), about(t))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return a.print(b.String())
+}
+
+// about is one line, the first sentence if it fits.
+func about(t tool.Tool) string {
+	text := cmp.Or(plain.Line(t.Description, 4*aboutLength), plain.Line(t.Title, 4*aboutLength))
+	if sentence, _, ok := strings.Cut(text, ". "); ok {
+		text = sentence
+	}
+	return strings.TrimSuffix(plain.Line(text, aboutLength), ".")
+}
+
+// listingJSON is what tools --json prints.
+type listingJSON struct {
+	Tools     []toolJSON     `json:"tools"`
+	Upstreams []upstreamJSON `json:"upstreams"`
+}
+
+type toolJSON struct {
+	ID          string           `json:"id"`
+	Upstream    string           `json:"upstream"`
+	Name        string           `json:"name"`
+	Wire        string           `json:"wire"`
+	Title       string           `json:"title,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Input       json.RawMessage  `json:"input,omitempty"`
+	Output      json.RawMessage  `json:"output,omitempty"`
+	Annotations tool.Annotations `json:"annotations"`
+}
+
+type upstreamJSON struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	Status        string `json:"status"`
+	Problem       string `json:"problem,omitempty"`
+	Tools         int    `json:"tools"`
+	ServerName    string `json:"server_name,omitempty"`
+	ServerVersion string `json:"server_version,omitempty"`
+	Protocol      string `json:"protocol,omitempty"`
+}
+
+func listing(tools []tool.Tool, ups []gateway.Upstream) listingJSON {
+	list := listingJSON{Tools: []toolJSON{}, Upstreams: []upstreamJSON{}}
+	for _, t := range tools {
+		list.Tools = append(list.Tools, toolJSON{
+			ID: t.ID.String(), Upstream: t.ID.Upstream, Name: t.ID.Name, Wire: t.Wire, Title: t.Title,
+			Description: t.Description, Input: t.Input, Output: t.Output, Annotations: t.Annotations,
+		})
+	}
+	for _, up := range ups {
+		list.Upstreams = append(list.Upstreams, upstreamJSON{
+			ID: up.ID, Name: up.Name, Status: string(up.State.Status), Problem: problem(up), Tools: up.State.Tools,
+			ServerName: up.State.ServerName, ServerVersion: up.State.ServerVersion, Protocol: up.State.Protocol,
+		})
+	}
+	return list
+}
