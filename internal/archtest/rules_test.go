@@ -69,7 +69,7 @@ var owners = []owner{
 	{"github.com/opencontainers/runtime-spec", []string{"sandbox/..."}, nil,
 		"only the sandbox writes an OCI bundle"},
 	{"os/exec", []string{"sandbox", "sandbox/runsc", "gateway/upstream", "cmd/...", "bench/..."}, []string{"..."},
-		"three places start processes: the runtime, the stdio upstreams, the doctor; sandbox only looks for programs, and .golangci.yml holds it to that"},
+		"three places start processes: the runtime, the stdio upstreams, the doctor; the rest of sandbox only looks for programs, and .golangci.yml holds it to that"},
 }
 
 // Every direct dependency and what it is for. A new one needs a line here and a reason to be more than fourteen.
