@@ -71,7 +71,7 @@ func checkErrors(t *testing.T, data []byte, err error) {
 // Large files, made to be slow to read or slow to complain about.
 func TestLargeFilesAreReadInTime(t *testing.T) {
 	for _, piece := range []string{"[", "{a: ", "? ", "- ", "a: 1\n", "- #\n", "#\n", "\"", "a", "\u0085", "&a ", "[]", "--- a\n"} {
-		inTime(t, piece, strings.Repeat(piece, maxFile/4/len(piece)))
+		inTime(t, piece, strings.Repeat(piece, maxFile/8/len(piece)))
 	}
 	inTime(t, "faults", "upstreams:\n  a:\n"+numbered(10_000, "    n%d: x\n"))
 	inTime(t, "unknown keys", "upstreams:\n  a:\n"+numbered(10_000, "    commmmmand%d: x\n"))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -40,13 +39,19 @@ type fault struct {
 	message      string
 }
 
-// lineBreak matches what YAML counts as the end of a line.
-var lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
-
+// newSource splits data at what YAML counts as the end of a line.
 func newSource(path string, data []byte) *source {
 	s := &source{path: path, data: data, starts: []int{0}}
-	for _, at := range lineBreak.FindAllIndex(data, -1) {
-		s.starts = append(s.starts, at[1])
+	for i, r := range string(data) {
+		switch r {
+		case '\r':
+			if i+1 < len(data) && data[i+1] == '\n' {
+				continue // they end the line together
+			}
+			fallthrough
+		case '\n', '\u0085', '\u2028', '\u2029':
+			s.starts = append(s.starts, i+utf8.RuneLen(r))
+		}
 	}
 	return s
 }
@@ -109,7 +114,7 @@ func (s *source) find(n *yaml.Node, nth int, text string) (line, column int) {
 	for line := n.Line; line < n.Line+maxLines; line++ {
 		here, from := s.line(line), 0
 		if line == n.Line {
-			from = len(string([]rune(here)[:min(n.Column-1, utf8.RuneCountInString(here))]))
+			from = offsetOf(here, n.Column)
 		}
 		if count := strings.Count(here[from:], "${"); nth >= count {
 			nth -= count
@@ -125,6 +130,16 @@ func (s *source) find(n *yaml.Node, nth int, text string) (line, column int) {
 		break
 	}
 	return n.Line, n.Column
+}
+
+// offsetOf returns where in a line a column begins.
+func offsetOf(line string, column int) int {
+	for at := range line {
+		if column--; column == 0 {
+			return at
+		}
+	}
+	return len(line)
 }
 
 // document returns the root of the only document in the file.
