@@ -5,40 +5,41 @@ package archtest
 type room struct {
 	name    string   // "gateway", or "sandbox/..." for the package and all below it
 	imports []string // patterns like name; a room may always import itself
+	tests   []string // what its test files may import as well
 	why     string
 }
 
 // Imports run down only: cmd, then the two faces, then workflow, then gateway, then its four peers, then internal.
 var rooms = []room{
-	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."},
+	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
 		"cmd wires everything together, and nothing of the product needs bench"},
-	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."},
+	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
 		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
-	{"gateway/mcpserver", []string{"gateway", "gateway/workflow", "internal/..."},
+	{"gateway/mcpserver", []string{"gateway", "gateway/workflow", "internal/..."}, nil,
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
-	{"gateway/httpapi", []string{"gateway", "gateway/workflow", "internal/..."},
+	{"gateway/httpapi", []string{"gateway", "gateway/workflow", "internal/..."}, nil,
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
-	{"gateway/workflow", []string{"gateway", "internal/..."},
+	{"gateway/workflow", []string{"gateway", "internal/..."}, nil,
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
-	{"gateway/upstream", []string{"internal/..."},
+	{"gateway/upstream", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: a session to an upstream knows no sandbox and no index"},
-	{"gateway", []string{"gateway/upstream", "codegen/...", "sandbox/...", "index/...", "internal/..."},
+	{"gateway", []string{"gateway/upstream", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
 		"the gateway stands on its four peers; a face or the workflow engine stands on the gateway"},
-	{"codegen/...", []string{"internal/..."},
+	{"codegen/...", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: codegen turns tools into files in memory and runs nothing"},
-	{"sandbox/runsc", []string{"internal/..."},
+	{"sandbox/runsc", []string{"internal/..."}, nil,
 		"runsc is one adapter to one program; what a sandbox is for is decided above it"},
-	{"sandbox/bridge", []string{"internal/..."},
+	{"sandbox/bridge", []string{"internal/..."}, nil,
 		"the bridge turns frames into calls of the one-method Caller that it is handed; it knows no runtime and no gateway"},
-	{"sandbox/...", []string{"internal/..."},
+	{"sandbox/...", []string{"internal/..."}, []string{"codegen/runtime"}, // the real guest, in real sandboxes
 		"the peers under gateway are strangers to each other, and a worker uses the sandbox without the gateway"},
-	{"index/...", []string{"internal/..."},
+	{"index/...", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: the index ranks documents and knows no upstream"},
-	{"tools", nil,
+	{"tools", nil, nil,
 		"tools holds the scripts of the build and their test"},
-	{"internal/tool", nil,
+	{"internal/tool", nil, nil,
 		"internal/tool is the vocabulary that all others share, so it stands on the standard library alone"},
-	{"internal/...", []string{"internal/..."},
+	{"internal/...", []string{"internal/..."}, nil,
 		"internal is the ground floor: nothing there imports a room above"},
 }
 
