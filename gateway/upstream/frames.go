@@ -154,6 +154,9 @@ func (f *framer) next() ([]jsonrpc.Message, error) {
 			for _, bad := range rest {
 				f.junk(bad)
 			}
+			if cap(f.long) > keptBuffer { // messages are copies
+				f.long = nil
+			}
 			if len(msgs) > 0 {
 				return msgs, nil
 			}
@@ -170,9 +173,6 @@ func (f *framer) line() ([]byte, error) {
 	part, err := f.in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return part, err
-	}
-	if cap(f.long) > keptBuffer {
-		f.long = nil
 	}
 	f.long = append(f.long[:0], part...)
 	message := mayBeMessage(part)

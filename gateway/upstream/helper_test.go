@@ -25,7 +25,8 @@ func settings(t testing.TB, mode string) upstream.Settings {
 		t.Fatal(err)
 	}
 	return upstream.Settings{ID: "mem", Command: self, Env: map[string]string{
-		modeVar: mode, "PASSWORD": "hunter2-hunter2", "STARTS": filepath.Join(t.TempDir(), "starts"),
+		"GORACE": "atexit_sleep_ms=0", // otherwise it takes a second to exit
+		modeVar:  mode, "PASSWORD": "hunter2-hunter2", "STARTS": filepath.Join(t.TempDir(), "starts"),
 	}}
 }
 

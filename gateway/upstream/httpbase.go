@@ -34,7 +34,7 @@ const (
 )
 
 // dialHTTP makes the connection to a streamable HTTP server. Nothing is sent yet.
-func dialHTTP(_ context.Context, s Settings) (*carrier, error) {
+func dialHTTP(s Settings) (*carrier, error) {
 	endpoint, err := url.Parse(s.URL)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "its url must begin with http:// or https:// and name a host"}

@@ -217,7 +217,7 @@ func TestEnvironmentIsAllowed(t *testing.T) {
 	if err := json.Unmarshal(call(t, s, "env", "{}").Structured, &env); err != nil {
 		t.Fatal(err)
 	}
-	allowed := []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM", "PASSWORD", "STARTS", modeVar}
+	allowed := []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM", "PASSWORD", "STARTS", "GORACE", modeVar}
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
 		if !slices.Contains(allowed, name) && !strings.HasPrefix(name, "XDG_") {

@@ -77,7 +77,7 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{wire: newWire(c, d.opts.ProbeTimeout, d.log, d.veil), carrier: c, settings: d.settings, log: d.log, born: time.Now()}
+	l := &link{wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, born: time.Now()}
 	l.sdk, err = d.client().Connect(ctx, l.wire, d.pin())
 	if err != nil {
 		if why := l.wire.reason(); why != nil && !errors.Is(why, errClosed) { // after a failure the SDK closes
@@ -104,7 +104,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 		d.process.Store(p)
 		return &carrier{conn: newPipe(p, d.log, d.veil), stop: p.stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
-		return dialHTTP(ctx, d.settings)
+		return dialHTTP(d.settings)
 	}
 	return nil, &tool.Error{Kind: tool.Invalid, Message: "it needs either a command or a url"}
 }
@@ -113,9 +113,10 @@ func (d *dialer) client() *mcp.Client {
 	return mcp.NewClient(d.implementation(), &mcp.ClientOptions{
 		Logger: slog.New(slog.DiscardHandler), // it would log an upstream's text as it is
 		// No roots, sampling or elicitation: what is not declared is not asked for.
-		Capabilities:           &mcp.ClientCapabilities{},
-		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { d.onChange() },
+		Capabilities:   &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		// Makes the SDK subscribe; the wire hears the notification before it.
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
 	})
 }
 

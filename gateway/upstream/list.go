@@ -244,7 +244,8 @@ func member(raw json.RawMessage, name string) json.RawMessage {
 }
 
 func isObject(raw json.RawMessage) bool {
-	return len(raw) > 0 && bytes.TrimSpace(raw)[0] == '{'
+	trimmed := bytes.TrimSpace(raw)
+	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
 // objectOf checks the arguments of a call, which its JSON must be an object.

@@ -12,22 +12,26 @@ import (
 // parseResult reads the result of tools/call. Only what is no result at all is an
 // error; a block that is odd or of an unknown type is kept as it was sent.
 func parseResult(raw json.RawMessage) (tool.Result, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+	var fields struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    json.RawMessage   `json:"isError"`
+		Type       json.RawMessage   `json:"resultType"`
+	}
+	if !isObject(raw) {
 		return tool.Result{}, errors.New("it is no JSON object")
 	}
-	if kind := text(fields["resultType"]); kind != "" && kind != "complete" {
-		return tool.Result{}, fmt.Errorf("it is of type %q, which asks for something that no client here can give", kind)
-	}
-	result := tool.Result{Structured: fields["structuredContent"]}
-	if failed := flag(fields["isError"]); failed != nil {
-		result.IsError = *failed
-	}
-	var blocks []json.RawMessage
-	if content, ok := fields["content"]; ok && json.Unmarshal(content, &blocks) != nil {
+	if err := json.Unmarshal(raw, &fields); err != nil {
 		return tool.Result{}, errors.New("its content is no list")
 	}
-	for _, block := range blocks {
+	if kind := text(fields.Type); kind != "" && kind != "complete" {
+		return tool.Result{}, fmt.Errorf("it is of type %q, which asks for something that no client here can give", kind)
+	}
+	result := tool.Result{Structured: fields.Structured}
+	if failed := flag(fields.IsError); failed != nil {
+		result.IsError = *failed
+	}
+	for _, block := range fields.Content {
 		result.Content = append(result.Content, parseContent(block))
 	}
 	return result, nil

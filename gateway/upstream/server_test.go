@@ -66,6 +66,7 @@ type rawServer struct {
 	inFlight  map[string]chan struct{}
 	cancelled int
 	pages     int
+	pinger    *request // the call that waits for our ping to be answered
 }
 
 type request struct {
@@ -179,6 +180,10 @@ func (s *rawServer) handle(req request) {
 		s.list(req)
 	case "tools/call":
 		s.call(req)
+	case "":
+		if string(req.ID) == `"ours"` {
+			s.result(*s.pinger, `{"content":[{"type":"text","text":"pong"}]}`)
+		}
 	case "notifications/cancelled":
 		s.cancel(string(req.Params.RequestID))
 	}
@@ -205,6 +210,7 @@ var definitions = []string{
 	`{"name":"env","inputSchema":{"type":"object"}}`, `{"name":"crash","inputSchema":{"type":"object"}}`,
 	`{"name":"grow","inputSchema":{"type":"object"}}`, `{"name":"touch","inputSchema":{"type":"object"}}`,
 	`{"name":"nonsense","inputSchema":{"type":"object"}}`, `{"name":"flood","inputSchema":{"type":"object"}}`,
+	`{"name":"pings","inputSchema":{"type":"object"}}`, `{"name":"ping","inputSchema":{"type":"object"}}`,
 }
 
 var strange = []string{
@@ -287,6 +293,13 @@ func (s *rawServer) call(req request) {
 		s.change(req)
 	case "nonsense":
 		s.result(req, `["not a result"]`)
+	case "pings": // and nobody reads the answers
+		for i := range 20_000 {
+			s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"ping %d","method":"ping"}`, i))
+		}
+		s.result(req, `{"content":[]}`)
+	case "ping":
+		s.ping(req)
 	case "flood":
 		s.write(strings.Repeat(" ", 10) + `{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 65<<20) + `"}`)
 	default:
@@ -314,4 +327,10 @@ func (s *rawServer) slow(req request) {
 			s.result(req, `{"content":[]}`)
 		}
 	}()
+}
+
+// ping asks the client something before it answers.
+func (s *rawServer) ping(req request) {
+	s.pinger = &req
+	s.write(`{"jsonrpc":"2.0","id":"ours","method":"ping"}`)
 }

@@ -52,7 +52,7 @@ type Options struct {
 	Logger *slog.Logger
 	// OnTools is called after the first list and after each one that differs
 	// from the last, always from the same goroutine and before the Connect that
-	// caused it returns. It may use Tools, State and Call, but not Close.
+	// caused it returns. The session waits for it: it must not Connect, Call or Close.
 	OnTools func(tools []tool.Tool)
 	// ConnectTimeout bounds one attempt to connect, from the start of the process
 	// to the last page of the tool list; 0 means 30 s.

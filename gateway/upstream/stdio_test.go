@@ -100,6 +100,16 @@ func TestResultsAreLossless(t *testing.T) {
 	}
 }
 
+func TestUpstreamAsks(t *testing.T) {
+	s := open(t, settings(t, "good"), nil)
+	if got := call(t, s, "ping", "").Text(); got != "pong" {
+		t.Errorf("ping: %s", got)
+	}
+	_, err := s.Call(t.Context(), "pings", nil)
+	wantError(t, err, tool.Upstream, "sends requests without reading the answers")
+	call(t, s, "ping", "")
+}
+
 func TestCallErrors(t *testing.T) {
 	s := open(t, settings(t, "good"), nil)
 	tests := []struct {

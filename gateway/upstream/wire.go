@@ -19,12 +19,17 @@ var (
 	errClosed = errors.New("the session was closed")
 	// errStuck is why a link is dead that never answered after server/discover.
 	errStuck = errors.New("no answer to either server/discover or initialize")
+	// errFlood is why a link is dead whose upstream would make us hold ever more answers.
+	errFlood = errors.New("sends requests without reading the answers")
 )
 
 const (
 	// firstID keeps our request ids clear of the SDK's, which count from 1, and
 	// inside 32 bits for servers that hold them so.
 	firstID = 1_000_000
+	// mayOwe is how many requests of an upstream may wait for our answer. Few
+	// servers send any, as we declare nothing that they could ask for but ping.
+	mayOwe = 256
 	// cancelPatience bounds the telling of an upstream that a call is not wanted any more.
 	cancelPatience = 5 * time.Second
 )
@@ -40,6 +45,9 @@ type wire struct {
 	probe time.Duration
 	log   *slog.Logger
 	veil  veil
+	// changed is told that the upstream's tools changed.
+	changed func()
+	owed    atomic.Int32 // answers that the upstream has not been given yet
 
 	toSDK  chan jsonrpc.Message
 	heard  chan struct{} // closed at the first answer to the SDK, or when none is waited for
@@ -63,10 +71,11 @@ type wire struct {
 }
 
 // newWire starts reading from the connection below. Whoever calls it calls shut in the end.
-func newWire(c *carrier, probe time.Duration, log *slog.Logger, v veil) *wire {
+func newWire(c *carrier, d *dialer) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wire{
-		below: c.conn, settled: c.settled, probe: probe, log: log, veil: v,
+		below: c.conn, settled: c.settled, changed: d.onChange,
+		probe: d.opts.ProbeTimeout, log: d.log, veil: d.veil,
 		toSDK:   make(chan jsonrpc.Message),
 		heard:   make(chan struct{}),
 		dead:    make(chan struct{}),
@@ -100,14 +109,27 @@ func (w *wire) pump(ctx context.Context) {
 	}
 }
 
-// accept hands a message to the request that waits for it, or else to the SDK.
+// accept hands an answer to the request that waits for it, or else to the SDK,
+// which also gets the upstream's requests. Of notifications only one matters.
 func (w *wire) accept(msg jsonrpc.Message) {
-	if resp, ok := msg.(*jsonrpc.Response); ok {
-		if w.deliver(resp) {
+	switch msg := msg.(type) {
+	case *jsonrpc.Response:
+		if w.deliver(msg) {
 			return
 		}
-		w.learn(resp)
+		w.learn(msg)
 		w.hear()
+	case *jsonrpc.Request:
+		if !msg.IsCall() {
+			if msg.Method == "notifications/tools/list_changed" {
+				w.changed()
+			}
+			return
+		}
+		if w.owed.Add(1) > mayOwe {
+			w.fail(errFlood)
+			return
+		}
 	}
 	w.inject(msg)
 }
@@ -273,6 +295,7 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok { // an answer to the upstream, which is welcome to refuse it
 		w.quietly(ctx, msg)
+		w.owed.Add(-1)
 		return nil
 	}
 	switch req.Method {
