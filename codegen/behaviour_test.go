@@ -52,6 +52,10 @@ for wrong in (lambda: call_it("x"), lambda: call_it("x", True, 5), lambda: call_
         wrong()
     except TypeError as e:
         show({"tool": str(e)})
+try:
+    from servers import upp
+except ImportError as e:
+    show({"tool": str(e)})
 `
 	if err := os.WriteFile(filepath.Join(dir, "program.py"), []byte(program), 0o644); err != nil {
 		t.Fatal(err)
@@ -68,6 +72,7 @@ for wrong in (lambda: call_it("x"), lambda: call_it("x", True, 5), lambda: call_
 		{Tool: "list() takes 2 positional arguments but 3 were given"},
 		{Tool: "list() got an unexpected keyword argument 'limt'"},
 		{Tool: "list() got an unexpected keyword argument 'limt'"},
+		{Tool: "no upstream 'upp'; there is up"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)

@@ -28,6 +28,7 @@ func TestGolden(t *testing.T) {
 }
 
 func golden(t *testing.T, path string) {
+	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

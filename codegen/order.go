@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 )
 
 const (
@@ -119,12 +120,7 @@ func (o *object) has(key string) bool {
 }
 
 func (o *object) hasAny(keys ...string) bool {
-	for _, k := range keys {
-		if o.has(k) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, o.has)
 }
 
 func (o *object) object(key string) *object {
@@ -178,10 +174,5 @@ func (o *object) remove(key string) {
 		return
 	}
 	delete(o.values, key)
-	for i, k := range o.keys {
-		if k == key {
-			o.keys = append(o.keys[:i:i], o.keys[i+1:]...)
-			return
-		}
-	}
+	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
 }

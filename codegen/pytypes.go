@@ -1,5 +1,7 @@
 package codegen
 
+import "slices"
+
 // typ returns a type as an annotation.
 func (p *pyFile) typ(t *typ) code {
 	switch t.kind {
@@ -40,7 +42,7 @@ func (p *pyFile) union(arms []*typ) code {
 // tuple writes a tuple with an open end as a list, since Python 3.9 cannot say it.
 func (p *pyFile) tuple(t *typ) code {
 	if t.elem != nil {
-		return p.use("list") + "[" + p.typ(union(append(t.arms[:len(t.arms):len(t.arms)], t.elem)...)) + "]"
+		return p.use("list") + "[" + p.typ(union(append(slices.Clip(t.arms), t.elem)...)) + "]"
 	}
 	parts := make([]code, len(t.arms))
 	for i, arm := range t.arms {

@@ -120,7 +120,7 @@ func (c *converter) resolve(ref string) (any, bool) {
 		return c.anchor(pointer)
 	}
 	v := c.root
-	for _, part := range strings.Split(pointer[1:], "/") {
+	for part := range strings.SplitSeq(pointer[1:], "/") {
 		if v, ok = step(v, part); !ok {
 			return nil, false
 		}

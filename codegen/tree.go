@@ -40,7 +40,7 @@ func pythonPackage(up Upstream, tools []tool.Tool) []byte {
 		p.block("if __typing.TYPE_CHECKING:", func() {
 			for _, t := range tools {
 				name := ident(t.ID.Name)
-				p.line("from .", name, " import ", name, " as ", name)
+				p.line("from .", name, " import ", name, " as ", name, private(t.ID.Name))
 			}
 		}, "")
 		p.line()
@@ -53,6 +53,14 @@ func pythonPackage(up Upstream, tools []tool.Tool) []byte {
 	p.list("__all__ = [", names, "]")
 	p.list("__package(__name__, {", entries, "})")
 	return p.bytes()
+}
+
+// private tells checkers that a name with an underscore in front is meant to be exported.
+func private(name string) code {
+	if strings.HasPrefix(name, "_") {
+		return "  # pyright: ignore[reportPrivateUsage]"
+	}
+	return ""
 }
 
 // typescriptPackage prints servers/UP/index.ts.

@@ -105,11 +105,11 @@ func union(types ...*typ) *typ {
 }
 
 type unionBuilder struct {
-	arms           []*typ
-	literals       *typ
-	any, null      bool
-	number, string bool
-	seen           map[string]bool
+	arms     []*typ
+	literals *typ
+	// any, null and number say that such a type was among them.
+	any, null, number bool
+	seen              map[string]bool
 }
 
 func (u *unionBuilder) add(t *typ) {
