@@ -10,11 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
 
+	"sallyport/codegen/runtime"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -32,8 +32,6 @@ type Options struct {
 	Settle time.Duration
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
-	// Guest holds the guest clients; nil means those in codegen/runtime.
-	Guest fs.FS
 }
 
 // Gateway is one running gateway. All methods are safe for concurrent use.
@@ -116,7 +114,7 @@ func (g *Gateway) Upstreams() []Upstream { return g.catalog.upstreams() }
 func (g *Gateway) openHost() (*sandbox.Host, error) {
 	box := g.cfg.Sandbox
 	return sandbox.New(sandbox.Options{
-		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: g.opts.Guest, DebugLog: g.opts.DebugLog, Logger: g.log,
+		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(), DebugLog: g.opts.DebugLog, Logger: g.log,
 	})
 }
 

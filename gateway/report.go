@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"sallyport/internal/plain"
 	"sallyport/sandbox"
@@ -72,7 +71,7 @@ func (e Execution) ending() string {
 	case sandbox.Exited:
 		return fmt.Sprintf("exited with status %d", e.Exit)
 	case sandbox.TimedOut:
-		return fmt.Sprintf("stopped: it ran longer than %s. Do less at a time, or call tools in parallel.", e.Limits.Timeout.Round(time.Millisecond))
+		return fmt.Sprintf("stopped: it ran longer than %g s. Do less at a time, or call tools in parallel.", e.Limits.Timeout.Seconds())
 	case sandbox.OutOfMemory:
 		return fmt.Sprintf("stopped: it used more than %d MiB of memory. Work on smaller pieces.", e.Limits.Memory>>20)
 	case sandbox.Flooded:

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"sallyport/sandbox/bridge"
@@ -184,8 +186,11 @@ func (b *box) judge(outcome *Outcome, done bridge.Done, err, cause error) {
 		if exit, waitErr := b.process.Wait(); waitErr == nil {
 			outcome.Exit = exit
 		}
-		if outcome.Exit < 128 && b.bridge.Started() {
+		switch {
+		case outcome.Exit < 128 && b.bridge.Started():
 			outcome.Status = Exited
+		case outcome.Exit == 128+int(syscall.SIGABRT) && strings.Contains(outcome.Stderr.Text, "heap out of memory"):
+			outcome.Status, outcome.Stderr = OutOfMemory, Output{} // node's last words are a page of addresses
 		}
 		return
 	}

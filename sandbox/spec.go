@@ -52,7 +52,7 @@ func (h *Host) process(job Job) *specs.Process {
 	return &specs.Process{
 		Args:            h.args(job),
 		Cwd:             "/workspace",
-		Env:             []string{"PATH=/usr/bin", "HOME=/workspace", "TMPDIR=/tmp", "LANG=C.UTF-8"},
+		Env:             []string{"PATH=/usr/bin", "HOME=/workspace", "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"},
 		User:            specs.User{UID: nobody, GID: nobody},
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
@@ -80,9 +80,11 @@ func rlimits(job Job) []specs.POSIXRlimit {
 		limit("RLIMIT_CORE", 0),
 	}
 	if job.Interpreter == Python {
-		// Python then raises MemoryError, which a model can read. V8 reserves far more
-		// address space than it uses, so node has its own heap limit instead.
-		limits = append(limits, limit("RLIMIT_AS", uint64(job.Limits.Memory)))
+		// Python then raises MemoryError, which a model can read; the hard limit leaves
+		// room to report it. V8 reserves far more address space than it uses, so node
+		// has its own heap limit instead.
+		memory := uint64(job.Limits.Memory)
+		limits = append(limits, specs.POSIXRlimit{Type: "RLIMIT_AS", Soft: memory, Hard: memory + 64<<20})
 	}
 	return limits
 }

@@ -2,9 +2,11 @@
 // JavaScript module, compiled on the host), runs it, reports. Nothing in here is
 // trusted by the host: a program can change all of it, for itself only.
 
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { mkdirSync, writeFileSync, writeSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createConnection } from "node:net";
+import { dirname } from "node:path";
+import { Writable } from "node:stream";
 import { inspect } from "node:util";
 import { describe } from "./fault.mjs";
 
@@ -239,6 +241,20 @@ async function run() {
   done.value = shown(await value, job.value_limit);
 }
 
+// node writes to pipes in the background: a program could fill the memory with
+// what it prints, and lose the end of it. Writing at once costs nothing here.
+function printAtOnce(name, fd) {
+  const write = (chunk, encoding, done) => {
+    for (let rest = typeof chunk === "string" ? Buffer.from(chunk, encoding) : chunk; rest.length; ) rest = rest.subarray(writeSync(fd, rest));
+    done();
+  };
+  const stream = Object.assign(new Writable({ decodeStrings: false, write }), { fd });
+  Object.defineProperty(process, name, { configurable: true, enumerable: true, get: () => stream });
+}
+
+printAtOnce("stdout", 1);
+printAtOnce("stderr", 2);
+globalThis.require = createRequire("/workspace/");
 const bridge = new Bridge(BRIDGE);
 globalThis[Symbol.for("sallyport")] = Object.freeze({ call, parallel, ToolError, Blob });
 bridge.onMessage = (message) => {
@@ -248,6 +264,7 @@ bridge.onMessage = (message) => {
   process.on("uncaughtException", fail);
   process.on("unhandledRejection", fail);
   process.on("beforeExit", report); // nothing is left to do: timers and promises included
+  delete process.env.MALLOC_ARENA_MAX; // meant for this process alone, and read by now
   process.argv = [process.argv[0], "program.ts"];
   run().catch(fail);
 };

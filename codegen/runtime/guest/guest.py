@@ -11,6 +11,8 @@ sys.path.append(ROOT)
 
 import importlib.util
 import os
+import resource
+import threading
 import types
 
 import sallyport
@@ -30,6 +32,8 @@ def prepare():
     sys.meta_path.insert(0, Servers)
     sys.path.append("/workspace")
     sys.dont_write_bytecode = True
+    os.environ.pop("MALLOC_ARENA_MAX", None)  # meant for this process alone, and read by now
+    threading.stack_size(2 << 20)  # address space is limited, and many threads must fit into it
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
@@ -69,11 +73,8 @@ def evaluate(code, scope):
 def finish():
     """Does what the interpreter does at its end: other threads, exit functions, buffers."""
     import atexit
-    import threading
 
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join()
+    threading._shutdown()  # ends the idle threads of executors, then waits for those that still work
     atexit._run_exitfuncs()
     flush()
 
@@ -119,6 +120,7 @@ def main():
     except BaseException as err:
         if os.getpid() != pid:
             sys.excepthook(type(err), err, err.__traceback__)
+        give_room()
         import fault
 
         done["fault"] = fault.describe(err, NAME)
@@ -127,6 +129,12 @@ def main():
         os._exit(1 if "fault" in done else done.get("exit", 0))
     bridge.send(done)
     os._exit(0)
+
+
+def give_room():
+    """Raises the soft limit of memory to the hard one: after a MemoryError there must be room to tell of it."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def leave(stop):

@@ -1,0 +1,150 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sallyport/codegen/runtime"
+	"sallyport/internal/testutil"
+	"sallyport/sandbox"
+	"sallyport/sandbox/sandboxtest"
+)
+
+func readPID(file string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return pid
+}
+
+// TestCrash kills gVisor itself under a running program.
+func TestCrash(t *testing.T) {
+	host, state := newHost(t)
+	job := sandboxtest.Job(sandbox.Python, "print('started', flush=True)\nimport time\ntime.sleep(60)")
+	go func() {
+		pid := sentry(t, state, job.ID)
+		time.Sleep(time.Second)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}()
+	outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{})
+	if err != nil || outcome.Status != sandbox.Crashed {
+		t.Fatalf("outcome %+v, %v; want a crash", outcome, err)
+	}
+	next, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{})
+	if err != nil || next.Status != sandbox.OK {
+		t.Errorf("the next program: %+v, %v", next, err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	host, _ := newHost(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	outcome, err := host.Run(ctx, sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)"), sandboxtest.Echo{})
+	if err != nil || outcome.Status != sandbox.Canceled {
+		t.Errorf("outcome %+v, %v; want canceled", outcome, err)
+	}
+}
+
+func TestCloseStopsWhatRuns(t *testing.T) {
+	host, state := newHost(t)
+	job := sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)")
+	ended := make(chan sandbox.Outcome, 1)
+	go func() {
+		outcome, _ := host.Run(context.Background(), job, sandboxtest.Echo{})
+		ended <- outcome
+	}()
+	sentry(t, state, job.ID)
+	if err := host.Close(); err != nil {
+		t.Error(err)
+	}
+	if outcome := <-ended; outcome.Status != sandbox.Canceled {
+		t.Errorf("outcome %+v, want canceled", outcome)
+	}
+	if _, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{}); err == nil {
+		t.Error("a closed host ran a program")
+	}
+}
+
+// TestKilledHost kills a process with a running sandbox, and opens another host on the same state.
+func TestKilledHost(t *testing.T) {
+	if state := os.Getenv("SALLYPORT_TEST_VICTIM"); state != "" {
+		victim(t, state)
+		return
+	}
+	runsc := testutil.Runsc(t)
+	state, err := os.MkdirTemp("", "sp-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHost$")
+	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_VICTIM="+state)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "running\n" {
+		t.Fatalf("the victim said %q", line)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for range 100 {
+		if len(processes(state)) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if left := processes(state); len(left) > 0 {
+		t.Errorf("outlived their killed gateway: %v", left)
+	}
+	host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
+		t.Errorf("state of the killed gateway is still there: %v", hosts)
+	}
+	if err := host.Close(); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, state)
+}
+
+// victim runs a program for ever and says when it has started.
+func victim(t *testing.T, state string) {
+	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(600)")
+	go func() {
+		sentry(t, state, job.ID)
+		time.Sleep(300 * time.Millisecond)
+		fmt.Println("running")
+	}()
+	_, _ = host.Run(context.Background(), job, sandboxtest.Echo{})
+}
+
+func TestNoRunscNoProgram(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, path := range []string{"", "/nonexistent/runsc", t.TempDir()} {
+		if _, err := sandbox.New(sandbox.Options{Runsc: path, Guest: runtime.Guest(), State: t.TempDir()}); err == nil {
+			t.Errorf("A20: a host without runsc (%q) was opened", path)
+		}
+	}
+}

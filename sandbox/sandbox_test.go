@@ -1,0 +1,136 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sallyport/codegen/runtime"
+	"sallyport/internal/testutil"
+	"sallyport/sandbox"
+	"sallyport/sandbox/sandboxtest"
+)
+
+// newHost opens a host with a state directory of its own, and checks at the end that nothing is left.
+func newHost(t *testing.T) (*sandbox.Host, string) {
+	t.Helper()
+	t.Setenv("SALLYPORT_CANARY", "canary-0123456789abcdef")
+	state, err := os.MkdirTemp("", "sp-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t), DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Publish(sandboxtest.Tree()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		nothingLeft(t, state)
+		if err := os.RemoveAll(state); err != nil {
+			t.Error(err)
+		}
+	})
+	return host, state
+}
+
+// nothingLeft fails if a process, a cgroup, or a file of the state directory is still there.
+func nothingLeft(t *testing.T, state string) {
+	t.Helper()
+	if left, err := filepath.Glob(filepath.Join(state, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left in the state directory: %v, %v", left, err)
+	}
+	deadline := time.Now().Add(3 * time.Second)
+	for len(processes(state)) > 0 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if left := processes(state); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/*/sallyport-*", "/sys/fs/cgroup/*/*/*/sallyport-*", "/sys/fs/cgroup/sallyport-*"} {
+		if left, _ := filepath.Glob(pattern); len(left) > 0 && os.Getenv("SALLYPORT_REQUIRE") == "" {
+			t.Logf("cgroups (perhaps of another test): %v", left)
+		}
+	}
+}
+
+// processes returns the command lines of all processes that name the state directory.
+func processes(state string) []string {
+	var found []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), state) {
+			found = append(found, file+": "+strings.ReplaceAll(string(data), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func TestConformance(t *testing.T) {
+	host, state := newHost(t)
+	sandboxtest.Run(t, host)
+	if left, err := filepath.Glob(filepath.Join(state, "host-*", "case-*")); err != nil || len(left) > 0 {
+		t.Errorf("left of executions while the host is open: %v, %v", left, err)
+	}
+	if left := processes(state); len(left) > 0 {
+		t.Errorf("processes left while the host is open: %v", left)
+	}
+}
+
+// TestConformanceRootless runs the suite as an ordinary user, in a user
+// namespace and without cgroups.
+func TestConformanceRootless(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("TestConformance has just done that: this user is not root")
+	}
+	dir, err := os.MkdirTemp("", "sprl-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{self: "sandbox.test", testutil.Runsc(t): "runsc"} {
+		if out, err := exec.Command("cp", from, filepath.Join(dir, to)).CombinedOutput(); err != nil {
+			t.Fatalf("copy: %v: %s", err, out)
+		}
+	}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "tmp"), 0o777), os.Chmod(filepath.Join(dir, "tmp"), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "sandbox.test"), "-test.run=^(TestConformance|TestCrash|TestKilledHost)$", "-test.v")
+	cmd.Dir = filepath.Join(dir, "tmp")
+	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_RUNSC="+filepath.Join(dir, "runsc"), "TMPDIR="+filepath.Join(dir, "tmp"), "HOME="+dir, "XDG_RUNTIME_DIR=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestConformance ") {
+		t.Fatalf("as an ordinary user: %v\n%s", err, out)
+	}
+}
+
+// sentry finds the sentry process of an execution.
+func sentry(t *testing.T, state, id string) int {
+	t.Helper()
+	for range 200 {
+		files, _ := filepath.Glob(filepath.Join(state, "host-*", id, "sentry.pid"))
+		for _, file := range files {
+			if pid := readPID(file); pid > 0 {
+				return pid
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the sandbox did not start")
+	return 0
+}

@@ -1,0 +1,128 @@
+package sandboxtest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/sandbox"
+)
+
+// inNode gives node programs the client that TypeScript gets by its import.
+const inNode = `const { call, parallel, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
+
+var overBridge = []Case{
+	{
+		Name:   "arguments and results are native",
+		Python: "from sallyport import call\nr = call('test.echo', {'a': [1, 2.5, None, True], 'é': 'ü\\U0001F600\\n', 'n': 9007199254740993})\nr['args'], r['tool']",
+		Value:  `[{"a":[1,2.5,null,true],"é":"ü😀\n","n":9007199254740993},"test.echo"]`,
+	},
+	{
+		Name:  "arguments and results are native in node",
+		Node:  inNode + "const r = await call('test.echo', { a: [1, 2.5, null, true], é: 'ü😀\\n', when: new Date(0), set: new Set([1]) }); export default r.args",
+		Value: `{"a":[1,2.5,null,true],"é":"ü😀\n","when":"1970-01-01T00:00:00.000Z","set":[1]}`,
+	},
+	{
+		Name:   "texts stay texts, JSON is parsed, several blocks are a list",
+		Python: "from sallyport import call\ncall('test.text'), call('test.mixed')", Value: `["007",[{"a":[1,9007199254740993]},"plain"]]`,
+	},
+	{
+		Name:   "blobs are bytes with a type",
+		Python: "from sallyport import call\nb = call('test.blob')\nb.mime, list(b.data), repr(b)", Value: `["image/png",[0,1,254,255],"<Blob image/png, 4 bytes>"]`,
+	},
+	{
+		Name: "blobs are bytes with a type in node",
+		Node: inNode + "const b = await call('test.blob'); export default [b.mime, [...b.data], b instanceof Blob]", Value: `["image/png",[0,1,254,255],true]`,
+	},
+	{
+		Name:   "a tool's error is an exception to catch",
+		Python: "from sallyport import call, ToolError\ndef kind(tool):\n    try: call(tool)\n    except ToolError as e: return [e.kind, e.message, e.hint, e.tool]\nkind('test.fail'), kind('test.deny'), kind('../x')[0]",
+		Value:  `[["failed","no such thing","","test.fail"],["denied","not allowed","ask first","test.deny"],"invalid"]`,
+	},
+	{
+		Name: "a tool's error in node", Status: sandbox.Failed, Node: inNode + "await call('test.fail')",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if o.Fault.Type != "ToolError" || o.Fault.Message != "no such thing" {
+				t.Errorf("fault: %+v", o.Fault)
+			}
+		},
+	},
+	{
+		Name:   "a megabyte both ways",
+		Python: "from sallyport import call\ns = 'é' * 1000000\ncall('test.echo', {'s': s})['args']['s'] == s", Value: "true",
+	},
+	{
+		Name: "a megabyte both ways in node",
+		Node: inNode + "const s = 'é'.repeat(1000000); export default (await call('test.echo', { s })).args.s === s", Value: "true",
+	},
+	{
+		Name:   "calls in parallel come back in order",
+		Python: "from sallyport import call, parallel\n[r['args']['i'] for r in parallel([lambda i=i: call('test.echo', {'i': i}) for i in range(100)])] == list(range(100))", Value: "true",
+	},
+	{
+		Name:   "calls in async code",
+		Python: "import asyncio\nfrom sallyport import async_call\nrs = await asyncio.gather(*[async_call('test.echo', {'i': i}) for i in range(40)])\n[r['args']['i'] for r in rs] == list(range(40))", Value: "true",
+	},
+	{
+		Name: "calls in parallel in node",
+		Node: inNode + "const rs = await parallel(Array.from({ length: 100 }, (_, i) => () => call('test.echo', { i }))); export default rs.every((r, i) => r.args.i === i)", Value: "true",
+	},
+	{
+		Name: "C11 no more calls than allowed", Limit: func(l *sandbox.Limits) { l.Calls = 50 },
+		Python: "from sallyport import call, ToolError\nn = 0\ntry:\n    while True:\n        call('test.echo'); n += 1\nexcept ToolError as e:\n    k = e.kind\nn, k", Value: `[50,"limit"]`,
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if o.Calls != 50 {
+				t.Errorf("%d calls counted", o.Calls)
+			}
+		},
+	},
+	{
+		Name: "a call that never ends is cancelled with its program", Status: sandbox.TimedOut, Python: "from sallyport import call\ncall('test.slow')",
+		Limit: func(l *sandbox.Limits) { l.Timeout = time.Second },
+	},
+	{
+		Name: "a forked process cannot call", Status: sandbox.OK,
+		Python: "import os\nfrom sallyport import call, ToolError\nr, w = os.pipe()\nif os.fork() == 0:\n    try: call('test.echo')\n    except ToolError as e: os.write(w, e.kind.encode())\n    os._exit(0)\nos.read(r, 100).decode()", Value: `"invalid"`,
+	},
+	{
+		Name: "F04 F07 forged frames hurt only their sender", Status: sandbox.Failed,
+		Python: `import sallyport
+b = sallyport._bridge
+b.send({"type": "call", "id": -1, "tool": "test.echo", "args": {}, "execution": "victim"})
+b.send({"type": "call", "id": -1, "tool": "test.echo", "args": {}})
+b.send({"type": "result", "id": 1, "value": {"json": 1}})
+b.send({"type": "nonsense"})
+execution = b.receive()["value"]["json"]["execution"]
+assert execution.startswith("case-"), execution
+b.send({"type": "done", "fault": {"type": "Forged", "message": "\x1b[31mred"}})
+import time; time.sleep(60)`,
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if o.Fault.Type != "Forged" {
+				t.Errorf("fault: %+v", o.Fault)
+			}
+		},
+	},
+	{
+		Name: "what is no frame ends the bridge", Status: sandbox.Crashed,
+		Python: "import sallyport, time\nsallyport._bridge._send(0x82, b'\\xff\\x00')\ntime.sleep(60)",
+	},
+	{
+		Name: "F10 a frame that is too large ends the bridge", Status: sandbox.Crashed,
+		Python: "import sallyport, time\ntry:\n    sallyport.call('test.echo', {'s': 'x' * (20 << 20)})\nexcept Exception: pass\ntime.sleep(60)",
+	},
+	{
+		Name: "F10 answers that nobody reads", Status: sandbox.TimedOut, Limit: func(l *sandbox.Limits) { l.Timeout = 2 * time.Second },
+		Python: "import sallyport, time\nfor i in range(40):\n    sallyport._bridge.send({'type': 'call', 'id': i, 'tool': 'test.echo', 'args': {'s': 'x' * (1 << 20)}})\ntime.sleep(60)",
+	},
+	{
+		Name: "the wrappers can be listed and imported", Python: "import os\nfrom servers.test import echo\nsorted(os.listdir('/servers')), echo(1)", Value: `[["__init__.py","test"],1]`,
+	},
+	{
+		Name: "text of a program is cleaned where it becomes an error", Status: sandbox.Failed, Python: "raise ValueError('\\x1b[2J' + 'x' * 100000)",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if len(o.Fault.Message) > 5000 || !strings.Contains(o.Fault.Message, "xxx") {
+				t.Errorf("message of %d bytes", len(o.Fault.Message))
+			}
+		},
+	},
+}

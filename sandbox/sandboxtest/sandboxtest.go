@@ -1,0 +1,182 @@
+// Package sandboxtest is the conformance suite of whatever claims to be a
+// sandbox: it runs hostile and clumsy programs in it and looks at the outcome
+// from inside and from outside. The letters and numbers name the attacks that a
+// case stands for.
+package sandboxtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+// Runner is a sandbox under test.
+type Runner interface {
+	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
+}
+
+// Case is one program and what must come of it.
+type Case struct {
+	Name   string
+	Python string
+	Node   string // used where Python is empty
+	// Limit changes the default limits.
+	Limit func(l *sandbox.Limits)
+	// Status is OK if empty.
+	Status sandbox.Status
+	// Value is the program's value as JSON; "" is not looked at, "-" means none.
+	Value string
+	// Check looks at the rest.
+	Check func(t *testing.T, o sandbox.Outcome)
+	// Within is how long it may take at most, beyond the start of a sandbox; 0 is 10 s.
+	Within time.Duration
+}
+
+// Tree is what has to be at /servers while the suite runs.
+func Tree() map[string][]byte {
+	return map[string][]byte{"__init__.py": nil, "test/__init__.py": []byte("def echo(x):\n    return x\n")}
+}
+
+// Run runs the whole suite. Tree must have been published.
+func Run(t *testing.T, runner Runner) {
+	for _, group := range []struct {
+		name  string
+		cases []Case
+	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"bridge", overBridge}} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, c := range group.cases {
+				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })
+			}
+		})
+	}
+	t.Run("workspaces-apart", func(t *testing.T) { workspacesApart(t, runner) })
+	t.Run("benign-after-all", func(t *testing.T) { // the runner still does its job
+		Case{Python: "6 * 7", Value: "42"}.run(t, runner)
+	})
+}
+
+var executions atomic.Int64
+
+// Job makes a job with an id of its own and default limits.
+func Job(interpreter sandbox.Interpreter, code string) sandbox.Job {
+	return sandbox.Job{ID: fmt.Sprintf("case-%d", executions.Add(1)), Interpreter: interpreter, Code: code, Limits: sandbox.DefaultLimits()}
+}
+
+func (c Case) job() sandbox.Job {
+	job := Job(sandbox.Python, c.Python)
+	if c.Python == "" {
+		job = Job(sandbox.Node, c.Node)
+	}
+	job.Limits.Timeout = 20 * time.Second
+	if c.Limit != nil {
+		c.Limit(&job.Limits)
+	}
+	return job
+}
+
+func (c Case) run(t *testing.T, runner Runner) {
+	t.Helper()
+	start := time.Now()
+	outcome, err := runner.Run(t.Context(), c.job(), Echo{})
+	if err != nil {
+		t.Fatalf("run: %v", err)
+	}
+	want := c.Status
+	if want == "" {
+		want = sandbox.OK
+	}
+	if outcome.Status != want {
+		t.Fatalf("status %s, want %s: %s", outcome.Status, want, show(outcome))
+	}
+	if got := value(outcome); c.Value != "" && got != c.Value {
+		t.Errorf("value %s, want %s; %s", got, c.Value, show(outcome))
+	}
+	if c.Check != nil {
+		c.Check(t, outcome)
+	}
+	within := c.Within
+	if within == 0 {
+		within = 10 * time.Second
+	}
+	if took := time.Since(start); took > within+15*time.Second { // a slow machine is no fault; hanging is
+		t.Errorf("took %s, want at most %s", took, within)
+	}
+}
+
+func value(o sandbox.Outcome) string {
+	if o.Value == nil {
+		return "-"
+	}
+	return o.Value.Text
+}
+
+func show(o sandbox.Outcome) string {
+	o.Stdout.Text, o.Stderr.Text = head(o.Stdout.Text), head(o.Stderr.Text)
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func head(s string) string { return s[:min(len(s), 600)] }
+
+// Echo answers every tool call with what it was called with. The tool
+// "test.fail" reports an error, "test.blob" an image, and "test.slow" waits
+// until it is cancelled.
+type Echo struct{}
+
+// Call is one call.
+func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	switch call.Tool.String() {
+	case "test.fail":
+		return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: "no such thing"}}}, nil
+	case "test.deny":
+		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "not allowed", Hint: "ask first"}
+	case "test.blob":
+		return tool.Result{Content: []tool.Content{{Type: "image", Data: []byte{0, 1, 254, 255}, MIME: "image/png"}}}, nil
+	case "test.text":
+		return tool.Result{Content: []tool.Content{{Type: "text", Text: "007"}}}, nil
+	case "test.mixed":
+		return tool.Result{Content: []tool.Content{{Type: "text", Text: `{"a": [1, 9007199254740993]}`}, {Type: "text", Text: "plain"}}}, nil
+	case "test.slow":
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	answer, err := json.Marshal(map[string]any{"tool": call.Tool, "args": call.Args, "execution": call.Execution})
+	return tool.Result{Structured: answer}, err
+}
+
+// workspacesApart runs two programs at once, each of which looks for what the other writes.
+func workspacesApart(t *testing.T, runner Runner) {
+	const code = `import os, time
+open("/workspace/mine", "w").write("NAME")
+open("/tmp/mine-NAME", "w").write("x")
+time.sleep(1)
+(sorted(os.listdir("/workspace")), open("/workspace/mine").read(), [f for f in os.listdir("/tmp") if f.startswith("mine-")])`
+	done := make(chan string, 2)
+	for _, name := range []string{"one", "two"} {
+		go func() {
+			outcome, err := runner.Run(t.Context(), Job(sandbox.Python, strings.ReplaceAll(code, "NAME", name)), Echo{})
+			if want := fmt.Sprintf(`[["mine"],"%s",["mine-%s"]]`, name, name); err != nil || value(outcome) != want {
+				done <- fmt.Sprintf("%s saw %s, %v; want %s", name, show(outcome), err, want)
+				return
+			}
+			done <- ""
+		}()
+	}
+	for range 2 {
+		if wrong := <-done; wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	Case{Python: `import os; (os.listdir("/workspace"), os.path.exists("/tmp/mine-one"))`, Value: "[[],false]"}.run(t, runner)
+}
