@@ -92,6 +92,16 @@ func (s *site) intercept(before func(w http.ResponseWriter, r *http.Request, bod
 	s.before = before
 }
 
+func (s *site) redirect(target string) {
+	s.intercept(func(w http.ResponseWriter, r *http.Request, _ string) bool {
+		move := r.URL.Path == "/mcp"
+		if move {
+			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+		}
+		return move
+	})
+}
+
 func (s *site) settings() upstream.Settings {
 	return upstream.Settings{ID: "web", URL: s.URL + "/mcp?key=hunter2-in-url", Headers: map[string]string{
 		"Authorization": "Bearer hunter2-hunter2", "Accept": "nonsense",
@@ -230,23 +240,18 @@ func TestHTTPRedirect(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
 	defer other.Close()
 	web := newSite(t, nil)
-	target := "/there"
-	web.intercept(func(w http.ResponseWriter, r *http.Request, _ string) bool {
-		move := r.URL.Path == "/mcp"
-		if move {
-			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
-		}
-		return move
-	})
+	web.redirect("/there")
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")
-	if web.missing != 0 {
-		t.Error("redirected on the same origin, the key got lost")
-	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	target = other.URL + "/?key=1"
+	web.mu.Lock()
+	if web.missing != 0 {
+		t.Error("redirected on the same origin, the key got lost")
+	}
+	web.mu.Unlock()
+	web.redirect(other.URL + "/?key=1")
 	s = open(t, web.settings(), nil)
 	wantError(t, s.Connect(t.Context()), tool.Upstream, "redirects to "+other.URL+", which is another origin")
 	if strays.Load() != 0 {
