@@ -145,7 +145,7 @@ type splitFilter struct{ join bool }
 func (f *splitFilter) Filter(in analysis.TokenStream) analysis.TokenStream {
 	out := make(analysis.TokenStream, 0, len(in)+len(in)/4)
 	for _, t := range in {
-		if t.Type == analysis.Ideographic {
+		if t.Type == analysis.Ideographic || simple(t.Term) {
 			out = append(out, t)
 			continue
 		}
@@ -160,6 +160,16 @@ func (f *splitFilter) Filter(in analysis.TokenStream) analysis.TokenStream {
 	return out
 }
 
+// simple reports whether w is one part as it stands, as most words of prose are.
+func simple(w []byte) bool {
+	for _, b := range w {
+		if b < 'a' || b > 'z' {
+			return false
+		}
+	}
+	return len(w) <= maxWordRunes
+}
+
 func appendJoined(out analysis.TokenStream, t *analysis.Token, parts [][]byte) analysis.TokenStream {
 	for i := range len(parts) - 1 {
 		out = append(out, part(t, join(parts[i:i+2])))
@@ -172,11 +182,10 @@ func appendJoined(out analysis.TokenStream, t *analysis.Token, parts [][]byte) a
 
 func join(parts [][]byte) []byte { return cutRunes(bytes.Join(parts, nil)) }
 
-// part returns a token for a piece of t, with its own copy of the bytes, since
-// later filters write into them.
+// part returns a token for a piece of t.
 func part(t *analysis.Token, term []byte) *analysis.Token {
 	p := *t
-	p.Term = bytes.Clone(term)
+	p.Term = term
 	return &p
 }
 
@@ -202,11 +211,12 @@ func possessive(w []byte) bool {
 
 func appendCased(parts [][]byte, piece []byte) [][]byte {
 	runes := []rune(string(piece))
-	start := 0
+	start, from := 0, 0 // in runes, in bytes
 	for i := 1; i <= len(runes); i++ {
 		if i == len(runes) || boundary(runes, i) {
-			parts = append(parts, cutRunes([]byte(string(runes[start:i]))))
-			start = i
+			to := from + len(string(runes[start:i]))
+			parts = append(parts, cutRunes(piece[from:to:to]))
+			start, from = i, to
 		}
 	}
 	return parts

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis"
@@ -187,7 +188,7 @@ func cutLead(text string) (lead, rest string) {
 		case i < 8:
 		case r == '\n', r == '。', r == '！', r == '？':
 			return text[:i], text[i:]
-		case (r == '.' || r == '!' || r == '?') && (i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n'):
+		case (r == '.' || r == '!' || r == '?') && (i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n') && text[i-2] != '.': // not "e.g."
 			return text[:i], text[i:]
 		}
 	}
@@ -290,7 +291,12 @@ func pinKeys(d Doc) []string {
 
 // nameKey folds away what people write differently in one name: case and separators.
 func nameKey(name string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "", "/", "", ":", "").Replace(strings.ToLower(name))
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_-. /:", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
 // retire releases the snapshot once no search uses it.

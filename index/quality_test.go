@@ -27,11 +27,17 @@ type judged struct {
 	Kind   string              `json:"kind"`
 }
 
-// floors are a little under what ranking reached when they were written:
-// nDCG@10 and recall@5, or for routes hit@3 and hit@5.
-var floors = map[string][2]float64{}
-
+// TestQuality holds ranking to floors a little under what it reached when they
+// were written: nDCG@10 and recall@5, or for routes hit@3 and hit@5. With -v it
+// prints what it reaches now; the weights were tuned on the even queries only.
 func TestQuality(t *testing.T) {
+	floors := map[string][2]float64{
+		"livemcp/step":        {.80, .86},
+		"livemcp/route":       {.55, .60},
+		"livemcp/task":        {.43, .41},
+		"bfcl/pooled":         {.76, .80},
+		"mcpproxygold/golden": {.77, .86},
+	}
 	for _, set := range []string{"livemcp", "bfcl", "mcpproxygold"} {
 		docs, queries := readSet(t, set)
 		ix, err := New(docs, nil)

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/blevesearch/bleve/v2/analysis"
 )
@@ -11,7 +13,11 @@ import (
 const (
 	maxQueryBytes = 4096
 	maxQueryWords = 48
-	maxTriples    = 8
+	// maxShort is the most words of which also three neighbours are joined, maxNames
+	// the most identifiers that are looked up, minDashed the shortest with a dash.
+	maxShort  = 8
+	maxNames  = 8
+	minDashed = 8
 )
 
 // word is one word of a query, or of a name, in lower case.
@@ -61,9 +67,7 @@ func (s *snapshot) parse(q Query) request {
 			kept = append(kept, raw)
 			continue
 		}
-		if r.upstream == "" {
-			r.upstream = name
-		}
+		r.upstream = cmp.Or(r.upstream, name)
 	}
 	r.resolveUpstream(s)
 	r.readNames(kept)
@@ -97,12 +101,27 @@ func (r *request) resolveUpstream(s *snapshot) {
 func (r *request) readNames(fields []string) {
 	for _, f := range fields {
 		f = strings.Trim(f, "`'\"()[]{}<>,;:?!*")
-		if strings.ContainsAny(f, "_.-") || f != strings.ToLower(f) {
+		if identifier(f) {
 			r.parts = append(r.parts, pinKey(f))
 		}
 	}
 	r.whole = pinKey(strings.Trim(strings.Join(fields, " "), "`'\"()[]{}<>,;:?!*. "))
-	r.parts = r.parts[:min(len(r.parts), maxTriples)]
+	r.parts = r.parts[:min(len(r.parts), maxNames)]
+}
+
+// identifier reports whether a word of a sentence is written as only names are.
+// "Search" at the head of a sentence is not, nor is "to-do".
+func identifier(w string) bool {
+	if strings.ContainsAny(w, "_.") || strings.Contains(w, "-") && len(w) >= minDashed {
+		return true
+	}
+	runes := []rune(cutText(w, maxNameText))
+	for i := 1; i < len(runes); i++ {
+		if unicode.IsLower(runes[i-1]) && unicode.IsUpper(runes[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // pinKey is nameKey that keeps the dot between an upstream and a name.
@@ -124,7 +143,7 @@ func (r *request) readWords(words []queryWord) {
 			seen[w.stem] = true
 			r.words = append(r.words, w)
 		}
-		for n := 2; n <= 3 && i+n <= len(words) && (n == 2 || len(words) <= maxTriples); n++ {
+		for n := 2; n <= 3 && i+n <= len(words) && (n == 2 || len(words) <= maxShort); n++ {
 			r.addJoined(words[i : i+n])
 		}
 	}

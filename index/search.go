@@ -54,7 +54,7 @@ func (w *scratch) forget() {
 
 func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	req := s.parse(q)
-	if req.empty() {
+	if req.empty() || req.unknown != "" && q.Upstream != "" {
 		return s.list(req, q.Limit), nil
 	}
 	work := s.scratch.Get().(*scratch)
@@ -63,16 +63,13 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 		s.scratch.Put(work)
 	}()
 	run := &search{snapshot: s, ctx: ctx, req: req, work: work}
-	if req.unknown != "" && q.Upstream != "" {
-		return run.results(q.Limit), nil
-	}
 	if err := run.score(); err != nil {
 		return Results{}, err
 	}
 	return run.results(q.Limit), nil
 }
 
-// list returns the tools of one upstream by name.
+// list returns the tools of one upstream by name, or says that there is no such upstream.
 func (s *snapshot) list(req request, limit int) Results {
 	var res Results
 	for _, up := range s.upstreams {
