@@ -18,14 +18,19 @@ const (
 	maxParam = 64
 )
 
-var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	words      = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
-)
+var words = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
+
+// isIdentifier reports whether name is one in both languages, written in ASCII.
+func isIdentifier(name string) bool {
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool { return r != '_' && asciiIdentifier(r) == '_' })
+}
 
 // usable reports whether a tool's or an upstream's name can stand in code and be a file name.
 func usable(name string) bool {
-	return len(name) <= 128 && identifier.MatchString(name) && !strings.HasPrefix(name, "__") &&
+	return len(name) <= 128 && isIdentifier(name) && !strings.HasPrefix(name, "__") &&
 		(len(name) > maxParam || tool.Identifier(name) == name)
 }
 
@@ -102,7 +107,7 @@ func free(name string, taken map[string]bool) string {
 }
 
 func pyFit(name string) bool {
-	return len(name) <= maxParam && identifier.MatchString(name) && !strings.HasPrefix(name, "__") && !pyKeywords[name]
+	return len(name) <= maxParam && isIdentifier(name) && !strings.HasPrefix(name, "__") && !pyKeywords[name]
 }
 
 // pyName makes a parameter's name of any text: "<" and ">", which query filters

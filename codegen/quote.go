@@ -16,7 +16,7 @@ type code string
 
 // ident returns a name as code; what is no identifier is quoted away into one.
 func ident(name string) code {
-	if !identifier.MatchString(name) {
+	if !isIdentifier(name) {
 		return code("_" + shortDigest(name))
 	}
 	return code(name)
@@ -47,7 +47,9 @@ func quoted(s string, escape func(*strings.Builder, rune)) code {
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
-		case r == ' ' || r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !plain.Hidden(r):
+		case r >= ' ' && r <= '~':
+			b.WriteByte(byte(r))
+		case r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !plain.Hidden(r):
 			b.WriteRune(r)
 		default:
 			escape(&b, r)

@@ -67,7 +67,7 @@ func (p *tsFile) doc(d doc) {
 // tsMember returns a member's name, quoted where it must be, and what stands before its type.
 func tsMember(f field) code {
 	name := tsString(f.name)
-	if identifier.MatchString(f.name) && !strings.HasPrefix(f.name, "__") && f.name != "constructor" {
+	if isIdentifier(f.name) && !strings.HasPrefix(f.name, "__") && f.name != "constructor" {
 		name = ident(f.name)
 	}
 	if f.required {
