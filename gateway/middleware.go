@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sallyport/internal/tool"
@@ -16,8 +17,8 @@ type Middleware func(next Handler) Handler
 
 // chain puts the middlewares around the handler; the first one sees a call first.
 func chain(end Handler, around ...Middleware) Handler {
-	for i := len(around) - 1; i >= 0; i-- {
-		end = around[i](end)
+	for _, middleware := range slices.Backward(around) {
+		end = middleware(end)
 	}
 	return end
 }

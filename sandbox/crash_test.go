@@ -84,11 +84,7 @@ func TestKilledHost(t *testing.T) {
 		return
 	}
 	runsc := testutil.Runsc(t)
-	state, err := os.MkdirTemp("", "sp-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	state := shortDir(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHost$")
 	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_VICTIM="+state)
 	stdout, err := cmd.StdoutPipe()
@@ -127,6 +123,7 @@ func TestKilledHost(t *testing.T) {
 
 // victim runs a program for ever and says when it has started.
 func victim(t *testing.T, state string) {
+	t.Helper()
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // every sandbox, those that run included. Only what differs is written, each
 // file at once; what is not in files is removed. Calls must not overlap.
 func (h *Host) Publish(files map[string][]byte) error {
-	if err := os.MkdirAll(h.servers(), 0o755); err != nil { //nolint:gosec // seen by the sandbox's own user
+	if err := os.MkdirAll(h.servers(), 0o755); err != nil { // seen by the sandbox's own user
 		return fmt.Errorf("publish wrappers: %w", err)
 	}
 	root, err := os.OpenRoot(h.servers())
@@ -36,10 +36,10 @@ func writeFile(root *os.Root, path string, data []byte) error {
 	if old, err := root.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // seen by the sandbox's own user
+	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil { // seen by the sandbox's own user
 		return err
 	}
-	if err := root.WriteFile(path+".new", data, 0o644); err != nil { //nolint:gosec // seen by the sandbox's own user
+	if err := root.WriteFile(path+".new", data, 0o644); err != nil { // seen by the sandbox's own user
 		return err
 	}
 	return root.Rename(path+".new", path)

@@ -55,7 +55,7 @@ func lookUp(names []string) (string, error) {
 func makeRootfs(root string, points []string) error {
 	dirs := append([]string{"/proc", "/dev", "/tmp", "/etc", "/workspace", guestDir, bridgeDir, serversDir}, points...)
 	for _, dir := range dirs {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil { //nolint:gosec // seen by the sandbox's own user
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil { // seen by the sandbox's own user
 			return fmt.Errorf("make root file system: %w", err)
 		}
 	}
@@ -73,7 +73,7 @@ func makeRootfs(root string, points []string) error {
 		"etc/hosts":         "127.0.0.1 localhost\n",
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil { //nolint:gosec // seen by the sandbox's own user
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil { // seen by the sandbox's own user
 			return fmt.Errorf("make root file system: %w", err)
 		}
 	}
@@ -83,10 +83,10 @@ func makeRootfs(root string, points []string) error {
 // mountPoint makes the empty file that a single file is mounted over.
 func mountPoint(root, at string) error {
 	path := filepath.Join(root, at)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // seen by the sandbox's own user
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // seen by the sandbox's own user
 		return fmt.Errorf("make mount point: %w", err)
 	}
-	if err := os.WriteFile(path, nil, 0o755); err != nil { //nolint:gosec // an interpreter is executable
+	if err := os.WriteFile(path, nil, 0o755); err != nil { // an interpreter is executable
 		return fmt.Errorf("make mount point: %w", err)
 	}
 	return nil

@@ -99,7 +99,7 @@ func makeBundle(dir, sockets string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("make bundle: %w", err)
 	}
-	if err := os.Mkdir(sockets, 0o755); err != nil { //nolint:gosec // the sandbox's user must reach the socket; the bundle above is closed
+	if err := os.Mkdir(sockets, 0o755); err != nil { // the sandbox's user must reach the socket; the bundle above is closed
 		return fmt.Errorf("make bundle: %w", err)
 	}
 	return nil

@@ -20,10 +20,7 @@ import (
 func newHost(t *testing.T) (*sandbox.Host, string) {
 	t.Helper()
 	t.Setenv("SALLYPORT_CANARY", "canary-0123456789abcdef")
-	state, err := os.MkdirTemp("", "sp-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := shortDir(t)
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t), DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG")})
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +33,23 @@ func newHost(t *testing.T) (*sandbox.Host, string) {
 			t.Errorf("close: %v", err)
 		}
 		nothingLeft(t, state)
-		if err := os.RemoveAll(state); err != nil {
+	})
+	return host, state
+}
+
+// shortDir is t.TempDir with a path that leaves room for a socket's name.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	return host, state
+	return dir
 }
 
 // nothingLeft fails if a process, a cgroup, or a file of the state directory is still there.
@@ -92,11 +101,7 @@ func TestConformanceRootless(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("TestConformance has just done that: this user is not root")
 	}
-	dir, err := os.MkdirTemp("", "sprl-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := shortDir(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

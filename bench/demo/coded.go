@@ -55,7 +55,7 @@ func (t *tally) count(text string) int {
 
 // throughSallyport plays the part of a model behind one MCP entry.
 func throughSallyport(ctx context.Context, binary string, s *stage, counter *tokens.Counter) (*tally, error) {
-	cmd := exec.Command(binary, "serve", "--config", s.config)
+	cmd := exec.CommandContext(ctx, binary, "serve", "--config", s.config)
 	cmd.Stderr = os.Stderr
 	session, err := connect(ctx, &mcp.CommandTransport{Command: cmd})
 	if err != nil {
@@ -115,22 +115,22 @@ func (t *tally) call(ctx context.Context, session *mcp.ClientSession, name strin
 	if err != nil {
 		return "", 0, err
 	}
-	text := ""
+	var read strings.Builder
 	for _, content := range result.Content {
 		if block, ok := content.(*mcp.TextContent); ok {
-			text += block.Text
+			read.WriteString(block.Text)
 		}
 	}
 	if result.IsError {
-		return "", 0, fmt.Errorf("%s: %s", name, text)
+		return "", 0, fmt.Errorf("%s: %s", name, read.String())
 	}
-	written := name
-	for key, value := range args {
-		written += fmt.Sprintf(" %s %v", key, value)
+	written, err := json.Marshal(args)
+	if err != nil {
+		return "", 0, err
 	}
-	n := t.count(written) + t.count(text)
+	n := t.count(name+string(written)) + t.count(read.String())
 	t.work += n
-	return text, n, nil
+	return read.String(), n, nil
 }
 
 func heading(format string, args ...any) {

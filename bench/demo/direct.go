@@ -30,7 +30,7 @@ func directly(ctx context.Context, s *stage, counter *tokens.Counter) (*tally, e
 		}
 	}()
 	for _, up := range s.upstreams {
-		cmd := exec.Command("node", append([]string{up.script}, up.args...)...)
+		cmd := exec.CommandContext(ctx, "node", append([]string{up.script}, up.args...)...)
 		cmd.Env = append(os.Environ(), up.env...)
 		session, err := connect(ctx, &mcp.CommandTransport{Command: cmd})
 		if err != nil {
@@ -46,7 +46,7 @@ func directly(ctx context.Context, s *stage, counter *tokens.Counter) (*tally, e
 		return nil, err
 	}
 	totals := map[string]float64{}
-	for _, entry := range strings.Split(strings.TrimSpace(listing), "\n") {
+	for entry := range strings.SplitSeq(strings.TrimSpace(listing), "\n") {
 		file := filepath.Join(s.orders, strings.TrimPrefix(entry, "[FILE] "))
 		text, _, err := t.call(ctx, sessions["filesystem"], "read_text_file", map[string]any{"path": file})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -96,29 +97,40 @@ func (s *stage) write() error {
 	if err := os.Mkdir(s.orders, 0o700); err != nil {
 		return err
 	}
-	customers := []string{"Abela", "Borg", "Camilleri", "Debono", "Ellul", "Farrugia", "Grech"}
 	for month := range months {
-		text := "date,customer,item,amount\n"
-		for row := range rows {
-			n := month*rows + row
-			text += fmt.Sprintf("2026-%02d-%02d,%s,item-%03d,%d.%02d\n", month+1, row%28+1, customers[(n*n+n/7)%len(customers)], n*37%500, 10+n*7%90, n*13%100)
-		}
-		if err := os.WriteFile(filepath.Join(s.orders, fmt.Sprintf("2026-%02d.csv", month+1)), []byte(text), 0o600); err != nil {
+		name := filepath.Join(s.orders, fmt.Sprintf("2026-%02d.csv", month+1))
+		if err := os.WriteFile(name, orders(month), 0o600); err != nil {
 			return err
 		}
 	}
-	settings := "upstreams:\n"
+	return os.WriteFile(s.config, s.settings(), 0o600)
+}
+
+// orders makes one month of orders, always the same.
+func orders(month int) []byte {
+	customers := []string{"Abela", "Borg", "Camilleri", "Debono", "Ellul", "Farrugia", "Grech"}
+	text := []byte("date,customer,item,amount\n")
+	for row := range rows {
+		n := month*rows + row
+		text = fmt.Appendf(text, "2026-%02d-%02d,%s,item-%03d,%d.%02d\n", month+1, row%28+1, customers[(n*n+n/7)%len(customers)], n*37%500, 10+n*7%90, n*13%100)
+	}
+	return text
+}
+
+func (s *stage) settings() []byte {
+	text := []byte("upstreams:\n")
 	for _, up := range s.upstreams {
-		settings += fmt.Sprintf("  %s:\n    description: %q\n    command: node\n    args: [%q", up.name, up.about, up.script)
+		text = fmt.Appendf(text, "  %s:\n    description: %q\n    command: node\n    args: [%q", up.name, up.about, up.script)
 		for _, arg := range up.args {
-			settings += fmt.Sprintf(", %q", arg)
+			text = fmt.Appendf(text, ", %q", arg)
 		}
-		settings += "]\n"
-		if up.name == "memory" {
-			settings += fmt.Sprintf("    env: {MEMORY_FILE_PATH: %q}\n", s.memory)
+		text = append(text, "]\n"...)
+		for _, pair := range up.env {
+			name, value, _ := strings.Cut(pair, "=")
+			text = fmt.Appendf(text, "    env: {%s: %q}\n", name, value)
 		}
 	}
-	return os.WriteFile(s.config, []byte(settings), 0o600)
+	return text
 }
 
 func (s *stage) resetMemory() error {

@@ -37,11 +37,10 @@ type Options struct {
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
 func ServeStdio(ctx context.Context, verbs Verbs, opts *Options) error {
-	err := New(verbs, opts).Run(ctx, &mcp.StdioTransport{})
-	if ctx.Err() != nil {
-		return nil
+	if err := New(verbs, opts).Run(ctx, &mcp.StdioTransport{}); ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // told to end, it ended
 }
 
 // New returns the MCP server with its two tools.

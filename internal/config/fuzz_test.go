@@ -50,6 +50,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func checkErrors(t *testing.T, data []byte, err error) {
+	t.Helper()
 	if strings.Contains(err.Error(), secret) {
 		t.Errorf("a secret shows:\n%v", err)
 	}

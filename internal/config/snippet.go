@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	eastasian "golang.org/x/text/width"
+
 	"sallyport/internal/plain"
 )
 
@@ -87,11 +89,8 @@ func width(r rune) int {
 	return 1
 }
 
-// wide holds for the ranges of East Asian wide characters and of emoji.
+// wide holds for East Asian wide characters, emoji among them.
 func wide(r rune) bool {
-	return r >= 0x1100 && r <= 0x115E || r >= 0x2E80 && r <= 0xA4CF && r != 0x303F ||
-		r >= 0xAC00 && r <= 0xD7A3 || r >= 0xF900 && r <= 0xFAFF || r >= 0xFE30 && r <= 0xFE6F ||
-		r >= 0xFF01 && r <= 0xFF60 || r >= 0xFFE0 && r <= 0xFFE6 ||
-		r >= 0x1F300 && r <= 0x1F64F || r >= 0x1F680 && r <= 0x1F6FF || r >= 0x1F900 && r <= 0x1FAFF ||
-		r >= 0x20000 && r <= 0x3FFFD
+	kind := eastasian.LookupRune(r).Kind()
+	return kind == eastasian.EastAsianWide || kind == eastasian.EastAsianFullwidth
 }

@@ -11,57 +11,60 @@ import (
 )
 
 // Logger returns a logger that writes to the test's own log.
-func Logger(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+func Logger(tb testing.TB) *slog.Logger {
+	tb.Helper()
+	return slog.New(slog.NewTextHandler(logWriter{tb}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-type logWriter struct{ t testing.TB }
+type logWriter struct{ tb testing.TB }
 
 func (w logWriter) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimRight(string(p), "\n"))
+	w.tb.Log(strings.TrimRight(string(p), "\n"))
 	return len(p), nil
 }
 
 // Runsc returns the path of the runsc that `make runsc` builds.
-func Runsc(t testing.TB) string {
-	return component(t, "SALLYPORT_TEST_RUNSC", ".cache/bin/runsc", "make runsc")
+func Runsc(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_RUNSC", ".cache/bin/runsc", "make runsc")
 }
 
 // Upstreams returns the node_modules folder that `make upstreams` fills.
-func Upstreams(t testing.TB) string {
-	return component(t, "SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules", "make upstreams")
+func Upstreams(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules", "make upstreams")
 }
 
 // component finds a real component, in the environment or in the module's
 // folder. Without it the test is skipped, or fails where SALLYPORT_REQUIRE is
 // set: `make test` sets it.
-func component(t testing.TB, variable, path, target string) string {
-	t.Helper()
+func component(tb testing.TB, variable, path, target string) string {
+	tb.Helper()
 	found := os.Getenv(variable)
 	if found == "" {
-		found = filepath.Join(ModuleRoot(t), path)
+		found = filepath.Join(ModuleRoot(tb), path)
 	}
 	if _, err := os.Stat(found); err != nil {
 		if os.Getenv("SALLYPORT_REQUIRE") != "" {
-			t.Fatalf("%s is missing; `%s` builds it", found, target)
+			tb.Fatalf("%s is missing; `%s` builds it", found, target)
 		}
-		t.Skipf("%s is missing; `%s` builds it", found, target)
+		tb.Skipf("%s is missing; `%s` builds it", found, target)
 	}
 	return found
 }
 
 // ModuleRoot returns the folder of go.mod.
-func ModuleRoot(t testing.TB) string {
-	t.Helper()
+func ModuleRoot(tb testing.TB) string {
+	tb.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for ; dir != "/"; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
 		}
 	}
-	t.Fatal("no go.mod above the test's folder")
+	tb.Fatal("no go.mod above the test's folder")
 	return ""
 }

@@ -86,7 +86,7 @@ func Listen(path string, opts Options) (*Bridge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the guest: %w", err)
 	}
-	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // the guest's user is nobody; the directory is closed to others
+	if err := os.Chmod(path, 0o666); err != nil { // the guest's user is nobody; the directory is closed to others
 		_ = listener.Close()
 		return nil, fmt.Errorf("open the bridge's socket: %w", err)
 	}

@@ -42,6 +42,7 @@ type Stdio struct {
 func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 	p := &Process{runsc: r, id: id, pidFile: filepath.Join(bundle, "sentry.pid"), done: make(chan struct{})}
 	p.sentry = sync.OnceValue(p.findSentry)
+	//nolint:noctx // a context would kill the command alone: Destroy ends all of the container
 	p.cmd = exec.Command(r.Path, append(r.global(), "run", "--bundle="+bundle, "--pid-file="+p.pidFile, id)...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = stdio.Stdout, stdio.Stderr, environment()
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
