@@ -8,6 +8,9 @@ import "strings"
 func Of(word string, candidates []string) string {
 	best, bestCost := "", 1<<30
 	folded := fold(word)
+	if folded == "" {
+		return ""
+	}
 	for _, c := range candidates {
 		if cost := cost(folded, fold(c)); cost < bestCost || cost == bestCost && c < best {
 			best, bestCost = c, cost

@@ -3,6 +3,7 @@ package tool
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -33,20 +34,46 @@ func Identifier(wire string) string {
 
 // Identifiers names a whole list injectively and independently of its order:
 // where two wire names would get one identifier, the one that needed no change
-// keeps it and the others carry a digest of their wire name.
+// keeps it and the others carry a digest of their wire name. Equal wire names
+// get equal identifiers.
 func Identifiers(wires []string) []string {
-	count := map[string]int{}
-	for _, w := range wires {
-		count[Identifier(w)]++
+	chosen := map[string]string{} // wire name to identifier
+	taken := map[string]bool{}
+	wanted := map[string]int{}
+	names := slices.Compact(slices.Sorted(slices.Values(wires)))
+	for _, w := range names {
+		wanted[Identifier(w)]++
+		if Identifier(w) == w {
+			chosen[w], taken[w] = w, true
+		}
+	}
+	for _, w := range names {
+		id := Identifier(w)
+		if chosen[w] != "" {
+			continue
+		}
+		if wanted[id] > 1 {
+			id = distinct(id, w, taken)
+		}
+		chosen[w], taken[id] = id, true
 	}
 	ids := make([]string, len(wires))
 	for i, w := range wires {
-		ids[i] = Identifier(w)
-		if count[ids[i]] > 1 && ids[i] != w {
-			ids[i] = cut(ids[i], maxName-9) + "_" + shortDigest(w)
-		}
+		ids[i] = chosen[w]
 	}
 	return ids
+}
+
+// distinct appends as much of the wire name's digest as it takes: a hostile
+// list may hold the very name that a shorter one gives.
+func distinct(id, wire string, taken map[string]bool) string {
+	sum := sha256.Sum256([]byte(wire))
+	digest := hex.EncodeToString(sum[:])
+	for n := 8; ; n += 8 {
+		if name := cut(id, maxName-1-n) + "_" + digest[:n]; !taken[name] || n+8 >= maxName {
+			return name
+		}
+	}
 }
 
 func identifierRune(r rune) rune {

@@ -1,0 +1,47 @@
+package plain_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"sallyport/internal/plain"
+)
+
+func TestLine(t *testing.T) {
+	for _, test := range []struct {
+		in, want string
+		max      int
+	}{
+		{"plain", "plain", 20},
+		{"two\r\nlines\tand  spaces ", "two lines and spaces", 40},
+		{"\x1b[31mred\x1b[0m", "[31mred[0m", 40},
+		{"a\u202eb\u200bc\U000E0041d", "abcd", 40},
+		{"a\u2028b\u0085c", "a b c", 40},
+		{"NUL\x00 and bad \xff", "NUL and bad \uFFFD", 40},
+		{"日本語テキスト", "日本語…", 4},
+		{"👨‍👩‍👧 family", "👨‍👩‍👧 family", 40},
+	} {
+		if got := plain.Line(test.in, test.max); got != test.want {
+			t.Errorf("Line(%q, %d) = %q, want %q", test.in, test.max, got, test.want)
+		}
+	}
+}
+
+func TestTextKeepsLines(t *testing.T) {
+	if got := plain.Text("a\r\n\tb\x07\n", 40); got != "a\n\tb" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("\x1b]0;title\x07", 10)
+	f.Add(strings.Repeat("x\u200b", 1000), 3)
+	f.Fuzz(func(t *testing.T, s string, max int) {
+		max = 1 + (max&0xff+256)%256
+		got := plain.Line(s, max)
+		if utf8.RuneCountInString(got) > max || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || plain.Hidden(r) }) {
+			t.Errorf("Line(%q, %d) = %q", s, max, got)
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sallyport/internal/tool"
+)
+
+func TestParseID(t *testing.T) {
+	id, err := tool.ParseID("memory.read_graph")
+	if want := (tool.ID{Upstream: "memory", Name: "read_graph"}); err != nil || id != want {
+		t.Errorf("got %v, %v", id, err)
+	}
+	for _, bad := range []string{"", "memory", ".", "memory.", ".read", "a.b.c"} {
+		if _, err := tool.ParseID(bad); tool.AsError(err).Kind != tool.Invalid {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	var back tool.ID
+	data, err := json.Marshal(id)
+	if err != nil || json.Unmarshal(data, &back) != nil || back != id {
+		t.Errorf("%s became %v, %v", data, back, err)
+	}
+}
+
+func TestIdentifier(t *testing.T) {
+	for wire, want := range map[string]string{
+		"create_entities": "create_entities",
+		"get-sum":         "get_sum",
+		"createInvoice":   "createInvoice",
+		"API-post-search": "API_post_search",
+		"class":           "class_",
+		"import":          "import_",
+		"then":            "then_",
+		"constructor":     "constructor_",
+		"__init__":        "_init__",
+		"__proto__":       "_proto__",
+		"3d":              "_3d",
+		"../x":            "___x"[2:],
+		"a.b/c":           "a_b_c",
+		"index":           "index_",
+	} {
+		if got := tool.Identifier(wire); got != want {
+			t.Errorf("Identifier(%q) = %q, want %q", wire, got, want)
+		}
+	}
+	for _, wire := range []string{"", "___", "日本語", "..", strings.Repeat("x", 200)} {
+		if got := tool.Identifier(wire); !identifier.MatchString(got) {
+			t.Errorf("Identifier(%q) = %q", wire, got)
+		}
+	}
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,64}$`)
+
+func TestIdentifiersAreInjective(t *testing.T) {
+	evil := tool.Identifiers([]string{"a-b", "a_b"})[0] // the name that "a-b" gets
+	wires := []string{"a-b", "a_b", "a.b", evil, "日", "本", "x" + strings.Repeat("y", 100), "x" + strings.Repeat("y", 101), "class", "class_", "3d", "_3d"}
+	checkInjective(t, wires)
+	if ids := tool.Identifiers(wires); ids[1] != "a_b" || ids[3] != evil || ids[9] != "class_" {
+		t.Errorf("names that needed no change were changed: %v", ids)
+	}
+}
+
+func checkInjective(t *testing.T, wires []string) {
+	t.Helper()
+	ids := tool.Identifiers(wires)
+	owner := map[string]string{}
+	for i, id := range ids {
+		if !identifier.MatchString(id) {
+			t.Errorf("%q became %q", wires[i], id)
+		}
+		if other, ok := owner[id]; ok && other != wires[i] {
+			t.Errorf("%q and %q are both %q", other, wires[i], id)
+		}
+		owner[id] = wires[i]
+	}
+	reversed := make([]string, len(wires))
+	for i, w := range wires {
+		reversed[len(wires)-1-i] = w
+	}
+	for i, id := range tool.Identifiers(reversed) {
+		if want := ids[len(ids)-1-i]; id != want {
+			t.Errorf("in another order %q became %q, not %q", reversed[i], id, want)
+		}
+	}
+}
+
+func FuzzIdentifiers(f *testing.F) {
+	f.Add("a-b\na_b\na.b")
+	f.Add("class\nclass_\n__proto__\n日\n\n" + strings.Repeat("z", 80))
+	f.Fuzz(func(t *testing.T, list string) { checkInjective(t, strings.Split(list, "\n")) })
+}
+
+func TestValue(t *testing.T) {
+	text := func(s string) tool.Content { return tool.Content{Type: "text", Text: s} }
+	for _, test := range []struct {
+		name   string
+		result tool.Result
+		want   string
+	}{
+		{"structured", tool.Result{Structured: json.RawMessage(`{"a":1}`), Content: []tool.Content{text("x")}}, `{"json":{"a":1}}`},
+		{"null is no structured content", tool.Result{Structured: json.RawMessage(`null`), Content: []tool.Content{text("x")}}, `{"json":"x"}`},
+		{"nothing", tool.Result{}, `{"json":null}`},
+		{"a JSON object as text", tool.Result{Content: []tool.Content{text(" {\"n\": 9007199254740993}\n")}}, `{"json":{"n":9007199254740993}}`},
+		{"a number as text stays text", tool.Result{Content: []tool.Content{text("007")}}, `{"json":"007"}`},
+		{"broken JSON stays text", tool.Result{Content: []tool.Content{text("{oops")}}, `{"json":"{oops"}`},
+		{"an image", tool.Result{Content: []tool.Content{{Type: "image", Data: []byte("x"), MIME: "image/png"}}}, `{"blob":{"mime":"image/png","data":"eA=="}}`},
+		{"several", tool.Result{Content: []tool.Content{text("a"), text("[1]")}}, `{"parts":[{"json":"a"},{"json":[1]}]}`},
+		{"a forged blob is JSON", tool.Result{Content: []tool.Content{text(`{"blob":{"mime":"x","data":""}}`)}}, `{"json":{"blob":{"mime":"x","data":""}}}`},
+		{"a text resource", tool.Result{Content: []tool.Content{{Type: "resource", URI: "file:///x", Text: "t"}}}, `{"json":{"uri":"file:///x","text":"t"}}`},
+		{"a type from the future", tool.Result{Content: []tool.Content{{Type: "hologram", Raw: json.RawMessage(`{"type":"hologram"}`)}}}, `{"json":{"type":"hologram"}}`},
+	} {
+		data, err := json.Marshal(test.result.Value())
+		if diff := cmp.Diff(test.want, string(data)); diff != "" || err != nil {
+			t.Errorf("%s (-want +got): %v\n%s", test.name, err, diff)
+		}
+	}
+}
+
+func TestDigestTellsDefinitionsApart(t *testing.T) {
+	one := tool.Tool{ID: tool.ID{Upstream: "u", Name: "t"}, Description: "reads", Input: json.RawMessage(`{}`)}
+	other := one
+	other.Annotations.Destructive = new(true)
+	if one.Digest() == other.Digest() || one.Digest() != tool.Tool(one).Digest() {
+		t.Error("digests do not tell definitions apart")
+	}
+}
+
+func TestAsError(t *testing.T) {
+	known := &tool.Error{Kind: tool.Denied, Message: "no", Hint: "ask"}
+	for _, test := range []struct {
+		err  error
+		want tool.Kind
+	}{
+		{fmt.Errorf("call: %w", known), tool.Denied}, {context.DeadlineExceeded, tool.Timeout},
+		{context.Canceled, tool.Canceled}, {fmt.Errorf("open /secret/path"), tool.Internal},
+	} {
+		if got := tool.AsError(test.err); got.Kind != test.want || strings.Contains(got.Error(), "/secret") {
+			t.Errorf("AsError(%v) = %v", test.err, got)
+		}
+	}
+}
