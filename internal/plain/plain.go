@@ -48,6 +48,9 @@ func clean(s string) string {
 // controls, bidirectional marks, zero-width and tag characters, private use.
 // The joiners and variation selectors that scripts and emoji need are not hidden.
 func Hidden(r rune) bool {
+	if r < 0x7f {
+		return r < ' ' // by far the most common, and quick
+	}
 	switch {
 	case r == '\u200c' || r == '\u200d' || r >= '\ufe00' && r <= '\ufe0f':
 		return false

@@ -17,14 +17,14 @@ const maxName = 64
 // digest of the wire name, so that two such names stay different.
 func Identifier(wire string) string {
 	id := strings.Map(identifierRune, wire)
-	switch {
-	case strings.Trim(id, "_") == "":
+	if strings.Trim(id, "_") == "" {
 		return "tool_" + shortDigest(wire)
-	case len(id) > maxName:
-		id = id[:maxName-9] + "_" + shortDigest(wire)
 	}
 	if id[0] >= '0' && id[0] <= '9' || strings.HasPrefix(id, "__") {
 		id = "_" + strings.TrimLeft(id, "_")
+	}
+	if len(id) > maxName {
+		id = id[:maxName-9] + "_" + shortDigest(wire)
 	}
 	if reserved[id] {
 		id += "_"

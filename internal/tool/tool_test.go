@@ -51,8 +51,8 @@ func TestIdentifier(t *testing.T) {
 			t.Errorf("Identifier(%q) = %q, want %q", wire, got, want)
 		}
 	}
-	for _, wire := range []string{"", "___", "日本語", "..", strings.Repeat("x", 200)} {
-		if got := tool.Identifier(wire); !identifier.MatchString(got) {
+	for _, wire := range []string{"", "___", "日本語", "..", strings.Repeat("x", 200), strings.Repeat("3", 64)} {
+		if got := tool.Identifier(wire); !identifier.MatchString(got) || tool.Identifier(got) != got {
 			t.Errorf("Identifier(%q) = %q", wire, got)
 		}
 	}
