@@ -125,7 +125,7 @@ func (f Found) Text() string {
 	f.writeVerdict(&b)
 	f.writeTools(&b)
 	if more := f.Total - len(f.Tools); more > 0 && !f.Weak {
-		fmt.Fprintf(&b, "(%d more match; narrow the query or raise limit)\n", more)
+		fmt.Fprintf(&b, "(%d more match less well)\n", more)
 	}
 	for _, up := range f.Upstreams {
 		fmt.Fprintf(&b, "(not searched: %s, %s)\n", up.ID, up.Problem)

@@ -87,7 +87,7 @@ func (t *tally) note(ctx context.Context, sessions map[string]*mcp.ClientSession
 		entities = append(entities, map[string]any{"name": name, "entityType": "customer", "observations": []string{fmt.Sprintf("ordered %.2f in 2026", totals[name])}})
 	}
 	_, _, err := t.call(ctx, sessions["memory"], "create_entities", map[string]any{"entities": entities})
-	_, _, readErr := t.call(ctx, sessions["memory"], "read_graph", nil)
+	_, _, readErr := t.call(ctx, sessions["memory"], "read_graph", map[string]any{})
 	if err := errors.Join(err, readErr); err != nil {
 		return err
 	}
