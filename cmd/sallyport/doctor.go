@@ -161,13 +161,14 @@ func remedy(why string) string {
 		{"no such file or directory", "correct its command or cwd in upstreams.yaml; relative paths start at that file"},
 		{"Cannot find module", "correct its args or cwd in upstreams.yaml, or install the module (make upstreams for those of the demo)"},
 		{"no answer within", "see that its command speaks MCP on stdout and starts in time; npx and uvx download first, so run it once by hand"},
-		{"401", "give it valid credentials under headers in upstreams.yaml"},
-		{"403", "give it credentials that may do this under headers in upstreams.yaml"},
-		{"404", "correct its url in upstreams.yaml; many end in /mcp"},
+		{"HTTP 401", "give it valid credentials under headers in upstreams.yaml"},
+		{"HTTP 403", "give it credentials that may do this under headers in upstreams.yaml"},
+		{"HTTP 404", "correct its url in upstreams.yaml; many end in /mcp"},
 		{"connection refused", "start the server, or correct its url in upstreams.yaml"},
 		{"no such host", "correct its url in upstreams.yaml, or the machine's DNS"},
 		{"certificate", "install the server's certificate authority on this machine"},
-		{"exited with status", "run its command by hand with the same args, cwd and env, and read what it says"},
+		{"; stderr: ", "mend what its stderr says: often its args, cwd or env in upstreams.yaml"},
+		{"exited with status 0", "run its command by hand; it must speak MCP on stdin and stdout (many need an argument such as stdio)"},
 		{"closed its output", "run its command by hand; it must speak MCP on stdin and stdout (many need an argument such as stdio)"},
 	} {
 		if strings.Contains(why, r.sign) {

@@ -25,8 +25,9 @@ func execCommand(a *app) *cobra.Command {
 		Use:   "exec [flags] FILE",
 		Short: "run a program in a sandbox, as execute_code does",
 		Long: `Exec runs a Python, TypeScript or JavaScript program as execute_code would: in a
-gVisor sandbox, with the wrappers of all upstreams. FILE is - for stdin; its
-ending tells the language (.py, .ts, .js, .mjs), and without one it is Python.
+gVisor sandbox, with the wrappers of all upstreams. The ending of
+FILE tells the language (.py, .ts, .js, .mjs); - is stdin, and Python unless
+--language says otherwise.
 
 What the program prints comes out where it printed it, when it has ended. Its
 value (the last expression in Python, the default export or a trailing
@@ -218,12 +219,12 @@ type executionJSON struct {
 	Stderr    string `json:"stderr"`
 	StderrCut int64  `json:"stderr_cut_bytes,omitempty"`
 	// Value is absent if there is none. It is itself where ValueKind is json, else a text that describes it.
-	Value      json.RawMessage `json:"value,omitempty"`
-	ValueKind  string          `json:"value_kind,omitempty"`
-	ValueCut   int64           `json:"value_cut_bytes,omitempty"`
-	Fault      *faultJSON      `json:"fault,omitempty"`
-	Calls      int             `json:"calls"`
-	DurationMS int64           `json:"duration_ms"`
+	Value      any        `json:"value,omitempty"`
+	ValueKind  string     `json:"value_kind,omitempty"`
+	ValueCut   int64      `json:"value_cut_bytes,omitempty"`
+	Fault      *faultJSON `json:"fault,omitempty"`
+	Calls      int        `json:"calls"`
+	DurationMS int64      `json:"duration_ms"`
 }
 
 type faultJSON struct {
@@ -263,6 +264,5 @@ func (out *executionJSON) setValue(v bridge.Value) {
 		out.Value, out.ValueKind = json.RawMessage(v.Text), "json"
 		return
 	}
-	text, _ := json.Marshal(v.Text) // a string cannot fail
-	out.Value, out.ValueKind, out.ValueCut = text, "text", max(0, v.Size-int64(len(v.Text)))
+	out.Value, out.ValueKind, out.ValueCut = v.Text, "text", max(0, v.Size-int64(len(v.Text)))
 }

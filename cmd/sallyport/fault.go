@@ -69,13 +69,13 @@ func exitStatus(err error) int {
 // report tells of an error on stderr, once for each that was joined into it.
 // What the reader of a pipe or the sender of a signal knows anyway is not said.
 func (a *app) report(err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // looks at this one, not at what it wraps
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			a.report(e)
 		}
 		return
 	}
-	if c, ok := err.(*configError); ok { //nolint:errorlint // as above
+	if c, ok := err.(*configError); ok { //nolint:errorlint // looks at this one, not at what it wraps
 		a.report(c.error)
 		return
 	}
@@ -117,17 +117,17 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 // unknownCommand refuses what is no verb.
-func unknownCommand(root *cobra.Command, args []string) error {
+func unknownCommand(parent *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown command %.40q", args[0]), Hint: "see sallyport --help"}
+	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown command %.40q", args[0]), Hint: "see " + parent.CommandPath() + " --help"}
 	var names []string
-	for _, cmd := range root.Commands() {
+	for _, cmd := range parent.Commands() {
 		names = append(names, cmd.Name())
 	}
 	if near := nearest.Of(args[0], names); near != "" {
-		err.Hint = "did you mean sallyport " + near + "?"
+		err.Hint = "did you mean " + parent.CommandPath() + " " + near + "?"
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type app struct {
 }
 
 // helpTemplate is that of every command.
-const helpTemplate = `{{or .Long .Short}}
+const helpTemplate = `{{or .Long .Short | trimTrailingWhitespaces}}
 
 Usage:
   {{.UseLine}}
@@ -76,6 +77,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetHelpTemplate(helpTemplate)
+	root.SetHelpFunc(quietly(root.HelpFunc()))
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configPath, "config", "", "read `FILE` (default $SALLYPORT_CONFIG, ./upstreams.yaml,\n~/.config/sallyport/upstreams.yaml)")
@@ -83,7 +85,35 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	complete(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(serveCommand(a), execCommand(a), searchCommand(a), toolsCommand(a), generateCommand(a), doctorCommand(a), versionCommand(a))
 	root.SetHelpCommand(helpCommand(root))
+	tameCompletion(root)
 	return root
+}
+
+// quietly prints a help text at once, and says nothing if its reader has gone.
+func quietly(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		out := cmd.OutOrStdout()
+		var text bytes.Buffer
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(out)
+		_, _ = text.WriteTo(out)
+	}
+}
+
+// tameCompletion gives cobra's own command our voice.
+func tameCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Short, cmd.Args = "print the completion script of a shell", unknownCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		for _, shell := range cmd.Commands() {
+			shell.Args = noArguments
+		}
+	}
 }
 
 func helpCommand(root *cobra.Command) *cobra.Command {

@@ -51,7 +51,11 @@ func (a *app) serve(ctx context.Context) (err error) {
 		log.Info("stopped")
 	}()
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
-	if err := mcpserver.ServeStdio(ctx, g, &mcpserver.Options{Version: buildVersion(), Logger: log}); err != nil {
+	opts := &mcpserver.Options{Version: buildVersion()}
+	if log.Enabled(ctx, slog.LevelDebug) {
+		opts.Logger = log // it tells of every session, and calls being asked to stop an error
+	}
+	if err := mcpserver.ServeStdio(ctx, g, opts); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil

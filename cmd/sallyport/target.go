@@ -163,24 +163,21 @@ func (t *target) write(name string, data []byte, c *counts) error {
 // remove removes a file that is still as we wrote it, and the folders that are empty without it.
 func (t *target) remove(name string, c *counts) error {
 	old, err := t.root.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err == nil && digest(old) != t.owned[name] {
+	case err != nil:
+		return err
+	case digest(old) != t.owned[name]:
 		c.kept++
 		return nil
 	}
-	if err == nil {
-		err = t.root.Remove(name)
-	}
-	if err != nil {
+	if err := t.root.Remove(name); err != nil {
 		return err
 	}
 	c.removed++
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if t.root.Remove(dir) != nil {
-			break // not empty
-		}
+	for dir := path.Dir(name); dir != "." && t.root.Remove(dir) == nil; {
+		dir = path.Dir(dir) // until one is not empty
 	}
 	return nil
 }

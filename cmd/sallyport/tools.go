@@ -38,14 +38,14 @@ and the exit status is then 1.`,
 
 func (a *app) tools(ctx context.Context, only string, asJSON bool) error {
 	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
-		ups, err := chosen(g.Upstreams(), only)
-		if err != nil {
-			return err
+		if _, err := chosen(g.Upstreams(), only); err != nil {
+			return err // without waiting for any
 		}
 		if err := a.settle(ctx, g); err != nil {
 			return err
 		}
-		if ups, err = chosen(g.Upstreams(), only); err != nil { // as they stand now
+		ups, err := chosen(g.Upstreams(), only)
+		if err != nil {
 			return err
 		}
 		tools := toolsOf(g.Tools(), ups)

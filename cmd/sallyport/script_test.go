@@ -1,0 +1,147 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary every program that a script names: sallyport
+// itself, and what stands on both sides of it.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"sallyport":  main,
+		"toyserver":  toyServer,
+		"mcpclient":  mcpClient,
+		"hold":       hold,
+		"brokenpipe": brokenPipe,
+	})
+}
+
+var update = flag.Bool("update", false, "rewrite what scripts compare with")
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata",
+		Setup:              setUp,
+		Condition:          condition,
+		RequireUniqueNames: true,
+		UpdateScripts:      *update,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status":      wantStatus,
+			"nothingleft": nothingLeft,
+			"lines":       wantLines,
+		},
+	})
+}
+
+// setUp gives each script a directory for sandboxes whose path is short enough for sockets.
+func setUp(env *testscript.Env) error {
+	dir, err := os.MkdirTemp("/tmp", "sp")
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { os.RemoveAll(dir) })
+	env.Setenv("XDG_RUNTIME_DIR", dir)
+	env.Setenv("RUNSC", part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc"))
+	env.Setenv("UPSTREAMS", part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"))
+	return nil
+}
+
+// part is where something that make builds is.
+func part(variable, usual string) string {
+	if path := os.Getenv(variable); path != "" {
+		return path
+	}
+	path, err := filepath.Abs(filepath.Join("..", "..", usual))
+	if err != nil {
+		return usual
+	}
+	return path
+}
+
+// condition is [runsc] and [upstreams]; what is missing is an error where it must not be.
+func condition(name string) (bool, error) {
+	var path string
+	switch name {
+	case "runsc":
+		path = part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc")
+	case "upstreams":
+		path = filepath.Join(part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"), "@modelcontextprotocol", "server-memory")
+	default:
+		return false, fmt.Errorf("unknown condition %s", name)
+	}
+	_, err := os.Stat(path)
+	if err != nil && os.Getenv("SALLYPORT_REQUIRE") != "" {
+		return false, fmt.Errorf("SALLYPORT_REQUIRE is set: run make %s: %w", name, err)
+	}
+	return err == nil, nil
+}
+
+// wantStatus is "status N command...": the command ends with that exit status.
+func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := err.(*exec.ExitError)
+		if !ok {
+			ts.Fatalf("%s: %v", args[1], err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("%s ended with status %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// wantLines is "lines N FILE": the file, stdout or stderr has that many lines.
+func wantLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines N FILE")
+	}
+	if got := strings.Count(ts.ReadFile(args[1]), "\n"); strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%s has %d lines, want %s", args[1], got, args[0])
+	}
+}
+
+// nothingLeft checks that no upstream runs any more, and that no sandbox has left a file.
+func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
+	pids, err := filepath.Glob(filepath.Join(ts.Getenv("TMPDIR"), "toy-*"))
+	ts.Check(err)
+	for _, path := range pids {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "toy-"))
+		ts.Check(err)
+		for try := 0; runs(pid); try++ {
+			if try == 200 {
+				ts.Fatalf("the upstream with pid %d still runs", pid)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	state := filepath.Join(ts.Getenv("XDG_RUNTIME_DIR"), "sallyport")
+	if entries, _ := os.ReadDir(state); len(entries) > 0 {
+		ts.Fatalf("%s is left in the state directory", entries[0].Name())
+	}
+	if boxes, _ := exec.Command("pgrep", "-f", state).Output(); len(boxes) > 0 {
+		ts.Fatalf("processes of sandboxes are left: %s", boxes)
+	}
+}
+
+// runs reports whether a process is there and no zombie.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && syscall.Kill(pid, 0) == nil && !strings.Contains(string(stat), ") Z ")
+}
