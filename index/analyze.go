@@ -23,6 +23,8 @@ type analyzers struct {
 	split *analysis.DefaultAnalyzer
 	stem  *stemmer
 	stops analysis.TokenMap
+	// fillers are the stop words of queries only.
+	fillers map[string]bool
 }
 
 func newAnalyzers() (*analyzers, error) {
@@ -34,7 +36,7 @@ func newAnalyzers() (*analyzers, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &analyzers{stem: &stemmer{}, stops: stops}
+	a := &analyzers{stem: &stemmer{}, stops: stops, fillers: wordList(fillers)}
 	chars := []analysis.CharFilter{&foldFilter{compose: compose, ascii: asciifolding.New()}}
 	lower, bigram := lowercase.NewLowerCaseFilter(), cjk.NewCJKBigramFilter(false)
 	joined := &splitFilter{join: true}

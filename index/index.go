@@ -26,7 +26,7 @@ type Query struct {
 	Text string
 	// Upstream restricts the search to one upstream id; "" searches all.
 	Upstream string
-	// Limit is the most hits that come back; 0 means 10.
+	// Limit is the most hits that come back; 0 or less means 10.
 	Limit int
 }
 
@@ -57,8 +57,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// defaultLimit is how many hits come back unless the query says.
-const defaultLimit = 10
+// defaultLimit is how many hits come back unless the query says, maxLimit the most whatever it says.
+const (
+	defaultLimit = 10
+	maxLimit     = 10_000
+)
 
 // Index finds documents. All methods are safe for concurrent use.
 type Index struct {

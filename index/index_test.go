@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -168,6 +169,14 @@ func TestEmptyText(t *testing.T) {
 	for _, q := range []index.Query{{Upstream: "files"}, {Text: "upstream:files"}, {Text: "???", Upstream: "Files"}} {
 		if diff := cmp.Diff(want, ids(find(t, ix, q))); diff != "" {
 			t.Errorf("%+v: %s", q, diff)
+		}
+	}
+	for _, limit := range []int{-1, math.MaxInt} {
+		if res := find(t, ix, index.Query{Upstream: "files", Limit: limit}); len(res.Hits) != 3 {
+			t.Errorf("limit %d: %+v", limit, res)
+		}
+		if res := find(t, ix, index.Query{Text: "file", Limit: limit}); len(res.Hits) == 0 {
+			t.Errorf("limit %d: %+v", limit, res)
 		}
 	}
 	if res := find(t, ix, index.Query{Upstream: "files", Limit: 2}); len(res.Hits) != 2 || res.Total != 3 {

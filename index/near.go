@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,10 +99,10 @@ func (r *search) halves(text string) []alternative {
 }
 
 // having returns about how many documents have term.
-func (r *search) having(term string) (int, error) {
+func (r *search) having(ctx context.Context, term string) (int, error) {
 	most := 0
 	for _, f := range []field{fieldName, fieldLead} {
-		postings, err := r.reader.TermFieldReader(r.ctx, []byte(term), f.String(), false, false, false)
+		postings, err := r.reader.TermFieldReader(ctx, []byte(term), f.String(), false, false, false)
 		if err != nil {
 			return 0, fmt.Errorf("read postings: %w", err)
 		}

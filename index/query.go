@@ -20,7 +20,7 @@ const (
 	minDashed = 8
 )
 
-// word is one word of a query, or of a name, in lower case.
+// queryWord is one word of a query, or of a name, in lower case.
 type queryWord struct {
 	text, stem string
 	stop       bool
@@ -35,7 +35,7 @@ func (a *analyzers) list(text string) []queryWord {
 		w := queryWord{text: string(t.Term), stem: string(t.Term), plain: t.Type == analysis.AlphaNumeric}
 		if w.plain {
 			w.stem = string(a.stem.stem(t.Term))
-			w.stop = a.stops[w.text] || fillers[w.text]
+			w.stop = a.stops[w.text] || a.fillers[w.text]
 		}
 		words = append(words, w)
 	}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -20,6 +21,8 @@ const (
 	weakBelow = 1.0
 	// coverDocs is how many of the first documents are asked how much they cover.
 	coverDocs = 3
+	// fitDocs is how many of the first documents have their names compared with the query.
+	fitDocs = 50
 )
 
 // addUpstreams gives every document that matched a share of what speaks for
@@ -44,24 +47,24 @@ func (r *search) addUpstreams() {
 
 // feedBack adds, for little, the terms that set the first documents apart,
 // where the query's own words matched too little to rank by. Documents of one name count once.
-func (r *search) feedBack() error {
+func (r *search) feedBack(ctx context.Context) error {
 	top := r.best(3 * feedbackDocs)
 	if len(top) == 0 || r.cover(top) >= feedbackBelow {
 		return nil
 	}
-	terms, err := r.feedbackTerms(top)
+	terms, err := r.feedbackTerms(ctx, top)
 	if err != nil {
 		return err
 	}
 	for _, t := range terms[:min(len(terms), feedbackTerms)] {
-		if err := r.scoreExtra(t.term, r.weigh.feedback*t.weight/terms[0].weight); err != nil {
+		if err := r.scoreExtra(ctx, t.term, r.weigh.feedback*t.weight/terms[0].weight); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *search) feedbackTerms(top []int32) ([]alternative, error) {
+func (r *search) feedbackTerms(ctx context.Context, top []int32) ([]alternative, error) {
 	share, names := map[string]float64{}, map[string]bool{}
 	for _, ord := range top {
 		if key := nameKey(r.docs[ord].wire()); !names[key] && len(names) < feedbackDocs {
@@ -71,7 +74,7 @@ func (r *search) feedbackTerms(top []int32) ([]alternative, error) {
 	}
 	terms := make([]alternative, 0, len(share))
 	for term, weight := range share {
-		having, err := r.having(term)
+		having, err := r.having(ctx, term)
 		if err != nil {
 			return nil, err
 		}
@@ -132,6 +135,35 @@ func (r *search) results(limit int) Results {
 	res.Weak = weak && !pinned
 	res.Unmatched, res.Suggest = r.suggest()
 	return res
+}
+
+// fitNames lifts the first documents by how far their name and the query are
+// made of the same words: what BM25F, which looks at each word alone, does not see.
+func (r *search) fitNames() {
+	asked := map[string]bool{}
+	for _, w := range r.req.words {
+		if !w.stop {
+			asked[w.stem] = true
+		}
+	}
+	for _, ord := range r.best(fitDocs) {
+		r.work.score[ord] *= 1 + r.weigh.nameFit*r.nameFit(ord, asked)
+	}
+}
+
+// nameFit is the share of the query's and the name's words that both have (Dice's coefficient).
+func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
+	both, in := 0, map[string]bool{}
+	for _, w := range r.words.list(r.docs[ord].wire()) {
+		if w.stop || in[w.stem] {
+			continue
+		}
+		in[w.stem] = true
+		if asked[w.stem] {
+			both++
+		}
+	}
+	return 2 * float64(both) / float64(max(len(asked)+len(in), 1))
 }
 
 // weak reports whether nothing fits well.

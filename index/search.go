@@ -14,7 +14,6 @@ import (
 // length, and only then saturated. Sums over fields of separate scores rank worse.
 type search struct {
 	*snapshot
-	ctx  context.Context
 	req  request
 	work *scratch
 	// mass is the worth of all words asked for, cover of those that a document has.
@@ -62,8 +61,8 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 		work.reset()
 		s.scratch.Put(work)
 	}()
-	run := &search{snapshot: s, ctx: ctx, req: req, work: work}
-	if err := run.score(); err != nil {
+	run := &search{snapshot: s, req: req, work: work}
+	if err := run.score(ctx); err != nil {
 		return Results{}, err
 	}
 	return run.results(q.Limit), nil
@@ -91,7 +90,7 @@ func orDefault(limit int) int {
 	if limit <= 0 {
 		return defaultLimit
 	}
-	return limit
+	return min(limit, maxLimit)
 }
 
 // alternative is a term to look for and what it is worth.
@@ -102,68 +101,69 @@ type alternative struct {
 
 // score adds up the terms: the words themselves, or what is like them where no
 // document has them; neighbours joined; synonyms; feedback; the upstreams.
-func (r *search) score() error {
+func (r *search) score(ctx context.Context) error {
 	r.used = map[string]bool{}
 	for _, w := range r.req.words {
 		r.used[w.stem] = true
-		if err := r.scoreWord(w); err != nil {
+		if err := r.scoreWord(ctx, w); err != nil {
 			return err
 		}
 	}
 	for _, j := range r.req.joined {
-		if err := r.scoreExtra(string(r.words.stem.stem([]byte(j))), r.weigh.joined); err != nil {
+		if err := r.scoreExtra(ctx, string(r.words.stem.stem([]byte(j))), r.weigh.joined); err != nil {
 			return err
 		}
 	}
 	for _, w := range r.req.words {
 		for _, syn := range r.related[w.stem] {
-			if err := r.scoreExtra(syn, r.weigh.synonym); err != nil {
+			if err := r.scoreExtra(ctx, syn, r.weigh.synonym); err != nil {
 				return err
 			}
 		}
 	}
-	if err := r.feedBack(); err != nil {
+	if err := r.feedBack(ctx); err != nil {
 		return err
 	}
 	r.addUpstreams()
+	r.fitNames()
 	return nil
 }
 
 // scoreExtra adds a term that nobody wrote, unless it was added before.
-func (r *search) scoreExtra(term string, weight float64) error {
+func (r *search) scoreExtra(ctx context.Context, term string, weight float64) error {
 	if r.used[term] {
 		return nil
 	}
 	r.used[term] = true
-	_, err := r.add([]alternative{{term, 1}}, weight, 0)
+	_, err := r.add(ctx, []alternative{{term, 1}}, weight, 0)
 	return err
 }
 
-func (r *search) scoreWord(w queryWord) error {
+func (r *search) scoreWord(ctx context.Context, w queryWord) error {
 	if w.stop {
-		_, err := r.add([]alternative{{w.stem, 1}}, r.weigh.stop, 0)
+		_, err := r.add(ctx, []alternative{{w.stem, 1}}, r.weigh.stop, 0)
 		return err
 	}
-	found, err := r.add([]alternative{{w.stem, 1}}, 1, 1)
+	found, err := r.add(ctx, []alternative{{w.stem, 1}}, 1, 1)
 	if found || err != nil {
 		return err
 	}
-	return r.scoreMissing(w)
+	return r.scoreMissing(ctx, w)
 }
 
 // scoreMissing looks for what means the same as a word that no document has, or is written alike.
-func (r *search) scoreMissing(w queryWord) error {
+func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 	var same []alternative
 	for _, syn := range r.related[w.stem] {
 		same = append(same, alternative{syn, 1})
 	}
-	if found, err := r.add(same, r.weigh.standIn, r.weigh.standIn); found || err != nil {
+	if found, err := r.add(ctx, same, r.weigh.standIn, r.weigh.standIn); found || err != nil {
 		return err
 	}
 	r.unmatched = append(r.unmatched, w)
 	near := r.near(w)
 	before := r.mass
-	found, err := r.add(near, r.weigh.fuzzy, r.weigh.fuzzy)
+	found, err := r.add(ctx, near, r.weigh.fuzzy, r.weigh.fuzzy)
 	switch {
 	case !found:
 		r.mass += r.rarest()
@@ -185,13 +185,13 @@ func inverse(docs, having int) float64 {
 // are worth to every document that has one; cover is how much of the word that
 // was asked for such a document then has, 0 if it does not count. It reports
 // whether any document has one.
-func (r *search) add(terms []alternative, weight, cover float64) (bool, error) {
-	if err := r.ctx.Err(); err != nil {
+func (r *search) add(ctx context.Context, terms []alternative, weight, cover float64) (bool, error) {
+	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	defer r.work.forget()
 	for _, t := range terms {
-		if err := r.gather(t); err != nil {
+		if err := r.gather(ctx, t); err != nil {
 			return false, err
 		}
 	}
@@ -207,17 +207,17 @@ func (r *search) add(terms []alternative, weight, cover float64) (bool, error) {
 }
 
 // gather pools the occurrences of one term over the fields.
-func (r *search) gather(t alternative) error {
+func (r *search) gather(ctx context.Context, t alternative) error {
 	for f := range fieldCount {
-		if err := r.gatherField(t, f); err != nil {
+		if err := r.gatherField(ctx, t, f); err != nil {
 			return fmt.Errorf("read postings: %w", err)
 		}
 	}
 	return nil
 }
 
-func (r *search) gatherField(t alternative, f field) error {
-	postings, err := r.reader.TermFieldReader(r.ctx, []byte(t.term), f.String(), true, false, false)
+func (r *search) gatherField(ctx context.Context, t alternative, f field) error {
+	postings, err := r.reader.TermFieldReader(ctx, []byte(t.term), f.String(), true, false, false)
 	if err != nil {
 		return err
 	}

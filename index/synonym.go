@@ -11,8 +11,8 @@ import (
 var synonymText string
 
 // fillers are words that a person writes around a wish, and that say nothing of it.
-var fillers = wordList(`please want wants need needs help can could would should tool tools let lets get got
-	give show tell us using use also like im ive id ill`)
+const fillers = `please want wants need needs help can could would should tool tools let lets get got
+	give show tell us using use also like im ive id ill`
 
 // synonymTable maps a stem to the stems of the words that mean much the same.
 func synonymTable(stem func([]byte) []byte) map[string][]string {

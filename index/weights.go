@@ -12,6 +12,8 @@ type weights struct {
 	synonym, standIn, joined, stop, fuzzy, feedback float64
 	// upstream is the worth of the evidence for a tool's upstream beside that for the tool.
 	upstream float64
+	// nameFit is how much a document gains, in parts of its score, whose name and the query are the same words.
+	nameFit float64
 }
 
 func defaultWeights() weights {
@@ -25,6 +27,7 @@ func defaultWeights() weights {
 		stop:     0.1,
 		fuzzy:    0.2,
 		upstream: 0.3,
+		nameFit:  0.15,
 		feedback: 0.05,
 	}
 }
