@@ -210,7 +210,7 @@ func (r *rig) nothingLeft() {
 	}
 	var left []string
 	for range 100 {
-		if left = processesWith("XDG_RUNTIME_DIR=" + r.state); len(left) == 0 {
+		if left = processesWith(r.state); len(left) == 0 {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -224,7 +224,7 @@ func processesWith(text string) []string {
 	for _, file := range []string{"environ", "cmdline"} {
 		paths, _ := filepath.Glob("/proc/[0-9]*/" + file)
 		for _, path := range paths {
-			if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), strings.TrimPrefix(text, "XDG_RUNTIME_DIR=")) {
+			if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), text) {
 				found = append(found, path)
 			}
 		}
