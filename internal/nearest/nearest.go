@@ -1,7 +1,10 @@
 // Package nearest finds the name that someone probably meant.
 package nearest
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Of returns the candidate nearest to word, or "" where none is near enough to
 // be worth saying. Case and the separators "-_. " do not count.
@@ -34,7 +37,12 @@ func cost(a, b string) int {
 func allowed(folded string) int { return max(1, len([]rune(folded))/3) }
 
 func fold(s string) string {
-	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(s))
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_. ", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // Distance is the optimal string alignment distance: insertions, deletions,
