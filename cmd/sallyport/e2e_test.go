@@ -126,6 +126,7 @@ func TestEndToEnd(t *testing.T) {
 	r := newRig(t)
 	t.Run("two tools", r.twoTools)
 	t.Run("search", r.search)
+	t.Run("readme", r.readme)
 	t.Run("programs", r.programs)
 	t.Run("mistakes", r.mistakes)
 	t.Run("abuse", r.abuse)
