@@ -55,7 +55,7 @@ sandbox could not run it; 130 interrupted.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&program.Language, "language", "", "`LANGUAGE` of the program: python or typescript")
+	flags.StringVar(&program.Language, "language", "", "run it as `LANGUAGE`: python or typescript")
 	flags.DurationVar(&program.Timeout, "timeout", 0, "stop it after `DURATION`, such as 30s; never later than the\nsettings say")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "language", "python", "typescript")

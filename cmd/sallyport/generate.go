@@ -31,7 +31,7 @@ stderr, and the exit status is then 1.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&g.out, "out", "servers", "write to this `DIR`")
-	flags.StringVar(&g.lang, "lang", "all", "which `LANGUAGE`: python, typescript or all")
+	flags.StringVar(&g.lang, "lang", "all", "write wrappers in `LANGUAGE`: python, typescript or all")
 	flags.BoolVar(&g.force, "force", false, "write also to a folder that has other files in it, and over them")
 	complete(cmd, "lang", "python", "typescript", "all")
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -96,7 +97,7 @@ func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	got := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		exit, ok := err.(*exec.ExitError)
+		exit, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			ts.Fatalf("%s: %v", args[1], err)
 		}
@@ -135,8 +136,12 @@ func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
 	if entries, _ := os.ReadDir(state); len(entries) > 0 {
 		ts.Fatalf("%s is left in the state directory", entries[0].Name())
 	}
-	if boxes, _ := exec.Command("pgrep", "-f", state).Output(); len(boxes) > 0 {
-		ts.Fatalf("processes of sandboxes are left: %s", boxes)
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	ts.Check(err)
+	for _, path := range commands {
+		if line, _ := os.ReadFile(path); strings.Contains(string(line), state) {
+			ts.Fatalf("a process of a sandbox is left: %q", line)
+		}
 	}
 }
 

@@ -27,10 +27,10 @@ the upstreams, or the tools of the one that --upstream names.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar((*string)(&s.Detail), "detail", "", "how much to tell of each: `LEVEL` names, summary, signature\nor full (default signature)")
+	flags.StringVar((*string)(&s.Detail), "detail", "", "how much to tell of each tool: `LEVEL` is names, summary,\nsignature or full (default signature)")
 	flags.StringVar(&s.Upstream, "upstream", "", "search only this `UPSTREAM`")
 	flags.IntVar(&s.Limit, "limit", 0, "print at most `N` tools (default 8; names 50, full 3)")
-	flags.StringVar(&s.Language, "language", "", "`LANGUAGE` of the signatures: python or typescript\n(default python)")
+	flags.StringVar(&s.Language, "language", "", "write signatures in `LANGUAGE`: python or typescript\n(default python)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "detail", "names", "summary", "signature", "full")
 	complete(cmd, "language", "python", "typescript")

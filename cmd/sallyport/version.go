@@ -18,7 +18,7 @@ func versionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version [flags]",
 		Short:   "print the versions of sallyport, Go and runsc",
-		Long:    "Version prints what this sallyport was built from and with, and the gVisor that it would use.",
+		Long:    "Version prints what this sallyport was built from and with, and the gVisor that\nit would use.",
 		Example: "  sallyport version --json | jq -r .version",
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.version(cmd.Context(), asJSON) },
