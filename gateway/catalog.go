@@ -31,7 +31,7 @@ type catalog struct {
 	snapshot atomic.Pointer[snapshot]
 
 	changed chan struct{}
-	settled chan struct{} // closed when every upstream was tried once and the snapshot shows it
+	ended   <-chan struct{}
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 }
@@ -40,16 +40,29 @@ type catalog struct {
 type member struct {
 	cfg     config.Upstream
 	session *upstream.Session
-	tried   atomic.Bool
-	// files are the wrappers made from tools; both belong to the goroutine that makes them.
-	tools []tool.Tool
-	files []codegen.File
+	tried   atomic.Bool   // the first attempt to connect is over
+	shown   chan struct{} // closed when the snapshot shows what came of it
+	stale   atomic.Bool   // the session's list is newer than entries
+	// entries and files belong to the goroutine that makes them.
+	entries []*entry
+	files   []codegen.File
+}
+
+// entry is one tool in a snapshot. What a call of it needs is made by the first
+// call, and kept for as long as the definition stays.
+type entry struct {
+	tool.Tool
+	input func() *inputSchema
+}
+
+func newEntry(t tool.Tool) *entry {
+	return &entry{Tool: t, input: sync.OnceValue(func() *inputSchema { return compileSchema(t.Input) })}
 }
 
 // snapshot is all that readers see, made from one state of the lists.
 type snapshot struct {
 	tools []tool.Tool
-	byID  map[tool.ID]tool.Tool
+	byID  map[tool.ID]*entry
 	files map[string][]byte
 }
 
@@ -61,13 +74,20 @@ func openCatalog(ups []config.Upstream, log *slog.Logger, version string, publis
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &catalog{
 		log: log, byID: map[string]*member{}, index: ix, publish: publish,
-		changed: make(chan struct{}, 1), settled: make(chan struct{}), cancel: cancel,
+		changed: make(chan struct{}, 1), ended: ctx.Done(), cancel: cancel,
 	}
-	c.snapshot.Store(&snapshot{})
 	for _, up := range ups {
-		m := &member{cfg: up}
-		m.session = upstream.New(settings(up), &upstream.Options{Logger: log.With("upstream", up.ID), Version: version, OnTools: func([]tool.Tool) { c.touch() }})
+		m := &member{cfg: up, shown: make(chan struct{})}
+		m.stale.Store(true)
+		m.session = upstream.New(settings(up), &upstream.Options{
+			Logger: log.With("upstream", up.ID), Version: version,
+			OnTools: func([]tool.Tool) { m.stale.Store(true); c.touch() },
+		})
 		c.members, c.byID[up.ID] = append(c.members, m), m
+	}
+	if err := c.rebuild(); err != nil { // of no tools yet: there is always a snapshot
+		cancel()
+		return nil, errors.Join(err, ix.Close())
 	}
 	c.work.Go(func() { c.follow(ctx) })
 	c.work.Go(func() { c.connect(ctx) })
@@ -76,26 +96,6 @@ func openCatalog(ups []config.Upstream, log *slog.Logger, version string, publis
 
 func settings(up config.Upstream) upstream.Settings {
 	return upstream.Settings{ID: up.ID, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir, URL: up.URL, Headers: up.Headers, Timeout: up.Timeout}
-}
-
-// connecting is how many upstreams are started at once: each is a process that wants a core.
-const connecting = 8
-
-func (c *catalog) connect(ctx context.Context) {
-	slots := make(chan struct{}, connecting)
-	var tries sync.WaitGroup
-	for _, m := range c.members {
-		tries.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			if err := m.session.Connect(ctx); err != nil && ctx.Err() == nil {
-				c.log.Warn("upstream is not available", "upstream", m.cfg.ID, "error", err.Error())
-			}
-			m.tried.Store(true)
-		})
-	}
-	tries.Wait()
-	c.touch()
 }
 
 // touch asks for a new snapshot; asking twice before it is made is asking once.
@@ -108,71 +108,111 @@ func (c *catalog) touch() {
 
 // follow makes a new snapshot whenever a list has changed.
 func (c *catalog) follow(ctx context.Context) {
+	waiting := c.members
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.changed:
 		}
-		all := !slices.ContainsFunc(c.members, func(m *member) bool { return !m.tried.Load() })
+		var tried, rest []*member
+		for _, m := range waiting {
+			if m.tried.Load() {
+				tried = append(tried, m)
+			} else {
+				rest = append(rest, m)
+			}
+		}
 		if err := c.rebuild(); err != nil {
 			c.log.Error("rebuild catalog", "error", err)
 		}
-		if all && !c.isSettled() {
-			close(c.settled)
+		for _, m := range tried {
+			close(m.shown)
+		}
+		waiting = rest
+	}
+}
+
+// settle waits until the snapshot shows what came of the first attempt to
+// connect to one upstream, or to all for "".
+func (c *catalog) settle(ctx context.Context, id string) {
+	for _, m := range c.members {
+		if id != "" && m.cfg.ID != id {
+			continue
+		}
+		select {
+		case <-m.shown:
+		case <-c.ended:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-func (c *catalog) isSettled() bool {
-	select {
-	case <-c.settled:
-		return true
-	default:
-		return false
-	}
-}
-
-func (c *catalog) settle(ctx context.Context) {
-	select {
-	case <-c.settled:
-	case <-ctx.Done():
-	}
-}
-
-// rebuild makes wrappers for the upstreams that changed, and index and snapshot from all.
+// rebuild makes wrappers for the upstreams that changed, and index and snapshot
+// from all. The wrappers come first: what a search finds, a program can import.
 func (c *catalog) rebuild() error {
 	start := time.Now()
-	var ups []codegen.Upstream
-	next := &snapshot{byID: map[tool.ID]tool.Tool{}, files: map[string][]byte{}}
-	var docs []index.Doc
+	changed := false
 	for _, m := range c.members {
-		up := m.refresh()
-		ups = append(ups, up)
+		changed = m.refresh() || changed
+	}
+	if !changed && c.current() != nil {
+		return nil
+	}
+	next, docs := c.assemble()
+	err := errors.Join(c.publish(next.files), c.index.Replace(docs))
+	c.snapshot.Store(next)
+	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "duration", time.Since(start))
+	return err
+}
+
+func (c *catalog) assemble() (*snapshot, []index.Doc) {
+	next := &snapshot{byID: map[tool.ID]*entry{}, files: map[string][]byte{}}
+	var docs []index.Doc
+	var ups []codegen.Upstream
+	for _, m := range c.members {
+		ups = append(ups, m.describe())
 		for _, file := range m.files {
 			next.files[file.Path] = file.Data
 		}
-		for _, t := range m.tools {
-			next.tools, next.byID[t.ID] = append(next.tools, t), t
-			docs = append(docs, index.FromTool(t, up.Description))
+		for _, e := range m.entries {
+			next.tools, next.byID[e.ID] = append(next.tools, e.Tool), e
+			docs = append(docs, index.FromTool(e.Tool, m.cfg.Description))
 		}
 	}
 	for _, file := range codegen.GenerateRoot(ups) {
 		next.files[file.Path] = file.Data
 	}
 	slices.SortFunc(next.tools, func(a, b tool.Tool) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
-	err := errors.Join(c.index.Replace(docs), c.publish(next.files))
-	c.snapshot.Store(next)
-	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "duration", time.Since(start))
-	return err
+	return next, docs
 }
 
-// refresh takes over the session's list, and makes wrappers if it has changed.
-func (m *member) refresh() codegen.Upstream {
-	tools := m.session.Tools()
-	up := codegen.Upstream{ID: m.cfg.ID, Title: m.session.State().ServerName, Description: m.cfg.Description, Tools: tools}
-	if m.files == nil || !slices.EqualFunc(m.tools, tools, func(a, b tool.Tool) bool { return a.Digest() == b.Digest() }) {
-		m.tools, m.files = tools, codegen.GenerateUpstream(up)
+// refresh takes over the session's list if it is newer, and reports whether it was.
+func (m *member) refresh() bool {
+	if !m.stale.Swap(false) {
+		return false
+	}
+	known := map[tool.ID]*entry{}
+	for _, e := range m.entries {
+		known[e.ID] = e
+	}
+	m.entries = nil
+	for _, t := range m.session.Tools() {
+		if old := known[t.ID]; old != nil && old.Digest() == t.Digest() {
+			m.entries = append(m.entries, old)
+			continue
+		}
+		m.entries = append(m.entries, newEntry(t))
+	}
+	m.files = codegen.GenerateUpstream(m.describe())
+	return true
+}
+
+func (m *member) describe() codegen.Upstream {
+	up := codegen.Upstream{ID: m.cfg.ID, Title: m.session.State().ServerName, Description: m.cfg.Description}
+	for _, e := range m.entries {
+		up.Tools = append(up.Tools, e.Tool)
 	}
 	return up
 }
@@ -195,27 +235,51 @@ func (c *catalog) session(id string) (*upstream.Session, error) {
 	return nil, unknown("upstream", id, nearest.Of(id, c.ids()))
 }
 
-// tool returns a tool of an upstream that is connected, or was; it connects one
-// that is not, so that a program can wake an upstream that had failed.
-func (c *catalog) tool(id tool.ID) (tool.Tool, error) {
-	if t, ok := c.current().byID[id]; ok {
-		return t, nil
+// known returns a tool that is in the snapshot, or will be in a moment.
+func (c *catalog) known(id tool.ID) (*entry, bool) {
+	if e, ok := c.current().byID[id]; ok {
+		return e, true
+	}
+	if m, ok := c.byID[id.Upstream]; ok {
+		for _, t := range m.session.Tools() {
+			if t.ID == id {
+				return newEntry(t), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// find returns a tool to call. It connects an upstream that is not connected,
+// so that a call wakes one that was down.
+func (c *catalog) find(ctx context.Context, id tool.ID) (*entry, error) {
+	if e, ok := c.known(id); ok {
+		return e, nil
 	}
 	session, err := c.session(id.Upstream)
 	if err != nil {
-		return tool.Tool{}, err
+		return nil, err
 	}
-	var names []string
-	for _, t := range session.Tools() { // fresher than the snapshot by a moment
-		if t.ID == id {
-			return t, nil
-		}
-		names = append(names, t.ID.Name)
+	if err := session.Connect(ctx); err != nil {
+		return nil, err
 	}
-	if state := session.State(); len(names) == 0 && state.Error != "" {
-		return tool.Tool{}, &tool.Error{Kind: tool.Upstream, Message: "upstream " + id.Upstream + " is not available: " + state.Error}
+	if e, ok := c.known(id); ok {
+		return e, nil
 	}
-	return tool.Tool{}, unknown("tool", id.String(), nearest.Of(id.Name, names))
+	return nil, unknown("tool", id.String(), nearestTool(id, session.Tools()))
+}
+
+// nearestTool returns the id of the tool that was probably meant, "" if there is none.
+func nearestTool(id tool.ID, tools []tool.Tool) string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.ID.Name
+	}
+	near := nearest.Of(id.Name, names)
+	if near == "" {
+		return ""
+	}
+	return tool.ID{Upstream: id.Upstream, Name: near}.String()
 }
 
 func (c *catalog) ids() []string {

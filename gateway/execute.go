@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,33 +47,43 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if err != nil {
 		return Execution{}, err
 	}
-	if strings.TrimSpace(program.Code) == "" || len(program.Code) > maxCode {
-		return Execution{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", maxCode, len(program.Code))}
+	if err := checkCode(program.Code); err != nil {
+		return Execution{}, err
 	}
 	g.Settle(ctx)
 	e := Execution{ID: newID(), Language: languageName(interpreter), Limits: g.limits(program)}
-	job := sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: program.Code, Limits: e.Limits}
-	if interpreter == sandbox.Node {
-		job.Code, err = bundle.Compile(program.Code, g.catalog.current(), runtime.TypeScript)
-		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
-			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
-			g.explain(&e, program.Code)
-			return e, nil
-		}
-		if err != nil {
-			return Execution{}, &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
-		}
-	}
-	host, err := g.runner.get()
+	e.Outcome, err = g.run(ctx, interpreter, program.Code, e)
 	if err != nil {
-		return Execution{}, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}
+		g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", tool.AsError(err).Unwrap())
+		return Execution{}, err
 	}
-	if e.Outcome, err = host.Run(ctx, job, g); err != nil {
-		g.log.Error("start sandbox", "execution", e.ID, "error", err)
-		return Execution{}, &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
-	}
+	e.bound()
 	g.explain(&e, program.Code)
 	return e, nil
+}
+
+func checkCode(code string) error {
+	switch {
+	case strings.TrimSpace(code) == "":
+		return &tool.Error{Kind: tool.Invalid, Message: "code is empty"}
+	case len(code) > maxCode:
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code has %d bytes, at most %d are allowed", len(code), maxCode)}
+	}
+	return nil
+}
+
+func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code string, e Execution) (sandbox.Outcome, error) {
+	if interpreter == sandbox.Node {
+		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript)
+		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
+			return sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}, nil
+		}
+		if err != nil {
+			return sandbox.Outcome{}, &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
+		}
+		code = compiled
+	}
+	return g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: code, Limits: e.Limits}, g)
 }
 
 func (g *Gateway) limits(program Program) sandbox.Limits {
@@ -116,6 +128,36 @@ func compileFault(e *bundle.Error) *bridge.Fault {
 	return fault
 }
 
+// maxLines is how many places of a fault are kept, of those that the guest named.
+const maxLines = 20
+
+// bound cuts what the guest says of the program's end: it is asked to keep it
+// short, but the program may have changed it.
+func (e *Execution) bound() {
+	if v := e.Value; v != nil && len(v.Text) > e.Limits.Value {
+		short := *v
+		short.Text, short.Size = head(v.Text, e.Limits.Value), max(v.Size, int64(len(v.Text)))
+		e.Value = &short
+	}
+	if f := e.Fault; f != nil {
+		short := bridge.Fault{Type: head(f.Type, 200), Message: head(f.Message, 5000), Hint: head(f.Hint, 1000), Lines: slices.Clone(f.Lines[:min(len(f.Lines), maxLines)])}
+		for i, line := range short.Lines {
+			short.Lines[i] = bridge.Line{Line: line.Line, Function: head(line.Function, 200), Source: head(line.Source, 400)}
+		}
+		e.Fault = &short
+	}
+}
+
+// head returns at most the first n characters of s.
+func head(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
 // explain adds to a fault what only the gateway knows: the text of the
 // program's lines, and that an upstream the program wanted is not there.
 func (g *Gateway) explain(e *Execution, code string) {
@@ -125,17 +167,23 @@ func (g *Gateway) explain(e *Execution, code string) {
 	source := strings.Split(code, "\n")
 	for i := range e.Fault.Lines {
 		if line := &e.Fault.Lines[i]; line.Source == "" && line.Line > 0 && line.Line <= len(source) {
-			line.Source = strings.TrimSpace(source[line.Line-1])
+			line.Source = head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}
-	if !strings.Contains(e.Fault.Type, "ImportError") && !strings.Contains(e.Fault.Type, "ModuleNotFoundError") {
-		return
-	}
-	for _, m := range g.catalog.members {
-		state := m.session.State()
-		named := strings.Contains(e.Fault.Message, "servers."+m.cfg.ID) || strings.Contains(e.Fault.Message, "servers/"+m.cfg.ID)
-		if named && state.Error != "" {
-			e.Fault.Hint = "upstream " + m.cfg.ID + " is not available: " + state.Error
+	for _, up := range g.Upstreams() {
+		problem := up.problem()
+		if problem == "" || up.State.Tools > 0 {
+			continue
+		}
+		if imports(e.Fault.Message, up.ID) || e.Fault.Hint == "" && imports(code, up.ID) {
+			e.Fault.Hint = "upstream " + up.ID + " is not available: " + problem
 		}
 	}
+}
+
+// imports reports whether text names the package of an upstream, as either
+// language does. An id has only letters, digits and underscores.
+func imports(text, id string) bool {
+	named, err := regexp.MatchString(`\bservers[./]`+id+`\b|from servers import .*\b`+id+`\b|import .*\b`+id+`\b.* from ["']servers["']`, text)
+	return err == nil && named
 }

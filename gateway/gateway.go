@@ -11,12 +11,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -27,8 +31,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Version is ours, as upstreams and clients see it; "" is "dev".
 	Version string
-	// Settle is how long Search and Execute wait for upstreams that are still
-	// connecting for the first time; 0 is 15 s.
+	// Settle is how long after Open Search and Execute still wait for upstreams
+	// that are connecting for the first time; 0 is 15 s.
 	Settle time.Duration
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
@@ -38,6 +42,7 @@ type Options struct {
 type Gateway struct {
 	cfg     *config.Config
 	opts    Options
+	patient time.Time // until then the upstreams' first connection is waited for
 	log     *slog.Logger
 	catalog *catalog
 	runner  *runner
@@ -58,13 +63,14 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if g.opts.Settle == 0 {
 		g.opts.Settle = 15 * time.Second
 	}
-	g.runner = &runner{open: g.openHost}
+	g.patient = time.Now().Add(g.opts.Settle)
+	g.runner = newRunner(g.openHost)
 	catalog, err := openCatalog(enabled(cfg), g.log, g.opts.Version, g.runner.publish)
 	if err != nil {
 		return nil, err
 	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, newArgumentCheck(catalog).middleware)
+	g.call = chain(g.dispatch, g.logged, g.checked)
 	g.close = sync.OnceValue(func() error { return errors.Join(g.runner.close(), g.catalog.close()) })
 	return g, nil
 }
@@ -88,17 +94,20 @@ func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, er
 }
 
 // Settle waits until every upstream has been tried once, or the time for that is over.
-func (g *Gateway) Settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, g.opts.Settle)
+func (g *Gateway) Settle(ctx context.Context) { g.settle(ctx, "") }
+
+// settle is Settle for one upstream, or for all for "".
+func (g *Gateway) settle(ctx context.Context, id string) {
+	ctx, cancel := context.WithDeadline(ctx, g.patient)
 	defer cancel()
-	g.catalog.settle(ctx)
+	g.catalog.settle(ctx, id)
 }
 
 // Tools returns all tools known now, sorted by id.
-func (g *Gateway) Tools() []tool.Tool { return g.catalog.current().tools }
+func (g *Gateway) Tools() []tool.Tool { return slices.Clone(g.catalog.current().tools) }
 
 // Tree returns the files of the servers/ tree by their slash-separated paths.
-func (g *Gateway) Tree() map[string][]byte { return g.catalog.current().files }
+func (g *Gateway) Tree() map[string][]byte { return maps.Clone(g.catalog.current().files) }
 
 // Upstream tells how one upstream stands.
 type Upstream struct {
@@ -106,6 +115,19 @@ type Upstream struct {
 	Name        string
 	Description string
 	State       upstream.State
+}
+
+// problem says why an upstream is not available, "" if it is.
+func (u Upstream) problem() string {
+	switch {
+	case u.State.Status == upstream.Ready:
+		return ""
+	case u.State.Error != "":
+		return plain.Line(strings.TrimPrefix(u.State.Error, "cannot connect to upstream "+u.ID+": "), 200)
+	case u.State.Status == upstream.Closed:
+		return "closed"
+	}
+	return "still connecting"
 }
 
 // Upstreams returns the state of every upstream that is not disabled, in the order of the settings.
@@ -130,7 +152,7 @@ func enabled(cfg *config.Config) []config.Upstream {
 
 // unknown is the error for an upstream or tool that is not there.
 func unknown(what, name, near string) *tool.Error {
-	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, name), Hint: "find it with search_tools"}
+	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, plain.Line(name, 150)), Hint: "find it with search_tools"}
 	if near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}

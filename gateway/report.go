@@ -14,16 +14,17 @@ import (
 func (e Execution) Failed() bool { return e.Status != sandbox.OK }
 
 // Text is what a model reads of an execution: what was printed, the value, and
-// if it failed why, where, and what to do about it. Nothing is said of what went well.
+// if it failed why, where, and what to do about it. Nothing is said of what went
+// well. Invisible characters and terminal escapes do not get into it.
 func (e Execution) Text() string {
 	var parts []string
-	if out := strings.TrimRight(e.Stdout.Text, "\n"); out != "" {
+	if out := visible(e.Stdout.Text); out != "" {
 		parts = append(parts, out)
 	}
-	if value := e.valueText(len(parts) > 0); value != "" {
-		parts = append(parts, value)
+	if e.Value != nil {
+		parts = append(parts, valueText(*e.Value, len(parts) > 0))
 	}
-	if errs := strings.TrimRight(e.Stderr.Text, "\n"); errs != "" {
+	if errs := visible(e.Stderr.Text); errs != "" {
 		parts = append(parts, "stderr:\n"+errs)
 	}
 	if ending := e.ending(); ending != "" {
@@ -35,13 +36,29 @@ func (e Execution) Text() string {
 	return strings.Join(parts, "\n")
 }
 
+// visible drops what does not show, and empty lines at the end.
+func visible(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r':
+			return '\n'
+		case plain.Hidden(r):
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n"))
+	return strings.TrimRight(text, "\n")
+}
+
 // valueText marks the value only where something else was printed before it.
-func (e Execution) valueText(marked bool) string {
-	if e.Value == nil {
-		return ""
+func valueText(v bridge.Value, marked bool) string {
+	text := visible(valueString(v))
+	if text == "" {
+		text = `""` // a value that was asked for and is empty is an answer too
 	}
-	text := valueString(*e.Value)
-	if cut := e.Value.Size - int64(len(e.Value.Text)); cut > 0 {
+	if cut := v.Size - int64(len(v.Text)); cut > 0 {
 		text += fmt.Sprintf("\n[... %d bytes cut ...]", cut)
 	}
 	if marked {
@@ -52,13 +69,11 @@ func (e Execution) valueText(marked bool) string {
 
 // valueString shows a string as it is, and all else as the guest described it.
 func valueString(v bridge.Value) string {
-	text := strings.ToValidUTF8(v.Text, "\uFFFD")
-	if v.Kind == "json" && strings.HasPrefix(text, `"`) {
-		if s, ok := unquote(text); ok {
-			return s
-		}
+	var s string
+	if v.Kind == "json" && strings.HasPrefix(v.Text, `"`) && json.Unmarshal([]byte(v.Text), &s) == nil {
+		return s
 	}
-	return text
+	return v.Text
 }
 
 // ending tells how the program ended, "" if it simply did.
@@ -112,103 +127,4 @@ func faultText(f *bridge.Fault) string {
 		b.WriteString("\nhint: " + hint)
 	}
 	return b.String()
-}
-
-// Text is what a model reads of a search.
-func (f Found) Text() string {
-	var b strings.Builder
-	if len(f.Tools) == 0 && f.Total == 0 && len(f.Upstreams) > 0 && f.listing() {
-		f.writeUpstreams(&b)
-		b.WriteString("search_tools(upstream=NAME) lists the tools of one.")
-		return b.String()
-	}
-	f.writeVerdict(&b)
-	f.writeTools(&b)
-	if more := f.Total - len(f.Tools); more > 0 && !f.Weak {
-		fmt.Fprintf(&b, "(%d more match less well)\n", more)
-	}
-	for _, up := range f.Upstreams {
-		fmt.Fprintf(&b, "(not searched: %s, %s)\n", up.ID, up.Problem)
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// listing reports whether the answer is the list of all upstreams.
-func (f Found) listing() bool {
-	for _, up := range f.Upstreams {
-		if up.Problem == "" {
-			return true
-		}
-	}
-	return false
-}
-
-func (f Found) writeUpstreams(b *strings.Builder) {
-	for _, up := range f.Upstreams {
-		fmt.Fprintf(b, "%s (%d tools)", up.ID, up.Tools)
-		if up.Description != "" {
-			b.WriteString(": " + up.Description)
-		}
-		if up.Problem != "" {
-			b.WriteString(" [" + up.Problem + "]")
-		}
-		b.WriteString("\n")
-	}
-}
-
-func (f Found) writeVerdict(b *strings.Builder) {
-	switch {
-	case len(f.Tools) == 0:
-		b.WriteString("No tool matches.")
-	case f.Weak:
-		b.WriteString("No good match; closest:")
-	default:
-		return
-	}
-	if len(f.Suggest) > 0 {
-		b.WriteString(" Did you mean: " + strings.Join(f.Suggest[:min(5, len(f.Suggest))], ", ") + "?")
-	}
-	if len(f.Tools) == 0 {
-		b.WriteString(` search_tools("") lists the upstreams.`)
-	}
-	b.WriteString("\n")
-}
-
-// writeTools writes the hits in their order; those of one upstream that stand together share its import line.
-func (f Found) writeTools(b *strings.Builder) {
-	shared := ""
-	for _, t := range f.Tools {
-		mark := ""
-		if t.Destructive {
-			mark = " [destructive]"
-		}
-		switch f.Detail {
-		case Names:
-			fmt.Fprintf(b, "%s\n", t.ID)
-		case Summary:
-			fmt.Fprintf(b, "%s%s: %s\n", t.ID, mark, t.Summary)
-		case Full:
-			fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(t.Text)+mark)
-		default:
-			if header := f.importHeader(t); header != shared {
-				b.WriteString(header + "\n")
-				shared = header
-			}
-			fmt.Fprintf(b, "  %s%s\n", strings.TrimPrefix(t.Text, t.ID.Upstream+"."), mark)
-			if t.Summary != "" {
-				fmt.Fprintf(b, "    %s\n", t.Summary)
-			}
-		}
-	}
-}
-
-// importHeader is the import line of an upstream, for whichever tools are wanted.
-func (f Found) importHeader(t FoundTool) string {
-	return strings.Replace(t.Import, " "+t.ID.Name, " ...", 1)
-}
-
-func unquote(text string) (string, bool) {
-	var s string
-	err := json.Unmarshal([]byte(text), &s)
-	return s, err == nil
 }

@@ -1,64 +1,114 @@
 package gateway
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"sync"
 
+	"sallyport/internal/tool"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 )
 
 // runner owns the sandbox host. It is opened when a program first needs it, and
 // tried again at the next program if it could not be: searching and calling
 // tools work without gVisor, running code never does.
 type runner struct {
-	open func() (*sandbox.Host, error)
-
-	mu     sync.Mutex
-	host   *sandbox.Host
-	files  map[string][]byte
-	closed bool
+	open  func() (*sandbox.Host, error)
+	quit  chan struct{} // closed by close
+	runs  sync.WaitGroup
+	mu    sync.Mutex
+	host  *sandbox.Host
+	files map[string][]byte
+	stale bool // the host does not show files
+	ended bool
 }
 
-var errClosed = errors.New("the gateway is closed")
+func newRunner(open func() (*sandbox.Host, error)) *runner {
+	return &runner{open: open, quit: make(chan struct{})}
+}
 
-func (r *runner) get() (*sandbox.Host, error) {
+// run runs one job; close cancels it and waits. Errors are *tool.Error.
+func (r *runner) run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+	host, err := r.take()
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
+	defer r.runs.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.runs.Go(func() {
+		select {
+		case <-r.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	outcome, err := host.Run(ctx, job, caller)
+	if err != nil {
+		return outcome, &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
+	}
+	return outcome, nil
+}
+
+// take returns the host, opened and with the newest wrappers, and notes that it is in use.
+func (r *runner) take() (*sandbox.Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return nil, errClosed
+	if r.ended {
+		return nil, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 	}
-	if r.host != nil {
-		return r.host, nil
+	if err := r.prepare(); err != nil {
+		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}
 	}
-	host, err := r.open()
-	if err != nil {
-		return nil, err
+	r.runs.Add(1)
+	return r.host, nil
+}
+
+// prepare is called with mu held.
+func (r *runner) prepare() error {
+	if r.host == nil {
+		host, err := r.open()
+		if err != nil {
+			return err
+		}
+		r.host, r.stale = host, true
 	}
-	if err := host.Publish(r.files); err != nil {
-		return nil, errors.Join(err, host.Close())
+	return r.show()
+}
+
+// show is called with mu held. What failed once is tried again by the next program.
+func (r *runner) show() error {
+	if r.host == nil || r.ended || !r.stale {
+		return nil
 	}
-	r.host = host
-	return host, nil
+	if err := r.host.Publish(r.files); err != nil {
+		return err
+	}
+	r.stale = false
+	return nil
 }
 
 // publish hands the wrappers to the host, or keeps them for when there is one.
 func (r *runner) publish(files map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.files = files
-	if r.host == nil || r.closed {
-		return nil
-	}
-	return r.host.Publish(files)
+	r.files, r.stale = files, true
+	return r.show()
 }
 
+// close cancels what runs, waits for it, and removes the host.
 func (r *runner) close() error {
 	r.mu.Lock()
-	host := r.host
-	r.host, r.closed = nil, true
+	r.ended = true
 	r.mu.Unlock()
-	if host == nil {
+	close(r.quit)
+	r.runs.Wait()
+	if r.host == nil {
 		return nil
 	}
-	return host.Close()
+	if err := r.host.Close(); err != nil {
+		return fmt.Errorf("close sandboxes: %w", err)
+	}
+	return nil
 }

@@ -2,12 +2,13 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"sallyport/codegen"
-	"sallyport/gateway/upstream"
 	"sallyport/index"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -55,7 +56,9 @@ type Found struct {
 	// Unmatched are words of the query that no tool has, Suggest what may have been meant.
 	Unmatched []string `json:"unmatched,omitempty"`
 	Suggest   []string `json:"suggest,omitempty"`
-	// Upstreams are listed for an empty query, and those that are not available always.
+	// Listing says that nothing in particular was asked for: Upstreams are all there are.
+	Listing bool `json:"listing,omitempty"`
+	// Upstreams are all for a Listing, else those of the searched that are not available.
 	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
 	// Detail and Language are those that Tools were described in.
 	Detail   Detail `json:"detail"`
@@ -77,7 +80,8 @@ type FoundTool struct {
 type FoundUpstream struct {
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
-	Tools       int    `json:"tools"`
+	// Tools is how many are known, also of an upstream that was lost.
+	Tools int `json:"tools"`
 	// Problem says why it is not available, "" if it is.
 	Problem string `json:"problem,omitempty"`
 }
@@ -88,23 +92,32 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	g.Settle(ctx)
-	found := Found{Detail: s.Detail, Language: string(lang), Upstreams: g.foundUpstreams(s)}
-	if strings.TrimSpace(s.Query) == "" && s.Upstream == "" {
+	g.settle(ctx, s.Upstream)
+	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "" && s.Upstream == ""}
+	found.Upstreams = g.foundUpstreams(s.Upstream, found.Listing)
+	if found.Listing {
 		return found, nil
 	}
 	results, err := g.catalog.index.Search(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.Limit})
 	if err != nil {
-		return Found{}, &tool.Error{Kind: tool.Internal, Message: "the search failed", Err: err}
+		return Found{}, searchError(err)
 	}
 	found.Total, found.Weak, found.Unmatched, found.Suggest = results.Total, results.Weak, results.Unmatched, results.Suggest
-	tools := g.catalog.current().byID
 	for _, hit := range results.Hits {
-		if t, ok := tools[hit.ID]; ok {
-			found.Tools = append(found.Tools, describe(t, s.Detail, lang))
+		if e, ok := g.catalog.known(hit.ID); ok {
+			found.Tools = append(found.Tools, describe(e.Tool, s.Detail, lang))
+		} else { // gone since the index was made
+			found.Total--
 		}
 	}
 	return found, nil
+}
+
+func searchError(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return tool.AsError(err)
+	}
+	return &tool.Error{Kind: tool.Internal, Message: "the search failed", Err: err}
 }
 
 // normalize fills in defaults and refuses what cannot be meant.
@@ -113,39 +126,57 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if err != nil {
 		return "", err
 	}
+	s.Query, s.Upstream = strings.TrimSpace(s.Query), strings.TrimSpace(s.Upstream)
 	if s.Detail == "" {
 		s.Detail = Signature
 	}
 	if !slices.Contains(details, s.Detail) {
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown detail %.40q", s.Detail), Hint: "use names, summary, signature or full"}
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown detail %.40q", string(s.Detail)), Hint: "use names, summary, signature or full"}
 	}
-	if s.Upstream != "" && !slices.Contains(g.catalog.ids(), s.Upstream) {
-		id := tool.Identifier(s.Upstream)
-		if !slices.Contains(g.catalog.ids(), id) {
-			return "", unknown("upstream", plain.Line(s.Upstream, 80), nearest.Of(s.Upstream, g.catalog.ids()))
-		}
-		s.Upstream = id
+	if s.Upstream, err = g.upstreamID(s.Upstream); err != nil {
+		return "", err
 	}
 	if s.Limit <= 0 {
-		s.Limit = map[Detail]int{Names: 50, Full: 3}[s.Detail]
+		s.Limit = defaultLimit(s.Detail)
 	}
-	if s.Limit <= 0 {
-		s.Limit = 8
-	}
-	s.Limit = min(s.Limit, 200)
+	s.Limit = min(s.Limit, maxLimit)
 	return codegen.Language(languageName(interpreter)), nil
 }
 
-// foundUpstreams lists every upstream for an empty query, else those that matter because they are missing.
-func (g *Gateway) foundUpstreams(s Search) []FoundUpstream {
+// upstreamID finds an upstream by its id or by its name in the settings.
+func (g *Gateway) upstreamID(name string) (string, error) {
+	ids := g.catalog.ids()
+	for _, id := range []string{name, tool.Identifier(name)} {
+		if name == "" || slices.Contains(ids, id) {
+			return id, nil
+		}
+	}
+	err := unknown("upstream", name, nearest.Of(name, ids))
+	if nearest.Of(name, ids) == "" {
+		err.Hint = plain.Line("there are: "+strings.Join(ids, ", "), 400)
+	}
+	return "", err
+}
+
+// maxLimit is the most hits of one search.
+const maxLimit = 200
+
+func defaultLimit(d Detail) int {
+	switch d {
+	case Names:
+		return 50
+	case Full:
+		return 3
+	}
+	return 8
+}
+
+// foundUpstreams lists every upstream, or those that were to be searched and are not available.
+func (g *Gateway) foundUpstreams(only string, all bool) []FoundUpstream {
 	var ups []FoundUpstream
 	for _, up := range g.Upstreams() {
-		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Problem: plain.Line(up.State.Error, 200)}
-		if up.State.Status == upstream.Connecting || up.State.Status == upstream.Idle {
-			found.Problem = "still connecting"
-		}
-		everything := strings.TrimSpace(s.Query) == "" && s.Upstream == ""
-		if everything || found.Problem != "" && (s.Upstream == "" || s.Upstream == up.ID) {
+		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Problem: up.problem()}
+		if all || found.Problem != "" && (only == "" || only == up.ID) {
 			ups = append(ups, found)
 		}
 	}
@@ -160,7 +191,7 @@ func describe(t tool.Tool, detail Detail, lang codegen.Language) FoundTool {
 	if detail == Names {
 		return found
 	}
-	found.Summary = firstSentence(t)
+	found.Summary = summary(t)
 	switch detail {
 	case Signature:
 		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Signature(t, lang)
@@ -170,14 +201,17 @@ func describe(t tool.Tool, detail Detail, lang codegen.Language) FoundTool {
 	return found
 }
 
-// firstSentence is the shortest thing that tells what a tool does.
-func firstSentence(t tool.Tool) string {
+// sentenceEnd is a full stop before what looks like a new sentence: not one in "e.g. files".
+var sentenceEnd = regexp.MustCompile(`[^. ]{2,}\)?(\.) +[^a-z ]`)
+
+// summary is the first sentence of what a tool says of itself.
+func summary(t tool.Tool) string {
 	text := plain.Line(t.Description, 2000)
 	if text == "" {
 		text = plain.Line(t.Title, 2000)
 	}
-	if end := strings.Index(text, ". "); end > 0 {
-		text = text[:end]
+	if end := sentenceEnd.FindStringSubmatchIndex(text); end != nil {
+		text = text[:end[2]]
 	}
 	return strings.TrimSuffix(plain.Line(text, summaryLength), ".")
 }
