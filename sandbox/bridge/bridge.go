@@ -9,10 +9,8 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -39,6 +37,8 @@ type Limits struct {
 	Concurrency int
 	// Frame is the size in bytes of the largest frame accepted; 0 is 16 MiB.
 	Frame int64
+	// Write is how long a guest that does not read may hold up its answers; 0 is 30 s.
+	Write time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -51,8 +51,18 @@ func (l Limits) withDefaults() Limits {
 	if l.Frame == 0 {
 		l.Frame = 16 << 20
 	}
+	if l.Write == 0 {
+		l.Write = 30 * time.Second
+	}
 	return l
 }
+
+// What the guest has to ask for, in how many bytes and how soon.
+const (
+	endpoint      = "/v1"
+	headerLimit   = 4 << 10
+	headerTimeout = 10 * time.Second
+)
 
 // ErrClosed says that the guest went away without reporting the end of its program.
 var ErrClosed = errors.New("bridge closed by the guest")
@@ -77,6 +87,10 @@ type Bridge struct {
 	started  atomic.Bool
 	calls    atomic.Int64
 	served   sync.WaitGroup
+
+	mu     sync.Mutex // guards conn and the closing of closed
+	conn   *websocket.Conn
+	closed chan struct{}
 }
 
 // Listen opens the socket at path, which any user may then connect to: the
@@ -94,8 +108,8 @@ func Listen(path string, opts Options) (*Bridge, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Limits = opts.Limits.withDefaults()
-	b := &Bridge{opts: opts, listener: listener, guest: make(chan *websocket.Conn, 1)}
-	b.server = &http.Server{Handler: http.HandlerFunc(b.accept), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 10, ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug)}
+	b := &Bridge{opts: opts, listener: listener, guest: make(chan *websocket.Conn, 1), closed: make(chan struct{})}
+	b.server = &http.Server{Handler: http.HandlerFunc(b.accept), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug)}
 	b.served.Go(func() { _ = b.server.Serve(listener) })
 	return b, nil
 }
@@ -107,7 +121,7 @@ func (b *Bridge) Calls() int { return int(b.calls.Load()) }
 func (b *Bridge) Started() bool { return b.started.Load() }
 
 func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/v1" {
+	if r.URL.Path != endpoint {
 		http.NotFound(w, r)
 		return
 	}
@@ -124,33 +138,49 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = b.listener.Close() // one guest, one connection: a program finds nothing to connect to
 	conn.SetReadLimit(b.opts.Limits.Frame)
+	b.keep(conn)
 	b.guest <- conn
 }
 
+// keep remembers the guest's connection for Close, which may have come first.
+func (b *Bridge) keep(conn *websocket.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conn = conn
+	if b.isClosed() {
+		_ = conn.Close()
+	}
+}
+
+func (b *Bridge) isClosed() bool {
+	select {
+	case <-b.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Run waits for the guest, hands it the program and answers its calls until it
-// reports the program's end (Done), goes away (ErrClosed) or ctx ends. Calls
-// still running then are cancelled, and Run returns after they have ended.
-// started is called when the guest has got the program. Run may be called once.
+// reports the program's end (Done), goes away (ErrClosed), ctx ends (its cause)
+// or Close is called (net.ErrClosed). Calls still running then are cancelled,
+// and Run returns after they have ended. started is called when the guest has
+// got the program. Run may be called once.
 func (b *Bridge) Run(ctx context.Context, program Program, started func()) (Done, error) {
 	conn, err := b.wait(ctx)
 	if err != nil {
 		return Done{}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // unblocks the reader
-	s := &session{bridge: b, conn: conn, slots: make(chan struct{}, b.opts.Limits.Concurrency)}
-	defer func() {
-		cancel()
-		s.calls.Wait()
-		stop()
-		_ = conn.Close()
-	}()
-	if err := s.send(run{Type: "run", Program: program}); err != nil {
-		return Done{}, ErrClosed
+	done, err := b.serve(ctx, conn, program, started)
+	switch {
+	case err == nil:
+		return done, nil
+	case ctx.Err() != nil:
+		return Done{}, context.Cause(ctx)
+	case b.isClosed():
+		return Done{}, net.ErrClosed
 	}
-	b.started.Store(true)
-	started()
-	return s.serve(ctx)
+	return Done{}, err
 }
 
 func (b *Bridge) wait(ctx context.Context) (*websocket.Conn, error) {
@@ -162,137 +192,48 @@ func (b *Bridge) wait(ctx context.Context) (*websocket.Conn, error) {
 		return conn, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-b.closed:
+		return nil, net.ErrClosed
 	}
 }
 
-// Close stops listening and cuts off the guest. It is idempotent.
+// serve speaks with one guest from its program's start to its end.
+func (b *Bridge) serve(ctx context.Context, conn *websocket.Conn, program Program, started func()) (Done, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // unblocks the reader
+	s := &session{bridge: b, conn: conn, valueLimit: program.ValueLimit, slots: make(chan struct{}, b.opts.Limits.Concurrency)}
+	defer func() {
+		cancel()
+		s.calls.Wait()
+		stop()
+		_ = conn.Close()
+	}()
+	frame, err := appendRun(nil, program)
+	if err != nil {
+		return Done{}, err
+	}
+	if err := s.send(frame); err != nil {
+		return Done{}, ErrClosed
+	}
+	b.started.Store(true)
+	started()
+	return s.serve(ctx)
+}
+
+// Close stops listening and cuts off the guest; a Run that goes on returns. It is idempotent.
 func (b *Bridge) Close() error {
+	b.mu.Lock()
+	if !b.isClosed() {
+		close(b.closed)
+	}
+	if b.conn != nil {
+		_ = b.conn.Close()
+	}
+	b.mu.Unlock()
 	err := b.server.Close()
 	b.served.Wait()
-	if !b.taken.Swap(true) {
-		return err
-	}
-	select {
-	case conn, ok := <-b.guest:
-		if ok {
-			_ = conn.Close()
-		}
-	default:
+	if errors.Is(err, net.ErrClosed) { // the guest has come in, and the server has not noticed yet that nobody else can
+		return nil
 	}
 	return err
-}
-
-// session is one guest while its program runs.
-type session struct {
-	bridge *Bridge
-	conn   *websocket.Conn
-	write  sync.Mutex
-	slots  chan struct{}
-	calls  sync.WaitGroup
-}
-
-func (s *session) serve(ctx context.Context) (Done, error) {
-	for {
-		var frame incoming
-		if err := s.read(&frame); err != nil {
-			if ctx.Err() != nil {
-				return Done{}, context.Cause(ctx)
-			}
-			return Done{}, err
-		}
-		switch frame.Type {
-		case "call":
-			s.admit(ctx, frame)
-		case "done":
-			return frame.Done, nil
-		}
-	}
-}
-
-func (s *session) read(frame *incoming) error {
-	kind, reader, err := s.conn.NextReader()
-	if err != nil {
-		return closedBy(err)
-	}
-	data, err := io.ReadAll(reader)
-	if err != nil {
-		return closedBy(err)
-	}
-	if kind != websocket.TextMessage || json.Unmarshal(data, frame) != nil {
-		s.bridge.opts.Logger.Warn("guest sent no frame", "execution", s.bridge.opts.Execution, "bytes", len(data))
-		return fmt.Errorf("%w: it sent what is no frame", ErrClosed)
-	}
-	return nil
-}
-
-func closedBy(err error) error {
-	if errors.Is(err, websocket.ErrReadLimit) {
-		return fmt.Errorf("%w: its frame was too large", ErrClosed)
-	}
-	return ErrClosed
-}
-
-// admit starts a call within the limits. The reader waits for a free slot, so
-// a flood of calls stops in the guest's own socket buffer.
-func (s *session) admit(ctx context.Context, frame incoming) {
-	limits := s.bridge.opts.Limits
-	if n := s.bridge.calls.Add(1); n > int64(limits.Calls) {
-		s.bridge.calls.Add(-1)
-		s.fail(frame.ID, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("this program has used up its %d tool calls", limits.Calls), Hint: "fetch more per call, or split the work over several programs"})
-		return
-	}
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	s.calls.Go(func() {
-		defer func() { <-s.slots }()
-		s.call(ctx, frame)
-	})
-}
-
-func (s *session) call(ctx context.Context, frame incoming) {
-	id, err := tool.ParseID(frame.Tool)
-	if err != nil {
-		s.fail(frame.ID, err)
-		return
-	}
-	result, err := s.bridge.opts.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.bridge.opts.Execution})
-	switch {
-	case err != nil:
-		s.fail(frame.ID, err)
-	case result.IsError:
-		s.fail(frame.ID, &tool.Error{Kind: tool.Failed, Message: failureText(result)})
-	default:
-		if s.send(answer{Type: "result", ID: frame.ID, Value: result.Value()}) != nil {
-			s.fail(frame.ID, &tool.Error{Kind: tool.Upstream, Message: "the result could not be sent"})
-		}
-	}
-}
-
-func failureText(result tool.Result) string {
-	if text := result.Text(); text != "" {
-		return text
-	}
-	return "the tool reported an error without a message"
-}
-
-func (s *session) fail(id int64, err error) {
-	e := tool.AsError(err)
-	_ = s.send(failure{Type: "error", ID: id, Error: reason{Kind: e.Kind, Message: e.Message, Hint: e.Hint}})
-}
-
-// writeLimit is how long a guest that does not read may hold up its own answers.
-const writeLimit = 30 * time.Second
-
-func (s *session) send(frame any) error {
-	data, err := json.Marshal(frame)
-	if err != nil {
-		return fmt.Errorf("encode frame: %w", err)
-	}
-	s.write.Lock()
-	defer s.write.Unlock()
-	_ = s.conn.SetWriteDeadline(time.Now().Add(writeLimit))
-	return s.conn.WriteMessage(websocket.TextMessage, data)
 }

@@ -2,8 +2,8 @@ package bridge
 
 import (
 	"encoding/json"
-
-	"sallyport/internal/tool"
+	"errors"
+	"unicode/utf8"
 )
 
 // Program is what a guest is asked to run.
@@ -13,13 +13,14 @@ type Program struct {
 	ValueLimit int `json:"value_limit"`
 }
 
-// Done is what a guest says of its program's end. It was written by untrusted code.
+// Done is what a guest says of its program's end. It was written by untrusted
+// code, but every field of it has a bound: see docs/bridge.md.
 type Done struct {
 	// Value is nil where the program has none.
 	Value *Value `json:"value,omitempty"`
 	// Fault is set where the program ended by an exception.
 	Fault *Fault `json:"fault,omitempty"`
-	// Exit is the status that the program asked for by itself.
+	// Exit is the status that the program asked for by itself, 0 to 255.
 	Exit int `json:"exit,omitempty"`
 }
 
@@ -54,29 +55,103 @@ type incoming struct {
 	ID   int64           `json:"id"`
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
-	Done
+
+	Value *Value `json:"value"`
+	Fault *fault `json:"fault"`
+	Exit  int    `json:"exit"`
 }
 
-// run, answer and failure are the frames of the host.
-type run struct {
-	Type string `json:"type"`
-	Program
+// fault is a Fault that is read only where its text is short: the lines of a
+// long one would take up fifteen times the memory of their text.
+type fault struct{ Fault }
+
+// maxFault is the length in bytes of the longest fault that is read.
+const maxFault = 1 << 20
+
+// UnmarshalJSON reads a fault, or says in its place that it is too long.
+func (f *fault) UnmarshalJSON(data []byte) error {
+	if len(data) > maxFault {
+		f.Fault = Fault{Type: "Error", Message: "(the description of the fault is too long)"}
+		return nil
+	}
+	return json.Unmarshal(data, &f.Fault)
 }
 
-type answer struct {
-	Type  string     `json:"type"`
-	ID    int64      `json:"id"`
-	Value tool.Value `json:"value"`
+var errNotUTF8 = errors.New("the frame is not UTF-8")
+
+// parse reads a frame. Arguments go on to an upstream as they are, so they have to be UTF-8.
+func parse(data []byte) (incoming, error) {
+	if !utf8.Valid(data) {
+		return incoming{}, errNotUTF8
+	}
+	var frame incoming
+	err := json.Unmarshal(data, &frame)
+	return frame, err
 }
 
-type failure struct {
-	Type  string `json:"type"`
-	ID    int64  `json:"id"`
-	Error reason `json:"error"`
+// The bounds of a fault, in bytes: more than a guest of ours sends.
+const (
+	maxName    = 256
+	maxMessage = 16 << 10
+	maxHint    = 2 << 10
+	maxSource  = 1 << 10
+	maxLines   = 20
+)
+
+// done returns how the program ended. The guest was asked to keep to limits,
+// but a program can speak in its place.
+func (f incoming) done(valueLimit int) Done {
+	done := Done{Exit: f.Exit & 0xff}
+	if f.Value != nil {
+		done.Value = f.Value.bounded(valueLimit)
+	}
+	if f.Fault != nil {
+		done.Fault = f.Fault.bounded()
+	}
+	return done
 }
 
-type reason struct {
-	Kind    tool.Kind `json:"kind"`
-	Message string    `json:"message"`
-	Hint    string    `json:"hint,omitempty"`
+func (v *Value) bounded(limit int) *Value {
+	text := cutRunes(v.Text, limit)
+	kind := "text"
+	if v.Kind == "json" && len(text) == len(v.Text) && json.Valid([]byte(text)) {
+		kind = "json"
+	}
+	return &Value{Kind: kind, Text: text, Size: max(v.Size, int64(len(v.Text)))}
+}
+
+func (f Fault) bounded() *Fault {
+	f.Type, f.Message, f.Hint = cutBytes(f.Type, maxName), cutBytes(f.Message, maxMessage), cutBytes(f.Hint, maxHint)
+	f.Lines = f.Lines[:min(len(f.Lines), maxLines)]
+	for i := range f.Lines {
+		line := &f.Lines[i]
+		line.Function, line.Source = cutBytes(line.Function, maxName), cutBytes(line.Source, maxSource)
+	}
+	return &f
+}
+
+// cutRunes returns the first limit characters of s.
+func cutRunes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == limit {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}
+
+// cutBytes returns what fits of s into limit bytes, in whole characters.
+func cutBytes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
 }

@@ -1,0 +1,132 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sallyport/internal/tool"
+)
+
+var exampleBlock = regexp.MustCompile("(?m)^```json (host|guest)\n(.*)\n```$")
+
+// TestDocumentExamples holds docs/bridge.md to the code: what it shows is what is sent.
+func TestDocumentExamples(t *testing.T) {
+	page := document(t)
+	examples := exampleBlock.FindAllStringSubmatch(page, -1)
+	if blocks := strings.Count(page, "```json"); blocks != len(examples) {
+		t.Errorf("%d of %d examples are of one line and say whose they are", len(examples), blocks)
+	}
+	seen := map[string]int{}
+	for _, example := range examples {
+		encode := map[string]func([]byte) ([]byte, error){"host": encodeHost, "guest": encodeGuest}[example[1]]
+		back, err := encode([]byte(example[2]))
+		if err != nil || string(back) != example[2] {
+			t.Errorf("%s\nbecame\n%s %v", example[2], back, err)
+		}
+		var frame struct{ Type string }
+		_ = json.Unmarshal([]byte(example[2]), &frame)
+		seen[frame.Type]++
+	}
+	for kind, least := range map[string]int{"run": 1, "call": 1, "result": 3, "error": 1, "done": 4} {
+		if seen[kind] < least {
+			t.Errorf("%d examples of %s, want %d", seen[kind], kind, least)
+		}
+	}
+}
+
+// strictly decodes data and refuses what v has no field for.
+func strictly(data []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(v)
+}
+
+// encodeHost reads a frame as a guest would, and writes it as the host does.
+func encodeHost(example []byte) ([]byte, error) {
+	var frame struct {
+		Type  string
+		ID    int64
+		Value tool.Value
+		Error reason
+		Program
+	}
+	decoder := json.NewDecoder(bytes.NewReader(example))
+	if err := decoder.Decode(&frame); err != nil {
+		return nil, err
+	}
+	switch frame.Type {
+	case "run":
+		return appendRun(nil, frame.Program)
+	case "result":
+		return appendResult(nil, frame.ID, frame.Value)
+	case "error":
+		return appendError(nil, frame.ID, &tool.Error{Kind: frame.Error.Kind, Message: frame.Error.Message, Hint: frame.Error.Hint}), nil
+	}
+	return nil, fmt.Errorf("type %q", frame.Type)
+}
+
+// encodeGuest reads a frame as the host does, and writes what the host understood.
+func encodeGuest(example []byte) ([]byte, error) {
+	frame, err := parse(example)
+	if err != nil {
+		return nil, err
+	}
+	if err := strictly(example, &incoming{}); err != nil {
+		return nil, err
+	}
+	if frame.Type == "done" {
+		return appendJSON(nil, struct {
+			Type string `json:"type"`
+			Done
+		}{frame.Type, frame.done(1000)})
+	}
+	return appendJSON(nil, struct {
+		Type string          `json:"type"`
+		ID   int64           `json:"id"`
+		Tool string          `json:"tool"`
+		Args json.RawMessage `json:"args"`
+	}{frame.Type, frame.ID, frame.Tool, frame.Args})
+}
+
+// TestDocumentNumbers compares the page's limits, kinds and handshake with what the code has.
+func TestDocumentNumbers(t *testing.T) {
+	page, limits := document(t), Limits{}.withDefaults()
+	for _, want := range []string{
+		fmt.Sprintf("| request line and headers | %d KiB |", headerLimit>>10),
+		fmt.Sprintf("| time to send them | %.0f s |", headerTimeout.Seconds()),
+		fmt.Sprintf("| frame of the guest | %d MiB |", limits.Frame>>20),
+		fmt.Sprintf("| calls of one program | %d |", limits.Calls),
+		fmt.Sprintf("| calls at once | %d |", limits.Concurrency),
+		fmt.Sprintf("| time that the guest lets an answer wait | %.0f s |", limits.Write.Seconds()),
+		fmt.Sprintf("| description of a fault | %d MiB |", maxFault>>20),
+		fmt.Sprintf("| type of a fault, function of a line | %d bytes |", maxName),
+		fmt.Sprintf("| message | %d KiB |", maxMessage>>10),
+		fmt.Sprintf("| hint | %d KiB |", maxHint>>10),
+		fmt.Sprintf("| lines | %d |", maxLines),
+		fmt.Sprintf("| source of a line | %d KiB |", maxSource>>10),
+		"\nGET " + endpoint + " HTTP/1.1\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("docs/bridge.md does not say %q", want)
+		}
+	}
+	for _, kind := range []tool.Kind{tool.Invalid, tool.NotFound, tool.Denied, tool.Limit, tool.Timeout, tool.Canceled, tool.Upstream, tool.Failed, tool.Internal} {
+		if !strings.Contains(page, "| `"+string(kind)+"` | ") {
+			t.Errorf("docs/bridge.md does not name the kind %q", kind)
+		}
+	}
+}
+
+func document(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/bridge.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}

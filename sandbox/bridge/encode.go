@@ -1,0 +1,124 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"sallyport/internal/tool"
+)
+
+// The frames of the host are written by hand: encoding/json would check, copy
+// and escape each level of a result once more, and results can be large.
+
+// run is the frame that hands over the program.
+type run struct {
+	Type string `json:"type"`
+	Program
+}
+
+// failure is the frame that answers a call with an error.
+type failure struct {
+	Type  string `json:"type"`
+	ID    int64  `json:"id"`
+	Error reason `json:"error"`
+}
+
+type reason struct {
+	Kind    tool.Kind `json:"kind"`
+	Message string    `json:"message"`
+	Hint    string    `json:"hint,omitempty"`
+}
+
+func appendRun(b []byte, program Program) ([]byte, error) {
+	return appendJSON(b, run{Type: "run", Program: program})
+}
+
+func appendError(b []byte, id int64, e *tool.Error) []byte {
+	frame, err := appendJSON(b, failure{Type: "error", ID: id, Error: reason{Kind: e.Kind, Message: e.Message, Hint: e.Hint}})
+	if err != nil {
+		panic(err) // strings and a number can always be encoded
+	}
+	return frame
+}
+
+// appendResult writes the frame that answers a call. Guests may rely on type
+// and id coming first: they tell whose the answer is where the rest cannot be read.
+func appendResult(b []byte, id int64, value tool.Value) ([]byte, error) {
+	b = append(b, `{"type":"result","id":`...)
+	b = strconv.AppendInt(b, id, 10)
+	b = append(b, `,"value":`...)
+	b, err := appendValue(b, value)
+	return append(b, '}'), err
+}
+
+func appendValue(b []byte, value tool.Value) ([]byte, error) {
+	switch {
+	case value.Parts != nil:
+		return appendParts(b, value.Parts)
+	case value.Blob != nil:
+		return appendBlob(b, value.Blob)
+	case len(value.JSON) == 0:
+		return append(b, `{"json":null}`...), nil
+	}
+	b = append(b, `{"json":`...)
+	b, err := appendRaw(b, value.JSON)
+	return append(b, '}'), err
+}
+
+func appendParts(b []byte, parts []tool.Value) ([]byte, error) {
+	b = append(b, `{"parts":[`...)
+	for i, part := range parts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendValue(b, part); err != nil {
+			return b, err
+		}
+	}
+	return append(b, "]}"...), nil
+}
+
+func appendBlob(b []byte, blob *tool.Blob) ([]byte, error) {
+	b = append(b, `{"blob":{"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, blob.Data)
+	b = append(b, `","mime":`...)
+	for _, field := range []struct{ key, text string }{{"", blob.MIME}, {`,"uri":`, blob.URI}, {`,"name":`, blob.Name}} {
+		if field.key != "" && field.text == "" {
+			continue
+		}
+		var err error
+		if b, err = appendJSON(append(b, field.key...), field.text); err != nil {
+			return b, err
+		}
+	}
+	return append(b, "}}"...), nil
+}
+
+var errNotJSON = errors.New("a result is not JSON")
+
+// appendRaw writes JSON of an upstream as it is. It is checked: what is no JSON
+// could end the frame and begin another, and no guest can read what is not UTF-8.
+func appendRaw(b []byte, raw json.RawMessage) ([]byte, error) {
+	if !json.Valid(raw) {
+		return b, errNotJSON
+	}
+	if !utf8.Valid(raw) {
+		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
+	return append(slices.Grow(b, len(raw)+16), raw...), nil // with room for what closes the frame
+}
+
+// appendJSON encodes v without the escapes that are for HTML.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	buf := bytes.NewBuffer(b)
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
