@@ -55,7 +55,7 @@ func (t *tally) count(text string) int {
 
 // throughSallyport plays the part of a model behind one MCP entry.
 func throughSallyport(ctx context.Context, binary string, s *stage, counter *tokens.Counter) (*tally, error) {
-	cmd := exec.CommandContext(ctx, binary, "serve", "--config", s.config)
+	cmd := exec.CommandContext(ctx, binary, "serve", "--config", s.config, "--log-level", "warn")
 	cmd.Stderr = os.Stderr
 	session, err := connect(ctx, &mcp.CommandTransport{Command: cmd})
 	if err != nil {
@@ -133,8 +133,12 @@ func (t *tally) call(ctx context.Context, session *mcp.ClientSession, name strin
 	return read.String(), n, nil
 }
 
+// heading is bold on a terminal.
 func heading(format string, args ...any) {
-	fmt.Printf("\n\x1b[1m== "+format+"\x1b[0m\n", args...)
+	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		format = "\x1b[1m" + format + "\x1b[0m"
+	}
+	fmt.Printf("\n== "+format+"\n", args...)
 }
 
 func show(args map[string]any, answer string) {
