@@ -28,7 +28,8 @@ type Process struct {
 	done chan struct{}
 	err  error
 
-	sentry func() *os.Process
+	mu     sync.Mutex // guards sentry
+	sentry *os.Process
 }
 
 // Stdio are the container's standard streams. They must be pipes or other
@@ -41,7 +42,6 @@ type Stdio struct {
 // runsc command has been started. Wait must be called.
 func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 	p := &Process{runsc: r, id: id, pidFile: filepath.Join(bundle, "sentry.pid"), done: make(chan struct{})}
-	p.sentry = sync.OnceValue(p.findSentry)
 	//nolint:noctx // a context would kill the command alone: Destroy ends all of the container
 	p.cmd = exec.Command(r.Path, append(r.global(), "run", "--bundle="+bundle, "--pid-file="+p.pidFile, id)...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = stdio.Stdout, stdio.Stderr, environment()
@@ -92,28 +92,23 @@ func (p *Process) Sentry() int {
 	return 0
 }
 
+// knownSentry returns a handle that never comes to mean another process, a
+// pidfd, since it is taken while the command runs, whose child the sentry is.
 func (p *Process) knownSentry() *os.Process {
-	if _, err := os.Stat(p.pidFile); err != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sentry != nil || p.ended() {
+		return p.sentry
+	}
+	data, err := os.ReadFile(p.pidFile)
+	if err != nil {
 		return nil
 	}
-	return p.sentry()
-}
-
-// findSentry returns a handle that can never come to mean another process: a pidfd.
-func (p *Process) findSentry() *os.Process {
-	for range 50 { // the file is there an instant before its content
-		data, err := os.ReadFile(p.pidFile)
-		if err != nil {
-			return nil
-		}
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
-			if process, err := os.FindProcess(pid); err == nil {
-				return process
-			}
-		}
-		time.Sleep(time.Millisecond)
+	// The file is there an instant before its content, so what is no number is no error.
+	if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && pid > 1 {
+		p.sentry, _ = os.FindProcess(pid)
 	}
-	return nil
+	return p.sentry
 }
 
 // Destroy makes sure that nothing of the container is left. It kills the

@@ -6,6 +6,7 @@ package runsc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,11 +101,11 @@ func (r *Runsc) output(ctx context.Context, verb string, args ...string) (string
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = environment()
 	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return "", &ExitError{Verb: verb, Status: exit.ExitCode(), Output: tail(stderr.String())}
 	}
 	if err != nil {
-		return "", fmt.Errorf("runsc %s: %w", verb, err)
+		return "", fmt.Errorf("runsc %s: %w", verb, cmp.Or(ctx.Err(), err))
 	}
 	return stdout.String(), nil
 }
