@@ -26,7 +26,7 @@ func start(t *testing.T, script string) (*runsc.Process, string) {
 		if err := p.Destroy(t.Context()); err != nil && t.Context().Err() == nil {
 			t.Errorf("destroy: %v", err)
 		}
-		p.Wait() //nolint:errcheck // it has ended
+		_, _ = p.Wait()
 	})
 	return p, dir
 }
