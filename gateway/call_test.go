@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -239,15 +240,18 @@ func TestSlowUpstreamsKeepNobodyWaiting(t *testing.T) {
 	for i := range 20 {
 		cfg.Upstreams = append(cfg.Upstreams, upstreamOf(fmt.Sprint("slow", i), slow.web.URL))
 	}
-	cfg.Upstreams = append(cfg.Upstreams, upstreamOf("calc", newSite(t, calc).web.URL))
+	quick := newSite(t, calc)
+	for i := range 10 { // in no matter which order they are tried, some stand behind slow ones
+		cfg.Upstreams = slices.Insert(cfg.Upstreams, i*3, upstreamOf(fmt.Sprint("calc", i), quick.web.URL))
+	}
 	g := open(t, cfg, &gateway.Options{Settle: time.Millisecond})
 	begin := time.Now()
-	if result, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" || time.Since(begin) > 3*time.Second {
+	if result, err := call(t, g, "calc1.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" || time.Since(begin) > 3*time.Second {
 		t.Errorf("a call: %v, %v, after %v", result, err, time.Since(begin))
 	}
-	eventually(t, "the upstream behind them is found", 15*time.Second, func() bool { return len(g.Tools()) > 0 })
+	eventually(t, "the upstreams among them are found", 20*time.Second, func() bool { return len(g.Tools()) == 10*4 })
 	found, err := g.Search(t.Context(), gateway.Search{})
-	if err != nil || len(found.Upstreams) != 21 || found.Upstreams[0].Problem != "still connecting" {
+	if err != nil || len(found.Upstreams) != 30 || found.Upstreams[1].Problem != "still connecting" {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }

@@ -108,7 +108,7 @@ func interpreterFor(name string) (sandbox.Interpreter, error) {
 	if interpreter, ok := languages[strings.ToLower(strings.TrimSpace(name))]; ok {
 		return interpreter, nil
 	}
-	return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown language %.40q", name), Hint: "use python or typescript"}
+	return "", notOneOf("language", name, "use python or typescript")
 }
 
 func languageName(i sandbox.Interpreter) string {
@@ -176,7 +176,7 @@ func (g *Gateway) explain(e *Execution, code string) {
 			continue
 		}
 		if imports(e.Fault.Message, up.ID) || e.Fault.Hint == "" && imports(code, up.ID) {
-			e.Fault.Hint = "upstream " + up.ID + " is not available: " + problem
+			e.Fault.Hint = "upstream " + up.ID + " is not available: " + strings.TrimPrefix(problem, "cannot connect to upstream "+up.ID+": ")
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -123,7 +122,7 @@ func (u Upstream) problem() string {
 	case u.State.Status == upstream.Ready:
 		return ""
 	case u.State.Error != "":
-		return plain.Line(strings.TrimPrefix(u.State.Error, "cannot connect to upstream "+u.ID+": "), 200)
+		return plain.Line(u.State.Error, 200)
 	case u.State.Status == upstream.Closed:
 		return "closed"
 	}

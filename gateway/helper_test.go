@@ -33,6 +33,10 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestMain gives the sandboxes of this package a directory of their own, and
 // fails if one of them leaves something in it.
 func TestMain(m *testing.M) {
+	if mode, ok := os.LookupEnv(modeVar); ok {
+		beUpstream(mode)
+		return
+	}
 	dir, err := os.MkdirTemp("", "gw-") // short: a socket's path has room for little
 	if err != nil {
 		panic(err)
@@ -47,6 +51,33 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// modeVar makes the test binary an upstream over stdio instead of running tests.
+const modeVar = "GATEWAY_TEST_MODE"
+
+func beUpstream(mode string) {
+	switch mode {
+	case "hang":
+		time.Sleep(time.Hour)
+	case "broken":
+		fmt.Fprintln(os.Stderr, "Error: no licence")
+		os.Exit(7)
+	}
+	s := &site{Server: mcp.NewServer(&mcp.Implementation{Name: mode, Version: "1"}, nil)}
+	notes(s)
+	_ = s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// process returns an upstream that is a process of its own.
+func process(t testing.TB, name, mode string) config.Upstream {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.Upstream{Name: name, ID: tool.Identifier(name), Command: self, Timeout: 10 * time.Second,
+		Env: config.Secrets{modeVar: mode, "GORACE": "atexit_sleep_ms=0"}}
 }
 
 // stateLeft lists the hosts that still have a state directory.
@@ -276,8 +307,8 @@ type records struct {
 }
 
 func (r *records) Enabled(context.Context, slog.Level) bool { return true }
-func (r *records) WithAttrs([]slog.Attr) slog.Handler        { return r }
-func (r *records) WithGroup(string) slog.Handler             { return r }
+func (r *records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *records) WithGroup(string) slog.Handler            { return r }
 func (r *records) Handle(_ context.Context, record slog.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,18 +11,24 @@ import (
 // Text is what a model reads of a search.
 func (f Found) Text() string {
 	var b strings.Builder
-	if f.Listing {
+	if f.listsUpstreams() {
 		f.writeUpstreams(&b)
 		return b.String()
 	}
 	f.writeVerdict(&b)
 	f.writeTools(&b)
-	if more := f.Total - len(f.Tools); more > 0 && !f.Weak {
+	switch more := f.Total - len(f.Tools); {
+	case more <= 0 || f.Weak:
+	case f.Listing:
+		fmt.Fprintf(&b, "(%d more; raise limit, or give a query)\n", more)
+	default:
 		fmt.Fprintf(&b, "(%d more match less well)\n", more)
 	}
 	f.writeMissing(&b)
 	return strings.TrimRight(b.String(), "\n")
 }
+
+func (f Found) listsUpstreams() bool { return f.Listing && f.Upstream == "" }
 
 func (f Found) writeUpstreams(b *strings.Builder) {
 	if len(f.Upstreams) == 0 {
@@ -44,6 +50,9 @@ func (f Found) writeUpstreams(b *strings.Builder) {
 
 func (f Found) writeVerdict(b *strings.Builder) {
 	switch {
+	case len(f.Tools) == 0 && f.Listing:
+		b.WriteString("No tools.\n")
+		return
 	case len(f.Tools) == 0:
 		b.WriteString("No tool matches.")
 	case f.Weak:

@@ -56,9 +56,12 @@ type Found struct {
 	// Unmatched are words of the query that no tool has, Suggest what may have been meant.
 	Unmatched []string `json:"unmatched,omitempty"`
 	Suggest   []string `json:"suggest,omitempty"`
-	// Listing says that nothing in particular was asked for: Upstreams are all there are.
+	// Listing says that nothing in particular was asked for: it is the tools of
+	// Upstream that are listed, or the upstreams.
 	Listing bool `json:"listing,omitempty"`
-	// Upstreams are all for a Listing, else those of the searched that are not available.
+	// Upstream is the only one that was searched, "" if all were.
+	Upstream string `json:"upstream,omitempty"`
+	// Upstreams are all where they are listed, else those of the searched that are not available.
 	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
 	// Detail and Language are those that Tools were described in.
 	Detail   Detail `json:"detail"`
@@ -93,9 +96,9 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 		return Found{}, err
 	}
 	g.settle(ctx, s.Upstream)
-	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "" && s.Upstream == ""}
-	found.Upstreams = g.foundUpstreams(s.Upstream, found.Listing)
-	if found.Listing {
+	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream}
+	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
+	if found.listsUpstreams() {
 		return found, nil
 	}
 	results, err := g.catalog.index.Search(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.Limit})
@@ -131,7 +134,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 		s.Detail = Signature
 	}
 	if !slices.Contains(details, s.Detail) {
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown detail %.40q", string(s.Detail)), Hint: "use names, summary, signature or full"}
+		return "", notOneOf("detail", string(s.Detail), "use names, summary, signature or full")
 	}
 	if s.Upstream, err = g.upstreamID(s.Upstream); err != nil {
 		return "", err
@@ -141,6 +144,11 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	}
 	s.Limit = min(s.Limit, maxLimit)
 	return codegen.Language(languageName(interpreter)), nil
+}
+
+// notOneOf is the error for a word that is none of those that may stand there.
+func notOneOf(what, word, hint string) *tool.Error {
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(word, 40)), Hint: hint}
 }
 
 // upstreamID finds an upstream by its id or by its name in the settings.
