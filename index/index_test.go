@@ -108,7 +108,7 @@ func TestSearchPutsFirst(t *testing.T) {
 		},
 		"slips and pieces": {
 			{"repositries", "github.searchRepositories"}, {"creat_entites", "memory.create_entities"}, {"invioce", "billing.createInvoice"},
-			{"direct", "files.list_directory"}, {"calen", "calendar.delete_event"}, {"knowlege graph", "memory.read_graph"},
+			{"direct", "files.list_directory"}, {"calen", "calendar.delete_event"}, {"knowlxedge graph", "memory.read_graph"},
 		},
 		"other writing": {
 			{"关键词", "bing.bing_search"}, {"必应搜索", "bing.bing_search"}, {"письмо", "mail.otpravit"}, {"ОТПРАВИТЬ", "mail.otpravit"},
