@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +56,6 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", tool.AsError(err).Unwrap())
 		return Execution{}, err
 	}
-	e.bound()
 	g.explain(&e, program.Code)
 	return e, nil
 }
@@ -126,26 +124,6 @@ func compileFault(e *bundle.Error) *bridge.Fault {
 		fault.Lines = []bridge.Line{{Line: e.Line, Source: e.Source}}
 	}
 	return fault
-}
-
-// maxLines is how many places of a fault are kept, of those that the guest named.
-const maxLines = 20
-
-// bound cuts what the guest says of the program's end: it is asked to keep it
-// short, but the program may have changed it.
-func (e *Execution) bound() {
-	if v := e.Value; v != nil && len(v.Text) > e.Limits.Value {
-		short := *v
-		short.Text, short.Size = head(v.Text, e.Limits.Value), max(v.Size, int64(len(v.Text)))
-		e.Value = &short
-	}
-	if f := e.Fault; f != nil {
-		short := bridge.Fault{Type: head(f.Type, 200), Message: head(f.Message, 5000), Hint: head(f.Hint, 1000), Lines: slices.Clone(f.Lines[:min(len(f.Lines), maxLines)])}
-		for i, line := range short.Lines {
-			short.Lines[i] = bridge.Line{Line: line.Line, Function: head(line.Function, 200), Source: head(line.Source, 400)}
-		}
-		e.Fault = &short
-	}
 }
 
 // head returns at most the first n characters of s.

@@ -157,3 +157,7 @@ func unknown(what, name, near string) *tool.Error {
 	}
 	return err
 }
+
+func closedError() *tool.Error {
+	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+}

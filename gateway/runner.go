@@ -56,7 +56,7 @@ func (r *runner) take() (*sandbox.Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
-		return nil, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+		return nil, closedError()
 	}
 	if err := r.prepare(); err != nil {
 		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}

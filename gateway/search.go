@@ -117,6 +117,9 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 }
 
 func searchError(err error) error {
+	if errors.Is(err, index.ErrClosed) {
+		return closedError()
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return tool.AsError(err)
 	}

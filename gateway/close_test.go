@@ -1,0 +1,168 @@
+package gateway_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// nothingLeft runs use, which must close what it opens, and then counts
+// goroutines, processes and directories. Its tests must not run in parallel.
+func nothingLeft(t *testing.T, use func()) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	use()
+	eventually(t, "all goroutines end", 5*time.Second, func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "all processes end", 5*time.Second, func() bool { return len(processes()) == 0 })
+	if left := stateLeft(); len(left) > 0 {
+		t.Errorf("directories left: %v", left)
+	}
+}
+
+// processes lists the command lines of our children: upstreams and sandboxes.
+func processes() (found []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		environ, err := os.ReadFile(file)
+		command, _ := os.ReadFile(strings.TrimSuffix(file, "environ") + "cmdline")
+		if err == nil && strings.Contains(string(environ), modeVar+"=") || strings.Contains(string(command), os.Getenv("XDG_RUNTIME_DIR")) {
+			found = append(found, string(command))
+		}
+	}
+	return found
+}
+
+func mustOpen(t *testing.T, cfg *config.Config) *gateway.Gateway {
+	t.Helper()
+	g, err := gateway.Open(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustClose(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	begin := time.Now()
+	if err := g.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if took := time.Since(begin); took > 6*time.Second {
+		t.Errorf("close took %v", took)
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	web := newSite(t, calc)
+	cfg := withRunsc(t, settings(map[string]*site{"calc": web}))
+	cfg.Upstreams = append(cfg.Upstreams, process(t, "notes", "notes"), process(t, "broken", "broken"))
+	nothingLeft(t, func() {
+		g := mustOpen(t, cfg)
+		wantText(t, execute(t, g, "python", "from servers.calc import add\nfrom servers.notes import create_note\ncreate_note('x')\nadd(1, 2)"), sandbox.OK, "3")
+		if len(stateLeft()) != 1 || len(processes()) != 1 {
+			t.Errorf("the counting does not work: %v, %v", stateLeft(), processes())
+		}
+		var closers sync.WaitGroup
+		for range 3 {
+			closers.Go(func() { mustClose(t, g) })
+		}
+		closers.Wait()
+		mustClose(t, g)
+		_, err := g.Execute(t.Context(), gateway.Program{Code: "1"})
+		wantError(t, err, tool.Canceled, "the gateway is closed")
+		_, err = call(t, g, "calc.add", `{"a":1,"b":2}`)
+		wantError(t, err, tool.Upstream, "closed")
+		_, err = call(t, g, "calc.other", `{}`)
+		wantError(t, err, tool.Upstream, "closed")
+		_, err = g.Search(t.Context(), gateway.Search{Query: "add"})
+		wantError(t, err, tool.Canceled, "the gateway is closed")
+	})
+}
+
+func TestCloseAtOnce(t *testing.T) {
+	web := newSite(t, calc)
+	nothingLeft(t, func() {
+		for range 20 {
+			cfg := settings(map[string]*site{"calc": web, "too": web})
+			mustClose(t, mustOpen(t, cfg))
+		}
+	})
+}
+
+func TestCloseWhileConnecting(t *testing.T) {
+	slow := newSite(t)
+	slow.hang.Store(true)
+	cfg := settings(nil)
+	for _, name := range strings.Fields("a b c d e f g h i j k l") { // more than are started at once
+		cfg.Upstreams = append(cfg.Upstreams, upstreamOf(name, slow.web.URL))
+	}
+	cfg.Upstreams = append(cfg.Upstreams, process(t, "hang", "hang"), process(t, "notes", "notes"))
+	for _, after := range []time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond} {
+		nothingLeft(t, func() {
+			g := mustOpen(t, cfg)
+			var waiting sync.WaitGroup
+			waiting.Go(func() { g.Settle(context.Background()) })
+			waiting.Go(func() {
+				_, err := g.Call(context.Background(), tool.Call{Tool: tool.ID{Upstream: "hang", Name: "x"}})
+				wantError(t, err, tool.Upstream, "closed")
+			})
+			time.Sleep(after)
+			mustClose(t, g)
+			waiting.Wait()
+		})
+	}
+}
+
+func TestCloseWhileProgramsRun(t *testing.T) {
+	web := newSite(t, calc)
+	cfg := withRunsc(t, settings(map[string]*site{"calc": web}))
+	nothingLeft(t, func() {
+		g := mustOpen(t, cfg)
+		var programs sync.WaitGroup
+		for range 6 { // more than run at once
+			programs.Go(func() {
+				e, err := g.Execute(context.Background(), gateway.Program{Code: "from servers.calc import add\nwhile True: add(1, 2)"})
+				if err != nil || e.Status != sandbox.Canceled {
+					t.Errorf("%+v, %v", e, err)
+				}
+			})
+		}
+		eventually(t, "the programs run", 20*time.Second, func() bool { return web.hits.Load() > 100 })
+		mustClose(t, g)
+		programs.Wait()
+	})
+}
+
+// TestCloseWhileProgramsStart closes at every moment of the first execution.
+func TestCloseWhileProgramsStart(t *testing.T) {
+	cfg := withRunsc(t, settings(nil))
+	for _, after := range []time.Duration{0, 3 * time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond} {
+		nothingLeft(t, func() {
+			g := mustOpen(t, cfg)
+			var programs sync.WaitGroup
+			for range 2 {
+				programs.Go(func() {
+					e, err := g.Execute(context.Background(), gateway.Program{Code: "import time\ntime.sleep(30)"})
+					if err != nil {
+						wantError(t, err, tool.Canceled, "the gateway is closed")
+					} else if e.Status != sandbox.Canceled {
+						t.Errorf("%+v", e)
+					}
+				})
+			}
+			time.Sleep(after)
+			mustClose(t, g)
+			programs.Wait()
+		})
+	}
+}
