@@ -2,6 +2,9 @@ package gateway_test
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -104,4 +107,28 @@ func TestSearchesWhileListsChange(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// TestWrappersThatCannotBeWritten keeps programs from running against wrappers
+// that are not what a search shows, until they can be written again.
+func TestWrappersThatCannotBeWritten(t *testing.T) {
+	s := newSite(t, calc)
+	g := open(t, withRunsc(t, settings(map[string]*site{"calc": s})), nil)
+	wantText(t, execute(t, g, "python", "from servers.calc import add\nadd(1, 2)"), sandbox.OK, "3")
+	found, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "sallyport", "*", "*", "calc"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the wrappers are in %v, %v", found, err)
+	}
+	tree := filepath.Dir(found[0])
+	if err := errors.Join(os.Rename(tree, tree+".away"), os.WriteFile(tree, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.tool("subtract", "Take away.", "", echo)
+	eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 5 })
+	_, err = g.Execute(t.Context(), gateway.Program{Code: "1"})
+	wantError(t, err, tool.Internal, "programs cannot be run: publish wrappers", "sallyport doctor")
+	if err := errors.Join(os.Remove(tree), os.Rename(tree+".away", tree)); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, execute(t, g, "python", "from servers.calc import subtract\nsubtract(x=1)"), sandbox.OK, `{"x":1}`)
 }
