@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox/runsc"
 )
@@ -27,7 +30,12 @@ type Check struct {
 // Checks looks at all that running programs depends on, and at last runs one
 // in each language. It takes a few seconds at most.
 func Checks(ctx context.Context, opts Options) []Check {
-	checks := []Check{checkRunsc(ctx, opts), checkNamespaces(ctx), checkInterpreter(ctx, "python", opts.Python, "/usr/bin/python3", "python3"), checkInterpreter(ctx, "node", opts.Node, "/usr/bin/node", "node", "nodejs"), checkCgroups()}
+	checks := []Check{
+		checkRunsc(ctx, opts), checkNamespaces(ctx),
+		checkInterpreter(ctx, "python", oldest{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
+		checkInterpreter(ctx, "node", oldest{20, 0}, opts.Node, "/usr/bin/node", "node", "nodejs"),
+		checkCgroups(),
+	}
 	for _, check := range checks {
 		if !check.OK {
 			return checks // a program would fail for the same reason
@@ -75,16 +83,36 @@ func namespaceFix() string {
 	return "allow them (in a container: --privileged or a seccomp profile that allows unshare), or run as root"
 }
 
-func checkInterpreter(ctx context.Context, name, explicit string, names ...string) Check {
+// oldest is the first version, major and minor, that the guests run on.
+type oldest [2]int
+
+var versionNumber = regexp.MustCompile(`(\d+)\.(\d+)`)
+
+// allows reads what an interpreter says of its version.
+func (o oldest) allows(version string) bool {
+	found := versionNumber.FindStringSubmatch(version)
+	if found == nil {
+		return false
+	}
+	major, majorErr := strconv.Atoi(found[1])
+	minor, minorErr := strconv.Atoi(found[2])
+	return majorErr == nil && minorErr == nil && (major > o[0] || major == o[0] && minor >= o[1])
+}
+
+func checkInterpreter(ctx context.Context, name string, oldest oldest, explicit string, names ...string) Check {
 	found, err := findInterpreter(explicit, "", names...)
 	if err != nil {
-		return Check{Name: name, Detail: err.Error(), Fix: "install it (apt install " + map[string]string{"python": "python3", "node": "nodejs"}[name] + "), or set sandbox." + name + " in upstreams.yaml"}
+		return Check{Name: name, Detail: err.Error(), Fix: "install it (apt install " + map[string]string{"python": "python3", "node": "nodejs"}[name] + "), or set sandbox." + name + " in upstreams.yaml to the path of one"}
 	}
 	out, err := exec.CommandContext(ctx, found.path, "--version").Output()
-	if err != nil {
+	version := plain.Line(string(out), 60) + " at " + found.path
+	switch {
+	case err != nil:
 		return Check{Name: name, Detail: fmt.Sprintf("%s does not run: %v", found.path, err), Fix: "set sandbox." + name + " in upstreams.yaml to one that does"}
+	case !oldest.allows(string(out)):
+		return Check{Name: name, Detail: version + " is too old", Fix: fmt.Sprintf("install %d.%d or later, or set sandbox.%s in upstreams.yaml to the path of one", oldest[0], oldest[1], name)}
 	}
-	return Check{Name: name, OK: true, Detail: strings.TrimSpace(string(out)) + " at " + found.path}
+	return Check{Name: name, OK: true, Detail: version}
 }
 
 func checkCgroups() Check {

@@ -43,9 +43,11 @@ type Host struct {
 	dir          string
 	lock         *os.File
 	slots        chan struct{}
-	running      sync.WaitGroup
 	close        func() error
 	ctx          context.Context //nolint:containedctx // ends with the host: Close cancels what still runs
+
+	mu      sync.Mutex // orders the end of ctx and the growth of running
+	running sync.WaitGroup
 }
 
 // ErrNoRunsc says that gVisor is not there. There is no other way to run a program.
@@ -71,7 +73,9 @@ func New(opts Options) (*Host, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	h.ctx = ctx
 	h.close = sync.OnceValue(func() error {
+		h.mu.Lock()
 		cancel(stopped{Canceled})
+		h.mu.Unlock()
 		h.running.Wait()
 		return h.remove()
 	})
@@ -80,6 +84,17 @@ func New(opts Options) (*Host, error) {
 
 // Close stops what still runs, waits for it, and removes every file of the host. It is idempotent.
 func (h *Host) Close() error { return h.close() }
+
+// enter counts one more sandbox, unless the host is closed.
+func (h *Host) enter() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return context.Cause(h.ctx)
+	}
+	h.running.Add(1)
+	return nil
+}
 
 func (h *Host) find() error {
 	path, err := FindRunsc(h.opts.Runsc)
@@ -129,10 +144,7 @@ func (h *Host) layOut() error {
 		return err
 	}
 	h.clearStale(parent)
-	if h.dir, err = os.MkdirTemp(parent, "host-"); err != nil {
-		return fmt.Errorf("make state directory: %w", err)
-	}
-	if h.lock, err = lockDir(h.dir); err != nil {
+	if err := exclusively(parent, func() error { return h.take(parent) }); err != nil {
 		return err
 	}
 	h.runsc.Root = filepath.Join(h.dir, "runsc")
@@ -150,14 +162,30 @@ func (h *Host) layOut() error {
 	if err := os.CopyFS(filepath.Join(h.dir, "guest"), h.opts.Guest); err != nil {
 		return fmt.Errorf("write guest files: %w", err)
 	}
+	if err := errors.Join(openUp(root), openUp(filepath.Join(h.dir, "guest"))); err != nil {
+		return err
+	}
 	return h.Publish(nil)
+}
+
+// take makes this host's own directory and locks it.
+func (h *Host) take(parent string) error {
+	var err error
+	if h.dir, err = os.MkdirTemp(parent, "host-"); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	h.lock, err = lockDir(h.dir)
+	return err
 }
 
 func (h *Host) remove() error {
 	if h.dir == "" {
 		return nil
 	}
-	err := os.RemoveAll(h.dir)
+	err := exclusively(filepath.Dir(h.dir), func() error { return os.RemoveAll(h.dir) })
+	if errors.Is(err, fs.ErrNotExist) { // somebody has removed all of it
+		err = nil
+	}
 	if h.lock != nil {
 		err = errors.Join(err, h.lock.Close())
 	}
@@ -166,12 +194,20 @@ func (h *Host) remove() error {
 
 // clearStale removes the state of hosts that were killed: their lock is free.
 func (h *Host) clearStale(parent string) {
-	dirs, _ := filepath.Glob(filepath.Join(parent, "host-*"))
-	for _, dir := range dirs {
-		lock, err := lockDir(dir)
-		if err != nil {
-			continue // alive
+	stale := map[string]*os.File{}
+	err := exclusively(parent, func() error {
+		dirs, err := filepath.Glob(filepath.Join(parent, "host-*"))
+		for _, dir := range dirs {
+			if lock, lockErr := lockDir(dir); lockErr == nil { // else it is alive
+				stale[dir] = lock
+			}
 		}
+		return err
+	})
+	if err != nil {
+		h.log.Warn("look for what a killed gateway left", "dir", parent, "error", err)
+	}
+	for dir, lock := range stale {
 		h.clear(dir)
 		_ = lock.Close()
 	}

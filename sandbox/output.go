@@ -59,6 +59,7 @@ func (c *clip) output() Output {
 		return Output{Text: text(append(append([]byte{}, c.head...), tail...))}
 	}
 	head, end := wholeRunes(c.head, tail)
+	cut = c.total - int64(len(head)+len(end))
 	note := fmt.Sprintf("\n[... %d bytes cut ...]\n", cut)
 	return Output{Text: text(head) + note + text(end), Cut: cut}
 }

@@ -10,39 +10,84 @@ import (
 )
 
 // Publish makes files (by slash-separated path) the content of /servers in
-// every sandbox, those that run included. Only what differs is written, each
-// file at once; what is not in files is removed. Calls must not overlap.
+// every sandbox that starts from now on. One that runs may see either: gVisor
+// keeps what a program has looked at. Only what differs is written, each file
+// at once; what is not in files is removed. Calls must not overlap.
 func (h *Host) Publish(files map[string][]byte) error {
-	if err := os.MkdirAll(h.servers(), 0o755); err != nil { // seen by the sandbox's own user
+	if err := h.publish(files); err != nil {
 		return fmt.Errorf("publish wrappers: %w", err)
+	}
+	return nil
+}
+
+func (h *Host) publish(files map[string][]byte) error {
+	if err := os.MkdirAll(h.servers(), 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(h.servers(), 0o755); err != nil { // whatever our umask is
+		return err
 	}
 	root, err := os.OpenRoot(h.servers())
 	if err != nil {
-		return fmt.Errorf("publish wrappers: %w", err)
+		return err
 	}
 	defer func() { _ = root.Close() }()
-	for path, data := range files {
-		if err := writeFile(root, filepath.FromSlash(path), data); err != nil {
-			return fmt.Errorf("publish wrappers: %w", err)
-		}
+	writeErr := writeFiles(root, files)
+	if err := prune(root, files); err != nil {
+		return err
 	}
-	return prune(root, files)
+	if writeErr != nil { // perhaps a file was where there has to be a folder now, or the other way round: it is gone
+		return writeFiles(root, files)
+	}
+	return nil
 }
 
 func (h *Host) servers() string { return filepath.Join(h.dir, "servers") }
+
+func writeFiles(root *os.Root, files map[string][]byte) error {
+	for path, data := range files {
+		if !fs.ValidPath(path) {
+			return fmt.Errorf("%q is no path of a file", path)
+		}
+		if err := writeFile(root, filepath.FromSlash(path), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // writeFile replaces the file in one step, so that no program reads half of it.
 func writeFile(root *os.Root, path string, data []byte) error {
 	if old, err := root.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil { // seen by the sandbox's own user
+	if err := makeFolders(root, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := root.WriteFile(path+".new", data, 0o644); err != nil { // seen by the sandbox's own user
+	if err := root.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	if err := root.Chmod(path+".new", 0o644); err != nil {
 		return err
 	}
 	return root.Rename(path+".new", path)
+}
+
+// makeFolders makes a folder and those above it. The sandbox's own user, who is not ours, must be able to enter.
+func makeFolders(root *os.Root, path string) error {
+	if path == "." {
+		return nil
+	}
+	if err := makeFolders(root, filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := root.Mkdir(path, 0o755); err != nil {
+		if info, statErr := root.Stat(path); statErr == nil && info.IsDir() {
+			return nil
+		}
+		return err
+	}
+	return root.Chmod(path, 0o755)
 }
 
 // prune removes what is not in files, and then the folders that are empty.

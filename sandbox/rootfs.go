@@ -3,9 +3,9 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,35 +19,85 @@ type interpreter struct{ path, inside string }
 // /usr/src and what an operator may have put elsewhere stay out.
 var systemDirs = []string{"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/share"}
 
+// errScript says that a file starts an interpreter elsewhere: only a binary can be mounted into a sandbox.
+var errScript = errors.New("is a script that starts an interpreter and not one itself (a shim of pyenv, nvm or the like)")
+
 // findInterpreter resolves an interpreter: an explicit path, or the first of the
-// names in the usual places. One that lies outside of what sandboxes see is
-// mounted there alone, as a single file.
+// names in the usual places that is a binary. One that lies outside of what
+// sandboxes see is mounted there alone, as a single file.
 func findInterpreter(explicit, inside string, names ...string) (interpreter, error) {
-	path := explicit
-	if path == "" {
-		found, err := lookUp(names)
-		if err != nil {
-			return interpreter{}, err
+	candidates := []string{explicit}
+	if explicit == "" {
+		candidates = lookUp(names)
+	}
+	err := fmt.Errorf("no %s on this machine", strings.Join(names, " or "))
+	for _, candidate := range candidates {
+		path, badErr := binary(candidate)
+		if badErr == nil {
+			if slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") }) {
+				inside = path
+			}
+			return interpreter{path: path, inside: inside}, nil
 		}
-		path = found
+		err = badErr
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return interpreter{}, fmt.Errorf("find interpreter: %w", err)
-	}
-	if slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(real, dir+"/") }) {
-		inside = real
-	}
-	return interpreter{path: real, inside: inside}, nil
+	return interpreter{}, fmt.Errorf("find interpreter: %w", err)
 }
 
-func lookUp(names []string) (string, error) {
+// lookUp returns every executable that is called by one of the names, in the order of the names and of PATH.
+func lookUp(names []string) []string {
+	var found []string
 	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
+		dirs := filepath.SplitList(os.Getenv("PATH"))
+		if filepath.IsAbs(name) {
+			dirs = []string{"/"}
+		}
+		for _, dir := range dirs {
+			if path := filepath.Join(dir, name); filepath.IsAbs(path) && isExecutable(path) {
+				found = append(found, path)
+			}
 		}
 	}
-	return "", fmt.Errorf("find interpreter: no %s on this machine", strings.Join(names, " or "))
+	return found
+}
+
+// binary follows symbolic links to an executable and checks that it is one for
+// the kernel: mounted into a sandbox, a script would not find what it starts.
+func binary(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return "", err
+	}
+	if !isExecutable(real) {
+		return "", fmt.Errorf("%s is no executable file", path)
+	}
+	magic, err := readMagic(real)
+	switch {
+	case err != nil:
+		return "", err
+	case strings.HasPrefix(magic, "#!"):
+		return "", fmt.Errorf("%s %w", path, errScript)
+	case magic != "\x7fELF":
+		return "", fmt.Errorf("%s is no program for this machine", path)
+	}
+	return real, nil
+}
+
+func readMagic(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	magic := make([]byte, 4)
+	n, err := io.ReadFull(f, magic)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return string(magic[:n]), err
 }
 
 // makeRootfs lays out the root file system that all sandboxes of a host share
@@ -55,7 +105,7 @@ func lookUp(names []string) (string, error) {
 func makeRootfs(root string, points []string) error {
 	dirs := append([]string{"/proc", "/dev", "/tmp", "/etc", "/workspace", guestDir, bridgeDir, serversDir}, points...)
 	for _, dir := range dirs {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil { // seen by the sandbox's own user
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return fmt.Errorf("make root file system: %w", err)
 		}
 	}
@@ -73,9 +123,29 @@ func makeRootfs(root string, points []string) error {
 		"etc/hosts":         "127.0.0.1 localhost\n",
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil { // seen by the sandbox's own user
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
 			return fmt.Errorf("make root file system: %w", err)
 		}
+	}
+	return nil
+}
+
+// openUp lets every user read what is below dir, whatever our umask took away:
+// a sandbox's user is not ours.
+func openUp(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return os.Chmod(path, 0o755)
+		case entry.Type().IsRegular():
+			return os.Chmod(path, 0o644)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("open files for sandboxes: %w", err)
 	}
 	return nil
 }
@@ -83,10 +153,10 @@ func makeRootfs(root string, points []string) error {
 // mountPoint makes the empty file that a single file is mounted over.
 func mountPoint(root, at string) error {
 	path := filepath.Join(root, at)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // seen by the sandbox's own user
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("make mount point: %w", err)
 	}
-	if err := os.WriteFile(path, nil, 0o755); err != nil { // an interpreter is executable
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		return fmt.Errorf("make mount point: %w", err)
 	}
 	return nil

@@ -40,8 +40,11 @@ func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 	case <-h.ctx.Done():
 		return Outcome{}, context.Cause(h.ctx)
 	}
-	h.running.Add(1)
-	defer func() { <-h.slots; h.running.Done() }()
+	defer func() { <-h.slots }()
+	if err := h.enter(); err != nil {
+		return Outcome{}, err
+	}
+	defer h.running.Done()
 	box, err := h.start(job, caller)
 	if err != nil {
 		return Outcome{}, err
@@ -99,10 +102,10 @@ func makeBundle(dir, sockets string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("make bundle: %w", err)
 	}
-	if err := os.Mkdir(sockets, 0o755); err != nil { // the sandbox's user must reach the socket; the bundle above is closed
+	if err := os.Mkdir(sockets, 0o755); err != nil {
 		return fmt.Errorf("make bundle: %w", err)
 	}
-	return nil
+	return openUp(sockets) // the sandbox's user must reach the socket; the bundle above is closed
 }
 
 // launch starts runsc with pipes as standard streams and somebody who reads them.

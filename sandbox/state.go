@@ -59,6 +59,26 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// exclusively runs f while no other process that does the same below parent
+// makes, looks at or removes a host's directory. It takes a moment at most.
+func exclusively(parent string, f func() error) error {
+	dir, err := os.Open(parent)
+	if err != nil {
+		return fmt.Errorf("lock state directory: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	for {
+		err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lock state directory: %w", err)
+	}
+	return f()
+}
+
 // cgroup names the cgroup of one sandbox, relative to our own.
 func (h *Host) cgroup(id string) string {
 	return "sallyport-" + filepath.Base(h.dir) + "-" + id

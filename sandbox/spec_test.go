@@ -1,0 +1,79 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"sallyport/sandbox/runsc"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func specHost(ignoreCgroups bool, python, node interpreter) *Host {
+	return &Host{
+		dir: "/state/host-1", system: []string{"/usr/bin", "/usr/lib", "/usr/share"}, python: python, node: node,
+		runsc: &runsc.Runsc{Path: "/bin/runsc", Rootless: ignoreCgroups, IgnoreCgroups: ignoreCgroups},
+	}
+}
+
+// TestSpec holds all that a sandbox is made of to a golden file: a change of it is a decision.
+func TestSpec(t *testing.T) {
+	usual, outside := interpreter{"/usr/bin/python3.11", "/usr/bin/python3.11"}, interpreter{"/home/me/node/bin/node", guestBin + "/node"}
+	limits := DefaultLimits()
+	limits.Memory, limits.Workspace, limits.Processes, limits.OpenFiles = 300<<20, 100<<20, 33, 44
+	for _, test := range []struct {
+		name string
+		host *Host
+		job  Job
+	}{
+		{"python", specHost(false, usual, interpreter{"/usr/bin/node", "/usr/bin/node"}), Job{ID: "e-1", Interpreter: Python, Limits: DefaultLimits()}},
+		{"node_without_cgroups", specHost(true, usual, outside), Job{ID: "e-2", Interpreter: Node, Limits: limits}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.job.Code = "never in the spec"
+			got, err := test.host.spec(test.job, "/state/host-1/"+test.job.ID+"/bridge")
+			must(t, err)
+			golden(t, filepath.Join("testdata", "spec", test.name+".json"), got)
+			checkSpec(t, got)
+		})
+	}
+}
+
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	got = append(got, '\n')
+	if *update {
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o600))
+		return
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s; -update rewrites it (-want +got):\n%s", path, diff)
+	}
+}
+
+// checkSpec says what must hold whatever the golden files are updated to.
+func checkSpec(t *testing.T, data []byte) {
+	t.Helper()
+	var spec specs.Spec
+	must(t, json.Unmarshal(data, &spec))
+	if !spec.Root.Readonly || !spec.Process.NoNewPrivileges || spec.Process.User.UID != nobody || len(spec.Process.Capabilities.Bounding) > 0 {
+		t.Error("the process or its root is too free")
+	}
+	for _, mount := range spec.Mounts {
+		options := map[string]bool{}
+		for _, option := range mount.Options {
+			options[option] = true
+		}
+		if mount.Type == "bind" && !(options["ro"] && options["nosuid"] && options["nodev"]) {
+			t.Errorf("%s of the host can be written: %v", mount.Source, mount.Options)
+		}
+	}
+}
