@@ -45,7 +45,7 @@ func TestCallChecksArguments(t *testing.T) {
 		{"combined", `{"path":"x","depth":1}`, ""},
 		{"combined", `{"path":"x","depth":"deep"}`, "depth: got string, want integer"},
 		{"looks_ahead", `{"name":7}`, ""},
-		{"looks_ahead", `{"nmae":7}`, "did you mean name?"},
+		{"looks_ahead", `{"naem":7}`, "did you mean name?"},
 		{"odd", `{"anything":7}`, ""},
 		{"nothing", `{"anything":7}`, "additional properties 'anything' not allowed"},
 		{"nothing", `{}`, ""},

@@ -103,7 +103,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	slow := newSite(t)
 	slow.hang.Store(true)
 	cfg := settings(nil)
-	for _, name := range strings.Fields("a b c d e f g h i j k l") { // more than are started at once
+	for name := range strings.FieldsSeq("a b c d e f g h i j k l") { // more than are started at once
 		cfg.Upstreams = append(cfg.Upstreams, upstreamOf(name, slow.web.URL))
 	}
 	cfg.Upstreams = append(cfg.Upstreams, process(t, "hang", "hang"), process(t, "notes", "notes"))

@@ -36,7 +36,7 @@ func (f Found) writeUpstreams(b *strings.Builder) {
 		return
 	}
 	for _, up := range f.Upstreams {
-		fmt.Fprintf(b, "%s (%d tools)", up.ID, up.Tools)
+		fmt.Fprintf(b, "%s (%d %s)", up.ID, up.Tools, plural(up.Tools))
 		if up.Description != "" {
 			b.WriteString(": " + up.Description)
 		}
@@ -67,6 +67,13 @@ func (f Found) writeVerdict(b *strings.Builder) {
 		b.WriteString(` search_tools("") lists the upstreams.`)
 	}
 	b.WriteString("\n")
+}
+
+func plural(tools int) string {
+	if tools == 1 {
+		return "tool"
+	}
+	return "tools"
 }
 
 // maxProblem is how much is said about each upstream that is not there, in characters.

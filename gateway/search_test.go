@@ -66,7 +66,7 @@ func TestSearchRefusesWhatMakesNoSense(t *testing.T) {
 		kind   tool.Kind
 		want   string
 	}{
-		{gateway.Search{Detail: "sumary"}, tool.Invalid, `unknown detail "sumary" (use names, summary, signature or full)`},
+		{gateway.Search{Detail: "summry"}, tool.Invalid, `unknown detail "summry" (use names, summary, signature or full)`},
 		{gateway.Search{Language: "pyhton"}, tool.Invalid, `unknown language "pyhton" (use python or typescript)`},
 		{gateway.Search{Upstream: "my_nots"}, tool.NotFound, "there is no upstream my_nots (did you mean my_notes?)"},
 		{gateway.Search{Upstream: "github"}, tool.NotFound, "there is no upstream github (there are: "},

@@ -7,16 +7,12 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
-	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -66,19 +62,16 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 type face struct{ verbs Verbs }
 
 func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var args struct {
-		Query    string `json:"query"`
-		Detail   string `json:"detail"`
-		Upstream string `json:"upstream"`
-		Limit    int    `json:"limit"`
-		Language string `json:"language"`
-	}
-	if err := read(req, &args); err != nil {
+	var s gateway.Search
+	var detail string
+	var limit float64
+	if err := read(req.Params.Arguments, map[string]any{
+		"query": &s.Query, "detail": &detail, "upstream": &s.Upstream, "limit": &limit, "language": &s.Language,
+	}); err != nil {
 		return failure(err), nil
 	}
-	found, err := f.verbs.Search(ctx, gateway.Search{
-		Query: args.Query, Detail: gateway.Detail(args.Detail), Upstream: args.Upstream, Limit: args.Limit, Language: args.Language,
-	})
+	s.Detail, s.Limit = gateway.Detail(detail), int(max(0, min(limit, 1e6)))
+	found, err := f.verbs.Search(ctx, s)
 	if err != nil {
 		return failure(err), nil
 	}
@@ -86,34 +79,17 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 }
 
 func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var args struct {
-		Code     string  `json:"code"`
-		Language string  `json:"language"`
-		Timeout  float64 `json:"timeout"`
-	}
-	if err := read(req, &args); err != nil {
+	var p gateway.Program
+	var seconds float64
+	if err := read(req.Params.Arguments, map[string]any{"code": &p.Code, "language": &p.Language, "timeout": &seconds}); err != nil {
 		return failure(err), nil
 	}
-	execution, err := f.verbs.Execute(ctx, gateway.Program{
-		Code: args.Code, Language: args.Language, Timeout: time.Duration(args.Timeout * float64(time.Second)),
-	})
+	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
+	execution, err := f.verbs.Execute(ctx, p)
 	if err != nil {
 		return failure(err), nil
 	}
 	return text(execution.Text(), execution.Failed()), nil
-}
-
-// read decodes arguments strictly: what a model wrote and nobody reads is a mistake to tell it about.
-func read(req *mcp.CallToolRequest, into any) error {
-	dec := json.NewDecoder(strings.NewReader(string(req.Params.Arguments)))
-	dec.DisallowUnknownFields()
-	if len(req.Params.Arguments) == 0 {
-		return nil
-	}
-	if err := dec.Decode(into); err != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: "wrong arguments: " + strings.TrimPrefix(err.Error(), "json: ")}
-	}
-	return nil
 }
 
 // failure is an error as a result that the model can read and act on.
@@ -123,61 +99,4 @@ func failure(err error) *mcp.CallToolResult {
 
 func text(s string, isError bool) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}, IsError: isError}
-}
-
-func searchTool() *mcp.Tool {
-	return &mcp.Tool{
-		Name: "search_tools",
-		Description: "Find functions that execute_code can import. Words, a name, or \"\" for the list of upstreams. " +
-			"Returns typed signatures to write code from.",
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
-		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"query":{"type":"string"},` +
-			`"detail":{"enum":["names","summary","signature","full"],"description":"default signature"},` +
-			`"upstream":{"type":"string","description":"only this one"},` +
-			`"limit":{"type":"integer"},` +
-			`"language":{"enum":["python","typescript"],"description":"of the signatures"}}}`),
-	}
-}
-
-func executeTool() *mcp.Tool {
-	return &mcp.Tool{
-		Name: "execute_code",
-		Description: "Run a program in a sandbox (no network, no packages). Its output and the value of its last expression come back, nothing else: " +
-			"filter, join and loop in code, and return only the answer.\n" +
-			"Python: from servers.UPSTREAM import TOOL; r = TOOL(name=value)\n" +
-			"TypeScript: import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
-			"Results are native values; a failed call raises ToolError. parallel(lambda: ..., ...) from sallyport runs calls at once. " +
-			"/workspace is writable, for this run only; wrappers can be read in /servers.",
-		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
-			`"code":{"type":"string"},` +
-			`"language":{"enum":["python","typescript"],"description":"default python"},` +
-			`"timeout":{"type":"number","description":"seconds"}}}`),
-	}
-}
-
-// maxAbout bounds what is said about each upstream, maxListed how many are named, in the instructions.
-const (
-	maxAbout  = 60
-	maxListed = 60
-)
-
-// Instructions tell a model what is behind the door: the upstreams of the settings, in their order.
-func Instructions(ups []gateway.Upstream) string {
-	var b strings.Builder
-	b.WriteString("One door to many tools: find functions with search_tools, then call them from a program in execute_code. Upstreams: ")
-	for i, up := range ups[:min(len(ups), maxListed)] {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(up.ID)
-		if about := plain.Line(up.Description, maxAbout); about != "" && len(ups) <= 20 {
-			b.WriteString(" (" + about + ")")
-		}
-	}
-	if more := len(ups) - maxListed; more > 0 {
-		fmt.Fprintf(&b, "; and %d more", more)
-	}
-	b.WriteString(".")
-	return b.String()
 }

@@ -1,0 +1,72 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// read decodes arguments into the *string or *float64 of their name. It is
+// strict where a model would not notice that it was misunderstood: a name that
+// nobody reads is an error. It is lenient where there is only one meaning: null
+// is absent, and "8" is a number.
+func read(raw json.RawMessage, into map[string]any) error {
+	var given map[string]json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
+		return wrong("arguments must be one object", "")
+	}
+	names := slices.Sorted(maps.Keys(into))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		target, ok := into[name]
+		if !ok {
+			return unknownParameter(name, names)
+		}
+		if string(given[name]) == "null" {
+			continue
+		}
+		if err := set(target, given[name]); err != "" {
+			return wrong(name+" must be "+err, "")
+		}
+	}
+	return nil
+}
+
+// set decodes one value, or says what it should have been.
+func set(target any, value json.RawMessage) (want string) {
+	switch target := target.(type) {
+	case *string:
+		if json.Unmarshal(value, target) != nil {
+			return "a string"
+		}
+	case *float64:
+		var quoted string
+		if json.Unmarshal(value, &quoted) == nil {
+			value = json.RawMessage(strings.TrimSpace(quoted))
+		}
+		number, err := strconv.ParseFloat(string(value), 64)
+		if err != nil || number != number {
+			return "a number"
+		}
+		*target = number
+	}
+	return ""
+}
+
+func unknownParameter(name string, names []string) error {
+	hint := "parameters: " + strings.Join(names, ", ")
+	if near := nearest.Of(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return wrong(fmt.Sprintf("unknown parameter %q", plain.Line(name, 80)), hint)
+}
+
+func wrong(message, hint string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: message, Hint: hint}
+}

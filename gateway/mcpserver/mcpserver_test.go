@@ -1,0 +1,313 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+	"sallyport/gateway/mcpserver"
+	"sallyport/internal/config"
+	"sallyport/internal/testutil"
+	"sallyport/internal/tokens"
+)
+
+// TestMain gives the sandboxes of this package a directory of their own.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "gw-") // short: a socket's path has room for little
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// meter is a real upstream with one tool, which counts how often it is called.
+type meter struct {
+	*mcp.Server
+	url  string
+	hits atomic.Int32
+	down atomic.Bool
+}
+
+func newMeter(t *testing.T) *meter {
+	t.Helper()
+	m := &meter{Server: mcp.NewServer(&mcp.Implementation{Name: "meter", Version: "1"}, nil)}
+	m.tool("tick")
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return m.Server }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.down.Load() {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	m.url = web.URL
+	return m
+}
+
+func (m *meter) tool(name string) {
+	m.AddTool(&mcp.Tool{Name: name, Description: "Count up and say how far.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(m.hits.Add(1))}}}, nil
+		})
+}
+
+// open returns a gateway with the upstreams, "meter" being the first.
+func open(t *testing.T, ups ...config.Upstream) *gateway.Gateway {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Upstreams, cfg.Sandbox.Runsc = ups, testutil.Runsc(t)
+	g, err := gateway.Open(&cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func upstream(id, url, about string) config.Upstream {
+	return config.Upstream{Name: id, ID: id, URL: url, Description: about, Timeout: 5 * time.Second}
+}
+
+// connect returns a client of a server on g; version "" is the newest.
+func connect(t *testing.T, g *gateway.Gateway, version string) *mcp.ClientSession {
+	t.Helper()
+	near, far := mcp.NewInMemoryTransports()
+	server, err := mcpserver.New(g, nil).Connect(t.Context(), far, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = client.Close()
+		_ = server.Wait()
+	})
+	return client
+}
+
+// call returns the text of a result and whether it is an error.
+func call(t *testing.T, client *mcp.ClientSession, name string, args any) (string, bool) {
+	t.Helper()
+	result, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatalf("call %s: %v", name, err)
+	}
+	if len(result.Content) != 1 {
+		t.Fatalf("content: %v", result.Content)
+	}
+	return result.Content[0].(*mcp.TextContent).Text, result.IsError
+}
+
+// definitions is what a client puts into a model's context.
+func definitions(t *testing.T, client *mcp.ClientSession) string {
+	t.Helper()
+	list, err := client.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, def := range list.Tools {
+		data, err := json.Marshal(map[string]any{"name": def.Name, "description": def.Description, "input_schema": def.InputSchema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(append(data, '\n'))
+	}
+	return all.String() + client.InitializeResult().Instructions
+}
+
+func TestBothToolsInEveryProtocol(t *testing.T) {
+	t.Parallel()
+	g := open(t, upstream("meter", newMeter(t).url, "Counts"))
+	for _, version := range []string{"", "2025-11-25", "2025-06-18", "2025-03-26"} {
+		client := connect(t, g, version)
+		got := client.InitializeResult()
+		if version != "" && got.ProtocolVersion != version || version == "" && got.ProtocolVersion < "2026" || got.ServerInfo.Name != "sallyport" {
+			t.Errorf("asked for %q, got %+v", version, got)
+		}
+		list, err := client.ListTools(t.Context(), nil)
+		if err != nil || len(list.Tools) != 2 || list.Tools[0].Name != "execute_code" || list.Tools[1].Name != "search_tools" {
+			t.Fatalf("tools: %+v, %v", list, err)
+		}
+		if got, isError := call(t, client, "search_tools", map[string]any{"query": "count up"}); isError || !strings.Contains(got, "from servers.meter import ...\n  tick(") {
+			t.Errorf("search: %v, %s", isError, got)
+		}
+		if got, isError := call(t, client, "execute_code", map[string]any{"code": "from servers.meter import tick\nint(tick()) > 0"}); isError || got != "true" {
+			t.Errorf("execute: %v, %s", isError, got)
+		}
+	}
+}
+
+func TestDefinitionsKeepToTheirBudget(t *testing.T) {
+	counter, err := tokens.O200k()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields("filesystem memory github slack postgres sentry notion linear stripe everything")
+	const about = "Short description of what this upstream offers, 60 letters.."
+	for n, budget := range map[int]int{0: 450, 3: 450, 10: 700} {
+		var ups []config.Upstream
+		for _, name := range names[:n] {
+			ups = append(ups, upstream(name, "http://127.0.0.1:1/", about))
+		}
+		got, err := counter.Count(definitions(t, connect(t, open(t, ups...), "")))
+		if err != nil || got >= budget {
+			t.Errorf("%d upstreams: %d tokens, the budget is %d, %v", n, got, budget, err)
+		}
+		t.Logf("%d upstreams: %d tokens", n, got)
+	}
+}
+
+// TestDefinitionsStayTheSame byte for byte while an upstream comes, grows and
+// goes: prompt caches depend on it.
+func TestDefinitionsStayTheSame(t *testing.T) {
+	m := newMeter(t)
+	m.down.Store(true)
+	g := open(t, upstream("meter", m.url, "Counts"), upstream("nothing", "http://127.0.0.1:1/", ""))
+	g.Settle(t.Context())
+	client := connect(t, g, "")
+	first := definitions(t, client)
+	if !strings.Contains(first, "Upstreams: meter (Counts); nothing.") {
+		t.Errorf("definitions: %s", first)
+	}
+	same := func(when string, tools int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); len(g.Tools()) != tools; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %d tools", when, len(g.Tools()))
+			}
+		}
+		for _, c := range []*mcp.ClientSession{client, connect(t, g, "")} {
+			if diff := cmp.Diff(first, definitions(t, c)); diff != "" {
+				t.Errorf("%s: (-first +now)\n%s", when, diff)
+			}
+		}
+	}
+	m.down.Store(false)
+	same("when the upstream came", 1)
+	m.tool("tock")
+	same("when it grew", 2)
+	m.RemoveTools("tick", "tock")
+	same("when it was empty", 0)
+}
+
+func TestInstructionsOfMany(t *testing.T) {
+	ups := make([]gateway.Upstream, 70)
+	for i := range ups {
+		ups[i] = gateway.Upstream{ID: fmt.Sprint("up", i), Description: "About\x1b[31m\nthis one " + strings.Repeat("very ", 50)}
+	}
+	if got := mcpserver.Instructions(ups); !strings.Contains(got, "; up59; and 10 more.") || strings.Contains(got, "About") {
+		t.Errorf("seventy: %s", got)
+	}
+	if got := mcpserver.Instructions(ups[:2]); !strings.Contains(got, "up0 (About[31m this one very") || len(got) > 300 || strings.ContainsAny(got, "\x1b\n") {
+		t.Errorf("two: %s", got)
+	}
+	if got := mcpserver.Instructions(nil); strings.Contains(got, "Upstreams") || !strings.HasSuffix(got, "execute_code.") {
+		t.Errorf("none: %s", got)
+	}
+}
+
+// TestMistakesAreReadable: whatever a model gets wrong comes back as a result that says what is right.
+func TestMistakesAreReadable(t *testing.T) {
+	t.Parallel()
+	client := connect(t, open(t, upstream("meter", newMeter(t).url, "")), "")
+	for _, test := range []struct{ tool, args, want string }{
+		{"search_tools", `{"querry":"x"}`, `unknown parameter "querry" (did you mean query? parameters: detail, language, limit, query, upstream)`},
+		{"search_tools", `{"query":7}`, "query must be a string"},
+		{"search_tools", `{"limit":"many"}`, "limit must be a number"},
+		{"search_tools", `{"limit":[1]}`, "limit must be a number"},
+		{"search_tools", `{"detail":"all"}`, `unknown detail "all" (use names, summary, signature or full)`},
+		{"search_tools", `{"upstream":"metre"}`, "there is no upstream metre (did you mean meter?)"},
+		{"search_tools", `{"language":"cobol"}`, `unknown language "cobol" (use python or typescript)`},
+		{"execute_code", `{}`, "code is empty"},
+		{"execute_code", `{"script":"1"}`, `unknown parameter "script" (parameters: code, language, timeout)`},
+		{"execute_code", `{"code":["1"]}`, "code must be a string"},
+		{"execute_code", `{"code":"1","timeout":"NaN"}`, "timeout must be a number"},
+		{"execute_code", `{"code":"1/0"}`, "ZeroDivisionError: division by zero\n  line 1: 1/0"},
+		{"execute_code", `{"code":"import sys; sys.exit(3)"}`, "exited with status 3"},
+		{"execute_code", `{"code":"from servers.metre import tick"}`, "did you mean servers.meter?"},
+		{"execute_code", `{"code":"const x = ;","language":"typescript"}`, "SyntaxError"},
+		{"execute_code", `{"code":"while True: pass","timeout":0.5}`, "stopped: it ran longer than 0.5 s"},
+	} {
+		if got, isError := call(t, client, test.tool, json.RawMessage(test.args)); !isError || !strings.Contains(got, test.want) {
+			t.Errorf("%s(%s): %v, %s", test.tool, test.args, isError, got)
+		}
+	}
+	for _, test := range []struct{ tool, args, want string }{
+		{"search_tools", `{"query":"count","limit":"1","detail":null,"upstream":""}`, "tick("},
+		{"search_tools", `{"query":"count","limit":1e300,"detail":"names"}`, "meter.tick"},
+		{"search_tools", `{}`, "meter (1 tool)"},
+		{"execute_code", `{"code":"1+1","timeout":" 20 "}`, "2"},
+		{"execute_code", `{"code":"1+1","timeout":-1}`, "2"},
+		{"execute_code", `{"code":"1+1","timeout":1e308}`, "2"},
+		{"execute_code", `{"code":"const x: number = 1;\nx","language":"js"}`, "1"},
+	} {
+		if got, isError := call(t, client, test.tool, json.RawMessage(test.args)); isError || !strings.Contains(got, test.want) {
+			t.Errorf("%s(%s): %v, %s", test.tool, test.args, isError, got)
+		}
+	}
+}
+
+func TestCancellationEndsTheProgram(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"", "2025-06-18"} {
+		m := newMeter(t)
+		client := connect(t, open(t, upstream("meter", m.url, "")), version)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": "from servers.meter import tick\nwhile True: tick()"}})
+			ended <- err
+		}()
+		wait(t, "the program runs", func() bool { return m.hits.Load() > 5 })
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("a canceled call has a result")
+		}
+		before := int32(-1)
+		wait(t, "the program stops", func() bool {
+			now := m.hits.Load()
+			time.Sleep(200 * time.Millisecond)
+			before, now = now, m.hits.Load()
+			return before == now
+		})
+		if got, isError := call(t, client, "execute_code", map[string]any{"code": "'next'"}); isError || got != "next" {
+			t.Errorf("the next program: %v, %s", isError, got)
+		}
+	}
+}
+
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come about that %s", what)
+		}
+	}
+}
