@@ -57,6 +57,22 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelAtAnyTime stops sandboxes at every stage of their start.
+func TestCancelAtAnyTime(t *testing.T) {
+	host, state := newHost(t)
+	for i := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Millisecond)
+		outcome, err := host.Run(ctx, sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)"), sandboxtest.Echo{})
+		cancel()
+		if err != nil || outcome.Status != sandbox.Canceled {
+			t.Errorf("after %d ms: %+v, %v; want canceled", i*10, outcome, err)
+		}
+	}
+	if left := append(processes(filepath.Join(state, "host-")), cgroups(hostNames(t, state))...); len(left) > 0 {
+		t.Errorf("left while the host is open: %v", left)
+	}
+}
+
 func TestCloseStopsWhatRuns(t *testing.T) {
 	host, state := newHost(t)
 	job := sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(60)")
@@ -97,6 +113,7 @@ func TestKilledHost(t *testing.T) {
 	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "running\n" {
 		t.Fatalf("the victim said %q", line)
 	}
+	names := hostNames(t, state)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for range 100 {
@@ -118,7 +135,7 @@ func TestKilledHost(t *testing.T) {
 	if err := host.Close(); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, state)
+	nothingLeft(t, state, names...)
 }
 
 // victim runs a program for ever and says when it has started.

@@ -222,5 +222,10 @@ func (h *Host) clear(dir string) {
 	for _, id := range ids {
 		err = errors.Join(err, stale.Delete(ctx, id))
 	}
+	if bundles, readErr := os.ReadDir(dir); readErr == nil && !h.runsc.IgnoreCgroups {
+		for _, bundle := range bundles { // one that was killed while it started is in no list
+			err = errors.Join(err, removeCgroup(cgroupName(dir, bundle.Name())))
+		}
+	}
 	h.log.Info("cleared what a killed gateway left", "dir", dir, "containers", len(ids), "error", errors.Join(err, os.RemoveAll(dir)))
 }

@@ -216,6 +216,9 @@ func (b *box) clean() error {
 	if b.process != nil {
 		errs = append(errs, b.process.Destroy(ctx))
 	}
+	if !b.host.runsc.IgnoreCgroups {
+		errs = append(errs, removeCgroup(cgroupName(b.host.dir, b.job.ID)))
+	}
 	b.drained.Wait()
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,13 +29,27 @@ func newHost(t *testing.T) (*sandbox.Host, string) {
 	if err := host.Publish(sandboxtest.Tree()); err != nil {
 		t.Fatal(err)
 	}
+	names := hostNames(t, state)
 	t.Cleanup(func() {
 		if err := host.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		nothingLeft(t, state)
+		nothingLeft(t, state, names...)
 	})
 	return host, state
+}
+
+// hostNames returns the names of the hosts that live in a state directory: their cgroups carry them.
+func hostNames(t *testing.T, state string) []string {
+	t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(state, "host-*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no host in %s: %v", state, err)
+	}
+	for i, dir := range dirs {
+		dirs[i] = filepath.Base(dir)
+	}
+	return dirs
 }
 
 // shortDir is t.TempDir with a path that leaves room for a socket's name.
@@ -52,8 +67,8 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// nothingLeft fails if a process, a cgroup, or a file of the state directory is still there.
-func nothingLeft(t *testing.T, state string) {
+// nothingLeft fails if a process, a file of the state directory, or a cgroup of the hosts is still there.
+func nothingLeft(t *testing.T, state string, hosts ...string) {
 	t.Helper()
 	if left, err := filepath.Glob(filepath.Join(state, "*")); err != nil || len(left) > 0 {
 		t.Errorf("left in the state directory: %v, %v", left, err)
@@ -65,11 +80,23 @@ func nothingLeft(t *testing.T, state string) {
 	if left := processes(state); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/*/sallyport-*", "/sys/fs/cgroup/*/*/*/sallyport-*", "/sys/fs/cgroup/sallyport-*"} {
-		if left, _ := filepath.Glob(pattern); len(left) > 0 && os.Getenv("SALLYPORT_REQUIRE") == "" {
-			t.Logf("cgroups (perhaps of another test): %v", left)
-		}
+	if left := cgroups(hosts); len(left) > 0 {
+		t.Errorf("cgroups left: %v", left)
 	}
+}
+
+// cgroups returns the cgroups of hosts, in all hierarchies.
+func cgroups(hosts []string) []string {
+	var found []string
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		for _, host := range hosts {
+			if err == nil && entry.IsDir() && strings.Contains(entry.Name(), host+"-") {
+				found = append(found, path)
+			}
+		}
+		return nil // what has gone meanwhile is none
+	})
+	return found
 }
 
 // processes returns the command lines of all processes that name the state directory.

@@ -38,7 +38,7 @@ func (h *Host) spec(job Job, bridgeSource string) ([]byte, error) {
 	if !h.runsc.IgnoreCgroups {
 		memory := job.Limits.Memory + sentryHeadroom
 		// A relative path stays below our own cgroup, and so within its limits.
-		spec.Linux.CgroupsPath = h.cgroup(job.ID)
+		spec.Linux.CgroupsPath = cgroupName(h.dir, job.ID)
 		spec.Linux.Resources = &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory}}
 	}
 	data, err := json.MarshalIndent(spec, "", " ")
