@@ -16,12 +16,12 @@ import (
 	"sallyport/sandbox"
 )
 
-// nothingLeft runs use, which must close what it opens, and then counts
+// nothingLeft runs use, which must close the gateway that it opens, and then counts
 // goroutines, processes and directories. Its tests must not run in parallel.
-func nothingLeft(t *testing.T, use func()) {
+func nothingLeft(t *testing.T, name string, use func(t *testing.T)) {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	use()
+	t.Run(name, use) // the sites that it opens end with it
 	eventually(t, "all goroutines end", 5*time.Second, func() bool { return runtime.NumGoroutine() <= before })
 	eventually(t, "all processes end", 5*time.Second, func() bool { return len(processes()) == 0 })
 	if left := stateLeft(); len(left) > 0 {
@@ -57,16 +57,16 @@ func mustClose(t *testing.T, g *gateway.Gateway) {
 	if err := g.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
+	t.Logf("closed in %v", time.Since(begin))
 	if took := time.Since(begin); took > 6*time.Second {
 		t.Errorf("close took %v", took)
 	}
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	web := newSite(t, calc)
-	cfg := withRunsc(t, settings(map[string]*site{"calc": web}))
-	cfg.Upstreams = append(cfg.Upstreams, process(t, "notes", "notes"), process(t, "broken", "broken"))
-	nothingLeft(t, func() {
+	nothingLeft(t, "all", func(t *testing.T) {
+		cfg := withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)}))
+		cfg.Upstreams = append(cfg.Upstreams, process(t, "notes", "notes"), process(t, "broken", "broken"))
 		g := mustOpen(t, cfg)
 		wantText(t, execute(t, g, "python", "from servers.calc import add\nfrom servers.notes import create_note\ncreate_note('x')\nadd(1, 2)"), sandbox.OK, "3")
 		if len(stateLeft()) != 1 || len(processes()) != 1 {
@@ -90,8 +90,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestCloseAtOnce(t *testing.T) {
-	web := newSite(t, calc)
-	nothingLeft(t, func() {
+	nothingLeft(t, "all", func(t *testing.T) {
+		web := newSite(t, calc)
 		for range 20 {
 			cfg := settings(map[string]*site{"calc": web, "too": web})
 			mustClose(t, mustOpen(t, cfg))
@@ -100,15 +100,15 @@ func TestCloseAtOnce(t *testing.T) {
 }
 
 func TestCloseWhileConnecting(t *testing.T) {
-	slow := newSite(t)
-	slow.hang.Store(true)
-	cfg := settings(nil)
-	for name := range strings.FieldsSeq("a b c d e f g h i j k l") { // more than are started at once
-		cfg.Upstreams = append(cfg.Upstreams, upstreamOf(name, slow.web.URL))
-	}
-	cfg.Upstreams = append(cfg.Upstreams, process(t, "hang", "hang"), process(t, "notes", "notes"))
-	for _, after := range []time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond} {
-		nothingLeft(t, func() {
+	for _, after := range []time.Duration{0, 200 * time.Millisecond} {
+		nothingLeft(t, after.String(), func(t *testing.T) {
+			slow := newSite(t)
+			slow.hang.Store(true)
+			cfg := settings(nil)
+			for name := range strings.FieldsSeq("a b c d e f g h i j k l") { // more than are started at once
+				cfg.Upstreams = append(cfg.Upstreams, upstreamOf(name, slow.web.URL))
+			}
+			cfg.Upstreams = append(cfg.Upstreams, process(t, "hang", "hang"), process(t, "notes", "notes"))
 			g := mustOpen(t, cfg)
 			var waiting sync.WaitGroup
 			waiting.Go(func() { g.Settle(context.Background()) })
@@ -124,10 +124,9 @@ func TestCloseWhileConnecting(t *testing.T) {
 }
 
 func TestCloseWhileProgramsRun(t *testing.T) {
-	web := newSite(t, calc)
-	cfg := withRunsc(t, settings(map[string]*site{"calc": web}))
-	nothingLeft(t, func() {
-		g := mustOpen(t, cfg)
+	nothingLeft(t, "all", func(t *testing.T) {
+		web := newSite(t, calc)
+		g := mustOpen(t, withRunsc(t, settings(map[string]*site{"calc": web})))
 		var programs sync.WaitGroup
 		for range 6 { // more than run at once
 			programs.Go(func() {
@@ -147,7 +146,7 @@ func TestCloseWhileProgramsRun(t *testing.T) {
 func TestCloseWhileProgramsStart(t *testing.T) {
 	cfg := withRunsc(t, settings(nil))
 	for _, after := range []time.Duration{0, 3 * time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond} {
-		nothingLeft(t, func() {
+		nothingLeft(t, after.String(), func(t *testing.T) {
 			g := mustOpen(t, cfg)
 			var programs sync.WaitGroup
 			for range 2 {

@@ -128,7 +128,10 @@ func newSite(t testing.TB, fill ...func(*site)) *site {
 		}
 	}))
 	t.Cleanup(func() {
-		s.web.CloseClientConnections()
+		for session := range s.Sessions() { // of clients that went without a word
+			_ = session.Close()
+		}
+		_ = s.web.Config.Close() // open connections too, which Close alone would wait for
 		s.web.Close()
 	})
 	for _, f := range fill {

@@ -28,9 +28,9 @@ type inputSchema struct {
 // Real definitions have up to 3,000 objects, and arguments of more than a few levels are rare.
 const (
 	maxSchemaNodes = 5000
-	maxArgsDepth   = 64
+	maxArgsDepth   = 32
 	maxArgsChecked = 1 << 20 // bytes
-	maxSteps       = 200_000
+	maxSteps       = 100_000
 )
 
 func compileSchema(input json.RawMessage) *inputSchema {

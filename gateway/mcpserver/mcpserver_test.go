@@ -57,7 +57,7 @@ func newMeter(t *testing.T) *meter {
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		web.CloseClientConnections()
+		_ = web.Config.Close() // open connections too, which Close alone would wait for
 		web.Close()
 	})
 	m.url = web.URL
