@@ -16,16 +16,19 @@ import (
 	"sallyport/sandbox"
 )
 
-// nothingLeft runs use, which must close the gateway that it opens, and then counts
-// goroutines, processes and directories. Its tests must not run in parallel.
-func nothingLeft(t *testing.T, name string, use func(t *testing.T)) {
+// leftovers returns a check that no goroutine, process or directory was left since
+// it was called. In between, a subtest holds all that is opened, sites included.
+// A test that uses it must not run in parallel.
+func leftovers(t *testing.T) (check func()) {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	t.Run(name, use) // the sites that it opens end with it
-	eventually(t, "all goroutines end", 5*time.Second, func() bool { return runtime.NumGoroutine() <= before })
-	eventually(t, "all processes end", 5*time.Second, func() bool { return len(processes()) == 0 })
-	if left := stateLeft(); len(left) > 0 {
-		t.Errorf("directories left: %v", left)
+	return func() {
+		t.Helper()
+		eventually(t, "all goroutines end", 5*time.Second, func() bool { return runtime.NumGoroutine() <= before })
+		eventually(t, "all processes end", 5*time.Second, func() bool { return len(processes()) == 0 })
+		if left := stateLeft(); len(left) > 0 {
+			t.Errorf("directories left: %v", left)
+		}
 	}
 }
 
@@ -57,19 +60,19 @@ func mustClose(t *testing.T, g *gateway.Gateway) {
 	if err := g.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	t.Logf("closed in %v", time.Since(begin))
 	if took := time.Since(begin); took > 6*time.Second {
 		t.Errorf("close took %v", took)
 	}
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	nothingLeft(t, "all", func(t *testing.T) {
+	check := leftovers(t)
+	t.Run("all", func(t *testing.T) {
 		cfg := withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)}))
 		cfg.Upstreams = append(cfg.Upstreams, process(t, "notes", "notes"), process(t, "broken", "broken"))
 		g := mustOpen(t, cfg)
 		wantText(t, execute(t, g, "python", "from servers.calc import add\nfrom servers.notes import create_note\ncreate_note('x')\nadd(1, 2)"), sandbox.OK, "3")
-		if len(stateLeft()) != 1 || len(processes()) != 1 {
+		if len(stateLeft()) != 1 || len(processes()) == 0 {
 			t.Errorf("the counting does not work: %v, %v", stateLeft(), processes())
 		}
 		var closers sync.WaitGroup
@@ -87,21 +90,25 @@ func TestCloseLeavesNothing(t *testing.T) {
 		_, err = g.Search(t.Context(), gateway.Search{Query: "add"})
 		wantError(t, err, tool.Canceled, "the gateway is closed")
 	})
+	check()
 }
 
 func TestCloseAtOnce(t *testing.T) {
-	nothingLeft(t, "all", func(t *testing.T) {
+	check := leftovers(t)
+	t.Run("all", func(t *testing.T) {
 		web := newSite(t, calc)
 		for range 20 {
 			cfg := settings(map[string]*site{"calc": web, "too": web})
 			mustClose(t, mustOpen(t, cfg))
 		}
 	})
+	check()
 }
 
 func TestCloseWhileConnecting(t *testing.T) {
 	for _, after := range []time.Duration{0, 200 * time.Millisecond} {
-		nothingLeft(t, after.String(), func(t *testing.T) {
+		check := leftovers(t)
+		t.Run(after.String(), func(t *testing.T) {
 			slow := newSite(t)
 			slow.hang.Store(true)
 			cfg := settings(nil)
@@ -120,11 +127,13 @@ func TestCloseWhileConnecting(t *testing.T) {
 			mustClose(t, g)
 			waiting.Wait()
 		})
+		check()
 	}
 }
 
 func TestCloseWhileProgramsRun(t *testing.T) {
-	nothingLeft(t, "all", func(t *testing.T) {
+	check := leftovers(t)
+	t.Run("all", func(t *testing.T) {
 		web := newSite(t, calc)
 		g := mustOpen(t, withRunsc(t, settings(map[string]*site{"calc": web})))
 		var programs sync.WaitGroup
@@ -140,13 +149,15 @@ func TestCloseWhileProgramsRun(t *testing.T) {
 		mustClose(t, g)
 		programs.Wait()
 	})
+	check()
 }
 
 // TestCloseWhileProgramsStart closes at every moment of the first execution.
 func TestCloseWhileProgramsStart(t *testing.T) {
 	cfg := withRunsc(t, settings(nil))
 	for _, after := range []time.Duration{0, 3 * time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond} {
-		nothingLeft(t, after.String(), func(t *testing.T) {
+		check := leftovers(t)
+		t.Run(after.String(), func(t *testing.T) {
 			g := mustOpen(t, cfg)
 			var programs sync.WaitGroup
 			for range 2 {
@@ -163,5 +174,6 @@ func TestCloseWhileProgramsStart(t *testing.T) {
 			mustClose(t, g)
 			programs.Wait()
 		})
+		check()
 	}
 }

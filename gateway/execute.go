@@ -53,7 +53,9 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	e := Execution{ID: newID(), Language: languageName(interpreter), Limits: g.limits(program)}
 	e.Outcome, err = g.run(ctx, interpreter, program.Code, e)
 	if err != nil {
-		g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", tool.AsError(err).Unwrap())
+		if cause := errors.Unwrap(err); cause != nil {
+			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
+		}
 		return Execution{}, err
 	}
 	g.explain(&e, program.Code)
@@ -61,11 +63,11 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 }
 
 func checkCode(code string) error {
-	switch {
-	case strings.TrimSpace(code) == "":
-		return &tool.Error{Kind: tool.Invalid, Message: "code is empty"}
-	case len(code) > maxCode:
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code has %d bytes, at most %d are allowed", len(code), maxCode)}
+	if n := len(code); n == 0 || n > maxCode {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", maxCode, n)}
+	}
+	if strings.TrimSpace(code) == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "code is blank"}
 	}
 	return nil
 }
@@ -97,16 +99,14 @@ func (g *Gateway) limits(program Program) sandbox.Limits {
 	return limits
 }
 
-var languages = map[string]sandbox.Interpreter{
-	"": sandbox.Python, "python": sandbox.Python, "py": sandbox.Python, "python3": sandbox.Python,
-	"typescript": sandbox.Node, "ts": sandbox.Node, "javascript": sandbox.Node, "js": sandbox.Node,
-}
-
-func interpreterFor(name string) (sandbox.Interpreter, error) {
-	if interpreter, ok := languages[strings.ToLower(strings.TrimSpace(name))]; ok {
-		return interpreter, nil
+func interpreterFor(language string) (sandbox.Interpreter, error) {
+	switch strings.ToLower(strings.TrimSpace(language)) {
+	case "", "python", "py", "python3":
+		return sandbox.Python, nil
+	case "typescript", "ts", "javascript", "js":
+		return sandbox.Node, nil
 	}
-	return "", notOneOf("language", name, "use python or typescript")
+	return "", notOneOf("language", language, "use python or typescript")
 }
 
 func languageName(i sandbox.Interpreter) string {

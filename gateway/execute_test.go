@@ -157,9 +157,9 @@ func TestExecuteRefusesWhatMakesNoSense(t *testing.T) {
 	}{
 		{gateway.Program{Code: "1", Language: "ruby"}, `unknown language "ruby" (use python or typescript)`},
 		{gateway.Program{Code: "1", Language: "\x1b[2J"}, `unknown language "[2J" (`},
-		{gateway.Program{}, "code is empty"},
-		{gateway.Program{Code: " \n\t"}, "code is empty"},
-		{gateway.Program{Code: strings.Repeat("#", 1<<20+1)}, "code has 1048577 bytes, at most 1048576 are allowed"},
+		{gateway.Program{}, "code must be 1 to 1048576 bytes, not 0"},
+		{gateway.Program{Code: " \n\t"}, "code is blank"},
+		{gateway.Program{Code: strings.Repeat("#", 1<<20+1)}, "code must be 1 to 1048576 bytes, not 1048577"},
 	} {
 		_, err := g.Execute(t.Context(), test.program)
 		wantError(t, err, tool.Invalid, test.want)

@@ -42,17 +42,26 @@ func compileSchema(input json.RawMessage) *inputSchema {
 	}
 	if raw, ok := keywords["properties"]; ok && json.Unmarshal(raw, &properties) == nil {
 		s.names = slices.Sorted(maps.Keys(properties))
-		s.open = len(s.names) == 0 || slices.ContainsFunc(opening, func(k string) bool { return keywords[k] != nil })
-		if more := keywords["additionalProperties"]; more != nil && string(more) != "false" {
-			s.open = true
-		}
+		s.open = len(s.names) == 0 || isOpen(keywords)
 	}
 	s.check = compile(input, s.meter)
 	return s
 }
 
-// opening are the keywords that can allow properties which "properties" does not name.
-var opening = strings.Fields("$ref $dynamicRef allOf anyOf oneOf if then else patternProperties dependentSchemas dependencies unevaluatedProperties")
+// isOpen reports whether a schema can allow properties which its "properties" does not name.
+func isOpen(keywords map[string]json.RawMessage) bool {
+	for name, value := range keywords {
+		switch name {
+		case "$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas", "dependencies", "unevaluatedProperties":
+			return true
+		case "additionalProperties":
+			if string(bytes.TrimSpace(value)) != "false" {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 const (
 	schemaURL = "tool:///input"

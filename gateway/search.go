@@ -30,8 +30,6 @@ const (
 	Full Detail = "full"
 )
 
-var details = []Detail{Names, Summary, Signature, Full}
-
 // Search asks for tools.
 type Search struct {
 	// Query is what the model typed; "" lists the upstreams, or the tools of Upstream.
@@ -136,7 +134,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if s.Detail == "" {
 		s.Detail = Signature
 	}
-	if !slices.Contains(details, s.Detail) {
+	if !slices.Contains([]Detail{Names, Summary, Signature, Full}, s.Detail) {
 		return "", notOneOf("detail", string(s.Detail), "use names, summary, signature or full")
 	}
 	if s.Upstream, err = g.upstreamID(s.Upstream); err != nil {
