@@ -59,14 +59,27 @@ func Compile(program string, tree Tree, runtime []byte) (string, error) {
 	if len(built.OutputFiles) != 1 || len(built.Errors) > 0 { // no value to capture, or a default export besides it
 		built = r.build(code+mapComment(script.Map), api.LoaderJS)
 	}
-	if len(built.Errors) == 0 {
+	wrong := mistakes(built)
+	if len(wrong) == 0 {
 		return string(built.OutputFiles[0].Contents), nil
 	}
 	// Once more from the program itself, so that the error has its line.
-	if original := r.build(program, api.LoaderTS); len(original.Errors) > 0 {
-		built = original
+	if original := mistakes(r.build(program, api.LoaderTS)); len(original) > 0 {
+		wrong = original
 	}
-	return "", r.explain(built.Errors[0])
+	return "", r.explain(wrong[0])
+}
+
+// mistakes are esbuild's errors, and a warning that is one for us: a tool that
+// its upstream does not have, called by way of a namespace.
+func mistakes(built api.BuildResult) []api.Message {
+	wrong := built.Errors
+	for _, warning := range built.Warnings {
+		if warning.ID == "import-is-undefined" && undefinedImport.MatchString(warning.Text) {
+			wrong = append(wrong, warning)
+		}
+	}
+	return wrong
 }
 
 func (r resolver) build(code string, loader api.Loader) api.BuildResult {

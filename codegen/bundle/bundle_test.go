@@ -112,6 +112,7 @@ func TestErrors(t *testing.T) {
 		{"// one\n// two\nimport { create_entity } from 'servers/memory';\nawait create_entity()", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool create_entity", Line: 3, Source: "import { create_entity } from 'servers/memory';", Hint: "did you mean create_entities?"}},
 		{"\nimport { x } from 'servers/memroy';\nx()", bundle.Error{Type: "ImportError", Message: "there is no servers/memroy", Line: 2, Source: "import { x } from 'servers/memroy';", Hint: "did you mean servers/memory?"}},
 		{"import x from 'servers/memory/read_grahp';x()", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool read_grahp", Line: 1, Source: "import x from 'servers/memory/read_grahp';x()", Hint: "did you mean read_graph?"}},
+		{"import * as memory from 'servers/memory';\n\nawait memory.create_entity({})", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool create_entity", Line: 3, Source: "await memory.create_entity({})", Hint: "did you mean create_entities?"}},
 		{"import _ from 'lodash';\n_.map()", bundle.Error{Type: "ImportError", Message: `cannot import "lodash"`, Line: 1, Source: "import _ from 'lodash';", Hint: `only node's own modules, "servers/..." and "sallyport" can be imported`}},
 		{"import { read_graph } from 'memory';\nread_graph()", bundle.Error{Type: "ImportError", Message: `cannot import "memory"`, Line: 1, Source: "import { read_graph } from 'memory';", Hint: `write: from "servers/memory"`}},
 	} {

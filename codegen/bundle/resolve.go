@@ -101,16 +101,26 @@ func refuse(message, hint string) (api.OnResolveResult, error) {
 	return api.OnResolveResult{Errors: []api.Message{{Text: message + hintMark + hint}}}, nil
 }
 
-var missingExport = regexp.MustCompile(`^No matching export in "servers:(\w+)/index\.ts" for import "(.+)"$`)
+var (
+	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/index\.ts" for import "(.+)"$`)
+	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/index\.ts"$`)
+)
 
 // explain turns esbuild's message into one for the model.
 func (r resolver) explain(m api.Message) *Error {
 	e := &Error{Type: "ImportError"}
 	e.Message, e.Hint, _ = strings.Cut(m.Text, hintMark)
 	e.place(m.Location)
+	upstream, tool := "", ""
 	if found := missingExport.FindStringSubmatch(m.Text); found != nil {
-		e.Message = fmt.Sprintf("servers/%s has no tool %s", found[1], found[2])
-		e.Hint = didYouMean(found[2], r.tree.List(found[1]), "find it with search_tools")
+		upstream, tool = found[1], found[2]
+	}
+	if found := undefinedImport.FindStringSubmatch(m.Text); found != nil {
+		upstream, tool = found[2], found[1]
+	}
+	if upstream != "" {
+		e.Message = fmt.Sprintf("servers/%s has no tool %s", upstream, tool)
+		e.Hint = didYouMean(tool, r.tree.List(upstream), "find it with search_tools")
 	}
 	return e
 }
