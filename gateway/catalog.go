@@ -172,13 +172,14 @@ func (c *catalog) assemble() (*snapshot, []index.Doc) {
 	var docs []index.Doc
 	var ups []codegen.Upstream
 	for _, m := range c.members {
-		ups = append(ups, m.describe())
+		up := m.describe()
+		ups = append(ups, up)
 		for _, file := range m.files {
 			next.files[file.Path] = file.Data
 		}
 		for _, e := range m.entries {
 			next.tools, next.byID[e.ID] = append(next.tools, e.Tool), e
-			docs = append(docs, index.FromTool(e.Tool, m.cfg.Description))
+			docs = append(docs, index.FromTool(e.Tool, up.Title+" "+up.Description))
 		}
 	}
 	for _, file := range codegen.GenerateRoot(ups) {
