@@ -42,7 +42,11 @@ type Case struct {
 
 // Tree is what has to be at /servers while the suite runs.
 func Tree() map[string][]byte {
-	return map[string][]byte{"__init__.py": nil, "test/__init__.py": []byte("def echo(x):\n    return x\n")}
+	return map[string][]byte{
+		"__init__.py":      nil,
+		"test/__init__.py": []byte("from sallyport import package\npackage(__name__, {'echo': 'echo'})\n"),
+		"test/echo.py":     []byte("from sallyport import call\ndef echo(x, *, times=1):\n    return call('test.echo', {'x': x, 'times': times})['args']['x']\n"),
+	}
 }
 
 // Run runs the whole suite. Tree must have been published.
@@ -50,7 +54,7 @@ func Run(t *testing.T, runner Runner) {
 	for _, group := range []struct {
 		name  string
 		cases []Case
-	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"bridge", overBridge}} {
+	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })
@@ -129,9 +133,9 @@ func show(o sandbox.Outcome) string {
 
 func head(s string) string { return s[:min(len(s), 600)] }
 
-// Echo answers every tool call with what it was called with. The tool
-// "test.fail" reports an error, "test.blob" an image, and "test.slow" waits
-// until it is cancelled.
+// Echo answers every tool call with what it was called with; "test.raw" does it
+// as a text. "test.fail" reports an error, "test.blob" an image, "test.deep"
+// and "test.binary" what is hard to read, and "test.slow" waits until it is cancelled.
 type Echo struct{}
 
 // Call is one call.
@@ -147,6 +151,12 @@ func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{Content: []tool.Content{{Type: "text", Text: "007"}}}, nil
 	case "test.mixed":
 		return tool.Result{Content: []tool.Content{{Type: "text", Text: `{"a": [1, 9007199254740993]}`}, {Type: "text", Text: "plain"}}}, nil
+	case "test.raw":
+		return tool.Result{Content: []tool.Content{{Type: "text", Text: "args: " + string(call.Args)}}}, nil
+	case "test.deep":
+		return tool.Result{Structured: []byte(strings.Repeat("[", 5000) + strings.Repeat("]", 5000))}, nil
+	case "test.binary":
+		return tool.Result{Structured: []byte("[\"a\xffb\"]")}, nil
 	case "test.slow":
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()

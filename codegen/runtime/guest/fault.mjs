@@ -1,6 +1,7 @@
 // Turns what the program threw into what a model can repair: type, message, its own lines, a hint.
 
 import { readdirSync } from "node:fs";
+import { inspect } from "node:util";
 
 const NAME = "program.ts";
 
@@ -10,6 +11,7 @@ export function describe(error) {
   try {
     fault.type = known ? String(error.name || error.constructor?.name || "Error") : "Thrown value";
     fault.message = (known ? String(error.message) : show(error)).slice(0, 4000);
+    if (error instanceof AggregateError) fault.message += ": " + error.errors.slice(0, 3).map((one) => show(one?.message ?? one).slice(0, 300)).join("; ");
     if (error?.cause) fault.message += ` (caused by ${String(error.cause?.message ?? error.cause).slice(0, 300)})`;
     fault.lines = known ? lines(String(error.stack ?? "")) : [];
     fault.hint = String(error?.hint || hint(fault.message)).slice(0, 500);
@@ -21,7 +23,7 @@ function show(value) {
   try {
     return typeof value === "string" ? value : JSON.stringify(value) ?? String(value);
   } catch {
-    return String(value);
+    return inspect(value, { depth: 2 });
   }
 }
 

@@ -2,6 +2,7 @@
 // JavaScript module, compiled on the host), runs it, reports. Nothing in here is
 // trusted by the host: a program can change all of it, for itself only.
 
+import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createConnection } from "node:net";
@@ -141,17 +142,18 @@ class Bridge {
     this.socket.write(payload);
   }
 
-  send(message) {
-    this.write(0x81, Buffer.from(JSON.stringify(message), "utf8"));
+  send(text) {
+    this.write(0x81, Buffer.from(text, "utf8"));
   }
 
+  // args is JSON already: what it holds beyond what JavaScript's numbers can must not be parsed again.
   call(tool, args) {
     if (this.lost) return Promise.resolve({ error: { kind: "internal", message: "the gateway closed the bridge" } });
     return new Promise((resolve) => {
       const id = this.next++;
       this.calls.set(id, resolve);
       this.socket.ref();
-      this.send({ type: "call", id, tool, args });
+      this.send(`{"type":"call","id":${id},"tool":${JSON.stringify(tool)},"args":${args}}`);
     });
   }
 }
@@ -163,14 +165,27 @@ function native(value) {
   return new Blob(new Uint8Array(Buffer.from(data ?? "", "base64")), mime, uri, name);
 }
 
-// What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects.
+// Bigints leave JSON.stringify as marked strings and lose the mark afterwards: node 20 has no other way.
+const BIGINT = `bigint-${randomUUID()}:`;
+const UNSENDABLE = /^(Promise|RegExp|WeakMap|WeakSet|WeakRef|.*Error)$/;
+
+// What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects. What JSON would lose is refused.
 function plain(key, value) {
   const original = this[key];
-  if (original instanceof Uint8Array) return Buffer.from(original).toString("base64");
+  if (original instanceof Uint8Array || original instanceof ArrayBuffer) return Buffer.from(original).toString("base64");
   if (original instanceof Set) return [...original];
   if (original instanceof Map) return Object.fromEntries(original);
-  if (typeof value === "bigint") return JSON.rawJSON ? JSON.rawJSON(String(value)) : Number(value);
+  if (typeof value === "bigint") return BIGINT + value;
+  const kind = typeof value === "object" ? (value?.constructor?.name ?? "") : typeof value;
+  if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`argument ${key || "list"}: NaN and Infinity cannot be sent`);
+  if (kind === "Promise") throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
+  if (kind === "function" || kind === "symbol" || UNSENDABLE.test(kind)) throw new TypeError(`argument ${key}: a ${kind} cannot be sent`);
   return value;
+}
+
+function encoded(args) {
+  const text = JSON.stringify(args, plain);
+  return text.includes(BIGINT) ? text.replaceAll(new RegExp(`"${BIGINT}(-?\\d+)"`, "g"), "$1") : text;
 }
 
 async function call(tool, args = {}) {
@@ -178,7 +193,7 @@ async function call(tool, args = {}) {
   if (args === null || typeof args !== "object" || Array.isArray(args)) {
     throw new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, `write: await ${tool.split(".")[1]}({ name: value })`);
   }
-  const answer = await bridge.call(tool, JSON.parse(JSON.stringify(args, plain)));
+  const answer = await bridge.call(tool, encoded(args));
   if (!answer.error) return native(answer.value);
   const { message, kind, hint } = answer.error;
   const error = new ToolError(message, kind, tool, hint);
@@ -197,30 +212,46 @@ function shown(value, limit) {
   let kind = "json";
   let text;
   try {
-    text = exact(value) ? JSON.stringify(value) : undefined;
-  } catch {}
-  if (text === undefined) [kind, text] = ["text", inspect(value, { depth: 4, maxArrayLength: 200, maxStringLength: limit })];
+    text = JSON.stringify(value, exact);
+  } catch {} // circular, a bigint, or not exact
+  if (text === undefined) {
+    kind = "text";
+    text = inspect(value, { depth: 4, maxArrayLength: 200, maxStringLength: limit }).replace(STACK, "");
+  }
   const size = Buffer.byteLength(text);
   if (text.length <= limit) return { kind, text, size };
   return { kind: "text", text: (typeof value === "string" ? value : text).slice(0, limit), size };
 }
 
-// Reports whether JSON would show all of it: a Map, a Set, an error or a function would come out as {} or nothing.
-function exact(value) {
-  if (value === null || typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol" && typeof value !== "bigint";
-  if (Array.isArray(value) || Object.getPrototypeOf(value) === null) return true;
-  const name = value.constructor?.name;
-  return name === "Object" || typeof value.toJSON === "function" ? !(value instanceof Blob) : !/^(Map|Set|.*Error|Uint8Array|Buffer|Promise|RegExp)$/.test(name ?? "");
+// A replacer that stops where JSON would not show all of it: a Map, an error or a function would come out as {} or nothing.
+function exact(key, value) {
+  const original = this[key];
+  const kind = typeof original;
+  if (kind === "function" || kind === "symbol" || (kind === "number" && !Number.isFinite(original))) throw INEXACT;
+  if (kind !== "object" || original === null || Array.isArray(original)) return value;
+  if (original instanceof Blob || OPAQUE.test(original.constructor?.name ?? "")) throw INEXACT;
+  return value;
 }
+
+const STACK = /\n\s+at .*?(?=(,| \{)?(\n|$))/g; // of an error in a value: it names our own files, and costs tokens
+const INEXACT = new Error("not exact");
+const OPAQUE = /^(Map|Set|WeakMap|WeakSet|WeakRef|Promise|RegExp|ArrayBuffer|DataView|Buffer|.*Array|.*Error)$/;
 
 const done = { type: "done" };
 let job;
 let reported = false;
+let settled = false;
+
+// Nothing is left to do, timers and calls included.
+function idle() {
+  if (settled) return report();
+  fail(new Error("the program waits for a promise that nothing will settle"));
+}
 
 function report() {
   if (reported) return;
   reported = true;
-  bridge.send(done);
+  bridge.send(JSON.stringify(done));
   bridge.socket.end();
 }
 
@@ -239,6 +270,7 @@ async function run() {
   let value = module.default;
   if (typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value))) value = value();
   done.value = shown(await value, job.value_limit);
+  settled = true;
 }
 
 // node writes to pipes in the background: a program could fill the memory with
@@ -263,7 +295,7 @@ bridge.onMessage = (message) => {
   bridge.socket.unref();
   process.on("uncaughtException", fail);
   process.on("unhandledRejection", fail);
-  process.on("beforeExit", report); // nothing is left to do: timers and promises included
+  process.on("beforeExit", idle);
   delete process.env.MALLOC_ARENA_MAX; // meant for this process alone, and read by now
   process.argv = [process.argv[0], "program.ts"];
   run().catch(fail);

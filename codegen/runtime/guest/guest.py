@@ -39,7 +39,7 @@ def prepare():
 
 
 def run(code):
-    """Runs the program in a fresh __main__ and returns the value of its last expression."""
+    """Runs the program in a fresh __main__ and returns the value of its last expression, awaited if it is a coroutine."""
     import ast
     import linecache
 
@@ -52,22 +52,26 @@ def run(code):
     evaluate(compile(tree, NAME, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
     if last is None:
         return None
-    return evaluate(compile(ast.Expression(last.value), NAME, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
+    value = evaluate(compile(ast.Expression(last.value), NAME, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
+    return wait(value) if isinstance(value, types.CoroutineType) else value
 
 
 _loop = None
 
 
 def evaluate(code, scope):
-    if not code.co_flags & 0x80:  # CO_COROUTINE: there is an await at the top level
-        return eval(code, scope)
+    value = eval(code, scope)
+    return wait(value) if code.co_flags & 0x80 else value  # CO_COROUTINE: there is an await at the top level
+
+
+def wait(coroutine):
     global _loop
     import asyncio
 
     if _loop is None:  # one loop for the program and its last expression: tasks live on
         _loop = asyncio.new_event_loop()
         asyncio.set_event_loop(_loop)
-    return _loop.run_until_complete(eval(code, scope))
+    return _loop.run_until_complete(coroutine)
 
 
 def finish():
@@ -98,10 +102,20 @@ def shown(value, limit):
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()
     except (TypeError, ValueError, RecursionError):
-        kind, text = "text", repr(value)
+        kind, text = "text", represented(value)
     if len(text) > limit:
         return {"kind": "text", "text": (value if isinstance(value, str) else text)[:limit], "size": len(text.encode("utf-8", "replace"))}
     return {"kind": kind, "text": text, "size": len(text.encode("utf-8", "replace"))}
+
+
+def represented(value):
+    """Is repr for any value: the program has ended well, and one that cannot be shown does not change that."""
+    try:
+        return repr(value)
+    except MemoryError:
+        raise
+    except Exception as err:
+        return f"<{type(value).__name__} that cannot be shown: {type(err).__name__}: {err}>"
 
 
 def main():

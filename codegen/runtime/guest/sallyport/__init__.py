@@ -115,7 +115,7 @@ class _Bridge:
             elif opcode < 3:
                 parts.append(data)
                 if head[0] & 0x80:
-                    return json.loads(b"".join(parts))
+                    return _parse(b"".join(parts))
 
     def call(self, tool, args):
         if os.getpid() != self._pid:
@@ -158,6 +158,18 @@ class _Bridge:
                 waiting.frame = {"error": {"kind": "internal", "message": self._lost}}
         elif frame.get("id") in self._calls:
             self._calls[frame["id"]].frame = frame
+
+
+def _parse(payload):
+    """Decodes a frame. What cannot be decoded fails the call that it answers, and no other."""
+    try:
+        return json.loads(payload)
+    except RecursionError:
+        why = "is nested too deeply"
+    except MemoryError:
+        why = "does not fit into the sandbox's memory"
+    number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
+    return {"id": number, "error": {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}"}}
 
 
 _bridge = None
@@ -203,7 +215,8 @@ def call(tool, args=None):
     try:
         args = json.loads(json.dumps(args, default=_plain, allow_nan=False))
     except ValueError as err:
-        raise TypeError(f"arguments of {tool} are not JSON: {err}") from None
+        why = "NaN and infinity cannot be sent" if "float" in str(err) else err
+        raise TypeError(f"arguments of {tool} are not JSON: {why}") from None
     frame = _bridge.call(tool, args)
     if "error" in frame:
         error = frame["error"]
@@ -235,7 +248,7 @@ def parallel(*thunks):
 
     parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
     """
-    if len(thunks) == 1 and not callable(thunks[0]):
+    if len(thunks) == 1 and hasattr(thunks[0], "__iter__") and not callable(thunks[0]):
         thunks = list(thunks[0])
     if not all(callable(thunk) for thunk in thunks):
         raise TypeError("parallel takes functions, not results: parallel(lambda: f(1), lambda: f(2))")

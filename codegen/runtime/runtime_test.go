@@ -1,0 +1,114 @@
+package runtime_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+	"github.com/google/go-cmp/cmp"
+
+	"sallyport/codegen/runtime"
+)
+
+// files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
+var files = []string{"fault.mjs", "fault.py", "guest.mjs", "guest.py", "sallyport/__init__.py"}
+
+func TestGuestHoldsItsFiles(t *testing.T) {
+	var found []string
+	err := fs.WalkDir(runtime.Guest(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found = append(found, path)
+		}
+		return err
+	})
+	if diff := cmp.Diff(files, found); err != nil || diff != "" {
+		t.Errorf("%v, files (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestGuestCompiles lets the machine's interpreters read every file.
+func TestGuestCompiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, runtime.Guest()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		args := []string{"node", "--check"}
+		if strings.HasSuffix(file, ".py") {
+			args = []string{"/usr/bin/python3", "-I", "-W", "error", "-m", "py_compile"}
+		}
+		t.Run(file, func(t *testing.T) {
+			if _, err := exec.LookPath(args[0]); err != nil {
+				t.Skipf("%s is not there", args[0])
+			}
+			if out, err := exec.CommandContext(t.Context(), args[0], append(args[1:], filepath.Join(dir, file))...).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// TestTypeScriptModule compiles what programs import as "sallyport" and runs it
+// on a runtime of the test's own: it must hand over what the bootstrap provides.
+func TestTypeScriptModule(t *testing.T) {
+	built := api.Transform(string(runtime.TypeScript), api.TransformOptions{Loader: api.LoaderTS, Format: api.FormatESModule})
+	if len(built.Errors)+len(built.Warnings) > 0 {
+		t.Fatalf("%v %v", built.Errors, built.Warnings)
+	}
+	for _, name := range []string{"call", "parallel", "ToolError", "Blob"} {
+		if !strings.Contains(string(runtime.TypeScript), "export const "+name) && !strings.Contains(string(runtime.TypeScript), "export function "+name+"<") {
+			t.Errorf("%s is not exported", name)
+		}
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node")
+	}
+	module := filepath.Join(t.TempDir(), "sallyport.mjs")
+	if err := os.WriteFile(module, built.Code, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := `globalThis[Symbol.for("sallyport")] = { call: (...a) => ["call", ...a], parallel: (...a) => a.length, ToolError: Error, Blob: Map };
+const m = await import(process.argv[1]);
+console.log(JSON.stringify([m.call("a.b"), m.call("a.b", { x: 1 }), m.parallel(1, 2), m.ToolError === Error, m.Blob === Map]));`
+	out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, module).CombinedOutput()
+	if want := `[["call","a.b",{}],["call","a.b",{"x":1}],2,true,true]` + "\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %s, want %s", err, out, want)
+	}
+}
+
+// TestPythonHelpers runs what needs no bridge of the Python module, outside of a sandbox.
+func TestPythonHelpers(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, runtime.Guest()); err != nil {
+		t.Fatal(err)
+	}
+	script := `
+import sys
+sys.path.insert(0, sys.argv[1])
+import sallyport
+assert sallyport.parallel(lambda: 1, lambda: 2) == [1, 2] == sallyport.parallel([lambda: 1, lambda: 2])
+assert sallyport.parallel() == sallyport.parallel([]) == []
+for wrong in ((1,), ([1],), ("ab",)):
+    try: sallyport.parallel(*wrong)
+    except TypeError as err: assert "not results" in str(err), err
+    else: raise AssertionError(wrong)
+def fails(): raise ValueError("x")
+try: sallyport.parallel(lambda: 1, fails)
+except ValueError: pass
+else: raise AssertionError("parallel lost an exception")
+native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w==", "mime": "image/png", "name": "n"}}, {"parts": []}]})
+assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
+error = sallyport._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
+assert error["id"] == -12 and "nested too deeply" in error["error"]["message"], error
+assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "parallel"]
+`
+	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
