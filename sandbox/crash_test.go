@@ -162,3 +162,24 @@ func TestNoRunscNoProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestSandboxThatDoesNotStart has a runsc that fails: its words are for the operator.
+func TestSandboxThatDoesNotStart(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "runsc")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho 'cannot mount /secret/path' >&2\nexit 128\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	state := shortDir(t)
+	host, err := sandbox.New(sandbox.Options{Runsc: broken, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{})
+	if err == nil || !strings.Contains(err.Error(), "status 128: cannot mount") || outcome.Stderr.Text != "" {
+		t.Errorf("outcome %+v, %v; want an error with runsc's own words", outcome, err)
+	}
+	if err := host.Close(); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, state)
+}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/plain"
 	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/runsc"
 )
@@ -49,9 +50,9 @@ func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome := box.run(ctx)
+	outcome, err := box.run(ctx)
 	h.log.Debug("execution ended", "execution", job.ID, "status", outcome.Status, "duration", outcome.Duration, "calls", outcome.Calls)
-	return outcome, nil
+	return outcome, err
 }
 
 // box is one running sandbox.
@@ -132,10 +133,11 @@ func (b *box) launch() error {
 }
 
 // run waits for the program's end, whatever it is, and clears the sandbox away.
-func (b *box) run(ctx context.Context) Outcome {
+// It is an error if the program did not even start.
+func (b *box) run(ctx context.Context) (Outcome, error) {
 	defer context.AfterFunc(ctx, func() { b.stop(stopped{Canceled}) })()
 	defer b.stop(nil)
-	timer := time.AfterFunc(startLimit+b.job.Limits.Timeout, func() { b.stop(stopped{TimedOut}) })
+	timer := time.AfterFunc(startLimit, func() { b.stop(stopped{TimedOut}) })
 	defer timer.Stop()
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
@@ -157,7 +159,11 @@ func (b *box) run(ctx context.Context) Outcome {
 	watchers.Wait()
 	outcome.Stdout, outcome.Stderr = b.stdout.output(), b.stderr.output()
 	b.judge(&outcome, done, err, cause)
-	return outcome
+	if !b.bridge.Started() && outcome.Status != Canceled {
+		// What was printed is runsc's, with paths of the host in it: for the log, not for the model.
+		return Outcome{}, fmt.Errorf("start sandbox: runsc ended with status %d: %s", outcome.Exit, plain.Line(outcome.Stderr.Text, 500))
+	}
+	return outcome, nil
 }
 
 func (b *box) await(limit time.Duration) {
