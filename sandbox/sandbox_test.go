@@ -55,7 +55,7 @@ func hostNames(t *testing.T, state string) []string {
 // shortDir is t.TempDir with a path that leaves room for a socket's name.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
+	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
 	if err != nil {
 		t.Fatal(err)
 	}

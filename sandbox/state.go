@@ -12,15 +12,29 @@ import (
 )
 
 // stateDir returns the directory that hosts keep their state in, made and
-// checked: private to this user, and short enough for a socket's path.
+// checked: private to this user, and short enough for a socket's path. Unless
+// it was asked for by name, it is the first of the usual places that will do.
 func stateDir(explicit string) (string, error) {
-	dir := explicit
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("sallyport-%d", os.Geteuid()))
-		if run := os.Getenv("XDG_RUNTIME_DIR"); run != "" {
-			dir = filepath.Join(run, "sallyport")
-		}
+	if explicit != "" {
+		return makeStateDir(explicit)
 	}
+	own := fmt.Sprintf("sallyport-%d", os.Geteuid())
+	places := []string{filepath.Join(os.TempDir(), own), filepath.Join("/tmp", own)}
+	if run := os.Getenv("XDG_RUNTIME_DIR"); run != "" {
+		places = append([]string{filepath.Join(run, "sallyport")}, places...)
+	}
+	var errs []error
+	for _, place := range places {
+		dir, err := makeStateDir(place)
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errors.Join(errs...)
+}
+
+func makeStateDir(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("find state directory: %w", err)

@@ -15,7 +15,7 @@ import (
 // shortTemp is t.TempDir with a path that leaves room for a socket's name.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
+	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +76,14 @@ func TestDefaultStateDir(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", base)
 	if dir, err := stateDir(""); err != nil || dir != base+"/sallyport" {
 		t.Errorf("%q, %v", dir, err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "/proc/nobody/can/write/here")
+	if dir, err := stateDir(""); err != nil || !strings.HasPrefix(dir, base+"/sallyport-") {
+		t.Errorf("after a runtime directory that will not do: %q, %v", dir, err)
+	}
+	t.Setenv("TMPDIR", base+"/"+strings.Repeat("x", 60))
+	if dir, err := stateDir(""); err != nil || !strings.HasPrefix(dir, "/tmp/sallyport-") {
+		t.Errorf("after a TMPDIR that is too long: %q, %v", dir, err)
 	}
 }
 

@@ -34,7 +34,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{t: t, folder: t.TempDir(), marker: fmt.Sprintf("marker-%d", time.Now().UnixNano())}
 	var err error
-	if r.state, err = os.MkdirTemp("", "e2e-"); err != nil { //nolint:usetesting // the paths of t.TempDir are too long for sockets
+	if r.state, err = os.MkdirTemp("/tmp", "e2e-"); err != nil { //nolint:usetesting // the paths of t.TempDir are too long for sockets
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(r.state) })

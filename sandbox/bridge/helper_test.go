@@ -63,7 +63,7 @@ var program = bridge.Program{Code: "1", ValueLimit: 100}
 // listen opens a bridge that nobody runs yet. At the end of the test nothing of it may be left.
 func listen(tb testing.TB, caller bridge.Caller, limits bridge.Limits) (*bridge.Bridge, string) {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "br-") //nolint:usetesting // the paths of TempDir are too long for sockets
+	dir, err := os.MkdirTemp("/tmp", "br-") //nolint:usetesting // the paths of TempDir are too long for sockets
 	if err != nil {
 		tb.Fatal(err)
 	}
