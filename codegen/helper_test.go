@@ -10,6 +10,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"sallyport/codegen"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -48,14 +49,10 @@ func guest(t testing.TB, files []codegen.File) string {
 	return dir
 }
 
-// run runs an interpreter in dir and returns what it printed; it skips where there is none.
+// run runs an interpreter in dir and returns what it printed.
 func run(t testing.TB, dir, interpreter string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(interpreter)
-	if err != nil {
-		t.Skipf("no %s on this machine: what it would check is not checked", interpreter)
-	}
-	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd := exec.CommandContext(t.Context(), testutil.Program(t, interpreter), args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {

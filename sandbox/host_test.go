@@ -21,11 +21,7 @@ import (
 // nvm or a tarball puts it, and on a python that is a link from there.
 func TestInterpreterFromElsewhere(t *testing.T) {
 	dir, state := shortDir(t), shortDir(t)
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("no node")
-	}
-	real, err := filepath.EvalSymlinks(node)
+	real, err := filepath.EvalSymlinks(testutil.Program(t, "node"))
 	if err != nil {
 		t.Fatal(err)
 	}

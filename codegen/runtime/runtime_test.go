@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/codegen/runtime"
+	"sallyport/internal/testutil"
 )
 
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
@@ -42,10 +43,7 @@ func TestGuestCompiles(t *testing.T) {
 			args = []string{"/usr/bin/python3", "-I", "-W", "error", "-m", "py_compile"}
 		}
 		t.Run(file, func(t *testing.T) {
-			if _, err := exec.LookPath(args[0]); err != nil {
-				t.Skipf("%s is not there", args[0])
-			}
-			if out, err := exec.CommandContext(t.Context(), args[0], append(args[1:], filepath.Join(dir, file))...).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), testutil.Program(t, args[0]), append(args[1:], filepath.Join(dir, file))...).CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
@@ -64,10 +62,7 @@ func TestTypeScriptModule(t *testing.T) {
 			t.Errorf("%s is not exported", name)
 		}
 	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("no node")
-	}
+	node := testutil.Program(t, "node")
 	module := filepath.Join(t.TempDir(), "sallyport.mjs")
 	if err := os.WriteFile(module, built.Code, 0o600); err != nil {
 		t.Fatal(err)

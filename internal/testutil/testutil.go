@@ -5,6 +5,7 @@ package testutil
 import (
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,9 +36,17 @@ func Upstreams(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules", "make upstreams")
 }
 
-// component finds a real component, in the environment or in the module's
-// folder. Without it the test is skipped, or fails where SALLYPORT_REQUIRE is
-// set: `make test` sets it.
+// Program returns the path of an interpreter that `make` asks for.
+func Program(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(tb, name, "install it")
+	}
+	return path
+}
+
+// component finds a real component, in the environment or in the module's folder.
 func component(tb testing.TB, variable, path, target string) string {
 	tb.Helper()
 	found := os.Getenv(variable)
@@ -45,12 +54,18 @@ func component(tb testing.TB, variable, path, target string) string {
 		found = filepath.Join(ModuleRoot(tb), path)
 	}
 	if _, err := os.Stat(found); err != nil {
-		if os.Getenv("SALLYPORT_REQUIRE") != "" {
-			tb.Fatalf("%s is missing; `%s` builds it", found, target)
-		}
-		tb.Skipf("%s is missing; `%s` builds it", found, target)
+		missing(tb, found, "`"+target+"` builds it")
 	}
 	return found
+}
+
+// missing skips the test, or fails it where SALLYPORT_REQUIRE is set: `make test` sets it.
+func missing(tb testing.TB, what, mend string) {
+	tb.Helper()
+	if os.Getenv("SALLYPORT_REQUIRE") != "" {
+		tb.Fatalf("%s is missing; %s", what, mend)
+	}
+	tb.Skipf("%s is missing; %s", what, mend)
 }
 
 // ModuleRoot returns the folder of go.mod.
