@@ -184,7 +184,7 @@ func (r *rig) mistakes(*testing.T) {
 	r.wantRun("typescript", "const x: number = ;", true, "SyntaxError", "line 1")
 	r.wantRun("python", "from servers.dead import anything", true, "upstream dead is not available", "no licence")
 	r.wantRun("ruby", "puts 1", true, `unknown language "ruby"`, "python or typescript")
-	r.wantRun("python", " ", true, "code is empty")
+	r.wantRun("python", " ", true, "code is blank")
 }
 
 // abuse is done twice over: after each, the gateway has to do its job as before.
