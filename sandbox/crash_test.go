@@ -175,7 +175,7 @@ func TestSandboxThatDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), sandboxtest.Echo{})
-	if err == nil || !strings.Contains(err.Error(), "status 128: cannot mount") || outcome.Stderr.Text != "" {
+	if err == nil || !strings.Contains(err.Error(), "status 128 before the program began: cannot mount") || outcome.Stderr.Text != "" {
 		t.Errorf("outcome %+v, %v; want an error with runsc's own words", outcome, err)
 	}
 	if err := host.Close(); err != nil {

@@ -54,7 +54,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		{"a program that has no version", func(o *sandbox.Options) { o.Python = "/usr/bin/false" }, "python", "does not run"},
 		{"a program of another version", func(o *sandbox.Options) { o.Node = "/usr/bin/python3" }, "node", "is too old"},
 		{"a state directory that is too long", func(o *sandbox.Options) { o.State = "/tmp/" + strings.Repeat("x", 60) }, "sandbox", "too long"},
-		{"a program that is no python", func(o *sandbox.Options) { o.Python = "/usr/bin/node" }, "sandbox with python", "the test program ended with"},
+		{"a program that is no python", func(o *sandbox.Options) { o.Python = "/usr/bin/node" }, "sandbox with python", "ended with status 9 before the program began"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			options := sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: shortDir(t)}

@@ -161,7 +161,7 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 	b.judge(&outcome, done, err, cause)
 	if !b.bridge.Started() && outcome.Status != Canceled {
 		// What was printed is runsc's, with paths of the host in it: for the log, not for the model.
-		return Outcome{}, fmt.Errorf("start sandbox: runsc ended with status %d: %s", outcome.Exit, plain.Line(outcome.Stderr.Text, 500))
+		return Outcome{}, fmt.Errorf("start sandbox: it ended with status %d before the program began: %s", outcome.Exit, plain.Line(outcome.Stderr.Text, 500))
 	}
 	return outcome, nil
 }
