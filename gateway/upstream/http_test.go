@@ -196,27 +196,32 @@ func TestHTTPErrorStatus(t *testing.T) {
 func TestHTTPStatusHurtsOneCallOnly(t *testing.T) {
 	web := newSite(t, nil)
 	for _, status := range []int{400, 413, 500, 503} {
-		web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
-			refuse := strings.Contains(body, "poison")
-			if refuse {
-				http.Error(w, "<html>no</html>", status)
-			}
-			return refuse
-		})
-		cfg := web.settings()
-		cfg.Timeout = 250 * time.Millisecond
-		s := open(t, cfg, nil)
-		call(t, s, "echo", "{}")
-		slow := make(chan error)
-		go func() {
-			_, err := s.Call(t.Context(), "slow", nil)
-			slow <- err
-		}()
-		_, err := s.Call(t.Context(), "echo", json.RawMessage(`{"a":"poison"}`))
-		wantError(t, err, tool.Upstream, fmt.Sprintf("web.echo: upstream failed: HTTP %d %s", status, http.StatusText(status)))
-		wantError(t, <-slow, tool.Timeout, "web.slow")
-		call(t, s, "echo", "{}")
+		t.Run(fmt.Sprint(status), func(t *testing.T) { poisonedCall(t, web, status) })
 	}
+}
+
+func poisonedCall(t *testing.T, web *site, status int) {
+	t.Helper()
+	web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
+		refuse := strings.Contains(body, "poison")
+		if refuse {
+			http.Error(w, "<html>no</html>", status)
+		}
+		return refuse
+	})
+	cfg := web.settings()
+	cfg.Timeout = 250 * time.Millisecond
+	s := open(t, cfg, nil)
+	call(t, s, "echo", "{}")
+	slow := make(chan error)
+	go func() {
+		_, err := s.Call(t.Context(), "slow", nil)
+		slow <- err
+	}()
+	_, err := s.Call(t.Context(), "echo", json.RawMessage(`{"a":"poison"}`))
+	wantError(t, err, tool.Upstream, fmt.Sprintf("web.echo: upstream failed: HTTP %d %s", status, http.StatusText(status)))
+	wantError(t, <-slow, tool.Timeout, "web.slow")
+	call(t, s, "echo", "{}")
 }
 
 func TestHTTPSilentOnDiscover(t *testing.T) {
