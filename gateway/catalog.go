@@ -81,7 +81,7 @@ func openCatalog(ups []config.Upstream, log *slog.Logger, version string, publis
 		m.stale.Store(true)
 		m.session = upstream.New(settings(up), &upstream.Options{
 			Logger: log.With("upstream", up.ID), Version: version,
-			OnTools: func([]tool.Tool) { m.stale.Store(true); c.touch() },
+			OnOffer: func(tool.Offer) { m.stale.Store(true); c.touch() },
 		})
 		c.members, c.byID[up.ID] = append(c.members, m), m
 	}

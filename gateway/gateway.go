@@ -89,7 +89,7 @@ func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, er
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return session.Call(ctx, call.Tool.Name, call.Args)
+	return session.Call(ctx, call)
 }
 
 // Settle waits until every upstream has been tried once, or the time for that is over.

@@ -25,7 +25,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	measure(b, func() error {
-		_, err := s.Call(b.Context(), "echo", json.RawMessage(benchArgs))
+		_, err := callContext(b.Context(), s, "echo", benchArgs)
 		return err
 	})
 }

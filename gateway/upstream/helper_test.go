@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 func call(t testing.TB, s *upstream.Session, name, args string) tool.Result {
 	t.Helper()
-	result, err := s.Call(t.Context(), name, json.RawMessage(args))
+	result, err := callContext(t.Context(), s, name, args)
 	if err != nil {
 		t.Fatalf("call %s: %v", name, err)
 	}
@@ -125,4 +126,9 @@ func names(tools []tool.Tool) (list []string) {
 		list = append(list, t.ID.Name)
 	}
 	return list
+}
+
+// callContext is Session.Call of a tool by its name.
+func callContext(ctx context.Context, s *upstream.Session, name, args string) (tool.Result, error) {
+	return s.Call(ctx, tool.Call{Tool: tool.ID{Name: name}, Args: json.RawMessage(args)})
 }

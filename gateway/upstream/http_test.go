@@ -129,7 +129,7 @@ func TestHTTP(t *testing.T) {
 				if state := s.State(); state.Protocol != name || state.ServerName != "site" || state.Tools != 4 {
 					t.Errorf("state: %+v", state)
 				}
-				_, err := s.Call(t.Context(), "slow", nil)
+				_, err := callContext(t.Context(), s, "slow", "")
 				wantError(t, err, tool.Timeout, "web.slow")
 				eventually(t, "the handler is cancelled", func() bool { return web.cancelled.Load() == 1 })
 				web.mu.Lock()
@@ -145,7 +145,7 @@ func TestHTTP(t *testing.T) {
 func TestHTTPListChanged(t *testing.T) {
 	web := newSite(t, nil)
 	lists := make(chan int, 10)
-	s := open(t, web.settings(), &upstream.Options{OnTools: func(tools []tool.Tool) { lists <- len(tools) }})
+	s := open(t, web.settings(), &upstream.Options{OnOffer: func(offer tool.Offer) { lists <- len(offer.Tools) }})
 	call(t, s, "grow", "")
 	for _, want := range []int{4, 5} {
 		select {
@@ -165,7 +165,7 @@ func TestHTTPServerForgetsSession(t *testing.T) {
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")
 	web.restart(nil)
-	_, err := s.Call(t.Context(), "echo", nil)
+	_, err := callContext(t.Context(), s, "echo", "")
 	wantError(t, err, tool.Upstream, "has forgotten the session", "the next call connects again")
 	call(t, s, "echo", "{}")
 }
@@ -176,7 +176,7 @@ func TestHTTPServerGone(t *testing.T) {
 	call(t, s, "echo", "{}")
 	web.CloseClientConnections()
 	web.Close()
-	_, err := s.Call(t.Context(), "echo", nil)
+	_, err := callContext(t.Context(), s, "echo", "")
 	wantError(t, err, tool.Upstream)
 	wantError(t, s.Connect(t.Context()), tool.Upstream, "connection refused")
 	wantError(t, s.Connect(t.Context()), tool.Upstream, "connection refused", "next attempt in")
@@ -215,10 +215,10 @@ func poisonedCall(t *testing.T, web *site, status int) {
 	call(t, s, "echo", "{}")
 	slow := make(chan error)
 	go func() {
-		_, err := s.Call(t.Context(), "slow", nil)
+		_, err := callContext(t.Context(), s, "slow", "")
 		slow <- err
 	}()
-	_, err := s.Call(t.Context(), "echo", json.RawMessage(`{"a":"poison"}`))
+	_, err := callContext(t.Context(), s, "echo", `{"a":"poison"}`)
 	wantError(t, err, tool.Upstream, fmt.Sprintf("web.echo: upstream failed: HTTP %d %s", status, http.StatusText(status)))
 	wantError(t, <-slow, tool.Timeout, "web.slow")
 	call(t, s, "echo", "{}")
@@ -276,7 +276,7 @@ func TestHTTPAnswerTooLong(t *testing.T) {
 	})
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")
-	_, err := s.Call(t.Context(), "echo", json.RawMessage(`{"a":"poison"}`))
+	_, err := callContext(t.Context(), s, "echo", `{"a":"poison"}`)
 	wantError(t, err, tool.Upstream, "more than 64 MiB")
 	call(t, s, "echo", "{}")
 }

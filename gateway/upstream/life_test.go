@@ -52,14 +52,14 @@ func TestCrashFailsPendingCallsAndRecovers(t *testing.T) {
 	var pending sync.WaitGroup
 	for range 5 {
 		pending.Go(func() {
-			_, err := s.Call(t.Context(), "slow", nil)
+			_, err := callContext(t.Context(), s, "slow", "")
 			wantError(t, err, tool.Upstream, "exited with status 7", "fatal: lost [hidden]")
 		})
 	}
 	eventually(t, "calls are sent", func() bool { return s.State().Status == upstream.Ready })
 	time.Sleep(50 * time.Millisecond)
 	begin := time.Now()
-	_, err := s.Call(t.Context(), "crash", nil)
+	_, err := callContext(t.Context(), s, "crash", "")
 	pending.Wait()
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("pending calls failed after %v", took)
@@ -87,7 +87,7 @@ func TestExitAtStartBacksOff(t *testing.T) {
 	if n := len(starts(t, cfg)); n != 1 {
 		t.Errorf("started %d times, want once", n)
 	}
-	_, err := s.Call(t.Context(), "echo", nil)
+	_, err := callContext(t.Context(), s, "echo", "")
 	wantError(t, err, tool.Upstream, "next attempt in 0.")
 	time.Sleep(time.Until(s.State().RetryAt))
 	wantError(t, s.Connect(t.Context()), tool.Upstream, "status 3")
@@ -115,7 +115,7 @@ func TestCannotStart(t *testing.T) {
 func TestConnectIsShared(t *testing.T) {
 	cfg := settings(t, "good")
 	var lists atomic.Int32
-	s := open(t, cfg, &upstream.Options{OnTools: func([]tool.Tool) { lists.Add(1) }})
+	s := open(t, cfg, &upstream.Options{OnOffer: func(tool.Offer) { lists.Add(1) }})
 	var all sync.WaitGroup
 	for range 30 {
 		all.Go(func() {
@@ -123,7 +123,7 @@ func TestConnectIsShared(t *testing.T) {
 				t.Error(err)
 			}
 			if n := lists.Load(); n != 1 {
-				t.Errorf("OnTools was called %d times before Connect returned, want once", n)
+				t.Errorf("OnOffer was called %d times before Connect returned, want once", n)
 			}
 		})
 	}
@@ -154,12 +154,12 @@ func TestTimeoutAndCancelReachTheUpstream(t *testing.T) {
 	cfg.Timeout = 150 * time.Millisecond
 	s := open(t, cfg, nil)
 	call(t, s, "echo", "{}")
-	_, err := s.Call(t.Context(), "slow", nil)
+	_, err := callContext(t.Context(), s, "slow", "")
 	wantError(t, err, tool.Timeout, "mem.slow gave no answer within 0.15")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err = s.Call(ctx, "slow", nil)
+	_, err = callContext(ctx, s, "slow", "")
 	wantError(t, err, tool.Canceled)
 
 	eventually(t, "both calls are cancelled", func() bool {
@@ -170,7 +170,7 @@ func TestTimeoutAndCancelReachTheUpstream(t *testing.T) {
 func TestMessageOfMoreThan64MiB(t *testing.T) {
 	s := open(t, settings(t, "good"), nil)
 	call(t, s, "echo", "{}")
-	_, err := s.Call(t.Context(), "flood", nil)
+	_, err := callContext(t.Context(), s, "flood", "")
 	wantError(t, err, tool.Upstream, "message of more than 64 MiB")
 	call(t, s, "echo", "{}")
 }
@@ -183,7 +183,7 @@ func TestStubbornProcessGroup(t *testing.T) {
 	if err := s.Close(); err != nil { // open checks the time and the processes
 		t.Fatal(err)
 	}
-	_, err := s.Call(t.Context(), "echo", nil)
+	_, err := callContext(t.Context(), s, "echo", "")
 	wantError(t, err, tool.Upstream, "closed")
 	if got := s.State().Status; got != upstream.Closed {
 		t.Errorf("status %s", got)
@@ -195,7 +195,7 @@ func TestCloseInterrupts(t *testing.T) {
 		s := open(t, settings(t, mode), nil)
 		failed := make(chan error)
 		go func() {
-			_, err := s.Call(t.Context(), "slow", nil)
+			_, err := callContext(t.Context(), s, "slow", "")
 			failed <- err
 		}()
 		time.Sleep(150 * time.Millisecond)

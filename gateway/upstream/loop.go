@@ -158,7 +158,7 @@ func (s *Session) connect(ctx context.Context) <-chan struct{} {
 		return nil
 	}
 	if s.adopt(l, tools) {
-		s.opts.OnTools(tools)
+		s.opts.OnOffer(tool.Offer{Tools: tools})
 	}
 	s.settle(l, nil)
 	return l.wire.dead
@@ -209,7 +209,7 @@ func (s *Session) relist(ctx context.Context) {
 	differs := s.catalog.replace(tools)
 	s.mu.Unlock()
 	if differs {
-		s.opts.OnTools(tools)
+		s.opts.OnOffer(tool.Offer{Tools: tools})
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
 	"sallyport/internal/tool"
 )
 
@@ -36,24 +38,52 @@ type Settings struct {
 	// Dir is its working directory, "" for the gateway's own.
 	Dir string
 
-	// URL is the endpoint of a streamable HTTP server.
+	// URL is the endpoint of a streamable HTTP server, or of a legacy SSE one.
 	URL string
 	// Headers go out with every request, but only to the origin of URL.
 	Headers map[string]string
+	// Socket is the path of a Unix socket to reach URL through; "" is TCP.
+	Socket string
+	// Transport is "auto" (streamable, and SSE where that is refused), "streamable" or "sse"; "" is auto.
+	Transport string
+
+	// Include and Exclude are globs (as path.Match) over the tools' names on the
+	// wire; an empty Include takes all, and Exclude wins.
+	Include, Exclude []string
+	// Rename gives tools other names in their ids, by their names on the wire.
+	Rename map[string]string
 
 	// Timeout bounds one call of one tool; 0 means 60 s.
 	Timeout time.Duration
+	// Concurrency is how many calls may be under way at once, more wait; 0 means 32.
+	Concurrency int
+	// MaxMessage bounds one message of the upstream, in bytes; 0 means 64 MiB.
+	MaxMessage int64
+	// Idle is how long it may be without a call before it is stopped; 0 is never.
+	Idle time.Duration
 }
+
+// Authorizer gives requests over HTTP their access token, and gets a new one
+// where the server refuses.
+type Authorizer = auth.OAuthHandler
 
 // Options configure a [Session]. The zero value is usable.
 type Options struct {
 	// Logger gets what an operator should know, never arguments, results or
 	// secrets; nil discards it. It should name the upstream already.
 	Logger *slog.Logger
-	// OnTools is called after the first list and after each one that differs
+	// OnOffer is called after the first list and after each one that differs
 	// from the last, always from the same goroutine and before the Connect that
 	// caused it returns. The session waits for it: it must not Connect, Call or Close.
-	OnTools func(tools []tool.Tool)
+	OnOffer func(offer tool.Offer)
+	// Known is what the upstream offered when it was last seen, as a cache kept
+	// it; nil is nothing. Until the session has been connected, it answers from it.
+	Known *tool.Offer
+	// Auth authorizes requests over HTTP; nil sends them as they are.
+	Auth Authorizer
+	// Asks declares that calls may come with a [tool.Peer] that can be asked
+	// (elicitation, sampling, roots). Upstreams show other tools then.
+	Asks bool
 	// ConnectTimeout bounds one attempt to connect, from the start of the process
 	// to the last page of the tool list; 0 means 30 s.
 	ConnectTimeout time.Duration
@@ -68,8 +98,8 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.OnTools == nil {
-		o.OnTools = func([]tool.Tool) {}
+	if o.OnOffer == nil {
+		o.OnOffer = func(tool.Offer) {}
 	}
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = 30 * time.Second
@@ -88,7 +118,7 @@ type Status string
 
 // The states of a session.
 const (
-	// Idle: not connected yet.
+	// Idle: not connected; the next Call connects.
 	Idle Status = "idle"
 	// Connecting: an attempt is under way.
 	Connecting Status = "connecting"
@@ -96,6 +126,9 @@ const (
 	Ready Status = "ready"
 	// Failed: the last attempt failed, or the connection was lost. The next Call tries again.
 	Failed Status = "failed"
+	// Parked: it failed too often, or wants an authorization that is not there.
+	// Calls fail at once, with the reason; now and then one is let through to try again.
+	Parked Status = "parked"
 	// Closed: Close was called; it stays so.
 	Closed Status = "closed"
 )
@@ -107,8 +140,10 @@ type State struct {
 	Status Status
 	// Since is when Status last changed.
 	Since time.Time
-	// Error says why the session is Failed, "" otherwise.
+	// Error says why the session is Failed or Parked, "" otherwise.
 	Error string
+	// Login says that it is Parked because somebody has to log in.
+	Login bool
 	// RetryAt is the end of the time in which calls fail at once; zero if there is none.
 	RetryAt time.Time
 	// ServerName, ServerVersion and Protocol are those of the last connection.
@@ -184,11 +219,20 @@ func (s *Session) Tools() []tool.Tool {
 	return slices.Clone(s.catalog.tools)
 }
 
-// Call runs the tool with that tool.ID.Name, connecting first if needed. args is
-// a JSON object, or empty for none. A tool that answers isError is no error here:
-// see [tool.Result]. Errors are *tool.Error. A call is never repeated by itself.
-func (s *Session) Call(ctx context.Context, name string, args json.RawMessage) (tool.Result, error) {
-	args, err := objectOf(args)
+// Offer returns all that is known of what the upstream offers, also when the
+// connection is gone. The caller must not change what it holds.
+func (s *Session) Offer() tool.Offer {
+	return tool.Offer{Tools: s.Tools()}
+}
+
+// Call runs the tool with that tool.ID.Name, or asks for the method that stands
+// in its place (see [tool.Call]), connecting first if needed. The arguments are a
+// JSON object, or empty for none. A tool that answers isError is no error here:
+// see [tool.Result]. Errors are *tool.Error. A call whose connection is lost is
+// repeated once if the tool says that it is read-only or idempotent, never else.
+func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	name := call.Tool.Name
+	args, err := objectOf(call.Args)
 	if err != nil {
 		return tool.Result{}, err
 	}

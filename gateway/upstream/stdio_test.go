@@ -105,7 +105,7 @@ func TestUpstreamAsks(t *testing.T) {
 	if got := call(t, s, "ping", "").Text(); got != "pong" {
 		t.Errorf("ping: %s", got)
 	}
-	_, err := s.Call(t.Context(), "pings", nil)
+	_, err := callContext(t.Context(), s, "pings", "")
 	wantError(t, err, tool.Upstream, "sends requests without reading the answers")
 	call(t, s, "ping", "")
 }
@@ -125,7 +125,7 @@ func TestCallErrors(t *testing.T) {
 		{"nonsense", "{}", tool.Upstream, "no JSON object"},
 	}
 	for _, test := range tests {
-		_, err := s.Call(t.Context(), test.name, json.RawMessage(test.args))
+		_, err := callContext(t.Context(), s, test.name, test.args)
 		wantError(t, err, test.kind, test.says)
 	}
 }
@@ -174,7 +174,7 @@ func TestStrangeDefinitions(t *testing.T) {
 
 func TestListChanged(t *testing.T) {
 	lists := make(chan int, 100)
-	s := open(t, settings(t, "good"), &upstream.Options{OnTools: func(tools []tool.Tool) { lists <- len(tools) }})
+	s := open(t, settings(t, "good"), &upstream.Options{OnOffer: func(offer tool.Offer) { lists <- len(offer.Tools) }})
 	call(t, s, "touch", "{}")
 	call(t, s, "grow", "{}")
 	want := []int{len(definitions), len(definitions) + 1}

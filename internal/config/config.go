@@ -26,6 +26,53 @@ type Config struct {
 	Upstreams []Upstream
 	// Sandbox limits every execution.
 	Sandbox Sandbox
+	// Trust is what happens to tool definitions that are new or have changed; default pin.
+	Trust Trust
+	// HTTP is for serve --http.
+	HTTP HTTP
+	// Files are the absolute paths of the files that ${file:...} references named,
+	// so that whoever watches Path can watch them too.
+	Files []string
+}
+
+// Trust says what may be called of what an upstream offers.
+type Trust string
+
+// The values of Trust.
+const (
+	// TrustPin: a definition is pinned when it is first seen and quarantined when
+	// it changes; a new one only when its text looks like an attack.
+	TrustPin Trust = "pin"
+	// TrustReview: nothing is callable before a person approved it.
+	TrustReview Trust = "review"
+	// TrustAllow: everything is callable; changes are logged.
+	TrustAllow Trust = "allow"
+)
+
+// HTTP holds what serve --http needs beside its address.
+type HTTP struct {
+	// Tokens are bearer tokens that clients may present, by a name for the log.
+	Tokens Secrets
+	// Origins are further Origin values that browsers may send; loopback ones may always.
+	Origins []string
+	// Hosts are further Host values that requests may name, without a port; loopback ones may always.
+	Hosts []string
+	// Body bounds a request's body; default 8MiB.
+	Body Size
+	// Grace is how long running executions may go on after a signal to stop; default 20s.
+	Grace time.Duration
+	// OAuth makes the gateway an OAuth 2.1 resource server; nil: it is none.
+	OAuth *ResourceServer
+}
+
+// ResourceServer says whose access tokens (JWT, RFC 9068) are accepted over HTTP.
+type ResourceServer struct {
+	// Issuer is the URL of the authorization server, whose keys are found by discovery.
+	Issuer string
+	// Audience is what a token must be for: the URL of our own /mcp.
+	Audience string
+	// Scopes that a token must have; may be empty.
+	Scopes []string
 }
 
 // Upstream says how to reach one MCP server: over stdio if Command is set, over
@@ -47,15 +94,56 @@ type Upstream struct {
 	// Dir is its working directory (key cwd), absolute; default: Config.Dir.
 	Dir string
 
-	// URL is the endpoint of a server that speaks streamable HTTP.
+	// URL is the endpoint of a server that speaks streamable HTTP or legacy SSE.
 	URL string
 	// Headers go out with every request.
 	Headers Secrets
+	// Socket is the path of a Unix socket to reach URL through, absolute; "" is TCP.
+	Socket string
+	// Transport is how URL is spoken to: auto (default), streamable or sse.
+	Transport string
+	// Auth says how an OAuth token is got for URL. The zero value: by discovery,
+	// when the server asks for one and somebody has logged in.
+	Auth Auth
+
+	// Include and Exclude are globs (as path.Match) over wire names of tools; an
+	// empty Include takes all, and Exclude wins.
+	Include, Exclude []string
+	// Rename gives tools other names in programs, by wire name.
+	Rename map[string]string
+	// Trust is Config.Trust unless the entry has its own.
+	Trust Trust
 
 	// Timeout bounds one call of one tool; default 60s.
 	Timeout time.Duration
+	// Concurrency is how many calls may be under way at once, more wait; default 32.
+	Concurrency int
+	// MaxMessage bounds one message of the upstream; default 64MiB.
+	MaxMessage Size
+	// Eager starts it with the gateway, and again when it ends; default: at the first call.
+	Eager bool
+	// Idle is how long it may be without a call before it is stopped; 0 is never; default 10m.
+	Idle time.Duration
 	// Disabled keeps the entry in the file but leaves it out of the gateway.
 	Disabled bool
+}
+
+// Auth says how an access token for an upstream over HTTP is got.
+type Auth struct {
+	// Type is "" or oauth (authorization code with PKCE, by `sallyport auth login`),
+	// client_credentials, or none (never try).
+	Type string
+	// ClientID and ClientSecret are of a pre-registered client; "" registers one.
+	ClientID     string
+	ClientSecret Secret
+	// ClientMetadata is the URL of a client id metadata document to use as client id.
+	ClientMetadata string
+	// Scopes to ask for; empty: what the server's metadata says.
+	Scopes []string
+	// RedirectPort is the loopback port of the login's redirect; 0 is any.
+	RedirectPort int
+	// Store is where tokens are kept: auto (keyring if there is one, else file), keyring, file.
+	Store string
 }
 
 // Secrets maps names to values that may be secret: the environment of a process
@@ -92,7 +180,7 @@ type Sandbox struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Sandbox: Sandbox{
+	return Config{Trust: TrustPin, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   64,
@@ -106,5 +194,7 @@ func Default() Config {
 
 // defaultUpstream holds the defaults of each upstream in a file of dir.
 func defaultUpstream(dir string) Upstream {
-	return Upstream{Dir: dir, Timeout: 60 * time.Second}
+	return Upstream{
+		Dir: dir, Transport: "auto", Auth: Auth{Store: "auto"}, Timeout: 60 * time.Second, Concurrency: 32, MaxMessage: 64 * MiB, Idle: 10 * time.Minute,
+	}
 }

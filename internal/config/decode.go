@@ -36,7 +36,14 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 	seen := d.fields(path{}, n, []key{
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
+		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
+		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 	})
+	for i := range c.Upstreams {
+		if u := &c.Upstreams[i]; u.Trust == "" {
+			u.Trust = c.Trust
+		}
+	}
 	if n.Kind == yaml.MappingNode && !seen["upstreams"] && !d.bad[path{}.unknown().key()] {
 		d.fail(path{}, n, `the key "upstreams" is missing`)
 	}
@@ -62,12 +69,54 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"cwd", d.path(&u.Dir)},
 		{"url", d.text(&u.URL)},
 		{"headers", d.secrets(&u.Headers)},
+		{"socket", d.path(&u.Socket)},
+		{"transport", d.oneOf(&u.Transport, "auto", "streamable", "sse")},
+		{"auth", func(at path, n *yaml.Node) { d.auth(at, n, &u.Auth) }},
+		{"include", d.texts(&u.Include)},
+		{"exclude", d.texts(&u.Exclude)},
+		{"rename", func(at path, n *yaml.Node) { d.secrets((*Secrets)(&u.Rename))(at, n) }},
+		{"trust", d.oneOf((*string)(&u.Trust), trusts...)},
 		{"timeout", scalar(d, &u.Timeout, parseDuration)},
+		{"concurrency", scalar(d, &u.Concurrency, parseCount)},
+		{"max_message", scalar(d, &u.MaxMessage, parseSize)},
+		{"eager", scalar(d, &u.Eager, parseBool)},
+		{"idle", scalar(d, &u.Idle, parseDuration)},
 		{"disabled", scalar(d, &u.Disabled, parseBool)},
 	})
 	if seen["url"] && !seen["cwd"] {
 		u.Dir = ""
 	}
+}
+
+func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
+	d.fields(at, n, []key{
+		{"type", d.oneOf(&a.Type, "oauth", "client_credentials", "none")},
+		{"client_id", d.text(&a.ClientID)},
+		{"client_secret", d.text((*string)(&a.ClientSecret))},
+		{"client_metadata", d.text(&a.ClientMetadata)},
+		{"scopes", d.texts(&a.Scopes)},
+		{"redirect_port", scalar(d, &a.RedirectPort, parseCount)},
+		{"store", d.oneOf(&a.Store, "auto", "keyring", "file")},
+	})
+}
+
+func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
+	d.fields(at, n, []key{
+		{"tokens", d.secrets(&h.Tokens)},
+		{"origins", d.texts(&h.Origins)},
+		{"hosts", d.texts(&h.Hosts)},
+		{"body", scalar(d, &h.Body, parseSize)},
+		{"grace", scalar(d, &h.Grace, parseDuration)},
+		{"oauth", func(at path, n *yaml.Node) { h.OAuth = &ResourceServer{}; d.resourceServer(at, n, h.OAuth) }},
+	})
+}
+
+func (d *decoder) resourceServer(at path, n *yaml.Node, r *ResourceServer) {
+	d.fields(at, n, []key{
+		{"issuer", d.text(&r.Issuer)},
+		{"audience", d.text(&r.Audience)},
+		{"scopes", d.texts(&r.Scopes)},
+	})
 }
 
 func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sallyport/internal/nearest"
@@ -133,6 +135,22 @@ func (d *decoder) text(into *string) reader {
 		if d.isText(at, n) {
 			*into = d.expand(at, n)
 		}
+	}
+}
+
+// oneOf reads one of a few words.
+func (d *decoder) oneOf(into *string, words ...string) reader {
+	return func(at path, n *yaml.Node) {
+		var text string
+		if d.text(&text)(at, n); text == "" || slices.Contains(words, text) {
+			*into = cmp.Or(text, *into)
+			return
+		}
+		hint := "use " + strings.Join(words, ", ")
+		if meant := nearest.Of(text, words); meant != "" {
+			hint = fmt.Sprintf("did you mean %q?", meant)
+		}
+		d.fail(at, n, "%s cannot be %.40q; %s", at.label(), text, hint)
 	}
 }
 

@@ -23,6 +23,25 @@ func (s Secrets) MarshalText() ([]byte, error) { return []byte(s.String()), nil 
 // LogValue returns String.
 func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
+// Secret is one value that may be secret: a plain string to code, but shown as
+// "[secret]" wherever it is printed, logged or marshalled.
+type Secret string
+
+const hidden = "[secret]"
+
+// Format writes "[secret]" for every verb, or nothing for an empty value.
+func (s Secret) Format(f fmt.State, _ rune) {
+	if s != "" {
+		_, _ = io.WriteString(f, hidden)
+	}
+}
+
+// MarshalText returns what Format writes.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(s)), nil }
+
+// LogValue returns what Format writes.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(s)) }
+
 // String names the upstream and its transport and shows no value that may have
 // come from a variable: arguments and URLs carry secrets as often as headers do.
 func (u Upstream) String() string {

@@ -15,6 +15,8 @@ import (
 // upstreamName keeps names fit for a path, a log line and a command line.
 var upstreamName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
+var trusts = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
+
 // maxDescription is in runes: it is read by a model again and again.
 const maxDescription = 200
 

@@ -57,6 +57,9 @@ type Tool struct {
 	Output json.RawMessage
 	// Annotations are hints of the upstream, to be believed only as far as the upstream is.
 	Annotations Annotations
+	// Raw is the definition as it was sent, with what has no field here (_meta,
+	// icons, execution); nil for a tool that no upstream sent.
+	Raw json.RawMessage
 }
 
 // Annotations are MCP's tool hints. A nil hint was not sent; the protocol's
@@ -68,7 +71,8 @@ type Annotations struct {
 	OpenWorld   *bool `json:"openWorldHint,omitempty"`
 }
 
-// Digest identifies the definition: it changes when anything in it does.
+// Digest identifies the definition: it changes when anything in it does, of Raw
+// too.
 func (t Tool) Digest() string {
 	data, err := json.Marshal(t)
 	if err != nil { // a RawMessage that is not JSON: still a definition to tell apart
@@ -76,13 +80,4 @@ func (t Tool) Digest() string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
-}
-
-// Call asks for one run of a tool.
-type Call struct {
-	Tool ID
-	// Args is the JSON object of the arguments, by their names on the wire.
-	Args json.RawMessage
-	// Execution is the id of the execution that asks, "" where none does (CLI).
-	Execution string
 }
