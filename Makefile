@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in tools/upstreams/node_modules/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/ and tools/conformance/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -49,7 +49,7 @@ runsc: prereq-go ## build the pinned gVisor runtime, once
 
 .PHONY: upstreams
 upstreams: prereq-node ## install the npm servers that demo and tests connect to, once
-	@./tools/upstreams.sh
+	@./tools/npm.sh tools/upstreams "installing the npm upstreams (a few seconds, once)"
 
 .PHONY: lint
 lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
@@ -86,7 +86,7 @@ bench: prereq-demo runsc upstreams ## run the benchmarks
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test
 prereq: prereq-test ## say what this machine lacks for make demo and make test
