@@ -1,0 +1,6 @@
+//go:build darwin || windows
+
+package secret
+
+// reachable: the keyring is part of the system.
+func reachable() error { return nil }

@@ -1,0 +1,25 @@
+//go:build !darwin && !windows
+
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+var errNoBus = errors.New("there is no D-Bus session")
+
+// reachable says whether there is a session bus. Without one the library would
+// start a daemon of its own, which nothing would ever stop and which has no keyring.
+func reachable() error {
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
+		return nil
+	}
+	for _, name := range []string{"bus", "dbus-session"} {
+		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/%s", os.Getuid(), name)); err == nil {
+			return nil
+		}
+	}
+	return errNoBus
+}

@@ -1,0 +1,195 @@
+package secret
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// Errors of Get, Set and Delete.
+var (
+	// ErrNotFound: the keyring has nothing under that name.
+	ErrNotFound = errors.New("not in the keyring")
+	// ErrNoKeyring: no keyring can be used: there is none on this machine, it
+	// refused, or it did not answer in time. Asking for another name will fail
+	// as well, perhaps after as long a wait.
+	ErrNoKeyring = errors.New("no keyring can be used here")
+)
+
+const (
+	service = "sallyport"
+	// patience is how long the keyring may take. One that asks its owner to be
+	// unlocked takes longer; the next try then finds it open.
+	patience = 3 * time.Second
+	// partSize is what every keyring takes: Windows 2,560 bytes, macOS some 4,000 of
+	// a command line, in base64 and with the names.
+	partSize = 1800
+	// partsMark opens an item that says where the parts of a longer value are.
+	partsMark = "sallyport-parts:"
+)
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`)
+
+// Get returns the value that the keyring has under a name. Errors name the name
+// and are [ErrNotFound], [ErrNoKeyring] or about the name itself. It waits at
+// most a few seconds, and so do Set and Delete.
+func Get(name string) (string, error) {
+	return within("read", name, func() (string, error) {
+		value, _, err := load(name)
+		return value, err
+	})
+}
+
+// Set puts a value into the keyring under a name: letters, digits, ".", "_",
+// "/", "-", at most 128. Values of up to [MaxSize] bytes are kept in several items
+// where they must be. Calls for one name must not overlap.
+func Set(name, value string) error {
+	if value == "" || len(value) > MaxSize {
+		return fmt.Errorf("write %q to the keyring: a value has from 1 to %d KiB, this has %d bytes", name, MaxSize>>10, len(value))
+	}
+	_, err := within("write", name, func() (string, error) { return "", save(name, value) })
+	return err
+}
+
+// Delete removes a name from the keyring; [ErrNotFound] if it is not there.
+func Delete(name string) error {
+	_, err := within("delete", name, func() (string, error) {
+		_, parts, err := load(name)
+		if err != nil && !errors.Is(err, errTorn) {
+			return "", err
+		}
+		if err := keyring.Delete(service, name); err != nil {
+			return "", err
+		}
+		drop(parts)
+		return "", nil
+	})
+	return err
+}
+
+// errTorn: a value whose parts are not all there is not there.
+var errTorn = fmt.Errorf("parts of it are missing: %w", keyring.ErrNotFound)
+
+func load(name string) (value string, parts []string, err error) {
+	head, err := keyring.Get(service, name)
+	if err != nil {
+		return "", nil, err
+	}
+	rest, ok := strings.CutPrefix(head, partsMark)
+	if !ok {
+		return head, nil, nil
+	}
+	id, count, _ := strings.Cut(rest, ":")
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 || n > MaxSize/partSize+1 {
+		return "", nil, errTorn
+	}
+	parts = partNames(name, id, n)
+	var b strings.Builder
+	for _, part := range parts {
+		piece, err := keyring.Get(service, part)
+		if errors.Is(err, keyring.ErrNotFound) {
+			return "", parts, errTorn
+		}
+		if err != nil {
+			return "", parts, err
+		}
+		b.WriteString(piece)
+	}
+	return b.String(), parts, nil
+}
+
+// save writes new parts before the item that points to them, and drops the old
+// ones last: whenever it is cut short, the old value or the new one is there.
+func save(name, value string) error {
+	_, old, err := load(name)
+	if err != nil && !errors.Is(err, keyring.ErrNotFound) {
+		return err
+	}
+	head := value
+	if len(value) > partSize || strings.HasPrefix(value, partsMark) {
+		if head, err = saveParts(name, value); err != nil {
+			return err
+		}
+	}
+	if err := keyring.Set(service, name, head); err != nil {
+		return err
+	}
+	drop(old)
+	return nil
+}
+
+func saveParts(name, value string) (head string, err error) {
+	id := rand.Text()
+	parts := partNames(name, id, (len(value)+partSize-1)/partSize)
+	for i, part := range parts {
+		piece := value[i*partSize : min((i+1)*partSize, len(value))]
+		if err := keyring.Set(service, part, piece); err != nil {
+			drop(parts[:i])
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%s%s:%d", partsMark, id, len(parts)), nil
+}
+
+// partNames uses a sign that no name may have.
+func partNames(name, id string, n int) []string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = fmt.Sprintf("%s#%s.%d", name, id, i)
+	}
+	return parts
+}
+
+// drop is for what nothing points to any more: it may stay.
+func drop(parts []string) {
+	for _, part := range parts {
+		_ = keyring.Delete(service, part)
+	}
+}
+
+// within bounds do by time. A keyring that hangs cannot be cancelled, so do may
+// outlive the call; what it then finds is dropped.
+func within(verb, name string, do func() (string, error)) (string, error) {
+	if !nameForm.MatchString(name) {
+		return "", fmt.Errorf(`%s keyring: %.40q cannot be a name: letters, digits, ".", "_", "/" and "-", at most 128`, verb, name)
+	}
+	if err := reachable(); err != nil {
+		return "", fmt.Errorf("%s %q in the keyring: %w: %w", verb, name, ErrNoKeyring, err)
+	}
+	type answer struct {
+		value string
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		value, err := do()
+		done <- answer{value, err}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-done:
+		return a.value, explain(verb, name, a.err)
+	case <-timer.C:
+		return "", fmt.Errorf("%s %q in the keyring: %w: no answer within %v; if it asks to be unlocked, do that and try again", verb, name, ErrNoKeyring, patience)
+	}
+}
+
+func explain(verb, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTorn):
+		return fmt.Errorf("%s %q: %w: parts of it are missing", verb, name, ErrNotFound)
+	case errors.Is(err, keyring.ErrNotFound):
+		return fmt.Errorf("%s %q: %w", verb, name, ErrNotFound)
+	}
+	return fmt.Errorf("%s %q in the keyring: %w: %w", verb, name, ErrNoKeyring, err)
+}
