@@ -38,6 +38,11 @@ type Upstream struct {
 	// Title and Description are the upstream's own words, untrusted; may be empty.
 	Title, Description string
 	Tools              []tool.Tool
+	// Resources, Templates and Prompts are those of its [tool.Offer]: where there
+	// are none, nothing is generated to reach them.
+	Resources []tool.Resource
+	Templates []tool.Template
+	Prompts   []tool.Prompt
 }
 
 // Generate returns the whole servers/ tree, sorted by path.

@@ -29,6 +29,14 @@ func (id ID) Method() string {
 	return "tools/call"
 }
 
+func isMethod(name string) bool {
+	switch name {
+	case ListResources, ListTemplates, ReadResource, ListPrompts, GetPrompt, Complete, Subscribe, Unsubscribe, SetLogLevel:
+		return true
+	}
+	return false
+}
+
 // Call asks for one run of a tool, or for one of the methods above.
 type Call struct {
 	Tool ID

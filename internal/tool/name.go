@@ -103,7 +103,7 @@ var reserved = wordSet(`
 	global if import in is lambda nonlocal not or pass raise return try while with yield match case type
 	arguments catch const debugger default delete do enum eval export extends function implements instanceof
 	interface let new null package private protected public static super switch this throw true false typeof
-	undefined var void constructor prototype then index servers call`)
+	undefined var void constructor prototype then index servers call resources prompts`)
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}

@@ -34,10 +34,11 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseID reads "upstream.name".
+// ParseID reads "upstream.name". With a slash, the name must be one of the
+// methods that a [Call] can ask for.
 func ParseID(s string) (ID, error) {
 	up, name, ok := strings.Cut(s, ".")
-	if !ok || up == "" || name == "" || strings.Contains(name, ".") {
+	if !ok || up == "" || name == "" || strings.Contains(name, ".") || strings.Contains(up, "/") || strings.Contains(name, "/") && !isMethod(name) {
 		return ID{}, &Error{Kind: Invalid, Message: fmt.Sprintf("%.80q is not a tool id", s), Hint: "write upstream.tool, for example memory.read_graph"}
 	}
 	return ID{Upstream: up, Name: name}, nil

@@ -18,9 +18,16 @@ func TestParseID(t *testing.T) {
 	if want := (tool.ID{Upstream: "memory", Name: "read_graph"}); err != nil || id != want {
 		t.Errorf("got %v, %v", id, err)
 	}
-	for _, bad := range []string{"", "memory", ".", "memory.", ".read", "a.b.c"} {
+	for _, bad := range []string{"", "memory", ".", "memory.", ".read", "a.b.c", "a.tools/call", "a.resources/", "a./read", "a.../x", "a.b/c", "a/b.c", "a.resources/read/x", "a.ping/", "a.Resources/read"} {
 		if _, err := tool.ParseID(bad); tool.AsError(err).Kind != tool.Invalid {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	for _, method := range []string{
+		tool.ListResources, tool.ListTemplates, tool.ReadResource, tool.ListPrompts, tool.GetPrompt, tool.Complete, tool.Subscribe, tool.Unsubscribe, tool.SetLogLevel,
+	} {
+		if id, err := tool.ParseID("memory." + method); err != nil || id.Method() != method || id.Upstream != "memory" {
+			t.Errorf("%s: %v, %v", method, id, err)
 		}
 	}
 	var back tool.ID
