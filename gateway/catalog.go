@@ -29,6 +29,7 @@ type catalog struct {
 	index    *index.Index
 	publish  func(files map[string][]byte) error
 	snapshot atomic.Pointer[snapshot]
+	watchers watchers
 
 	changed chan struct{}
 	ended   <-chan struct{}
@@ -163,6 +164,7 @@ func (c *catalog) rebuild() error {
 	next, docs := c.assemble()
 	err := errors.Join(c.publish(next.files), c.index.Replace(docs))
 	c.snapshot.Store(next)
+	c.watchers.tell()
 	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "duration", time.Since(start))
 	return err
 }
@@ -219,6 +221,14 @@ func (m *member) describe() codegen.Upstream {
 }
 
 func (c *catalog) current() *snapshot { return c.snapshot.Load() }
+
+func (c *catalog) offers() []Offered {
+	all := make([]Offered, len(c.members))
+	for i, m := range c.members {
+		all[i] = Offered{ID: m.cfg.ID, Name: m.cfg.Name, Description: m.cfg.Description, Offer: m.session.Offer(), State: m.session.State()}
+	}
+	return all
+}
 
 func (c *catalog) upstreams() []Upstream {
 	ups := make([]Upstream, len(c.members))

@@ -8,6 +8,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,17 @@ type Options struct {
 	// Settle is how long after Open Search and Execute still wait for upstreams
 	// that are connecting for the first time; 0 is 15 s.
 	Settle time.Duration
+	// CacheDir keeps between runs what each upstream offered; "" is none.
+	CacheDir string
+	// LockFile is where digests of tool definitions are pinned; "" pins nothing.
+	LockFile string
+	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none; a nil Auth is for none.
+	Auth func(up config.Upstream) upstream.Authorizer
+	// Asks says that calls may come with a [tool.Peer] that can be asked.
+	Asks bool
+	// OnNotice hears what an upstream says outside of any call (notifications/resources/updated,
+	// notifications/message), with the upstream's id. It must not block.
+	OnNotice func(id, method string, params json.RawMessage)
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 }
