@@ -130,12 +130,13 @@ func TestLastWords(t *testing.T) {
 // Two wire names may be made so that one is the identifier of the other.
 func TestIdentifiersStayUnique(t *testing.T) {
 	forged := tool.Identifiers([]string{"a-b", "a_b"})[0]
-	g := &gathering{link: &link{wire: &wire{veil: newVeil(Settings{})}, log: Options{}.withDefaults().Logger}, seen: map[string]bool{}}
+	l := &link{wire: &wire{veil: newVeil(Settings{})}, log: Options{}.withDefaults().Logger}
+	var found []tool.Tool
 	for _, name := range []string{"a-b", "a_b", forged} {
-		g.add(json.RawMessage(`{"name":"` + name + `"}`))
+		found = append(found, tool.Tool{Wire: name})
 	}
 	seen := map[tool.ID]bool{}
-	for _, t2 := range g.tools() {
+	for _, t2 := range l.nameTools(found) {
 		if seen[t2.ID] {
 			t.Errorf("%s is there twice", t2.ID)
 		}

@@ -41,7 +41,7 @@ type dialer struct {
 	opts     Options
 	log      *slog.Logger
 	veil     veil
-	onChange func()
+	onChange func(parts)
 	// pinned is set for good once the upstream turned out to hang on server/discover.
 	pinned bool
 	// process is the last one started, nil for HTTP.
@@ -49,11 +49,11 @@ type dialer struct {
 }
 
 func newDialer(s *Session) *dialer {
-	return &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.noteChange}
+	return &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.changed.add}
 }
 
-// dial connects and lists the tools. Nothing is left open after an error.
-func (d *dialer) dial(ctx context.Context) (*link, []tool.Tool, error) {
+// dial connects and lists what the upstream offers. Nothing is left open after an error.
+func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 	l, err := d.open(ctx)
 	if errors.Is(err, errStuck) {
 		d.log.Warn("upstream hangs on server/discover, starting it again without")
@@ -61,14 +61,14 @@ func (d *dialer) dial(ctx context.Context) (*link, []tool.Tool, error) {
 		l, err = d.open(ctx)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, harvest{}, err
 	}
-	tools, err := l.list(ctx)
+	listed, err := l.list(ctx, allParts)
 	if err != nil {
 		l.close()
-		return nil, nil, err
+		return nil, harvest{}, err
 	}
-	return l, tools, nil
+	return l, listed, nil
 }
 
 // open starts what the link runs on and shakes hands.
@@ -77,7 +77,7 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, born: time.Now()}
+	l := &link{wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, born: time.Now(), patience: d.opts.ConnectTimeout / 3}
 	l.sdk, err = d.client().Connect(ctx, l.wire, d.pin())
 	if err != nil {
 		if why := l.wire.reason(); why != nil && !errors.Is(why, errClosed) { // after a failure the SDK closes
@@ -139,11 +139,14 @@ type link struct {
 	settings Settings
 	log      *slog.Logger
 	born     time.Time
-	served   atomic.Bool // a call has succeeded
+	patience time.Duration // with lists that it can do without
+	served   atomic.Bool   // a call has succeeded
 	closing  sync.Once
 
 	// What the handshake told; name and version are cleaned.
 	name, version, protocol string
+	server                  tool.Server
+	capabilities            map[string]json.RawMessage // of the server
 	// meta goes into every request from revision 2026-07-28 on; nil before.
 	meta json.RawMessage
 }
@@ -153,6 +156,12 @@ func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
 	if info := init.ServerInfo; info != nil {
 		l.name, l.version = plain.Line(info.Name, 100), plain.Line(info.Version, 50)
 	}
+	raw := l.wire.handshake()
+	l.server = tool.Server{
+		Name: l.name, Version: l.version, Protocol: l.protocol,
+		Instructions: cut(init.Instructions, maxInstructions), Capabilities: member(raw, "capabilities"),
+	}
+	l.capabilities = members(l.server.Capabilities)
 	if l.protocol >= modern {
 		l.meta, _ = json.Marshal(map[string]any{ // strings only, cannot fail
 			mcp.MetaKeyProtocolVersion:    l.protocol,
@@ -183,9 +192,9 @@ func (l *link) call(ctx context.Context, name string, args json.RawMessage) (jso
 	}{name, args, l.meta})
 }
 
-// page asks for one page of the tools; the first if cursor is nil.
-func (l *link) page(ctx context.Context, cursor *string) (json.RawMessage, error) {
-	return l.request(ctx, "tools/list", struct {
+// page asks for one page of a list; the first if cursor is nil.
+func (l *link) page(ctx context.Context, method string, cursor *string) (json.RawMessage, error) {
+	return l.request(ctx, method, struct {
 		Cursor *string         `json:"cursor,omitempty"`
 		Meta   json.RawMessage `json:"_meta,omitempty"`
 	}{cursor, l.meta})

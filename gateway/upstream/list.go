@@ -3,11 +3,9 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -16,170 +14,179 @@ import (
 	"sallyport/internal/tool"
 )
 
-// The most that is taken of an upstream's list. The largest of 48 real servers
-// has 345 tools, and the largest definition of a tool 85 KB.
+// The most that is taken of one list of an upstream. The largest of 48 real
+// servers has 345 tools, and the largest definition of a tool 85 KB.
 const (
 	maxPages      = 1000
-	maxTools      = 10_000
-	maxDefinition = 1 << 20  // bytes of one tool
+	maxEntries    = 10_000
+	maxDefinition = 1 << 20  // bytes of one entry
 	maxList       = 64 << 20 // bytes of all
-	maxWireName   = 1024     // bytes
+	maxWireName   = 1024     // bytes of a tool's or prompt's name
+	maxURI        = 8 << 10  // bytes
 	maxCursor     = 64 << 10 // bytes
 )
 
 // anyArguments stands in for an input schema that is not an object.
 const anyArguments = `{"type":"object"}`
 
-// catalog is the list of tools as the session keeps it.
-type catalog struct {
-	tools  []tool.Tool
-	wire   map[string]string // tool.ID.Name to the name in tools/call
-	digest string            // "" only before the first list
+// family is one kind of list: how it is asked for and how its entries are read.
+type family[T any] struct {
+	method string // "tools/list"
+	member string // of a page, that holds the entries: "tools"
+	noun   string // for the log: "tool"
+	// parse reads one entry and returns the name that no other may have.
+	parse func(definition json.RawMessage) (entry T, name string, err error)
 }
 
-// replace takes over a list and reports whether it differs from the last.
-func (c *catalog) replace(tools []tool.Tool) bool {
-	next := catalog{tools: tools, wire: make(map[string]string, len(tools))}
-	sum := sha256.New()
-	for _, t := range tools {
-		next.wire[t.ID.Name] = t.Wire
-		sum.Write([]byte(t.Digest()))
-	}
-	next.digest = string(sum.Sum(nil))
-	differs := next.digest != c.digest
-	*c = next
-	return differs
+func toolFamily(s Settings) family[tool.Tool] {
+	return family[tool.Tool]{"tools/list", "tools", "tool", func(definition json.RawMessage) (tool.Tool, string, error) {
+		t, err := parseTool(definition)
+		if err == nil && s.URL != "" { // over a pipe there are no headers
+			err = checkHeaders(t.Input)
+		}
+		return t, t.Wire, err
+	}}
 }
 
-func (c *catalog) names() []string {
-	names := make([]string, len(c.tools))
-	for i, t := range c.tools {
-		names[i] = t.ID.Name
-	}
-	return names
+func resourceFamily() family[tool.Resource] {
+	return family[tool.Resource]{"resources/list", "resources", "resource", parseResource}
 }
 
-// list asks for all pages and returns the tools, sorted by ID.
-func (l *link) list(ctx context.Context) ([]tool.Tool, error) {
-	g := &gathering{link: l, seen: map[string]bool{}}
+func templateFamily() family[tool.Template] {
+	return family[tool.Template]{"resources/templates/list", "resourceTemplates", "resource template", parseTemplate}
+}
+
+func promptFamily() family[tool.Prompt] {
+	return family[tool.Prompt]{"prompts/list", "prompts", "prompt", parsePrompt}
+}
+
+// list asks for all pages and returns the entries in the order in which they came.
+func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
+	g := &gathering[T]{family: f, log: journal{link: l, noun: f.noun}, seen: map[string]bool{}, link: l}
+	defer g.log.close()
 	var cursor *string
 	for range maxPages {
-		raw, err := l.page(ctx, cursor)
+		raw, err := l.page(ctx, f.method, cursor)
 		if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
-			break // a server of resources or prompts only
+			return g.found, nil // declared, but not there
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", f.method, err)
 		}
 		if cursor, err = g.take(raw); err != nil {
-			return nil, fmt.Errorf("tools/list: %w", err)
+			return nil, fmt.Errorf("%s: %w", f.method, err)
 		}
 		if cursor == nil {
-			return g.tools(), nil
+			return g.found, nil
 		}
 	}
-	if cursor != nil {
-		g.skip("list has too many pages, the rest is left out", "pages", maxPages)
-	}
-	return g.tools(), nil
+	l.log.Warn("list has too many pages, the rest is left out", "method", f.method, "pages", maxPages)
+	return g.found, nil
 }
 
 // gathering collects the pages of one list.
-type gathering struct {
-	link    *link
-	found   []tool.Tool
-	seen    map[string]bool // names on the wire, and cursors
-	size    int
-	skipped int
+type gathering[T any] struct {
+	family[T]
+	link  *link
+	log   journal
+	found []T
+	seen  map[string]bool // names, and cursors
+	size  int
 }
 
 // take reads one page and returns the cursor of the next, nil if that was the last.
-func (g *gathering) take(raw json.RawMessage) (*string, error) {
-	var page struct {
-		Tools  []json.RawMessage `json:"tools"`
-		Cursor *string           `json:"nextCursor"`
+func (g *gathering[T]) take(raw json.RawMessage) (*string, error) {
+	var page map[string]json.RawMessage
+	var entries []json.RawMessage
+	if json.Unmarshal(raw, &page) != nil || page == nil || json.Unmarshal(orNull(page[g.member]), &entries) != nil {
+		return nil, fmt.Errorf("the answer is no list of %s", g.member)
 	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return nil, errors.New("the answer is no list of tools")
-	}
-	for _, definition := range page.Tools {
-		if len(g.found) == maxTools || g.size > maxList {
-			g.skip("list is too long, the rest is left out", "tools", len(g.found))
+	for _, definition := range entries {
+		if len(g.found) == maxEntries || g.size > maxList {
+			g.link.log.Warn("list is too long, the rest is left out", "method", g.method, "entries", len(g.found))
 			return nil, nil
 		}
 		g.add(definition)
 	}
-	return g.next(page.Cursor), nil
+	var cursor *string
+	if json.Unmarshal(orNull(page["nextCursor"]), &cursor) != nil {
+		return nil, errors.New("its cursor is no string")
+	}
+	return g.next(cursor), nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
 }
 
 // next returns the cursor, unless it says that there is no next page or has been
 // used before. Before revision 2026-07-28 servers also wrote "" for the end.
-func (g *gathering) next(cursor *string) *string {
+func (g *gathering[T]) next(cursor *string) *string {
 	if cursor == nil || *cursor == "" && g.link.protocol < modern {
 		return nil
 	}
 	key := "cursor " + *cursor
 	if g.seen[key] || len(key) > maxCursor {
-		g.skip("list repeats a cursor or sends one that is too long, taken as its end")
+		g.link.log.Warn("list repeats a cursor or sends one that is too long, taken as its end", "method", g.method)
 		return nil
 	}
 	g.seen[key] = true
 	return cursor
 }
 
-func (g *gathering) add(definition json.RawMessage) {
+func (g *gathering[T]) add(definition json.RawMessage) {
 	g.size += len(definition)
 	if len(definition) > maxDefinition {
-		g.skip("skip tool, its definition is too long", "bytes", len(definition), "begins", g.link.show(string(definition)))
+		g.log.skip(string(definition[:100]), fmt.Sprintf("its definition has %d bytes", len(definition)))
 		return
 	}
-	t, err := parseTool(definition)
-	switch key := "tool " + t.Wire; {
+	entry, name, err := g.parse(definition)
+	switch key := "entry " + name; {
 	case err != nil:
-		g.skip("skip tool", "reason", err.Error(), "tool", g.link.show(t.Wire))
+		g.log.skip(name, err.Error())
 	case g.seen[key]:
-		g.skip("skip tool, its name is taken", "tool", g.link.show(t.Wire))
+		g.log.skip(name, "its name is taken")
 	default:
 		g.seen[key] = true
-		g.found = append(g.found, t)
+		g.found = append(g.found, entry)
 	}
 }
 
-// skip logs what is left out, a few times for each list.
-func (g *gathering) skip(msg string, args ...any) {
-	if g.skipped++; g.skipped <= junkLogged {
-		g.link.log.Warn(msg, args...)
+// journal tells of what is left out of a list, each by its name: the first few
+// in a line of their own, the rest together.
+type journal struct {
+	link *link
+	noun string
+	rest []string
+	more int
+}
+
+func (j *journal) skip(name, reason string) {
+	j.more++
+	if j.more <= junkLogged {
+		j.link.log.Warn("skip "+j.noun, j.noun, j.link.show(name), "reason", j.link.show(reason))
+	} else if len(j.rest) < 100 {
+		j.rest = append(j.rest, j.link.show(name))
+	}
+}
+
+func (j *journal) close() {
+	if len(j.rest) > 0 {
+		j.link.log.Warn("skip more of the list", "count", j.more-junkLogged, "names", strings.Join(j.rest, ", "))
 	}
 }
 
 func (l *link) show(s string) string { return l.wire.veil.line(s, 80) }
 
-// tools gives every tool its id.
-func (g *gathering) tools() []tool.Tool {
-	names := make([]string, len(g.found))
-	for i, t := range g.found {
-		names[i] = t.Wire
-	}
-	ids := tool.Identifiers(names)
-	for i := range g.found {
-		g.found[i].ID = tool.ID{Upstream: g.link.settings.ID, Name: ids[i]}
-	}
-	slices.SortStableFunc(g.found, func(a, b tool.Tool) int { return strings.Compare(a.ID.Name, b.ID.Name) })
-	return slices.CompactFunc(g.found, func(a, b tool.Tool) bool {
-		if a.ID != b.ID { // only a name made to look like another's id gets here
-			return false
-		}
-		g.skip("skip tool, its identifier is taken", "tool", g.link.show(b.Wire))
-		return true
-	})
-}
-
 // parseTool reads one definition. What is not as the protocol wants it is left
 // out field by field: an upstream with one odd annotation is still of use. The
 // schemas stay the bytes that were sent, so that the order of properties does too.
 func parseTool(definition json.RawMessage) (tool.Tool, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(definition, &fields); err != nil || fields == nil {
+	fields := members(definition)
+	if fields == nil {
 		return tool.Tool{}, errors.New("it is no JSON object")
 	}
 	t := tool.Tool{
@@ -187,18 +194,16 @@ func parseTool(definition json.RawMessage) (tool.Tool, error) {
 		Title:       text(fields["title"]),
 		Description: text(fields["description"]),
 		Input:       json.RawMessage(anyArguments),
+		Raw:         definition,
 	}
-	switch {
-	case t.Wire == "":
-		return t, errors.New("it has no name")
-	case len(t.Wire) > maxWireName:
-		return t, fmt.Errorf("its name is longer than %d bytes", maxWireName)
+	if err := checkName(t.Wire, "name", maxWireName); err != nil {
+		return t, err
 	}
 	if schema := fields["inputSchema"]; isObject(schema) {
-		t.Input = schema
+		t.Input = shared(definition, schema)
 	}
 	if schema := fields["outputSchema"]; isObject(schema) {
-		t.Output = schema
+		t.Output = shared(definition, schema)
 	}
 	t.Annotations = parseAnnotations(fields["annotations"])
 	if t.Title == "" {
@@ -207,13 +212,71 @@ func parseTool(definition json.RawMessage) (tool.Tool, error) {
 	return t, nil
 }
 
-func parseAnnotations(raw json.RawMessage) tool.Annotations {
-	return tool.Annotations{
-		ReadOnly:    flag(member(raw, "readOnlyHint")),
-		Destructive: flag(member(raw, "destructiveHint")),
-		Idempotent:  flag(member(raw, "idempotentHint")),
-		OpenWorld:   flag(member(raw, "openWorldHint")),
+// shared returns the part of raw that reads like the copy of it, so that the
+// copy need not be kept.
+func shared(raw, part json.RawMessage) json.RawMessage {
+	if i := bytes.Index(raw, part); i >= 0 {
+		return raw[i : i+len(part) : i+len(part)]
 	}
+	return part
+}
+
+func checkName(name, what string, most int) error {
+	switch {
+	case name == "":
+		return errors.New("it has no " + what)
+	case len(name) > most:
+		return fmt.Errorf("its %s is longer than %d bytes", what, most)
+	}
+	return nil
+}
+
+func parseAnnotations(raw json.RawMessage) tool.Annotations {
+	fields := members(raw)
+	return tool.Annotations{
+		ReadOnly:    flag(fields["readOnlyHint"]),
+		Destructive: flag(fields["destructiveHint"]),
+		Idempotent:  flag(fields["idempotentHint"]),
+		OpenWorld:   flag(fields["openWorldHint"]),
+	}
+}
+
+func parseResource(definition json.RawMessage) (tool.Resource, string, error) {
+	fields := members(definition)
+	r := tool.Resource{
+		URI: text(fields["uri"]), Name: text(fields["name"]), Title: text(fields["title"]),
+		Description: text(fields["description"]), MIME: text(fields["mimeType"]), Raw: definition,
+	}
+	return r, r.URI, checkName(r.URI, "uri", maxURI)
+}
+
+func parseTemplate(definition json.RawMessage) (tool.Template, string, error) {
+	fields := members(definition)
+	t := tool.Template{
+		URI: text(fields["uriTemplate"]), Name: text(fields["name"]), Title: text(fields["title"]),
+		Description: text(fields["description"]), MIME: text(fields["mimeType"]), Raw: definition,
+	}
+	return t, t.URI, checkName(t.URI, "uriTemplate", maxURI)
+}
+
+func parsePrompt(definition json.RawMessage) (tool.Prompt, string, error) {
+	fields := members(definition)
+	p := tool.Prompt{
+		Name: text(fields["name"]), Title: text(fields["title"]), Description: text(fields["description"]), Raw: definition,
+	}
+	var arguments []json.RawMessage
+	_ = json.Unmarshal(orNull(fields["arguments"]), &arguments) // none, if that is no list
+	for _, raw := range arguments {
+		fields := members(raw)
+		a := tool.Argument{Name: text(fields["name"]), Description: text(fields["description"])}
+		if required := flag(fields["required"]); required != nil {
+			a.Required = *required
+		}
+		if a.Name != "" {
+			p.Arguments = append(p.Arguments, a)
+		}
+	}
+	return p, p.Name, checkName(p.Name, "name", maxWireName)
 }
 
 // text returns a JSON string, "" for anything else.
@@ -234,14 +297,17 @@ func flag(raw json.RawMessage) *bool {
 	return b
 }
 
-// member returns one member of a JSON object, nil if there is none.
-func member(raw json.RawMessage, name string) json.RawMessage {
+// members returns the members of a JSON object, nil for anything else.
+func members(raw json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
-	return fields[name]
+	return fields
 }
+
+// member returns one member of a JSON object, nil if there is none.
+func member(raw json.RawMessage, name string) json.RawMessage { return members(raw)[name] }
 
 func isObject(raw json.RawMessage) bool {
 	trimmed := bytes.TrimSpace(raw)

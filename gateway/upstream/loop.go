@@ -131,7 +131,7 @@ func (s *Session) loop(ctx context.Context) {
 			s.mu.Lock()
 			s.bury()
 			s.mu.Unlock()
-		case <-s.changed:
+		case <-s.changed.note:
 			if relist == nil {
 				relist = time.After(max(relistDelay, relistGap-time.Since(listed)))
 			}
@@ -146,7 +146,7 @@ func (s *Session) loop(ctx context.Context) {
 func (s *Session) connect(ctx context.Context) <-chan struct{} {
 	limited, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
 	defer cancel()
-	l, tools, err := s.dialer.dial(limited)
+	l, listed, err := s.dialer.dial(limited)
 	switch {
 	case ctx.Err() != nil:
 		if l != nil {
@@ -157,22 +157,22 @@ func (s *Session) connect(ctx context.Context) <-chan struct{} {
 		s.settle(nil, s.connectError(limited, err))
 		return nil
 	}
-	if s.adopt(l, tools) {
-		s.opts.OnOffer(tool.Offer{Tools: tools})
+	if s.adopt(l, listed) {
+		s.opts.OnOffer(s.Offer())
 	}
 	s.settle(l, nil)
 	return l.wire.dead
 }
 
-// adopt makes l the live link and reports whether its tools differ from those known.
-func (s *Session) adopt(l *link, tools []tool.Tool) bool {
+// adopt makes l the live link and reports whether its offer differs from the one known.
+func (s *Session) adopt(l *link, listed harvest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link = l
 	s.setStatus(Ready, "")
 	s.state.ServerName, s.state.ServerVersion, s.state.Protocol = l.name, l.version, l.protocol
-	s.log.Info("upstream ready", "server", l.name, "version", l.version, "protocol", l.protocol, "tools", len(tools))
-	return s.catalog.replace(tools)
+	s.log.Info("upstream ready", "server", l.name, "version", l.version, "protocol", l.protocol, "tools", len(listed.offer.Tools))
+	return s.catalog.merge(listed)
 }
 
 // settle ends the attempt for all who wait for it.
@@ -190,8 +190,9 @@ func (s *Session) settle(l *link, err *tool.Error) {
 	}
 }
 
-// relist asks for the tools again. A list that cannot be had leaves the old one.
+// relist asks again for what has changed. A list that cannot be had leaves the old one.
 func (s *Session) relist(ctx context.Context) {
+	wanted := s.changed.take()
 	s.mu.Lock()
 	l := s.link
 	s.mu.Unlock()
@@ -200,23 +201,15 @@ func (s *Session) relist(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
 	defer cancel()
-	tools, err := l.list(limited)
+	listed, err := l.list(limited, wanted)
 	if err != nil {
-		s.log.Warn("list tools again", "reason", s.veil.describe(err))
+		s.log.Warn("list again", "reason", s.veil.describe(err))
 		return
 	}
 	s.mu.Lock()
-	differs := s.catalog.replace(tools)
+	differs := s.catalog.merge(listed)
 	s.mu.Unlock()
 	if differs {
-		s.opts.OnOffer(tool.Offer{Tools: tools})
-	}
-}
-
-// noteChange is told by a link that the upstream's list changed.
-func (s *Session) noteChange() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
+		s.opts.OnOffer(s.Offer())
 	}
 }

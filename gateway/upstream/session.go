@@ -167,7 +167,7 @@ type Session struct {
 	dialer   *dialer
 
 	wake    chan struct{} // an attempt is wanted; holds one
-	changed chan struct{} // the upstream says that its tools changed; holds one
+	changed *changes      // the lists that the upstream says have changed
 	closing sync.Once
 	burying sync.WaitGroup // lost links that are being cleaned up
 
@@ -194,11 +194,12 @@ func New(settings Settings, opts *Options) *Session {
 		opts:     opts.withDefaults(),
 		veil:     newVeil(settings),
 		wake:     make(chan struct{}, 1),
-		changed:  make(chan struct{}, 1),
+		changed:  newChanges(),
 		stopped:  make(chan struct{}),
 		state:    State{Status: Idle, Since: time.Now()},
 	}
 	s.log = s.opts.Logger
+	s.catalog.prime(s.opts.Known)
 	s.dialer = newDialer(s)
 	return s
 }
@@ -216,13 +217,15 @@ func (s *Session) Connect(ctx context.Context) error {
 func (s *Session) Tools() []tool.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.catalog.tools)
+	return slices.Clone(s.catalog.offer.Tools)
 }
 
 // Offer returns all that is known of what the upstream offers, also when the
 // connection is gone. The caller must not change what it holds.
 func (s *Session) Offer() tool.Offer {
-	return tool.Offer{Tools: s.Tools()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.catalog.copied()
 }
 
 // Call runs the tool with that tool.ID.Name, or asks for the method that stands
@@ -279,7 +282,7 @@ func (s *Session) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
-	state.Tools = len(s.catalog.tools)
+	state.Tools = len(s.catalog.offer.Tools)
 	if state.RetryAt = s.backoff.until; !time.Now().Before(state.RetryAt) {
 		state.RetryAt = time.Time{}
 	}

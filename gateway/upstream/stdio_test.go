@@ -33,6 +33,7 @@ func TestListIsLossless(t *testing.T) {
 		ID: tool.ID{Upstream: "mem", Name: "echo"}, Wire: "echo", Title: "Echo", Description: "Echoes.",
 		Input:       json.RawMessage(`{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"type":"integer"}}}`),
 		Annotations: tool.Annotations{ReadOnly: &yes},
+		Raw:         json.RawMessage(definitions[0]),
 	}
 	i := slices.Index(names(tools), "echo")
 	if diff := cmp.Diff(want, tools[i]); diff != "" {

@@ -45,8 +45,8 @@ type wire struct {
 	probe time.Duration
 	log   *slog.Logger
 	veil  veil
-	// changed is told that the upstream's tools changed.
-	changed func()
+	// changed is told what the upstream says has changed.
+	changed func(parts)
 	owed    atomic.Int32 // answers that the upstream has not been given yet
 
 	toSDK  chan jsonrpc.Message
@@ -60,6 +60,8 @@ type wire struct {
 
 	// settled is told the protocol revision of a legacy session; may be nil.
 	settled     func(version string)
+	greeting    atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
+	greeted     atomic.Pointer[json.RawMessage]
 	initializer atomic.Value // jsonrpc.ID of the SDK's initialize
 	hearOnce    sync.Once
 	closeOnce   sync.Once
@@ -121,9 +123,7 @@ func (w *wire) accept(msg jsonrpc.Message) {
 		w.hear()
 	case *jsonrpc.Request:
 		if !msg.IsCall() {
-			if msg.Method == "notifications/tools/list_changed" {
-				w.changed()
-			}
+			w.notified(msg)
 			return
 		}
 		if w.owed.Add(1) > mayOwe {
@@ -152,8 +152,12 @@ func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	return ok
 }
 
-// learn keeps the revision that initialize settled: an HTTP request has to name it.
+// learn keeps what the server said in the handshake, and tells of the revision
+// that initialize settled: an HTTP request has to name it.
 func (w *wire) learn(resp *jsonrpc.Response) {
+	if resp.ID == w.greeting.Load() && resp.Error == nil {
+		w.greeted.Store(&resp.Result)
+	}
 	if w.settled == nil || resp.ID != w.initializer.Load() {
 		return
 	}
@@ -163,6 +167,14 @@ func (w *wire) learn(resp *jsonrpc.Response) {
 	if json.Unmarshal(resp.Result, &result) == nil {
 		w.settled(result.ProtocolVersion)
 	}
+}
+
+// handshake returns the server's answer to server/discover or initialize, as it was sent.
+func (w *wire) handshake() json.RawMessage {
+	if raw := w.greeted.Load(); raw != nil {
+		return *raw
+	}
+	return nil
 }
 
 func (w *wire) hear() { w.hearOnce.Do(func() { close(w.heard) }) }
@@ -300,11 +312,13 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	switch req.Method {
 	case "server/discover":
+		w.greeting.Store(req.ID)
 		return w.discover(ctx, req)
 	case "subscriptions/listen":
 		w.subscribe(req)
 		return nil
 	case "initialize":
+		w.greeting.Store(req.ID)
 		w.initializer.Store(req.ID)
 	case "notifications/cancelled":
 		w.quietly(ctx, msg)

@@ -1,0 +1,85 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// headerPrefix begins the names of the headers that repeat arguments of a call.
+const headerPrefix = "Mcp-Param-"
+
+// maxHeaderDepth is how deep in a schema a property may lie that goes into a header.
+const maxHeaderDepth = 32
+
+// headered is what the headers of a call need to know of a schema: a property
+// marked with x-mcp-header is repeated in a header of that name, so that proxies
+// can go by it (MCP 2026-07-28).
+type headered struct {
+	Type       json.RawMessage            `json:"type"`
+	Header     json.RawMessage            `json:"x-mcp-header"`
+	Properties map[string]json.RawMessage `json:"properties"`
+}
+
+// binding is one property that goes into a header.
+type binding struct {
+	path   []string
+	header string
+}
+
+// checkHeaders says what is wrong with the headers that a schema wants.
+func checkHeaders(schema json.RawMessage) error {
+	if !bytes.Contains(schema, []byte("x-mcp-header")) {
+		return nil // as nearly all
+	}
+	_, err := bindings(schema, nil, map[string]bool{})
+	return err
+}
+
+// bindings walks through the properties of a schema, at every depth.
+func bindings(schema json.RawMessage, path []string, seen map[string]bool) ([]binding, error) {
+	var s headered
+	if json.Unmarshal(schema, &s) != nil {
+		return nil, nil // odd in another way, which hurts no header
+	}
+	var found []binding
+	if s.Header != nil && len(path) > 0 {
+		name := text(s.Header)
+		if err := checkHeader(name, text(s.Type), seen); err != nil {
+			return nil, fmt.Errorf("property %q: %w", strings.Join(path, "."), err)
+		}
+		seen[strings.ToLower(name)] = true
+		found = append(found, binding{slices.Clone(path), name})
+	}
+	if len(path) == maxHeaderDepth {
+		return found, nil
+	}
+	for property, sub := range s.Properties {
+		deeper, err := bindings(sub, append(slices.Clone(path), property), seen)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, deeper...)
+	}
+	return found, nil
+}
+
+func checkHeader(name, kind string, seen map[string]bool) error {
+	switch {
+	case name == "" || strings.ContainsFunc(name, notToken):
+		return errors.New("x-mcp-header is no name of a header")
+	case !slices.Contains([]string{"string", "integer", "boolean"}, kind):
+		return errors.New("x-mcp-header is for strings, integers and booleans only")
+	case seen[strings.ToLower(name)]:
+		return errors.New("x-mcp-header is there twice")
+	}
+	return nil
+}
+
+// notToken reports whether r may not be in the name of a header.
+func notToken(r rune) bool {
+	return r > '~' || r <= ' ' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
+}

@@ -1,0 +1,276 @@
+package upstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+// maxInstructions bounds what is kept of a server's instructions, in bytes.
+const maxInstructions = 64 << 10
+
+// parts is a set of what an offer consists of.
+type parts uint8
+
+const (
+	toolPart parts = 1 << iota
+	resourcePart
+	templatePart
+	promptPart
+
+	allParts = toolPart | resourcePart | templatePart | promptPart
+)
+
+// changes is the parts whose lists an upstream said have changed, until they are listed again.
+type changes struct {
+	mu    sync.Mutex
+	parts parts
+	note  chan struct{} // holds one
+}
+
+func newChanges() *changes { return &changes{note: make(chan struct{}, 1)} }
+
+func (c *changes) add(p parts) {
+	c.mu.Lock()
+	c.parts |= p
+	c.mu.Unlock()
+	select {
+	case c.note <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the parts, and forgets them.
+func (c *changes) take() parts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.parts
+	c.parts = 0
+	return p
+}
+
+// harvest is what one listing brought: those parts of the offer that could be had.
+type harvest struct {
+	offer tool.Offer
+	got   parts
+}
+
+// list asks for the wanted parts. A list of tools that fails is an error; one of
+// the others is left out, with a line in the log, and gets only a part of the time.
+func (l *link) list(ctx context.Context, wanted parts) (harvest, error) {
+	h := harvest{offer: tool.Offer{Server: l.server}}
+	if wanted&toolPart != 0 {
+		if l.offers("tools") || l.saysNothing() {
+			found, err := list(ctx, l, toolFamily(l.settings))
+			if err != nil {
+				return h, err
+			}
+			h.offer.Tools = l.nameTools(found)
+		}
+		h.got |= toolPart
+	}
+	begin := time.Now()
+	limited, cancel := context.WithTimeout(ctx, l.patience)
+	defer cancel()
+	reap(limited, l, &h, wanted&resourcePart, "resources", resourceFamily(), &h.offer.Resources)
+	reap(limited, l, &h, wanted&templatePart, "resources", templateFamily(), &h.offer.Templates)
+	reap(limited, l, &h, wanted&promptPart, "prompts", promptFamily(), &h.offer.Prompts)
+	if limited.Err() != nil {
+		l.log.Warn("resources and prompts took too long to list", "waited", time.Since(begin).Round(time.Millisecond))
+	}
+	return h, l.wire.reason()
+}
+
+// reap lists one of the parts that may be missing; none of them if p is empty.
+func reap[T any](ctx context.Context, l *link, h *harvest, p parts, capability string, f family[T], into *[]T) {
+	if p == 0 {
+		return
+	}
+	if l.offers(capability) {
+		found, err := list(ctx, l, f)
+		if err != nil {
+			l.log.Warn("list of the upstream cannot be had", "method", f.method, "reason", l.wire.veil.describe(err))
+			return
+		}
+		*into = found
+	}
+	h.got |= p
+}
+
+// offers reports whether the server declared the capability.
+func (l *link) offers(capability string) bool { return isObject(l.capabilities[capability]) }
+
+// saysNothing reports whether it declared nothing that can be listed; then it is worth asking for tools.
+func (l *link) saysNothing() bool { return !l.offers("resources") && !l.offers("prompts") }
+
+// catalog is an upstream's offer as the session keeps it.
+type catalog struct {
+	offer  tool.Offer
+	wire   map[string]string // tool.ID.Name to the name in tools/call
+	index  map[string]int    // tool.ID.Name to its place in offer.Tools
+	digest [sha256.Size]byte
+	listed bool // it is from a list, not only from a cache
+}
+
+// prime fills the catalog with what a cache knows.
+func (c *catalog) prime(known *tool.Offer) {
+	if known != nil {
+		c.set(*known)
+	}
+}
+
+// merge takes over what was listed and reports whether the offer differs from the last.
+func (c *catalog) merge(h harvest) bool {
+	next := c.offer
+	next.Server = h.offer.Server
+	if h.got&toolPart != 0 {
+		next.Tools = h.offer.Tools
+	}
+	if h.got&resourcePart != 0 {
+		next.Resources = h.offer.Resources
+	}
+	if h.got&templatePart != 0 {
+		next.Templates = h.offer.Templates
+	}
+	if h.got&promptPart != 0 {
+		next.Prompts = h.offer.Prompts
+	}
+	before, first := c.digest, !c.listed
+	c.set(next)
+	c.listed = true
+	return first || before != c.digest
+}
+
+func (c *catalog) set(offer tool.Offer) {
+	c.offer, c.digest = offer, digestOf(offer)
+	c.wire, c.index = make(map[string]string, len(offer.Tools)), make(map[string]int, len(offer.Tools))
+	for i, t := range offer.Tools {
+		c.wire[t.ID.Name], c.index[t.ID.Name] = t.Wire, i
+	}
+}
+
+// digestOf tells offers apart. It goes by the definitions as they were sent.
+func digestOf(offer tool.Offer) (digest [sha256.Size]byte) {
+	sum := sha256.New()
+	part := func(raw []byte) {
+		one := sha256.Sum256(raw)
+		sum.Write(one[:])
+	}
+	for _, t := range offer.Tools {
+		part([]byte(t.ID.Name))
+		part(t.Raw)
+	}
+	part(nil)
+	for _, r := range offer.Resources {
+		part(r.Raw)
+	}
+	part(nil)
+	for _, t := range offer.Templates {
+		part(t.Raw)
+	}
+	part(nil)
+	for _, p := range offer.Prompts {
+		part(p.Raw)
+	}
+	server, _ := json.Marshal(offer.Server) // the capabilities were JSON, or else all are alike
+	part(server)
+	sum.Sum(digest[:0])
+	return digest
+}
+
+func (c *catalog) tool(name string) (tool.Tool, bool) {
+	i, ok := c.index[name]
+	if !ok {
+		return tool.Tool{}, false
+	}
+	return c.offer.Tools[i], true
+}
+
+func (c *catalog) names() []string {
+	names := make([]string, len(c.offer.Tools))
+	for i, t := range c.offer.Tools {
+		names[i] = t.ID.Name
+	}
+	return names
+}
+
+// copied is the offer with lists of its own.
+func (c *catalog) copied() tool.Offer {
+	offer := c.offer
+	offer.Tools = slices.Clone(offer.Tools)
+	offer.Resources = slices.Clone(offer.Resources)
+	offer.Templates = slices.Clone(offer.Templates)
+	offer.Prompts = slices.Clone(offer.Prompts)
+	return offer
+}
+
+// nameTools leaves out what the settings exclude, gives every other tool its id,
+// and sorts them by it.
+func (l *link) nameTools(found []tool.Tool) []tool.Tool {
+	found = slices.DeleteFunc(found, func(t tool.Tool) bool { return !l.settings.takes(t.Wire) })
+	ids := tool.Identifiers(l.renamed(found))
+	for i := range found {
+		found[i].ID = tool.ID{Upstream: l.settings.ID, Name: ids[i]}
+	}
+	slices.SortStableFunc(found, func(a, b tool.Tool) int { return strings.Compare(a.ID.Name, b.ID.Name) })
+	skipped := journal{link: l, noun: "tool"}
+	defer skipped.close()
+	return slices.CompactFunc(found, func(a, b tool.Tool) bool {
+		if a.ID != b.ID { // only a name made to look like another's id gets here
+			return false
+		}
+		skipped.skip(b.Wire, "its identifier is taken")
+		return true
+	})
+}
+
+// takes reports whether a tool with that name on the wire is one that we want.
+func (s Settings) takes(wire string) bool {
+	fits := func(glob string) bool {
+		ok, err := path.Match(glob, wire)
+		return err == nil && ok // the configuration refuses what is no pattern
+	}
+	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, fits)) && !slices.ContainsFunc(s.Exclude, fits)
+}
+
+// renamed returns the names that ids are made of. A new name whose identifier
+// another tool has, by its own name or a new one, is refused: that tool, and
+// every other that wanted it, keeps its own.
+func (l *link) renamed(found []tool.Tool) []string {
+	names := make([]string, len(found))
+	for i, t := range found {
+		if names[i] = t.Wire; l.settings.Rename[t.Wire] != "" {
+			names[i] = l.settings.Rename[t.Wire]
+		}
+	}
+	for clash := true; clash; { // one that goes back to its own name may be in the way of another
+		clash = false
+		owners := map[string]int{}
+		for _, name := range names {
+			owners[tool.Identifier(name)]++
+		}
+		for i, t := range found {
+			if names[i] == t.Wire || owners[tool.Identifier(names[i])] == 1 {
+				continue
+			}
+			l.log.Warn("tool keeps its own name, the new one is taken", "tool", l.show(t.Wire), "rename", l.show(names[i]))
+			names[i], clash = t.Wire, true
+		}
+	}
+	return names
+}
+
+// cut returns at most n bytes of s, whole runes.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
