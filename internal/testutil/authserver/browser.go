@@ -1,0 +1,86 @@
+package authserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Browser does what a person with a browser does: it opens the page, follows
+// redirects, and answers the form. It follows them to the client's redirect too.
+type Browser struct {
+	// Deny answers no.
+	Deny bool
+	// Tamper may change the redirect back to the client before it is followed; nil follows it as it is.
+	Tamper func(back *url.URL)
+	// Stop leaves the redirect unfollowed; Back then has it.
+	Stop bool
+	// Back is where the server redirected to at the end.
+	Back string
+}
+
+var hiddenID = regexp.MustCompile(`name="id" value="([^"]+)"`)
+
+// Open opens a page and goes on until the client has its answer. An error page
+// of the server is an error that holds its text.
+func (b *Browser) Open(ctx context.Context, page string) error {
+	response, err := b.do(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	response.Body.Close()
+	if err != nil {
+		return err
+	}
+	found := hiddenID.FindSubmatch(body)
+	if b.Back != "" {
+		return nil // the server answered the client without asking anybody
+	}
+	if found == nil {
+		return fmt.Errorf("open %s: %s: %.300s", response.Request.URL.Path, response.Status, body)
+	}
+	form := url.Values{"id": {string(found[1])}, "answer": {"allow"}}
+	if b.Deny {
+		form.Set("answer", "deny")
+	}
+	at := response.Request.URL.ResolveReference(&url.URL{Path: "/login"})
+	if response, err = b.do(ctx, http.MethodPost, at.String(), form); err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if b.Back == "" {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 300))
+		return fmt.Errorf("log in: %s: %s", response.Status, text)
+	}
+	return nil
+}
+
+func (b *Browser) do(ctx context.Context, method, page string, form url.Values) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, page, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	issuer := request.URL.Host
+	client := &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if next.URL.Host == issuer {
+			return nil
+		}
+		if b.Tamper != nil {
+			b.Tamper(next.URL)
+		}
+		b.Back = next.URL.String()
+		if b.Stop {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	return client.Do(request)
+}
