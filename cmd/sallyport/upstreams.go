@@ -20,14 +20,15 @@ func upstreamsCommand(a *app) *cobra.Command {
 		Short: "look after the upstreams in the settings",
 		Long:  "Upstreams shows and edits what upstreams.yaml says of the servers that sallyport\nstands in front of.",
 		Example: `  sallyport upstreams list
-  sallyport upstreams list --json | jq -r '.upstreams[].name'`,
+  sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
+  sallyport upstreams test files`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SetOut(a.stderr)
 			return errors.Join(cmd.Help(), status(exitUsage))
 		},
 	}
-	cmd.AddCommand(upstreamsListCommand(a))
+	cmd.AddCommand(upstreamsListCommand(a), upstreamsAddCommand(a), upstreamsRemoveCommand(a), upstreamsTestCommand(a))
 	return cmd
 }
 

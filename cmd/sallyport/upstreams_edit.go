@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+	"sallyport/internal/yamledit"
+)
+
+func upstreamsAddCommand(a *app) *cobra.Command {
+	var e config.Entry
+	var headers, env []string
+	cmd := &cobra.Command{
+		Use:   "add NAME [flags] {--url URL | -- COMMAND [ARG...]}",
+		Short: "add an upstream to the settings",
+		Long: `Add writes one more upstream into upstreams.yaml, behind the others; all else in
+the file stays as it is, byte for byte. A file that is not there is made. Nothing
+is started; see sallyport upstreams test.
+
+Write secrets as references to variables, in quotes for the shell:
+'${TICKETS_TOKEN}'. The variable is read when sallyport starts.`,
+		Example: `  sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
+  sallyport upstreams add tickets --url https://tickets.example.com/mcp \
+    --header 'Authorization=Bearer ${TICKETS_TOKEN}'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
+				return err
+			}
+			return a.upstreamsAdd(e)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.URL, "url", "", "the `URL` of a server that speaks streamable HTTP or SSE")
+	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request; may be repeated")
+	flags.StringArrayVar(&env, "env", nil, "set a variable `NAME=VALUE` for the command; may be repeated")
+	flags.StringVar(&e.Dir, "cwd", "", "start the command in this `DIR`")
+	flags.StringVar(&e.Description, "description", "", "tell models in a few `WORDS` what they would find there")
+	return cmd
+}
+
+// upstreamFrom reads the command line into e.
+func upstreamFrom(cmd *cobra.Command, e *config.Entry, args, headers, env []string) (err error) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		dash = len(args)
+	}
+	command := args[dash:]
+	switch {
+	case dash == 0:
+		return misuse(cmd, "add needs the name of the upstream")
+	case dash > 1:
+		return misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
+	case e.URL == "" && len(command) == 0:
+		return misuse(cmd, "add needs --url URL, or -- and a command")
+	case e.URL != "" && len(command) > 0:
+		return misuse(cmd, "add takes a --url or a command, not both")
+	}
+	e.Name = args[0]
+	if len(command) > 0 {
+		e.Command, e.Args = command[0], command[1:]
+	}
+	if e.Headers, err = pairs(cmd, "header", headers); err != nil {
+		return err
+	}
+	e.Env, err = pairs(cmd, "env", env)
+	return err
+}
+
+// pairs splits NAME=VALUE; a header may have a colon as well. Errors show no value.
+func pairs(cmd *cobra.Command, flag string, texts []string) (config.Values, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	all := config.Values{}
+	for _, text := range texts {
+		at := strings.IndexByte(text, '=')
+		if colon := strings.IndexByte(text, ':'); flag == "header" && colon >= 0 && (at < 0 || colon < at) {
+			at = colon
+		}
+		if at <= 0 {
+			return nil, misuse(cmd, "--%s must be NAME=VALUE", flag)
+		}
+		name := strings.TrimSpace(text[:at])
+		if _, twice := all[name]; twice {
+			return nil, misuse(cmd, "--%s %.80s is there twice", flag, name)
+		}
+		all[name] = strings.TrimSpace(text[at+1:])
+	}
+	return all, nil
+}
+
+func (a *app) upstreamsAdd(e config.Entry) error {
+	f, err := a.editSettings()
+	if err != nil {
+		return err
+	}
+	if err := f.Add(e); err != nil {
+		return editError(f, e.Name, err)
+	}
+	if err := f.Save(); err != nil {
+		return err
+	}
+	a.tellUnset(e)
+	return a.print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
+}
+
+func upstreamsRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "remove an upstream from the settings",
+		Long: `Remove takes one upstream out of upstreams.yaml, with the comment directly above
+it; all else in the file stays as it is, byte for byte.`,
+		Example: "  sallyport upstreams remove files",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return misuse(cmd, "remove needs the name of one upstream")
+			}
+			return a.upstreamsRemove(args[0])
+		},
+	}
+}
+
+func (a *app) upstreamsRemove(name string) error {
+	f, err := a.editSettings()
+	if err != nil {
+		return err
+	}
+	if err := f.Remove(name); err != nil {
+		return editError(f, name, err)
+	}
+	if err := f.Save(); err != nil {
+		return err
+	}
+	return a.print("removed " + name + " from " + f.Path)
+}
+
+// editSettings opens the settings that load would read; if there are none, those that are to be made.
+func (a *app) editSettings() (*config.File, error) {
+	path, err := config.Find(a.configPath, a.env)
+	if errors.Is(err, fs.ErrNotExist) {
+		path, err = a.newSettings(err)
+	}
+	if err != nil {
+		return nil, &configError{err}
+	}
+	f, err := config.Open(path, a.env)
+	if err != nil {
+		return nil, &configError{err}
+	}
+	return f, nil
+}
+
+// newSettings is where settings are made: where they were said to be, else in the
+// user's own place, so that a client finds them wherever it starts us.
+func (a *app) newSettings(missing error) (string, error) {
+	if a.configPath != "" {
+		return a.configPath, nil
+	}
+	if path, _ := a.env("SALLYPORT_CONFIG"); path != "" {
+		return path, nil
+	}
+	if xdg, _ := a.env("XDG_CONFIG_HOME"); filepath.IsAbs(xdg) {
+		return filepath.Join(xdg, "sallyport", "upstreams.yaml"), nil
+	}
+	if home, _ := a.env("HOME"); home != "" {
+		return filepath.Join(home, ".config", "sallyport", "upstreams.yaml"), nil
+	}
+	return "", missing
+}
+
+// editError says what else could have been meant.
+func editError(f *config.File, name string, err error) error {
+	if _, wrong := errors.AsType[*config.Error](err); wrong {
+		return &configError{fmt.Errorf("%s was not changed, for it would not load:\n%w", f.Path, err)}
+	}
+	fault := &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err}
+	entries, _ := f.Entries()
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name
+	}
+	switch {
+	case errors.Is(err, yamledit.ErrMissing):
+		fault.Message = fmt.Sprintf("there is no upstream %.80q in %s", name, f.Path)
+		fault.Hint = "there are " + strings.Join(names, ", ")
+		if near := nearest.Of(name, names); near != "" {
+			fault.Hint = "did you mean " + near + "?"
+		} else if len(names) == 0 {
+			fault.Hint = "there is none"
+		}
+	case errors.Is(err, yamledit.ErrExists):
+		fault.Message = fmt.Sprintf("there is an upstream %q in %s already", name, f.Path)
+		fault.Hint = "choose another name, or remove that one first: sallyport upstreams remove " + name
+	}
+	return fault
+}
+
+var variable = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// tellUnset says which variables must be set before the settings can be loaded.
+func (a *app) tellUnset(entries ...config.Entry) {
+	if names := a.unset(entries...); len(names) > 0 {
+		a.say("set before you start sallyport: " + strings.Join(names, ", "))
+	}
+}
+
+// unset returns the variables without a default that the entries name and the environment does not have.
+func (a *app) unset(entries ...config.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		if e.Disabled {
+			continue
+		}
+		for _, text := range e.Texts() {
+			for _, m := range variable.FindAllStringSubmatch(text, -1) {
+				if _, set := a.env(m[1]); m[1] != "" && !set && !slices.Contains(names, m[1]) {
+					names = append(names, m[1])
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

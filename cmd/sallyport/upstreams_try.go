@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+)
+
+func upstreamsTestCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "test [flags] [NAME...]",
+		Short: "connect to upstreams and tell how that went",
+		Long: `Test starts or calls each upstream that is named, or all that are not disabled,
+and says what it is and what it offers, or why it cannot be reached.
+
+Exit status: 0 if all answer, 1 if one does not.`,
+		Example: `  sallyport upstreams test
+  sallyport upstreams test files --json | jq '.upstreams[].tools'`,
+		RunE: func(cmd *cobra.Command, names []string) error { return a.upstreamsTest(cmd.Context(), names, asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// trial is what came of a connection to one upstream.
+type trial struct {
+	Name      string `json:"name"`
+	OK        bool   `json:"ok"`
+	Problem   string `json:"problem,omitempty"`
+	Fix       string `json:"fix,omitempty"`
+	Stderr    string `json:"stderr,omitempty"`
+	Protocol  string `json:"protocol,omitempty"`
+	Server    string `json:"server,omitempty"`
+	Tools     int    `json:"tools"`
+	Resources int    `json:"resources"`
+	Templates int    `json:"resource_templates"`
+	Prompts   int    `json:"prompts"`
+	Millis    int64  `json:"milliseconds"`
+}
+
+func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) error {
+	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
+		var ups []gateway.Upstream
+		for _, name := range names {
+			one, err := chosen(g.Upstreams(), name)
+			if err != nil {
+				return err
+			}
+			ups = append(ups, one...)
+		}
+		if len(names) == 0 {
+			ups = g.Upstreams()
+		}
+		trials := a.tryAll(ctx, g, ups, !asJSON)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return a.tellTrials(trials, asJSON)
+	})
+}
+
+// tryAll connects to all of them at once. What is told meanwhile is told when it is known.
+func (a *app) tryAll(ctx context.Context, g *gateway.Gateway, ups []gateway.Upstream, tell bool) []trial {
+	trials := make([]trial, len(ups))
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	for i, up := range ups {
+		all.Go(func() {
+			start := time.Now()
+			err := g.Test(ctx, up.ID)
+			trials[i] = trial{Name: up.Name, OK: err == nil, Millis: time.Since(start).Milliseconds()}
+			if err != nil {
+				trials[i].Problem = clean(err.Error())
+			}
+		})
+	}
+	go func() { all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		if late := unsettled(g); tell && len(late) > 0 {
+			a.say("waiting for " + strings.Join(late, ", "))
+		}
+		<-done
+	}
+	g.Settle(ctx)
+	for i, up := range ups {
+		trials[i].look(g, up.ID)
+	}
+	return trials
+}
+
+// look fills in what is known of the upstream now.
+func (t *trial) look(g *gateway.Gateway, id string) {
+	for _, up := range g.Offers() {
+		if up.ID != id {
+			continue
+		}
+		t.Protocol, t.Server = plain.Line(up.State.Protocol, 20), plain.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
+		t.Tools, t.Resources, t.Templates, t.Prompts = up.State.Tools, len(up.Offer.Resources), len(up.Offer.Templates), len(up.Offer.Prompts)
+		if !t.OK {
+			t.Fix, t.Stderr = remedy(t.Problem), lastLines(up.State.Stderr)
+		}
+	}
+}
+
+func (a *app) tellTrials(trials []trial, asJSON bool) error {
+	var err error
+	for _, t := range trials {
+		if !t.OK {
+			err = status(exitFailed)
+		}
+	}
+	if asJSON {
+		return errors.Join(a.printJSON(struct {
+			Upstreams []trial `json:"upstreams"`
+		}{trials}), err)
+	}
+	if len(trials) == 0 {
+		a.say("no upstreams to test")
+	}
+	for _, t := range trials {
+		if e := a.print(t.String()); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
+// String is a line for a person; what went wrong stands below it.
+func (t trial) String() string {
+	const indent = "\n      "
+	if !t.OK {
+		text := fmt.Sprintf("FAIL  %s: %s", t.Name, strings.ReplaceAll(t.Problem, "\n", indent))
+		if t.Stderr != "" {
+			text += indent + "stderr: " + strings.ReplaceAll(t.Stderr, "\n", indent+"        ")
+		}
+		return text + indent + "fix: " + t.Fix
+	}
+	offer := fmt.Sprintf("%d tools", t.Tools)
+	if n := t.Resources + t.Templates; n > 0 {
+		offer += fmt.Sprintf(", %d resources", n)
+	}
+	if t.Prompts > 0 {
+		offer += fmt.Sprintf(", %d prompts", t.Prompts)
+	}
+	return fmt.Sprintf("ok    %s: %s, protocol %s, %s, %d ms", t.Name, strings.TrimSpace(t.Server), t.Protocol, offer, t.Millis)
+}

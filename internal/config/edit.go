@@ -1,0 +1,181 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"sallyport/internal/rewrite"
+	"sallyport/internal/yamledit"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Entry is an upstream as a file has it: in its texts references stand for
+// themselves, and what is empty is left out. Secrets in it are references.
+type Entry struct {
+	Name        string     `yaml:"-"`
+	Description string     `yaml:"description,omitempty"`
+	Command     string     `yaml:"command,omitempty"`
+	Args        []string   `yaml:"args,omitempty,flow"`
+	Env         Values     `yaml:"env,omitempty"`
+	Dir         string     `yaml:"cwd,omitempty"`
+	URL         string     `yaml:"url,omitempty"`
+	Headers     Values     `yaml:"headers,omitempty"`
+	Socket      string     `yaml:"socket,omitempty"`
+	Transport   string     `yaml:"transport,omitempty"`
+	Auth        *EntryAuth `yaml:"auth,omitempty"`
+	Include     []string   `yaml:"include,omitempty,flow"`
+	Exclude     []string   `yaml:"exclude,omitempty,flow"`
+	Timeout     string     `yaml:"timeout,omitempty"`
+	Disabled    bool       `yaml:"disabled,omitempty"`
+}
+
+// Values are texts by name, such as an environment or headers.
+type Values map[string]string
+
+// EntryAuth is the part of [Auth] that other programs' settings have.
+type EntryAuth struct {
+	Type         string   `yaml:"type,omitempty"`
+	ClientID     string   `yaml:"client_id,omitempty"`
+	ClientSecret string   `yaml:"client_secret,omitempty"`
+	Scopes       []string `yaml:"scopes,omitempty,flow"`
+	RedirectPort int      `yaml:"redirect_port,omitempty"`
+}
+
+// Same reports whether two entries reach the same server in the same way,
+// whatever they are called and however they are limited.
+func (e Entry) Same(o Entry) bool {
+	transport := func(t string) string {
+		if t == "auto" {
+			return ""
+		}
+		return t
+	}
+	return e.Command == o.Command && slices.Equal(e.Args, o.Args) && maps.Equal(e.Env, o.Env) && e.Dir == o.Dir &&
+		e.URL == o.URL && maps.Equal(e.Headers, o.Headers) && e.Socket == o.Socket && transport(e.Transport) == transport(o.Transport)
+}
+
+// File is the text of a settings file that is being edited. Its methods change
+// Data and nothing on disk; Save writes it. Everything that is not about an entry
+// that is added or removed stays as it is, byte for byte.
+type File struct {
+	// Path is where it lies, Data what is to be written there.
+	Path   string
+	Data   []byte
+	old    []byte
+	getenv func(string) (string, bool)
+}
+
+// Open reads a file to edit; one that is not there yet is empty. A file with
+// errors, but for variables that are not set, is refused with these errors.
+func Open(path string, getenv func(string) (string, bool)) (*File, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &File{Path: path, getenv: getenv}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("edit config: %w", err)
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	f := &File{Path: path, Data: data, old: data, getenv: getenv}
+	return f, f.check(data)
+}
+
+// check parses data as it would be loaded if every variable were set.
+func (f *File) check(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	_, err := Parse(f.Path, data, func(name string) (string, bool) {
+		if f.getenv != nil {
+			if value, ok := f.getenv(name); ok {
+				return value, true
+			}
+		}
+		return "http://unset", true // fits wherever a reference may stand
+	})
+	return err
+}
+
+// Entries returns the upstreams of the file in its order.
+func (f *File) Entries() ([]Entry, error) {
+	var doc struct {
+		Upstreams yaml.Node `yaml:"upstreams"`
+	}
+	if err := yaml.Unmarshal(f.Data, &doc); err != nil {
+		return nil, fmt.Errorf("edit config: %w", err)
+	}
+	var all []Entry
+	for i := 0; i+1 < len(doc.Upstreams.Content); i += 2 {
+		e := Entry{Name: doc.Upstreams.Content[i].Value}
+		if err := doc.Upstreams.Content[i+1].Decode(&e); err != nil {
+			return nil, fmt.Errorf("edit config: %w", err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Add puts an entry behind the others. What would not load is an error, and
+// leaves the file as it was.
+func (f *File) Add(e Entry) error {
+	data, err := yamledit.Add(f.Data, "upstreams", e.Name, e)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", f.Path, err)
+	}
+	return f.take(data)
+}
+
+// Remove takes an entry away, with the comment directly above it.
+func (f *File) Remove(name string) error {
+	data, err := yamledit.Remove(f.Data, "upstreams", name)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", f.Path, err)
+	}
+	return f.take(data)
+}
+
+func (f *File) take(data []byte) error {
+	if err := f.check(data); err != nil {
+		return err
+	}
+	f.Data = data
+	return nil
+}
+
+// Changed reports whether Save has something to write.
+func (f *File) Changed() bool { return string(f.Data) != string(f.old) }
+
+// Save writes the file, at once or not at all.
+func (f *File) Save() error {
+	if !f.Changed() {
+		return nil
+	}
+	if _, err := rewrite.File(f.Path, f.old, f.Data, nil); err != nil {
+		return fmt.Errorf("save config: %w", err)
+	}
+	f.old = f.Data
+	return nil
+}
+
+// Texts returns all texts of the entry that may have references.
+func (e Entry) Texts() []string {
+	all := []string{e.Description, e.Command, e.Dir, e.URL, e.Socket}
+	all = append(all, e.Args...)
+	for _, values := range []Values{e.Env, e.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			all = append(all, values[name])
+		}
+	}
+	if e.Auth != nil {
+		all = append(all, e.Auth.ClientID, e.Auth.ClientSecret)
+		all = append(all, e.Auth.Scopes...)
+	}
+	return all
+}
