@@ -123,8 +123,64 @@ func TestUnusableToolsAreLeftOut(t *testing.T) {
 	for _, f := range codegen.Generate(ups) {
 		got = append(got, f.Path)
 	}
-	want := []string{"__aio__.py", "__init__.py", "index.ts", "up/__init__.py", "up/good.py", "up/good.ts", "up/index.ts"}
+	want := []string{"__aio__.py", "__init__.py", "__offer__.py", "__offer__.ts", "index.ts", "up/__init__.py", "up/good.py", "up/good.ts", "up/index.ts"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+}
+
+// TestOffersAreReached asks for resources and prompts in every way that they can be written.
+func TestOffersAreReached(t *testing.T) {
+	up := codegen.Upstream{ID: "up", Resources: []tool.Resource{{URI: "a:b"}}, Prompts: []tool.Prompt{{Name: "p"}}}
+	only := codegen.Upstream{ID: "only", Templates: []tool.Template{{URI: "a:{b}"}}, Tools: one(tool.Tool{ID: tool.ID{Name: "x"}})[0].Tools}
+	dir := guest(t, codegen.Generate([]codegen.Upstream{up, only}))
+	python := `
+import asyncio, json, servers
+from servers.up import resources, prompts
+import servers.up.resources
+from servers.only import resources as templated
+show = lambda v: print(json.dumps(v))
+show(resources.read("a:b"))
+show(servers.up.resources.list())
+show(servers.up.prompts.get("p", name="n", count=3, skip=None))
+show(prompts.get("p", {"a b": "x", "n": [1]}, more=True))
+show(asyncio.run(prompts.list.aio()))
+show(templated.templates())
+`
+	if err := os.WriteFile(filepath.Join(dir, "program.py"), []byte(python), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := []answer{
+		{"up.resources/read", map[string]any{"uri": "a:b"}},
+		{"up.resources/list", map[string]any{}},
+		{"up.prompts/get", map[string]any{"name": "p", "arguments": map[string]any{"name": "n", "count": "3"}}},
+		{"up.prompts/get", map[string]any{"name": "p", "arguments": map[string]any{"a b": "x", "n": "[1]", "more": "true"}}},
+		{"up.prompts/list", map[string]any{}},
+		{"only.resources/templates/list", map[string]any{}},
+	}
+	if diff := cmp.Diff(want, answers(t, run(t, dir, python3, "program.py"))); diff != "" {
+		t.Errorf("Python (-want +got):\n%s", diff)
+	}
+	got := answers(t, runTypeScript(t, dir, `import { resources, prompts } from "./servers/up";
+		import * as servers from "./servers/index";
+		async function main() {
+			for (const a of [await resources.read("a:b"), await servers.up.resources.list(), await servers.up.prompts.get("p", { name: "n", count: 3, skip: undefined }),
+				await prompts.get("p", { "a b": "x", n: [1], more: true }), await prompts.list(), await servers.only.resources.templates()]) console.log(JSON.stringify(a));
+		}
+		main();`))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("TypeScript (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsGeneratedForWhatIsNotOffered(t *testing.T) {
+	up := one(tool.Tool{ID: tool.ID{Name: "x"}})[0]
+	for _, f := range codegen.GenerateUpstream(up) {
+		if text := string(f.Data); strings.Contains(f.Path+text, "resources") || strings.Contains(f.Path+text, "prompts") {
+			t.Errorf("%s speaks of what is not there:\n%s", f.Path, text)
+		}
+	}
+	if line := codegen.Offers(up, codegen.Python); line != "" {
+		t.Errorf("Offers: %q", line)
 	}
 }

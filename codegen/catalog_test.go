@@ -40,11 +40,14 @@ func upstream(t testing.TB, name string, data []byte) codegen.Upstream {
 			Name, Title, Description  string
 			InputSchema, OutputSchema json.RawMessage
 		}
+		Resources         []tool.Resource
+		ResourceTemplates []tool.Template
+		Prompts           []tool.Prompt
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		t.Fatalf("read %s: %v", name, err)
 	}
-	up := codegen.Upstream{ID: tool.Identifier(name), Title: name}
+	up := codegen.Upstream{ID: tool.Identifier(name), Title: name, Resources: list.Resources, Templates: list.ResourceTemplates, Prompts: list.Prompts}
 	var wires []string
 	for _, l := range list.Tools {
 		wires = append(wires, l.Name)
@@ -66,7 +69,7 @@ func TestCatalogCompiles(t *testing.T) {
 	for _, up := range ups {
 		tools += len(up.Tools)
 	}
-	if want := 2*tools + 2*len(ups) + 3; len(files) != want {
+	if want := 2*tools + 2*len(ups) + 5; len(files) != want {
 		t.Errorf("%d files for %d tools of %d upstreams, want %d", len(files), tools, len(ups), want)
 	}
 	if !slices.IsSortedFunc(files, func(a, b codegen.File) int { return strings.Compare(a.Path, b.Path) }) {

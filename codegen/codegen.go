@@ -60,6 +60,8 @@ func GenerateRoot(ups []Upstream) []File {
 	return sortFiles([]File{
 		{Path: "__aio__.py", Data: aioModule},
 		{Path: "__init__.py", Data: pythonRoot(ups)},
+		{Path: "__offer__.py", Data: pythonOffer},
+		{Path: "__offer__.ts", Data: typescriptOffer},
 		{Path: "index.ts", Data: typescriptRoot(ups)},
 	})
 }
@@ -79,6 +81,7 @@ func GenerateUpstream(up Upstream) []File {
 	for _, t := range tools {
 		files = append(files, toolFiles(t)...)
 	}
+	files = append(files, offerFiles(up)...)
 	return sortFiles(files)
 }
 

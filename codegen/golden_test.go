@@ -60,7 +60,14 @@ func texts(up codegen.Upstream) string {
 	for _, tl := range up.Tools {
 		fmt.Fprintf(&b, "%s\n%s\n", codegen.Signature(tl, codegen.Python), codegen.Signature(tl, codegen.TypeScript))
 	}
-	fmt.Fprintf(&b, "\n%s\n", codegen.Describe(up.Tools[0], codegen.Python))
+	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
+		if line := codegen.Offers(up, lang); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	if len(up.Tools) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", codegen.Describe(up.Tools[0], codegen.Python))
+	}
 	return b.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -67,6 +68,12 @@ func hostileUpstream() codegen.Upstream {
 	up := codegen.Upstream{ID: "evil", Title: strings.Join(texts[:40], ""), Description: strings.Join(texts[40:200], "")}
 	names := append([]string{"list", "str", "dict", "Any", "Literal", "TypedDict", "NotRequired", "_with_aio", "Result",
 		"Promise", "Record", "annotations", "typing", "print", "os", "sys", "json", "importlib", "Array", "async", "get", "of"}, texts...)
+	for _, text := range texts {
+		up.Resources = append(up.Resources, tool.Resource{URI: text, Name: text, Description: text, MIME: text})
+		up.Templates = append(up.Templates, tool.Template{URI: text, Title: text})
+		up.Prompts = append(up.Prompts, tool.Prompt{Name: text, Title: text, Arguments: []tool.Argument{{Name: text, Required: true}, {Name: text}}})
+	}
+	slices.Reverse(up.Templates) // only the first are listed
 	for i, id := range tool.Identifiers(names) {
 		up.Tools = append(up.Tools, hostileTool(id, texts[i%len(texts)]))
 	}
@@ -111,11 +118,12 @@ func TestHostileTextIsInertInTypeScript(t *testing.T) {
 	up := hostileUpstream()
 	dir := guest(t, codegen.Generate([]codegen.Upstream{up}))
 	out := runTypeScript(t, dir, `import * as servers from "./servers/index";
-		const names = Object.keys(servers.evil);
+		const modules = [servers.evil.resources.read, servers.evil.prompts.get];
+		const names = Object.keys(servers.evil).filter((name) => name !== "resources" && name !== "prompts");
 		for (const name of names) await0((servers.evil as any)[name]({}));
 		function await0(p: Promise<unknown>) { p.catch((e) => console.log(e)); }
-		console.log(names.length);`)
-	if want := fmt.Sprintln(len(up.Tools)); out != want {
+		console.log(names.length, modules.length);`)
+	if want := fmt.Sprintln(len(up.Tools), 2); out != want {
 		t.Errorf("exports %.500s, want %s", out, want)
 	}
 	if planted(dir) {

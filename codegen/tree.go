@@ -32,15 +32,18 @@ func toolFiles(t tool.Tool) []File {
 func pythonPackage(up Upstream, tools []tool.Tool) []byte {
 	p := &printer{unit: "    "}
 	p.line("# ", header)
-	p.lines(pyDoc(packageDoc(up, tools)))
+	p.lines(pyDoc(packageDoc(up, tools, Python)))
 	p.line("import typing as __typing")
 	p.line("from sallyport import package as __package")
 	p.line()
-	if len(tools) > 0 {
+	if len(tools)+len(up.modules()) > 0 {
 		p.block("if __typing.TYPE_CHECKING:", func() {
 			for _, t := range tools {
 				name := ident(t.ID.Name)
 				p.line("from .", name, " import ", name, " as ", name, private(t.ID.Name))
+			}
+			for _, module := range up.modules() {
+				p.line("from . import ", ident(module), " as ", ident(module))
 			}
 		}, "")
 		p.line()
@@ -48,6 +51,10 @@ func pythonPackage(up Upstream, tools []tool.Tool) []byte {
 	var names, entries []code
 	for _, t := range tools {
 		name := pyString(t.ID.Name)
+		names, entries = append(names, name), append(entries, name+": "+name)
+	}
+	for _, module := range up.modules() {
+		name := pyString(module)
 		names, entries = append(names, name), append(entries, name+": "+name)
 	}
 	p.list("__all__ = [", names, "]")
@@ -67,19 +74,22 @@ func private(name string) code {
 func typescriptPackage(up Upstream, tools []tool.Tool) []byte {
 	p := &printer{unit: "  "}
 	p.line("// ", header)
-	p.lines(tsDoc(packageDoc(up, tools)))
+	p.lines(tsDoc(packageDoc(up, tools, TypeScript)))
 	for _, t := range tools {
 		name := ident(t.ID.Name)
 		p.line("export { ", name, ` } from "./`, name, `";`)
 	}
-	if len(tools) == 0 {
+	for _, module := range up.modules() {
+		p.line("export * as ", ident(module), ` from "./`, ident(module), `";`)
+	}
+	if len(tools)+len(up.modules()) == 0 {
 		p.line("export {};")
 	}
 	return p.bytes()
 }
 
 // packageDoc is what an upstream says of itself, and its tools with a line each.
-func packageDoc(up Upstream, tools []tool.Tool) string {
+func packageDoc(up Upstream, tools []tool.Tool, lang Language) string {
 	var b strings.Builder
 	b.WriteString(up.ID)
 	if title := plain.Line(up.Title, 200); title != "" && title != up.ID {
@@ -87,6 +97,9 @@ func packageDoc(up Upstream, tools []tool.Tool) string {
 	}
 	if text := plain.Text(up.Description, maxPackageDoc); text != "" {
 		b.WriteString("\n\n" + text)
+	}
+	if line := Offers(up, lang); line != "" {
+		b.WriteString("\n\n" + line)
 	}
 	b.WriteString("\n\nTools:")
 	for _, t := range tools[:min(len(tools), maxListing)] {

@@ -7,12 +7,13 @@ import importlib
 import pathlib
 import sys
 
+OURS = ("__aio__.py", "__offer__.py")
 ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT))
 
 
 def expected(node, path):
-    if path.name == "__aio__.py" or isinstance(node, (ast.ImportFrom, ast.Import)):
+    if path.name in OURS or isinstance(node, (ast.ImportFrom, ast.Import)):
         return True
     if isinstance(node, ast.If):
         return all(isinstance(n, ast.ImportFrom) for n in node.body) and not node.orelse
@@ -25,6 +26,8 @@ def expected(node, path):
         return is_names(node.value) or is_dict_type(node.value)
     if isinstance(node, ast.FunctionDef) and path.name != "__init__.py":
         return len(node.body) == 2 and is_text(node.body[0]) and is_send(node.body[1])
+    if path.name in ("resources.py", "prompts.py") and is_text(node):
+        return True
     if path.name == "__init__.py":
         return is_text(node) or is_package(node) or isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
     return False
@@ -53,7 +56,11 @@ def is_send(node):
     if not (isinstance(node, ast.Return) and isinstance(node.value, ast.Call)):
         return False
     tool, args = node.value.args
-    return isinstance(tool, ast.Constant) and all(isinstance(v, ast.Name) for v in args.values)
+    return isinstance(tool, ast.Constant) and all(isinstance(v, ast.Name) or is_texts(v) for v in args.values)
+
+
+def is_texts(v):
+    return ast.unparse(v) == "_texts(arguments, more)"
 
 
 for path in sorted((ROOT / "servers").rglob("*.py")):
@@ -62,7 +69,7 @@ for path in sorted((ROOT / "servers").rglob("*.py")):
             print(f"{path.name}:{node.lineno}: {ast.unparse(node)[:200]}")
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     importlib.import_module(module.removesuffix(".__init__"))
-    if path.name not in ("__init__.py", "__aio__.py"):
+    if path.name not in ("__init__.py", "resources.py", "prompts.py", *OURS):
         package, name = module.rsplit(".", 1)
         if not callable(getattr(importlib.import_module(package), name)):
             print(f"{module} is no function")

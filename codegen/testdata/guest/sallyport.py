@@ -4,6 +4,7 @@ import sys
 import types
 
 OMIT = object()
+Blob = bytes
 
 
 def call(tool, args):
@@ -18,7 +19,8 @@ def package(name, names):
     class Lazy(types.ModuleType):
         def __getattribute__(self, attr):
             if attr in names:
-                return getattr(importlib.import_module(name + "." + names[attr]), attr)
+                module = importlib.import_module(name + "." + names[attr])
+                return getattr(module, attr, module)
             return super().__getattribute__(attr)
 
     sys.modules[name].__class__ = Lazy

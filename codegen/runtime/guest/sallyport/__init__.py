@@ -264,7 +264,7 @@ class _Package(types.ModuleType):
     def __setattr__(self, name, value):
         # The import system binds a submodule to its package under the tool's own name: bind the function instead.
         if isinstance(value, types.ModuleType) and name in self.__dict__.get("__tools__", ()):
-            value = getattr(value, name)
+            value = getattr(value, name, value)  # resources and prompts are modules
         super().__setattr__(name, value)
 
     def __getattr__(self, name):
@@ -274,6 +274,8 @@ class _Package(types.ModuleType):
             return self.__dict__[name]
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in ("resources", "prompts"):
+            raise ImportError(f"{self.__name__} offers no {name}")
         import difflib
 
         near = difflib.get_close_matches(name, tools, 1, 0.5)
