@@ -57,8 +57,8 @@ func TestTypeScriptModule(t *testing.T) {
 	if len(built.Errors)+len(built.Warnings) > 0 {
 		t.Fatalf("%v %v", built.Errors, built.Warnings)
 	}
-	for _, name := range []string{"call", "parallel", "ToolError", "Blob"} {
-		if !strings.Contains(string(runtime.TypeScript), "export const "+name) && !strings.Contains(string(runtime.TypeScript), "export function "+name+"<") {
+	for _, name := range []string{"call", "parallel", "progress", "ToolError", "Blob"} {
+		if !strings.Contains(string(runtime.TypeScript), "export const "+name) && !strings.Contains(string(runtime.TypeScript), "function "+name+"<") {
 			t.Errorf("%s is not exported", name)
 		}
 	}
@@ -67,11 +67,11 @@ func TestTypeScriptModule(t *testing.T) {
 	if err := os.WriteFile(module, built.Code, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	script := `globalThis[Symbol.for("sallyport")] = { call: (...a) => ["call", ...a], parallel: (...a) => a.length, ToolError: Error, Blob: Map };
+	script := `globalThis[Symbol.for("sallyport")] = { call: (...a) => ["call", ...a], parallel: (...a) => a.length, progress: (l, f) => f() + l(), ToolError: Error, Blob: Map };
 const m = await import(process.argv[1]);
-console.log(JSON.stringify([m.call("a.b"), m.call("a.b", { x: 1 }), m.parallel(1, 2), m.ToolError === Error, m.Blob === Map]));`
+console.log(JSON.stringify([m.call("a.b"), m.call("a.b", { x: 1 }), m.parallel(1, 2), await m.progress(() => 1, () => 2), m.ToolError === Error, m.Blob === Map]));`
 	out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, module).CombinedOutput()
-	if want := `[["call","a.b",{}],["call","a.b",{"x":1}],2,true,true]` + "\n"; err != nil || string(out) != want {
+	if want := `[["call","a.b",{}],["call","a.b",{"x":1}],2,3,true,true]` + "\n"; err != nil || string(out) != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}
 }
@@ -100,7 +100,7 @@ native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w=
 assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
 error = sallyport._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
 assert error["id"] == -12 and "nested too deeply" in error["error"]["message"], error
-assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "parallel"]
+assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "parallel", "progress"]
 `
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir).CombinedOutput()
 	if err != nil {

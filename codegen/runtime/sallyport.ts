@@ -16,7 +16,16 @@ export interface ToolError extends Error {
   readonly hint: string;
 }
 
+/** How far a call is: `progress` of `total`, if that is known. */
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message: string;
+  readonly tool: string;
+}
+
 interface Runtime {
+  progress(listener: (p: Progress) => unknown, body: () => any): any;
   call(tool: string, args?: object): Promise<any>;
   parallel(...thunks: any[]): Promise<any[]>;
   ToolError: new (message: string, kind?: string, tool?: string, hint?: string) => ToolError;
@@ -33,6 +42,11 @@ export function call<T = any>(tool: string, args: object = {}): Promise<T> {
 /** Runs functions at once and returns their results in order: parallel(() => a(1), () => b(2)). */
 export function parallel<T = any>(...thunks: (Array<() => T | Promise<T>> | (() => T | Promise<T>))[]): Promise<T[]> {
   return runtime.parallel(...thunks);
+}
+
+/** Hears how far the calls are that body makes: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
+export async function progress<T>(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T> {
+  return runtime.progress(listener, body);
 }
 
 export const ToolError = runtime.ToolError;

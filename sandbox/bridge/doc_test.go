@@ -32,7 +32,7 @@ func TestDocumentExamples(t *testing.T) {
 		_ = json.Unmarshal([]byte(example[2]), &frame)
 		seen[frame.Type]++
 	}
-	for kind, least := range map[string]int{"run": 1, "call": 1, "result": 3, "error": 1, "done": 4} {
+	for kind, least := range map[string]int{"run": 1, "call": 3, "progress": 2, "result": 3, "error": 1, "done": 4} {
 		if seen[kind] < least {
 			t.Errorf("%d examples of %s, want %d", seen[kind], kind, least)
 		}
@@ -54,6 +54,7 @@ func encodeHost(example []byte) ([]byte, error) {
 		Value tool.Value
 		Error reason
 		Program
+		progress
 	}
 	decoder := json.NewDecoder(bytes.NewReader(example))
 	if err := decoder.Decode(&frame); err != nil {
@@ -64,6 +65,8 @@ func encodeHost(example []byte) ([]byte, error) {
 		return appendRun(nil, frame.Program)
 	case "result":
 		return appendResult(nil, frame.ID, frame.Value)
+	case "progress":
+		return appendProgress(nil, frame.ID, frame.progress), nil
 	case "error":
 		return appendError(nil, frame.ID, &tool.Error{Kind: frame.Error.Kind, Message: frame.Error.Message, Hint: frame.Error.Hint}), nil
 	}
@@ -86,11 +89,12 @@ func encodeGuest(example []byte) ([]byte, error) {
 		}{frame.Type, frame.done(1000)})
 	}
 	return appendJSON(nil, struct {
-		Type string          `json:"type"`
-		ID   int64           `json:"id"`
-		Tool string          `json:"tool"`
-		Args json.RawMessage `json:"args"`
-	}{frame.Type, frame.ID, frame.Tool, frame.Args})
+		Type     string          `json:"type"`
+		ID       int64           `json:"id"`
+		Tool     string          `json:"tool"`
+		Args     json.RawMessage `json:"args"`
+		Progress bool            `json:"progress,omitempty"`
+	}{frame.Type, frame.ID, frame.Tool, frame.Args, frame.Progress})
 }
 
 // TestDocumentNumbers compares the page's limits, kinds and handshake with what the code has.
@@ -105,6 +109,8 @@ func TestDocumentNumbers(t *testing.T) {
 		fmt.Sprintf("| time that the guest lets an answer wait | %.0f s |", limits.Write.Seconds()),
 		fmt.Sprintf("| description of a fault | %d MiB |", maxFault>>20),
 		fmt.Sprintf("| type of a fault, function of a line | %d bytes |", maxName),
+		fmt.Sprintf("| frames about the progress of one call | one in %d ms |", progressEvery.Milliseconds()),
+		fmt.Sprintf("| message of one | %d KiB |", maxProgressMessage>>10),
 		fmt.Sprintf("| message | %d KiB |", maxMessage>>10),
 		fmt.Sprintf("| hint | %d KiB |", maxHint>>10),
 		fmt.Sprintf("| lines | %d |", maxLines),

@@ -34,6 +34,13 @@ type reason struct {
 	Hint    string    `json:"hint,omitempty"`
 }
 
+// told is the frame that tells of a call's progress.
+type told struct {
+	Type string `json:"type"`
+	ID   int64  `json:"id"`
+	progress
+}
+
 func appendRun(b []byte, program Program) ([]byte, error) {
 	return appendJSON(b, run{Type: "run", Program: program})
 }
@@ -42,6 +49,14 @@ func appendError(b []byte, id int64, e *tool.Error) []byte {
 	frame, err := appendJSON(b, failure{Type: "error", ID: id, Error: reason{Kind: e.Kind, Message: e.Message, Hint: e.Hint}})
 	if err != nil {
 		panic(err) // strings and a number can always be encoded
+	}
+	return frame
+}
+
+func appendProgress(b []byte, id int64, p progress) []byte {
+	frame, err := appendJSON(b, told{Type: "progress", ID: id, progress: p})
+	if err != nil {
+		panic(err) // strings and finite numbers can always be encoded
 	}
 	return frame
 }

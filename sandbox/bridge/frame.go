@@ -55,6 +55,8 @@ type incoming struct {
 	ID   int64           `json:"id"`
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
+	// Progress asks for frames about the call's progress.
+	Progress bool `json:"progress"`
 
 	Value *Value `json:"value"`
 	Fault *fault `json:"fault"`

@@ -84,20 +84,35 @@ func (s *session) admit(ctx context.Context, frame incoming) {
 
 func (s *session) call(ctx context.Context, frame incoming) {
 	id, err := tool.ParseID(frame.Tool)
+	if err == nil {
+		err = refuse(id)
+	}
 	if err != nil {
 		s.fail(frame.ID, err)
 		return
 	}
-	result, err := s.bridge.opts.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.bridge.opts.Execution})
+	p := s.peer(frame)
+	result, err := p.during(func() (tool.Result, error) {
+		return s.bridge.opts.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.bridge.opts.Execution, Peer: p})
+	})
 	switch {
 	case ctx.Err() != nil: // nobody waits for the answer
 	case err != nil:
-		s.fail(frame.ID, err)
+		s.fail(frame.ID, p.explain(err))
 	case result.IsError:
-		s.fail(frame.ID, &tool.Error{Kind: tool.Failed, Message: failureText(result)})
+		s.fail(frame.ID, p.explain(&tool.Error{Kind: tool.Failed, Message: failureText(result)}))
 	default:
-		s.succeed(frame.ID, result.Value())
+		s.succeed(frame.ID, valueOf(id, result))
 	}
+}
+
+// peer is the program as the upstream sees it during the call.
+func (s *session) peer(frame incoming) *peer {
+	p := &peer{send: func(told progress) { _ = s.send(appendProgress(nil, frame.ID, told)) }}
+	if frame.Progress {
+		p.wake = make(chan struct{}, 1)
+	}
+	return p
 }
 
 func (s *session) succeed(id int64, value tool.Value) {

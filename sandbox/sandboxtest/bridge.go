@@ -9,7 +9,7 @@ import (
 )
 
 // inNode gives node programs the client that TypeScript gets by its import.
-const inNode = `const { call, parallel, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
+const inNode = `const { call, parallel, progress, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
 
 var overBridge = []Case{
 	{
@@ -66,6 +66,92 @@ var overBridge = []Case{
 	{
 		Name: "calls in parallel in node",
 		Node: inNode + "const rs = await parallel(Array.from({ length: 100 }, (_, i) => () => call('test.echo', { i }))); export default rs.every((r, i) => r.args.i === i)", Value: "true",
+	},
+	{
+		Name:   "resources are texts, blobs and lists of them",
+		Python: "from servers.test import resources\nimport servers\nb = servers.test.resources.read('test:b')\nresources.read('test:a'), len(b), b[0].mime, b[1], resources.__name__", Value: `["{\"a\": 1}",2,"image/png","{\"a\": 1}","servers.test.resources"]`,
+	},
+	{
+		Name:   "what is not offered and what is not for programs",
+		Python: "from sallyport import call, ToolError\ndef kind(tool):\n    try: call(tool)\n    except ToolError as e: return [e.kind, e.message]\ntry:\n    from servers.test import prompts\nexcept ImportError as e: why = str(e)\nkind('test.logging/setLevel'), kind('test.a/b')[0], kind('test.tools/call')[0], call('test.resources/list'), why",
+		Value:  `[["invalid","a program cannot ask for test.logging/setLevel"],"invalid","invalid",[{"uri":"test:a"}],"servers.test offers no prompts"]`,
+	},
+	{
+		Name:  "resources and prompts in node",
+		Node:  inNode + "const b = await call('test.resources/read', { uri: 'test:b' }); export default [await call('test.resources/read', { uri: 'test:a' }), b[0] instanceof Blob, (await call('test.prompts/get', { name: 'p' })).messages[0].content.text, await call('test.subscribe').then((v) => v.tool), await call('test.resources/subscribe').catch((e) => e.kind)]",
+		Value: `["{\"a\": 1}",true,{"name":"p"},"test.subscribe","invalid"]`,
+	},
+	{
+		Name: "progress is heard where it was asked for",
+		Python: `from sallyport import call, progress, parallel
+import asyncio, sallyport
+heard = []
+listen = lambda p: heard.append([p.progress, p.total, p.message, p.tool])
+with progress(listen):
+    first = call("test.far")
+    call("test.echo")
+    parallel(lambda: call("test.far"))
+    async def main(): return await sallyport.async_call("test.far")
+    asyncio.run(main())
+call("test.far")
+first, heard[:3], [h[0] for h in heard]`,
+		Value: `["done",[[1,3,"step \u001b 1","test.far"],[2,3,"step \u001b 2","test.far"],[3,3,"step \u001b 3","test.far"]],[1,2,3,1,2,3,1,2,3]]`,
+	},
+	{
+		Name: "progress is heard where it was asked for in node",
+		Node: inNode + `const heard = [];
+const first = await progress((p) => heard.push(p), async () => { await call("test.echo"); return call("test.far"); });
+await call("test.far");
+export default [first, heard.map((p) => [p.progress, p.total, p.message, p.tool])]`,
+		Value: `["done",[[1,3,"step \u001b 1","test.far"],[2,3,"step \u001b 2","test.far"],[3,3,"step \u001b 3","test.far"]]]`,
+	},
+	{
+		Name: "a listener that fails or calls hurts no call",
+		Python: `from sallyport import call, progress
+def calls(p): heard.append(call("test.echo", {"n": p.progress})["args"]["n"])
+heard = []
+with progress(lambda p: 1 / 0):
+    first = call("test.far")
+with progress(calls):
+    with progress(None): call("test.far")
+    second = call("test.far")
+first, second, heard`,
+		Value: `["done","done",[1,2,3]]`,
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if o.Stderr.Text != "progress of test.far: ZeroDivisionError: division by zero\n" {
+				t.Errorf("stderr: %q", o.Stderr.Text)
+			}
+		},
+	},
+	{
+		Name: "a listener that fails or calls hurts no call in node",
+		Node: inNode + `const heard = [];
+const first = await progress(() => { throw new Error("no"); }, () => call("test.far"));
+const second = await progress(async (p) => { heard.push((await call("test.echo", { n: p.progress })).args.n); throw 1; }, () => call("test.far"));
+export default [first, second, heard]`,
+		Value: `["done","done",[1]]`,
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if o.Stderr.Text != "progress of test.far: Error: no\nprogress of test.far: 1\n" {
+				t.Errorf("stderr: %q", o.Stderr.Text)
+			}
+		},
+	},
+	{
+		Name: "a flood of progress costs next to nothing",
+		Python: `from sallyport import call, progress
+heard = []
+with progress(lambda p: heard.append(p.progress)):
+    call("test.flood")
+heard[-1], len(heard) < 300`,
+		Value: "[10000,true]",
+	},
+	{
+		Name: "nobody answers an upstream's questions", Status: sandbox.Failed, Python: "from sallyport import call\ncall('test.ask')",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			if o.Fault.Message != "no answer: the upstream asks for a person's answer, and a program cannot give it" || !strings.HasPrefix(o.Fault.Hint, "during the call the upstream asked for a person's answer, which a program cannot give") {
+				t.Errorf("fault: %+v", o.Fault)
+			}
+		},
 	},
 	{
 		Name: "C11 no more calls than allowed", Limit: func(l *sandbox.Limits) { l.Calls = 50 },

@@ -43,9 +43,10 @@ type Case struct {
 // Tree is what has to be at /servers while the suite runs.
 func Tree() map[string][]byte {
 	return map[string][]byte{
-		"__init__.py":      nil,
-		"test/__init__.py": []byte("from sallyport import package\npackage(__name__, {'echo': 'echo'})\n"),
-		"test/echo.py":     []byte("from sallyport import call\ndef echo(x, *, times=1):\n    return call('test.echo', {'x': x, 'times': times})['args']['x']\n"),
+		"__init__.py":       nil,
+		"test/__init__.py":  []byte("from sallyport import package\npackage(__name__, {'echo': 'echo', 'resources': 'resources'})\n"),
+		"test/resources.py": []byte("from sallyport import call\ndef read(uri): return call('test.resources/read', {'uri': uri})\n"),
+		"test/echo.py":      []byte("from sallyport import call\ndef echo(x, *, times=1):\n    return call('test.echo', {'x': x, 'times': times})['args']['x']\n"),
 	}
 }
 
@@ -135,7 +136,9 @@ func head(s string) string { return s[:min(len(s), 600)] }
 
 // Echo answers every tool call with what it was called with; "test.raw" does it
 // as a text. "test.fail" reports an error, "test.blob" an image, "test.deep"
-// and "test.binary" what is hard to read, and "test.slow" waits until it is cancelled.
+// and "test.binary" what is hard to read, and "test.slow" waits until it is
+// cancelled; "test.far" tells of its progress, "test.flood" does so ten thousand
+// times, and "test.ask" wants a person's answer. There are two resources, and prompts.
 type Echo struct{}
 
 // Call is one call.
@@ -157,12 +160,54 @@ func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{Structured: []byte(strings.Repeat("[", 5000) + strings.Repeat("]", 5000))}, nil
 	case "test.binary":
 		return tool.Result{Structured: []byte("[\"a\xffb\"]")}, nil
+	case "test.far":
+		return tellProgress(ctx, call, 3, 250*time.Millisecond)
+	case "test.flood":
+		return tellProgress(ctx, call, 10_000, 0)
+	case "test.ask":
+		_, err := call.Peer.Ask(ctx, "elicitation/create", []byte(`{}`))
+		return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: "no answer: " + err.Error()}}}, nil
+	case "test.resources/read":
+		return readResource(call)
+	case "test.resources/list":
+		return tool.Result{Structured: []byte(`{"resources":[{"uri":"test:a"}]}`)}, nil
+	case "test.prompts/get":
+		return tool.Result{Structured: []byte(`{"messages":[{"role":"user","content":{"type":"text","text":` + string(call.Args) + `}}]}`)}, nil
 	case "test.slow":
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	}
 	answer, err := json.Marshal(map[string]any{"tool": call.Tool, "args": call.Args, "execution": call.Execution})
 	return tool.Result{Structured: answer}, err
+}
+
+func tellProgress(ctx context.Context, call tool.Call, n int, every time.Duration) (tool.Result, error) {
+	for i := range n {
+		call.Peer.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":1,"progress":%d,"total":%d,"message":"step \u001b %d"}`, i+1, n, i+1))
+		call.Peer.Notify("notifications/message", []byte(`{"level":"info","data":"not for programs"}`))
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			return tool.Result{}, ctx.Err()
+		}
+	}
+	return tool.Result{Structured: []byte(`"done"`)}, nil
+}
+
+func readResource(call tool.Call) (tool.Result, error) {
+	var in struct{ URI string }
+	if err := json.Unmarshal(call.Args, &in); err != nil {
+		return tool.Result{}, err
+	}
+	text := tool.Content{Type: "resource", URI: in.URI, Text: `{"a": 1}`}
+	blob := tool.Content{Type: "resource", URI: in.URI, Data: []byte{0, 255}, MIME: "image/png"}
+	switch in.URI {
+	case "test:a":
+		return tool.Result{Content: []tool.Content{text}}, nil
+	case "test:b":
+		return tool.Result{Content: []tool.Content{blob, text}}, nil
+	}
+	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "no such resource"}
 }
 
 // workspacesApart runs two programs at once, each of which looks for what the other writes.

@@ -2,6 +2,7 @@
 // JavaScript module, compiled on the host), runs it, reports. Nothing in here is
 // trusted by the host: a program can change all of it, for itself only.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -118,16 +119,17 @@ class Bridge {
   receive(message) {
     const waiting = this.calls.get(message.id);
     if (!waiting) return this.onMessage(message);
+    if (message.type === "progress") return tell(waiting, message);
     this.calls.delete(message.id);
     if (this.calls.size === 0) this.socket.unref();
-    waiting(message);
+    waiting.resolve(message);
   }
 
   lose() {
     const calls = this.calls;
     this.calls = new Map();
     this.lost = true;
-    for (const waiting of calls.values()) waiting({ error: { kind: "internal", message: "the gateway closed the bridge" } });
+    for (const waiting of calls.values()) waiting.resolve({ error: { kind: "internal", message: "the gateway closed the bridge" } });
   }
 
   // A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
@@ -151,9 +153,10 @@ class Bridge {
     if (this.lost) return Promise.resolve({ error: { kind: "internal", message: "the gateway closed the bridge" } });
     return new Promise((resolve) => {
       const id = this.next++;
-      this.calls.set(id, resolve);
+      const listener = listeners?.getStore();
+      this.calls.set(id, { resolve, tool, listener });
       this.socket.ref();
-      this.send(`{"type":"call","id":${id},"tool":${JSON.stringify(tool)},"args":${args}}`);
+      this.send(`{"type":"call","id":${id},"tool":${JSON.stringify(tool)},"args":${args}${listener ? ',"progress":true' : ""}}`);
     });
   }
 }
@@ -199,6 +202,25 @@ async function call(tool, args = {}) {
   const error = new ToolError(message, kind, tool, hint);
   error.stack = `ToolError: ${message}\n${at.stack.split("\n").slice(1).join("\n")}`;
   throw error;
+}
+
+let listeners; // made when first needed: it costs every promise something
+
+// Hears how far the calls are that body makes.
+function progress(listener, body) {
+  if (typeof listener !== "function" || typeof body !== "function") throw new TypeError("progress takes two functions: await progress((p) => console.log(p), () => f({ ... }))");
+  listeners ??= new AsyncLocalStorage();
+  return listeners.run(listener, body);
+}
+
+// Hands progress to the program. Its mistakes do not hurt the call.
+async function tell(waiting, { progress, total, message = "" }) {
+  try {
+    await waiting.listener?.({ progress, total, message, tool: waiting.tool });
+  } catch (error) {
+    waiting.listener = undefined;
+    console.error(`progress of ${waiting.tool}: ${error}`);
+  }
 }
 
 async function parallel(...thunks) {
@@ -288,7 +310,7 @@ printAtOnce("stdout", 1);
 printAtOnce("stderr", 2);
 globalThis.require = createRequire("/workspace/");
 const bridge = new Bridge(BRIDGE);
-globalThis[Symbol.for("sallyport")] = Object.freeze({ call, parallel, ToolError, Blob });
+globalThis[Symbol.for("sallyport")] = Object.freeze({ call, parallel, progress, ToolError, Blob });
 bridge.onMessage = (message) => {
   job = message;
   bridge.onMessage = () => {};

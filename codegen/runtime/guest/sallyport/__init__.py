@@ -5,6 +5,7 @@ only way out of the sandbox is one websocket over a Unix socket, spoken here
 with the standard library alone.
 """
 
+import contextvars
 import importlib
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import threading
 import types
 
-__all__ = ["call", "async_call", "parallel", "ToolError", "Blob"]
+__all__ = ["call", "async_call", "parallel", "progress", "ToolError", "Blob"]
 
 
 class _Omit:
@@ -47,11 +48,52 @@ class Blob:
         return len(self.data)
 
 
-class _Call:
-    __slots__ = ("frame",)
+class Progress:
+    """How far a call is: `progress` of `total` (None if it is not known), `message`, and the `tool`."""
 
-    def __init__(self):
-        self.frame = None
+    __slots__ = ("progress", "total", "message", "tool")
+
+    def __init__(self, progress, total=None, message="", tool=""):
+        self.progress, self.total, self.message, self.tool = progress, total, message, tool
+
+    def __repr__(self):
+        of = "" if self.total is None else f"/{self.total}"
+        return f"<Progress {self.tool} {self.progress}{of}{' ' + self.message if self.message else ''}>"
+
+
+_listener = contextvars.ContextVar("listener", default=None)
+
+
+class progress:
+    """Hears how far the calls inside are: with progress(lambda p: print(p.progress, p.total)): f(...)"""
+
+    def __init__(self, listener):
+        self._listener, self._tokens = listener, []
+
+    def __enter__(self):
+        self._tokens.append(_listener.set(self._listener))
+        return self
+
+    def __exit__(self, *_):
+        _listener.reset(self._tokens.pop())
+
+
+class _Call:
+    __slots__ = ("frame", "told", "tool", "listener")
+
+    def __init__(self, tool, listener):
+        self.frame = self.told = None
+        self.tool, self.listener = tool, listener
+
+    def tell(self):
+        """Hands the newest progress to the program. Its mistakes do not hurt the call."""
+        told, self.told = self.told, None
+        try:
+            if self.listener:
+                self.listener(Progress(told.get("progress"), told.get("total"), told.get("message", ""), self.tool))
+        except Exception as err:
+            self.listener = None
+            print(f"progress of {self.tool}: {type(err).__name__}: {err}", file=sys.stderr)
 
 
 class _Bridge:
@@ -120,14 +162,17 @@ class _Bridge:
     def call(self, tool, args):
         if os.getpid() != self._pid:
             raise ToolError("tools can be called only in the main process", "invalid", tool, "use threads: sallyport.parallel")
-        waiting = _Call()
+        waiting = _Call(tool, _listener.get())
         with self._state:
             if self._lost:
                 raise ToolError(self._lost, "internal", tool)
             number, self._next = self._next, self._next + 1
             self._calls[number] = waiting
         try:
-            self.send({"type": "call", "id": number, "tool": tool, "args": args})
+            frame = {"type": "call", "id": number, "tool": tool, "args": args}
+            if waiting.listener:
+                frame["progress"] = True
+            self.send(frame)
             self._wait(waiting)
         finally:
             with self._state:
@@ -137,11 +182,15 @@ class _Bridge:
     def _wait(self, waiting):
         while True:
             with self._state:
-                while waiting.frame is None and self._reading:
+                while waiting.frame is None and waiting.told is None and self._reading:
                     self._state.wait()
-                if waiting.frame is not None:
-                    return
-                self._reading = True
+                if waiting.told is None:
+                    if waiting.frame is not None:
+                        return
+                    self._reading = True
+            if waiting.told is not None:
+                waiting.tell()
+                continue
             frame = None
             try:
                 frame = self.receive()
@@ -157,7 +206,11 @@ class _Bridge:
             for waiting in self._calls.values():
                 waiting.frame = {"error": {"kind": "internal", "message": self._lost}}
         elif frame.get("id") in self._calls:
-            self._calls[frame["id"]].frame = frame
+            waiting = self._calls[frame["id"]]
+            if frame.get("type") == "progress":
+                waiting.told = frame
+            else:
+                waiting.frame = frame
 
 
 def _parse(payload):
@@ -228,7 +281,7 @@ async def async_call(tool, args=None):
     """Is `call` for asynchronous code."""
     import asyncio
 
-    return await asyncio.get_running_loop().run_in_executor(_executor(), call, tool, args)
+    return await asyncio.get_running_loop().run_in_executor(_executor(), contextvars.copy_context().run, call, tool, args)
 
 
 _threads = None
@@ -252,7 +305,7 @@ def parallel(*thunks):
         thunks = list(thunks[0])
     if not all(callable(thunk) for thunk in thunks):
         raise TypeError("parallel takes functions, not results: parallel(lambda: f(1), lambda: f(2))")
-    futures = [_executor().submit(thunk) for thunk in thunks]
+    futures = [_executor().submit(contextvars.copy_context().run, thunk) for thunk in thunks]
     for future in futures:
         future.exception()
     return [future.result() for future in futures]

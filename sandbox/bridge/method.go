@@ -1,0 +1,73 @@
+package bridge
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"sallyport/internal/tool"
+)
+
+// refuse refuses the methods that are not for programs: those that change what
+// an upstream says to everybody, and those whose answers come later.
+func refuse(id tool.ID) error {
+	switch id.Method() {
+	case "tools/call", tool.ListResources, tool.ListTemplates, tool.ReadResource, tool.ListPrompts, tool.GetPrompt:
+		return nil
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("a program cannot ask for %s", id)}
+}
+
+// valueOf is what a program gets for a result.
+func valueOf(id tool.ID, result tool.Result) tool.Value {
+	switch id.Method() {
+	case tool.ReadResource:
+		return contents(result)
+	case tool.ListResources:
+		return member(result, "resources")
+	case tool.ListTemplates:
+		return member(result, "resourceTemplates")
+	case tool.ListPrompts:
+		return member(result, "prompts")
+	case tool.GetPrompt:
+		return tool.Value{JSON: whole(result)}
+	}
+	return result.Value()
+}
+
+// contents is what a resource holds: texts stay texts, whatever is in them, so
+// that the type of what is read does not depend on it.
+func contents(result tool.Result) tool.Value {
+	parts := make([]tool.Value, len(result.Content))
+	for i, c := range result.Content {
+		if c.Data != nil {
+			parts[i].Blob = &tool.Blob{MIME: c.MIME, Data: c.Data, URI: c.URI, Name: c.Name}
+			continue
+		}
+		text, err := appendJSON(nil, c.Text)
+		if err != nil {
+			panic(err) // a string can always be encoded
+		}
+		parts[i].JSON = text
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return tool.Value{Parts: parts}
+}
+
+// whole is the result as JSON.
+func whole(result tool.Result) json.RawMessage {
+	if len(result.Structured) > 0 {
+		return result.Structured
+	}
+	return result.Raw
+}
+
+// member is a list that stands in the result under a name.
+func member(result tool.Result, name string) tool.Value {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(whole(result), &fields); err != nil || len(fields[name]) == 0 {
+		return tool.Value{JSON: json.RawMessage("[]")}
+	}
+	return tool.Value{JSON: fields[name]}
+}
