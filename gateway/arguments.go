@@ -19,23 +19,42 @@ import (
 	"sallyport/internal/tool"
 )
 
-// checked refuses arguments that do not fit a tool's input schema before the
-// upstream sees them, with an error that tells what would fit. A schema that is
-// of no use for that is no reason to refuse a call: the upstream then judges for itself.
+// checked refuses what cannot succeed before the upstream sees it, with an error
+// that tells what would: tools that are not there, and arguments that do not fit
+// the input schema. A schema that is of no use for that is no reason to refuse a
+// call: the upstream then judges for itself.
 func (g *Gateway) checked(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		entry, err := g.catalog.find(ctx, call.Tool)
-		if err != nil {
-			return tool.Result{}, err
-		}
 		if args := bytes.TrimSpace(call.Args); len(args) == 0 || string(args) == "null" {
 			call.Args = json.RawMessage("{}")
 		}
-		if err := entry.input().refuse(call.Args); err != nil {
+		if call.Tool.Method() != "tools/call" {
+			return g.method(ctx, call, next)
+		}
+		m, entry, err := g.catalog.find(ctx, call.Tool)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		if err = entry.input().refuse(call.Args); err != nil {
+			err = g.recheck(ctx, m, call, err)
+		}
+		if err != nil {
 			return tool.Result{}, err
 		}
 		return next(ctx, call)
 	}
+}
+
+// recheck looks at the definition of today before arguments are refused by one of an earlier run.
+func (g *Gateway) recheck(ctx context.Context, m *member, call tool.Call, refused error) error {
+	if m.fresh.Load() || m.session.Connect(ctx) != nil {
+		return refused
+	}
+	entry, err := m.find(call.Tool)
+	if err != nil {
+		return err
+	}
+	return entry.input().refuse(call.Args)
 }
 
 // refuse returns what is wrong with args, nil if they fit.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/codegen"
 	"sallyport/index"
 	"sallyport/internal/config"
 )
@@ -91,12 +92,12 @@ func (c *catalog) follow(ctx context.Context) {
 		case <-c.changed:
 		}
 		roster := c.roster.Load()
-		tried := slices.DeleteFunc(slices.Clone(roster.members), func(m *member) bool { return m.isShow || !m.tried.Load() })
+		tried := slices.DeleteFunc(slices.Clone(roster.members), func(m *member) bool { return m.isShown || !m.tried.Load() })
 		if err := c.rebuild(roster); err != nil {
 			c.log.Error("rebuild catalog", "error", err)
 		}
 		for _, m := range tried {
-			m.isShow = true
+			m.isShown = true
 			close(m.shown)
 		}
 		for _, m := range roster.members {
@@ -126,36 +127,44 @@ func (c *catalog) settle(ctx context.Context, id string) {
 }
 
 // rebuild makes wrappers for the upstreams that changed, and index and snapshot
-// from all. Wrappers are there before the index is but for the first time, when
-// nobody searches yet: what a search finds, a program can import.
+// from all. The index takes longer than the wrappers of one upstream, so that
+// what a search finds can be imported.
 func (c *catalog) rebuild(r *roster) error {
 	start := time.Now()
-	changed := make([]bool, len(r.members))
+	var changed []*member
+	for _, m := range r.members {
+		if m.look() {
+			changed = append(changed, m)
+		}
+	}
+	if len(changed) == 0 && r == c.current().roster {
+		return nil
+	}
 	next, docs := assemble(r)
 	var indexed sync.WaitGroup
 	var indexErr error
-	if c.differs(r) {
-		indexed.Go(func() { indexErr = c.index.Replace(docs) })
-	}
-	each(len(r.members), func(i int) { changed[i] = r.members[i].refresh() })
-	if !slices.Contains(changed, true) && r == c.current().roster {
-		return nil
-	}
+	indexed.Go(func() { indexErr = c.index.Replace(docs) })
+	each(len(changed), func(i int) { changed[i].files = codegen.GenerateUpstream(changed[i].describe()) })
 	next.files = tree(r)
 	publishErr := c.publish(next.files)
 	indexed.Wait()
 	c.snapshot.Store(next)
 	c.watchers.tell()
-	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "duration", time.Since(start))
+	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "changed", len(changed), "duration", time.Since(start))
 	return errors.Join(publishErr, indexErr)
 }
 
-// differs reports whether a snapshot of r would differ from the one that there is.
-func (c *catalog) differs(r *roster) bool {
-	return r != c.current().roster || slices.ContainsFunc(r.members, func(m *member) bool { return m.stale.Load() })
-}
-
 func (c *catalog) current() *snapshot { return c.snapshot.Load() }
+
+// over reports whether close has been called.
+func (c *catalog) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 func (c *catalog) upstreams() []Upstream {
 	members := c.roster.Load().members
@@ -187,5 +196,5 @@ func (c *catalog) close() error {
 	}
 	ends.Wait()
 	c.work.Wait()
-	return errors.Join(append(errs, c.index.Close())...)
+	return errors.Join(append(errs, c.index.Close(), c.cache.close())...)
 }

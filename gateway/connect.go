@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"sallyport/gateway/upstream"
 )
 
 const (
@@ -15,38 +17,47 @@ const (
 	// has not been there yet: its tools can be found only once it was.
 	retryMin = time.Second
 	retryMax = 30 * time.Second
+	// eagerPause is how soon an upstream that is to be there always is started again.
+	eagerPause = 2 * time.Second
 )
 
-// connect tries every upstream until it was reached once. One that is lost
-// later is connected again by the next call, see [upstream.Session].
-func (c *catalog) connect(ctx context.Context) {
-	slots := make(chan struct{}, connecting)
-	var reached sync.WaitGroup
-	for _, m := range c.members {
-		reached.Go(func() {
-			for wait := retryMin; ; wait = min(2*wait, retryMax) {
-				if c.attempt(ctx, m, slots) || !pause(ctx, max(wait, time.Until(m.session.State().RetryAt))) {
-					return
-				}
-			}
-		})
+// connect tries an upstream until it was reached once. One whose offer the cache
+// knows is left to the first call, as is one that is lost later, see
+// [upstream.Session]; but one that is eager is started again whenever it ends.
+func (c *catalog) connect(ctx context.Context, m *member, known bool) {
+	if known && !m.cfg.Load().Eager && !c.opts.Fresh {
+		return
 	}
-	reached.Wait()
+	for wait := retryMin; !c.attempt(ctx, m); wait = min(2*wait, retryMax) {
+		if !m.rest(ctx, wait) {
+			return
+		}
+	}
+	for wait := eagerPause; m.cfg.Load().Eager && m.rest(ctx, wait); wait = min(2*wait, retryMax) {
+		if m.session.State().Status == upstream.Ready || c.attempt(ctx, m) {
+			wait = eagerPause / 2
+		}
+	}
+}
+
+// rest waits before the next attempt, at least as long as the session wants, and
+// reports false if ctx ended first.
+func (m *member) rest(ctx context.Context, wait time.Duration) bool {
+	return pause(ctx, max(wait, time.Until(m.session.State().RetryAt)))
 }
 
 // attempt tries an upstream once and reports whether it was reached.
-func (c *catalog) attempt(ctx context.Context, m *member, slots chan struct{}) bool {
+func (c *catalog) attempt(ctx context.Context, m *member) bool {
 	select {
-	case slots <- struct{}{}:
+	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
-	release := sync.OnceFunc(func() { <-slots })
+	release := sync.OnceFunc(func() { <-c.slots })
 	defer release()
 	defer time.AfterFunc(startGrace, release).Stop()
 	err := m.session.Connect(ctx) // which logs why it fails
-	if ctx.Err() == nil {
-		m.tried.Store(true)
+	if ctx.Err() == nil && !m.tried.Swap(true) {
 		c.touch()
 	}
 	return err == nil

@@ -87,7 +87,7 @@ func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code
 }
 
 func (g *Gateway) limits(program Program) sandbox.Limits {
-	box := g.cfg.Sandbox
+	box := g.cfg.Load().Sandbox
 	limits := sandbox.DefaultLimits()
 	limits.Timeout, limits.Memory, limits.Workspace = box.Timeout, int64(box.Memory), int64(box.Workspace)
 	limits.Processes, limits.OpenFiles = box.Processes, box.OpenFiles

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/codegen/runtime"
@@ -36,6 +37,8 @@ type Options struct {
 	Settle time.Duration
 	// CacheDir keeps between runs what each upstream offered; "" is none.
 	CacheDir string
+	// Fresh connects to every upstream at once, also to those that the cache knows.
+	Fresh bool
 	// LockFile is where digests of tool definitions are pinned; "" pins nothing.
 	LockFile string
 	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none; a nil Auth is for none.
@@ -51,14 +54,18 @@ type Options struct {
 
 // Gateway is one running gateway. All methods are safe for concurrent use.
 type Gateway struct {
-	cfg     *config.Config
+	cfg     atomic.Pointer[config.Config]
 	opts    Options
-	patient time.Time // until then the upstreams' first connection is waited for
+	patient atomic.Pointer[time.Time] // until then the upstreams' first connection is waited for
 	log     *slog.Logger
 	catalog *catalog
 	runner  *runner
 	call    Handler
 	close   func() error
+
+	started   *config.Config // as it was opened
+	reloading sync.Mutex
+	settings  atomic.Pointer[Settings]
 }
 
 // Open starts a gateway: it begins to connect to every upstream and returns
@@ -67,16 +74,18 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	g := &Gateway{cfg: cfg, opts: *opts, log: opts.Logger}
-	if g.log == nil {
-		g.log = slog.New(slog.DiscardHandler)
+	g := &Gateway{opts: *opts}
+	if g.opts.Logger == nil {
+		g.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if g.opts.Settle == 0 {
 		g.opts.Settle = 15 * time.Second
 	}
-	g.patient = time.Now().Add(g.opts.Settle)
+	g.log = g.opts.Logger
+	g.started = cfg
+	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
-	catalog, err := openCatalog(enabled(cfg), g.log, g.opts.Version, g.runner.publish)
+	catalog, err := openCatalog(enabled(cfg), g.opts, g.runner.publish)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +106,16 @@ func (g *Gateway) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 
 // dispatch is the end of the chain: the upstream's session.
 func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, error) {
-	session, err := g.catalog.session(call.Tool.Upstream)
-	if err != nil {
-		return tool.Result{}, err
+	for {
+		m, err := g.catalog.member(call.Tool.Upstream)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		if m.calls.begin() {
+			return m.call(ctx, call)
+		}
+		// The settings have just put another in its place, or it closes.
 	}
-	return session.Call(ctx, call)
 }
 
 // Settle waits until every upstream has been tried once, or the time for that is over.
@@ -109,7 +123,7 @@ func (g *Gateway) Settle(ctx context.Context) { g.settle(ctx, "") }
 
 // settle is Settle for one upstream, or for all for "".
 func (g *Gateway) settle(ctx context.Context, id string) {
-	ctx, cancel := context.WithDeadline(ctx, g.patient)
+	ctx, cancel := context.WithDeadline(ctx, *g.patient.Load())
 	defer cancel()
 	g.catalog.settle(ctx, id)
 }
@@ -126,13 +140,15 @@ type Upstream struct {
 	Name        string
 	Description string
 	State       upstream.State
+	// Cached says that what is known of it is of an earlier run: it was not connected in this one.
+	Cached bool
 }
 
 // problem says why an upstream is not available, "" if it is.
 func (u Upstream) problem() string {
 	switch {
-	case u.State.Status == upstream.Ready:
-		return ""
+	case u.State.Status == upstream.Ready, u.State.Status == upstream.Idle && u.State.Tools > 0, u.Cached && u.State.Error == "":
+		return "" // a call starts it
 	case u.State.Error != "":
 		return plain.Line(u.State.Error, 200)
 	case u.State.Status == upstream.Closed:
@@ -145,7 +161,7 @@ func (u Upstream) problem() string {
 func (g *Gateway) Upstreams() []Upstream { return g.catalog.upstreams() }
 
 func (g *Gateway) openHost() (*sandbox.Host, error) {
-	box := g.cfg.Sandbox
+	box := g.cfg.Load().Sandbox
 	return sandbox.New(sandbox.Options{
 		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(), DebugLog: g.opts.DebugLog, Logger: g.log,
 	})

@@ -35,11 +35,11 @@ func (g *Gateway) Test(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	session, err := g.catalog.session(id)
+	m, err := g.catalog.member(id)
 	if err != nil {
 		return err
 	}
-	return session.Connect(ctx)
+	return m.session.Connect(ctx)
 }
 
 // watchers are those who want to hear of new snapshots.

@@ -154,7 +154,7 @@ func notOneOf(what, word, hint string) *tool.Error {
 
 // upstreamID finds an upstream by its id or by its name in the settings.
 func (g *Gateway) upstreamID(name string) (string, error) {
-	ids := g.catalog.ids()
+	ids := g.catalog.roster.Load().ids()
 	for _, id := range []string{name, tool.Identifier(name)} {
 		if name == "" || slices.Contains(ids, id) {
 			return id, nil

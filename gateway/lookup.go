@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"context"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+)
+
+// member returns an upstream by its id.
+func (c *catalog) member(id string) (*member, error) {
+	if c.over() {
+		return nil, closedError()
+	}
+	r := c.roster.Load()
+	if m, ok := r.byID[id]; ok {
+		return m, nil
+	}
+	return nil, unknown("upstream", id, nearest.Of(id, r.ids()))
+}
+
+// known returns a tool that may be called, without waiting for anything.
+func (c *catalog) known(id tool.ID) (*entry, bool) {
+	m, ok := c.roster.Load().byID[id.Upstream]
+	if !ok {
+		return nil, false
+	}
+	e, ok := m.view.Load().entries[id.Name]
+	return e, ok
+}
+
+// find returns a tool to call. What is not there in the view of an earlier run
+// may be there now, so it connects an upstream that has not been connected.
+func (c *catalog) find(ctx context.Context, id tool.ID) (*member, *entry, error) {
+	m, err := c.member(id.Upstream)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := m.find(id)
+	if err == nil || m.fresh.Load() {
+		return m, e, err
+	}
+	if err := m.session.Connect(ctx); err != nil {
+		return nil, nil, err
+	}
+	e, err = m.find(id)
+	return m, e, err
+}
+
+func (m *member) find(id tool.ID) (*entry, error) {
+	v := m.view.Load()
+	if e, ok := v.entries[id.Name]; ok {
+		return e, nil
+	}
+	near := nearest.Of(id.Name, v.names())
+	if near != "" {
+		near = tool.ID{Upstream: id.Upstream, Name: near}.String()
+	}
+	return nil, unknown("tool", id.String(), near)
+}

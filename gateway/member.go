@@ -1,0 +1,279 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sallyport/codegen"
+	"sallyport/gateway/upstream"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+// member is one upstream in the catalog, from the settings that brought it to
+// those that change it or leave it out.
+type member struct {
+	id      string
+	session *upstream.Session
+	// cfg may change without a new session in what is told of the upstream only.
+	cfg   atomic.Pointer[config.Upstream]
+	view  atomic.Pointer[view] // never nil
+	tried atomic.Bool          // there is a view to show, or the first attempt to connect is over
+	fresh atomic.Bool          // the view is of this run, not of the cache
+	stale atomic.Bool          // the snapshot does not show the view
+	shown chan struct{}        // closed when the snapshot shows what came of the first attempt
+	ended <-chan struct{}      // closed when it has been retired
+
+	replaced atomic.Bool // by other settings
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+	calls    usage
+
+	taking sync.Mutex // held while the view is being made
+
+	unsaved atomic.Bool // the cache does not have the view
+
+	// What follows belongs to the catalog's goroutine: the view that the next
+	// snapshot shows, the wrappers made from it, and whether shown is closed.
+	seen    *view
+	files   []codegen.File
+	isShown bool
+}
+
+// roster is which upstreams there are, in the order of the settings.
+type roster struct {
+	members []*member
+	byID    map[string]*member
+}
+
+func newRoster(members []*member) *roster {
+	r := &roster{members: members, byID: make(map[string]*member, len(members))}
+	for _, m := range members {
+		r.byID[m.id] = m
+	}
+	return r
+}
+
+func (r *roster) ids() []string {
+	ids := make([]string, len(r.members))
+	for i, m := range r.members {
+		ids[i] = m.id
+	}
+	return ids
+}
+
+// newMember makes a member that has not been started.
+func (c *catalog) newMember(up config.Upstream) *member {
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &member{id: up.ID, shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
+	m.cfg.Store(&up)
+	m.view.Store(&view{})
+	known := c.cache.load(up)
+	if known != nil {
+		c.take(m, *known)
+		m.tried.Store(true)
+	}
+	m.unsaved.Store(known == nil)
+	m.stale.Store(true)
+	m.session = upstream.New(settings(up), c.sessionOptions(m, known))
+	m.work.Go(func() { c.connect(ctx, m, known != nil) })
+	return m
+}
+
+func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
+	opts := &upstream.Options{
+		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks,
+		OnOffer: func(offer tool.Offer) {
+			m.fresh.Store(true)
+			if c.take(m, offer) {
+				m.unsaved.Store(true)
+				c.show(m)
+			}
+		},
+	}
+	if up := m.cfg.Load(); c.opts.Auth != nil && up.URL != "" {
+		opts.Auth = c.opts.Auth(*up)
+	}
+	return opts
+}
+
+func settings(up config.Upstream) upstream.Settings {
+	return upstream.Settings{
+		ID: up.ID, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir,
+		URL: up.URL, Headers: up.Headers, Socket: up.Socket, Transport: up.Transport,
+		Include: up.Include, Exclude: up.Exclude, Rename: up.Rename,
+		Timeout: up.Timeout, Concurrency: up.Concurrency, MaxMessage: int64(up.MaxMessage), Idle: idle(up),
+	}
+}
+
+// idle is how long a session may be without a call: one that is to be there always, for ever.
+func idle(up config.Upstream) time.Duration {
+	if up.Eager {
+		return 0
+	}
+	return up.Idle
+}
+
+// take makes a view of what the upstream offers, and reports whether it differs
+// from the last. Calls see it at once, searches and programs with the next snapshot.
+func (c *catalog) take(m *member, offer tool.Offer) bool {
+	m.taking.Lock()
+	defer m.taking.Unlock()
+	old := m.view.Load()
+	next := newView(offer, old)
+	m.view.Store(next)
+	return !next.same(old)
+}
+
+// show asks for a snapshot with the member's view.
+func (c *catalog) show(m *member) {
+	m.stale.Store(true)
+	c.touch()
+}
+
+// look takes the view for the next snapshot, and reports whether it is a new one.
+func (m *member) look() bool {
+	if !m.stale.Swap(false) {
+		return false
+	}
+	m.seen = m.view.Load()
+	return true
+}
+
+// describe is the upstream as the next snapshot shows it.
+func (m *member) describe() codegen.Upstream {
+	offer := m.seen.offer
+	return codegen.Upstream{
+		ID: m.id, Title: offer.Server.Name, Description: m.cfg.Load().Description,
+		Tools: offer.Tools, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts,
+	}
+}
+
+func (m *member) offered() Offered {
+	up := m.cfg.Load()
+	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.session.State()}
+}
+
+func (m *member) status() Upstream {
+	up, v := m.cfg.Load(), m.view.Load()
+	status := Upstream{
+		ID: m.id, Name: up.Name, Description: up.Description, State: m.session.State(),
+		Cached: m.tried.Load() && !m.fresh.Load() && v.known,
+	}
+	status.State.Tools = len(v.entries)
+	return status
+}
+
+// call runs one call, for which calls.begin was called.
+func (m *member) call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	defer m.calls.end()
+	result, err := m.session.Call(ctx, call)
+	if err != nil && ctx.Err() == nil && m.replaced.Load() && m.session.State().Status == upstream.Closed {
+		return tool.Result{}, &tool.Error{
+			Kind: tool.Upstream, Message: "upstream " + m.id + " was changed in the settings during the call", Err: err,
+			Hint: "whether the call took effect is not known; look before you repeat it",
+		}
+	}
+	return result, err
+}
+
+// close ends the member and waits for it. It is idempotent.
+func (m *member) close() error {
+	m.calls.close()
+	m.cancel()
+	err := m.session.Close()
+	m.work.Wait()
+	return err
+}
+
+// view is what an upstream offers, as far as it may be used. It does not change.
+type view struct {
+	known   bool // the upstream has said so, now or in an earlier run
+	whole   tool.Offer
+	offer   tool.Offer
+	entries map[string]*entry // by tool.ID.Name
+	rest    [sha256.Size]byte // of all but the tools
+}
+
+// newView keeps of the old view what has not changed.
+func newView(offer tool.Offer, old *view) *view {
+	v := &view{known: true, whole: offer, offer: offer, entries: make(map[string]*entry, len(offer.Tools))}
+	for _, t := range offer.Tools {
+		e := old.entries[t.ID.Name]
+		if e == nil || e.Digest() != t.Digest() {
+			e = newEntry(t)
+		}
+		v.entries[t.ID.Name] = e
+	}
+	rest := offer
+	rest.Tools = nil
+	if data, err := json.Marshal(rest); err == nil {
+		v.rest = sha256.Sum256(data)
+	}
+	return v
+}
+
+// same reports whether two views, one made after the other, show the same.
+func (v *view) same(old *view) bool {
+	return v.known == old.known && v.rest == old.rest && maps.Equal(v.entries, old.entries)
+}
+
+func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
+
+// entry is one tool. What a call of it needs is made by the first call, and kept
+// for as long as the definition stays.
+type entry struct {
+	tool.Tool
+	input func() *inputSchema
+}
+
+func newEntry(t tool.Tool) *entry {
+	return &entry{Tool: t, input: sync.OnceValue(func() *inputSchema { return compileSchema(t.Input) })}
+}
+
+// usage counts calls under way, and refuses more once it is closed. The zero value is open.
+type usage struct {
+	mu     sync.Mutex
+	calls  int
+	closed bool
+	idle   chan struct{} // made by close, closed when closed and without calls
+}
+
+// begin notes a call, unless it is closed. After true, end must follow.
+func (u *usage) begin() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return false
+	}
+	u.calls++
+	return true
+}
+
+// end notes the end of a call.
+func (u *usage) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.calls--; u.closed && u.calls == 0 {
+		close(u.idle)
+	}
+}
+
+// close refuses further calls and returns what is closed when none is left.
+func (u *usage) close() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.closed {
+		u.closed, u.idle = true, make(chan struct{})
+		if u.calls == 0 {
+			close(u.idle)
+		}
+	}
+	return u.idle
+}
