@@ -2,10 +2,13 @@ package upstream
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -82,4 +85,52 @@ func checkHeader(name, kind string, seen map[string]bool) error {
 // notToken reports whether r may not be in the name of a header.
 func notToken(r rune) bool {
 	return r > '~' || r <= ' ' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
+}
+
+// headersOf returns the headers that repeat arguments, nil for most calls.
+func headersOf(schema, args json.RawMessage) map[string]string {
+	if !bytes.Contains(schema, []byte("x-mcp-header")) {
+		return nil
+	}
+	all, err := bindings(schema, nil, map[string]bool{})
+	if err != nil {
+		return nil
+	}
+	headers := map[string]string{}
+	for _, b := range all {
+		value := args
+		for _, name := range b.path {
+			value = member(value, name)
+		}
+		if s, ok := headerValue(value); ok {
+			headers[headerPrefix+b.header] = s
+		}
+	}
+	return headers
+}
+
+// headerValue writes a string, a boolean or a safe integer for a header, in
+// base64 if it could not stand there as it is.
+func headerValue(raw json.RawMessage) (string, bool) {
+	var value any
+	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
+		return "", false
+	}
+	switch v := value.(type) {
+	case string:
+		return headerText(v), true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float64:
+		return strconv.FormatInt(int64(v), 10), v == math.Trunc(v) && math.Abs(v) < 1<<53
+	}
+	return "", false
+}
+
+func headerText(s string) string {
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if s == "" || s == strings.Trim(s, " ") && !strings.ContainsFunc(s, odd) && !strings.HasPrefix(s, "=?base64?") {
+		return s
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
 }

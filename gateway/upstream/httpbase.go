@@ -129,6 +129,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &body{ReadCloser: resp.Body, left: bodyLimit(resp), done: cancel}
+	tap(req.Context(), resp, maxFrame)
 	if resp.StatusCode >= 400 && req.Method == http.MethodPost {
 		return d.explain(req, resp), nil
 	}
@@ -150,6 +151,7 @@ func (d *door) dress(req *http.Request) {
 			req.Header.Set(name, value)
 		}
 	}
+	repeatArguments(req.Context(), req.Header)
 	if version := d.version.Load(); version != nil && req.Header.Get(versionHeader) == "" {
 		req.Header.Set(versionHeader, *version)
 	}

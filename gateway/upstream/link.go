@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/plain"
@@ -20,6 +21,9 @@ const (
 	modern = "2026-07-28"
 	// legacy is the last one with them.
 	legacy = "2025-11-25"
+
+	// askingCapabilities is what a caller declares that can be asked.
+	askingCapabilities = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
 )
 
 // carrier is what a connection runs on: a process or an HTTP client.
@@ -42,6 +46,8 @@ type dialer struct {
 	log      *slog.Logger
 	veil     veil
 	onChange func(parts)
+	lane     *lane
+	wishes   *wishes
 	// pinned is set for good once the upstream turned out to hang on server/discover.
 	pinned bool
 	// process is the last one started, nil for HTTP.
@@ -49,7 +55,7 @@ type dialer struct {
 }
 
 func newDialer(s *Session) *dialer {
-	return &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.changed.add}
+	return &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.changed.add, lane: &s.lane, wishes: s.wishes}
 }
 
 // dial connects and lists what the upstream offers. Nothing is left open after an error.
@@ -77,7 +83,10 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, born: time.Now(), patience: d.opts.ConnectTimeout / 3}
+	l := &link{
+		wire: newWire(c, d), carrier: c, settings: d.settings, log: d.log, born: time.Now(),
+		patience: d.opts.ConnectTimeout / 3, asks: d.opts.Asks, wishes: d.wishes,
+	}
 	l.sdk, err = d.client().Connect(ctx, l.wire, d.pin())
 	if err != nil {
 		if why := l.wire.reason(); why != nil && !errors.Is(why, errClosed) { // after a failure the SDK closes
@@ -88,10 +97,20 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	}
 	l.wire.hear()
 	l.note(l.sdk.InitializeResult(), d.implementation())
-	if c.listen != nil && l.protocol < modern {
-		l.wire.background(func(ctx context.Context) { c.listen(ctx, l.wire) })
-	}
+	l.hear()
 	return l, nil
+}
+
+// hear begins to listen to what the upstream says unasked.
+func (l *link) hear() {
+	if l.protocol >= modern {
+		l.wire.background(l.listen)
+		return
+	}
+	if l.carrier.listen != nil {
+		l.wire.background(func(ctx context.Context) { l.carrier.listen(ctx, l.wire) })
+	}
+	l.wire.background(l.repeatWishes)
 }
 
 func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
@@ -111,13 +130,22 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 
 func (d *dialer) client() *mcp.Client {
 	return mcp.NewClient(d.implementation(), &mcp.ClientOptions{
-		Logger: slog.New(slog.DiscardHandler), // it would log an upstream's text as it is
-		// No roots, sampling or elicitation: what is not declared is not asked for.
-		Capabilities:   &mcp.ClientCapabilities{},
+		Logger:         slog.New(slog.DiscardHandler), // it would log an upstream's text as it is
+		Capabilities:   d.capabilities(),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-		// Makes the SDK subscribe; the wire hears the notification before it.
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},
 	})
+}
+
+// capabilities is what upstreams may ask of us: what is not declared is not asked for.
+func (d *dialer) capabilities() *mcp.ClientCapabilities {
+	if !d.opts.Asks {
+		return &mcp.ClientCapabilities{}
+	}
+	return &mcp.ClientCapabilities{
+		RootsV2:     &mcp.RootCapabilities{},
+		Sampling:    &mcp.SamplingCapabilities{},
+		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+	}
 }
 
 func (d *dialer) implementation() *mcp.Implementation {
@@ -147,8 +175,11 @@ type link struct {
 	name, version, protocol string
 	server                  tool.Server
 	capabilities            map[string]json.RawMessage // of the server
-	// meta goes into every request from revision 2026-07-28 on; nil before.
-	meta json.RawMessage
+	// meta goes into every request from revision 2026-07-28 on, metaAsking into
+	// those whose caller can be asked, and into lists; both nil before.
+	meta, metaAsking json.RawMessage
+	asks             bool
+	wishes           *wishes
 }
 
 func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
@@ -163,12 +194,21 @@ func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
 	}
 	l.capabilities = members(l.server.Capabilities)
 	if l.protocol >= modern {
-		l.meta, _ = json.Marshal(map[string]any{ // strings only, cannot fail
-			mcp.MetaKeyProtocolVersion:    l.protocol,
-			mcp.MetaKeyClientInfo:         self,
-			mcp.MetaKeyClientCapabilities: struct{}{},
-		})
+		l.meta = l.metaWith(self, "{}")
+		if l.metaAsking = l.meta; l.asks {
+			l.metaAsking = l.metaWith(self, askingCapabilities)
+		}
 	}
+}
+
+// metaWith is what the protocol wants to be told in every request.
+func (l *link) metaWith(self *mcp.Implementation, capabilities string) json.RawMessage {
+	meta, _ := json.Marshal(map[string]any{ // cannot fail
+		mcp.MetaKeyProtocolVersion:    l.protocol,
+		mcp.MetaKeyClientInfo:         self,
+		mcp.MetaKeyClientCapabilities: json.RawMessage(capabilities),
+	})
+	return meta
 }
 
 func (l *link) alive() bool {
@@ -183,13 +223,24 @@ func (l *link) alive() bool {
 // proven reports whether the link was of use, so that its end is no reason to wait before the next.
 func (l *link) proven() bool { return l.served.Load() || time.Since(l.born) > steady }
 
-// call asks for one run of a tool and returns the result as it was sent.
-func (l *link) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	return l.request(ctx, "tools/call", struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Meta      json.RawMessage `json:"_meta,omitempty"`
-	}{name, args, l.meta})
+// send sends the request of a call and returns the result as it was sent.
+func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
+	if len(r.headers) > 0 {
+		ctx = context.WithValue(ctx, headersKey{}, r.headers)
+	}
+	id, answer := l.wire.expect()
+	token := int64(0)
+	if r.call.Peer != nil {
+		e, end := l.wire.exchange(ctx, id, r.call)
+		defer end()
+		ctx, token = context.WithValue(ctx, exchangeKey{}, &tapped{l.wire, e}), id
+	}
+	params, err := r.params(l, token)
+	if err != nil {
+		l.wire.forget(numericID(id))
+		return nil, err
+	}
+	return l.wire.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: r.method, Params: params})
 }
 
 // page asks for one page of a list; the first if cursor is nil.
@@ -197,7 +248,7 @@ func (l *link) page(ctx context.Context, method string, cursor *string) (json.Ra
 	return l.request(ctx, method, struct {
 		Cursor *string         `json:"cursor,omitempty"`
 		Meta   json.RawMessage `json:"_meta,omitempty"`
-	}{cursor, l.meta})
+	}{cursor, l.metaAsking})
 }
 
 func (l *link) request(ctx context.Context, method string, params any) (json.RawMessage, error) {

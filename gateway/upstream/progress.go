@@ -1,9 +1,82 @@
 package upstream
 
-import "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+import (
+	"context"
+	"encoding/json"
+	"sync"
 
-// notified takes one notification of the upstream.
-func (w *wire) notified(msg *jsonrpc.Request) {
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/time/rate"
+
+	"sallyport/internal/tool"
+)
+
+// What an upstream may say beside its answers, for each call and for each link:
+// more is dropped.
+const (
+	noticeBurst = 200
+	noticeRate  = 100     // a second
+	maxNotice   = 1 << 20 // bytes of one
+)
+
+// exchange is one request of ours that is under way for a peer.
+type exchange struct {
+	peer   tool.Peer
+	token  json.RawMessage // the caller's own progress token, nil if it gave none
+	budget *rate.Limiter
+	// begin makes the context of something that the upstream asks during the call.
+	begin func() (context.Context, context.CancelFunc)
+	asks  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // the call is about to return, the peer is not to be used any more
+	asked  int
+	asking map[jsonrpc.ID]context.CancelFunc
+}
+
+// exchange notes that the request with that id is for a peer. close ends that,
+// and waits until the peer is not used any more.
+func (w *wire) exchange(ctx context.Context, id int64, call tool.Call) (e *exchange, closeIt func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	e = &exchange{
+		peer: call.Peer, token: progressToken(call.Params["_meta"]),
+		budget: rate.NewLimiter(noticeRate, noticeBurst),
+		begin:  func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+		asking: map[jsonrpc.ID]context.CancelFunc{},
+	}
+	w.mu.Lock()
+	w.exchanges[id] = e
+	w.mu.Unlock()
+	return e, func() {
+		w.mu.Lock()
+		delete(w.exchanges, id)
+		w.mu.Unlock()
+		e.mu.Lock()
+		e.closed = true
+		e.mu.Unlock()
+		cancel()
+		e.asks.Wait()
+	}
+}
+
+func progressToken(meta json.RawMessage) json.RawMessage {
+	if meta == nil {
+		return nil
+	}
+	return member(meta, "progressToken")
+}
+
+func (e *exchange) notify(method string, params json.RawMessage) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed && e.budget.Allow() {
+		e.peer.Notify(method, params)
+	}
+}
+
+// notified takes one notification of the upstream. owner is the call in whose
+// answer it came, nil if the connection does not tell.
+func (w *wire) notified(msg *jsonrpc.Request, owner *exchange) {
 	switch msg.Method {
 	case "notifications/tools/list_changed":
 		w.changed(toolPart)
@@ -11,5 +84,72 @@ func (w *wire) notified(msg *jsonrpc.Request) {
 		w.changed(resourcePart | templatePart)
 	case "notifications/prompts/list_changed":
 		w.changed(promptPart)
+	case "notifications/progress":
+		w.progressed(msg.Params)
+	case "notifications/cancelled":
+		w.takeBack(msg.Params)
+	case "notifications/message":
+		w.said(msg, owner)
+	case "notifications/resources/updated", "notifications/elicitation/complete":
+		w.tell(msg)
+	}
+}
+
+// said passes a log message on: to the call in whose answer it came or, where
+// that is unknown, to all that are under way, or else to nobody in particular.
+func (w *wire) said(msg *jsonrpc.Request, owner *exchange) {
+	if len(msg.Params) > maxNotice {
+		return
+	}
+	if owner != nil {
+		owner.notify(msg.Method, msg.Params)
+		return
+	}
+	all := w.underWay()
+	for _, e := range all {
+		e.notify(msg.Method, msg.Params)
+	}
+	if len(all) == 0 {
+		w.tell(msg)
+	}
+}
+
+func (w *wire) tell(msg *jsonrpc.Request) {
+	if len(msg.Params) <= maxNotice && w.budget.Allow() {
+		w.notice(msg.Method, msg.Params)
+	}
+}
+
+// underWay returns the exchanges of this moment.
+func (w *wire) underWay() []*exchange {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*exchange, 0, len(w.exchanges))
+	for _, e := range w.exchanges {
+		all = append(all, e)
+	}
+	return all
+}
+
+// progressed passes progress on to the call whose token it carries, under the
+// token that the caller chose itself, if it did.
+func (w *wire) progressed(params json.RawMessage) {
+	fields := members(params)
+	var token int64
+	if len(params) > maxNotice || json.Unmarshal(orNull(fields["progressToken"]), &token) != nil {
+		return
+	}
+	w.mu.Lock()
+	e := w.exchanges[token]
+	w.mu.Unlock()
+	if e == nil {
+		return
+	}
+	delete(fields, "progressToken")
+	if e.token != nil {
+		fields["progressToken"] = e.token
+	}
+	if told, err := marshal(fields); err == nil {
+		e.notify("notifications/progress", told)
 	}
 }

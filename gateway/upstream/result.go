@@ -9,6 +9,31 @@ import (
 	"sallyport/internal/tool"
 )
 
+// parseRead reads the result of resources/read: texts and blobs.
+func parseRead(raw json.RawMessage) (tool.Result, error) {
+	var contents []json.RawMessage
+	if json.Unmarshal(orNull(member(raw, "contents")), &contents) != nil || !isObject(raw) {
+		return tool.Result{}, errors.New("its contents are no list")
+	}
+	result := tool.Result{Raw: raw}
+	for _, resource := range contents {
+		c := resourceBlock(tool.Content{Type: "text"}, resource, resource)
+		if c.Data != nil {
+			c.Type = "resource"
+		}
+		result.Content = append(result.Content, c)
+	}
+	return result, nil
+}
+
+// parseOther takes the result of another method as it is.
+func parseOther(raw json.RawMessage) (tool.Result, error) {
+	if !isObject(raw) {
+		return tool.Result{}, errors.New("it is no JSON object")
+	}
+	return tool.Result{Structured: raw, Raw: raw}, nil
+}
+
 // parseResult reads the result of tools/call. Only what is no result at all is an
 // error; a block that is odd or of an unknown type is kept as it was sent.
 func parseResult(raw json.RawMessage) (tool.Result, error) {
@@ -16,7 +41,6 @@ func parseResult(raw json.RawMessage) (tool.Result, error) {
 		Content    []json.RawMessage `json:"content"`
 		Structured json.RawMessage   `json:"structuredContent"`
 		IsError    json.RawMessage   `json:"isError"`
-		Type       json.RawMessage   `json:"resultType"`
 	}
 	if !isObject(raw) {
 		return tool.Result{}, errors.New("it is no JSON object")
@@ -24,10 +48,7 @@ func parseResult(raw json.RawMessage) (tool.Result, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return tool.Result{}, errors.New("its content is no list")
 	}
-	if kind := text(fields.Type); kind != "" && kind != "complete" {
-		return tool.Result{}, fmt.Errorf("it is of type %q, which asks for something that no client here can give", kind)
-	}
-	result := tool.Result{Structured: fields.Structured}
+	result := tool.Result{Structured: fields.Structured, Raw: raw}
 	if failed := flag(fields.IsError); failed != nil {
 		result.IsError = *failed
 	}

@@ -84,6 +84,10 @@ type Options struct {
 	// Asks declares that calls may come with a [tool.Peer] that can be asked
 	// (elicitation, sampling, roots). Upstreams show other tools then.
 	Asks bool
+	// OnNotice is told what the upstream says to nobody in particular: that a
+	// resource was updated or an elicitation completed, and log messages outside of
+	// a call. It is called from any goroutine and must not block.
+	OnNotice func(method string, params json.RawMessage)
 	// ConnectTimeout bounds one attempt to connect, from the start of the process
 	// to the last page of the tool list; 0 means 30 s.
 	ConnectTimeout time.Duration
@@ -100,6 +104,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnOffer == nil {
 		o.OnOffer = func(tool.Offer) {}
+	}
+	if o.OnNotice == nil {
+		o.OnNotice = func(string, json.RawMessage) {}
 	}
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = 30 * time.Second
@@ -165,6 +172,8 @@ type Session struct {
 	log      *slog.Logger
 	veil     veil
 	dialer   *dialer
+	lane     lane
+	wishes   *wishes
 
 	wake    chan struct{} // an attempt is wanted; holds one
 	changed *changes      // the lists that the upstream says have changed
@@ -195,6 +204,7 @@ func New(settings Settings, opts *Options) *Session {
 		veil:     newVeil(settings),
 		wake:     make(chan struct{}, 1),
 		changed:  newChanges(),
+		wishes:   newWishes(),
 		stopped:  make(chan struct{}),
 		state:    State{Status: Idle, Since: time.Now()},
 	}
@@ -234,47 +244,14 @@ func (s *Session) Offer() tool.Offer {
 // see [tool.Result]. Errors are *tool.Error. A call whose connection is lost is
 // repeated once if the tool says that it is read-only or idempotent, never else.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	name := call.Tool.Name
-	args, err := objectOf(call.Args)
-	if err != nil {
+	if _, err := objectOf(call.Args); err != nil {
 		return tool.Result{}, err
 	}
 	l, err := s.connected(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	wire, err := s.wireName(name)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	return s.callOn(ctx, l, name, wire, args)
-}
-
-// callOn runs one call on one link, within the time that a call may take.
-func (s *Session) callOn(ctx context.Context, l *link, name, wire string, args json.RawMessage) (tool.Result, error) {
-	limited, cancel := context.WithTimeout(ctx, s.settings.Timeout)
-	defer cancel()
-	begin := time.Now()
-	raw, err := l.call(limited, wire, args)
-	if err != nil {
-		return tool.Result{}, s.callError(ctx, limited, name, time.Since(begin), err)
-	}
-	result, err := parseResult(raw)
-	if err != nil {
-		return tool.Result{}, s.badAnswer(name, err)
-	}
-	l.served.Store(true)
-	return result, nil
-}
-
-func (s *Session) wireName(name string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wire, ok := s.catalog.wire[name]
-	if !ok {
-		return "", s.unknownTool(name, s.catalog.names())
-	}
-	return wire, nil
+	return s.callOn(ctx, l, call)
 }
 
 // State returns what is known about the session now.

@@ -86,6 +86,9 @@ func TestResultsAreLossless(t *testing.T) {
 			{Raw: json.RawMessage(`7`)},
 		},
 	}
+	if want.Raw = got.Raw; !strings.HasPrefix(string(got.Raw), `{"structuredContent":{"n":9007199254740993,"z":1,"a":1.0},"content":[{"type":"text"`) {
+		t.Errorf("raw result %s", got.Raw)
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

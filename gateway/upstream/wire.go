@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 )
 
 var (
@@ -35,8 +36,7 @@ const (
 )
 
 // wire is the connection that the SDK gets. The SDK shakes hands over it,
-// answers pings and subscribes to changes. Our own requests, tools/list and
-// tools/call, go out beside it and their answers come back as the bytes that
+// answers pings. Our own requests, lists and calls, go out beside it and their answers come back as the bytes that
 // were sent: decoded into the SDK's types they would lose integers over 2^53,
 // block types that it does not know, the order of a schema's properties, and
 // gain annotations that nobody sent.
@@ -58,6 +58,13 @@ type wire struct {
 	// spawn runs f in one of goners, with a context that ends with the wire.
 	spawn func(f func(ctx context.Context))
 
+	// asks says that a call may have a peer that can be asked; lane is for such calls.
+	asks bool
+	lane *lane
+	// notice is told what is said to nobody in particular, within the budget.
+	notice func(method string, params json.RawMessage)
+	budget *rate.Limiter
+
 	// settled is told the protocol revision of a legacy session; may be nil.
 	settled     func(version string)
 	greeting    atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
@@ -70,6 +77,8 @@ type wire struct {
 	ended   bool
 	nextID  int64
 	pending map[jsonrpc.ID]chan *jsonrpc.Response
+	// exchanges are the requests of ours that are for a peer, by their id, which is also their progress token.
+	exchanges map[int64]*exchange
 }
 
 // newWire starts reading from the connection below. Whoever calls it calls shut in the end.
@@ -84,19 +93,23 @@ func newWire(c *carrier, d *dialer) *wire {
 		end:     cancel,
 		nextID:  firstID,
 		pending: map[jsonrpc.ID]chan *jsonrpc.Response{},
+		asks:    d.opts.Asks, lane: d.lane, exchanges: map[int64]*exchange{},
+		notice: d.opts.OnNotice, budget: rate.NewLimiter(noticeRate, noticeBurst),
 	}
 	w.spawn = func(f func(context.Context)) { w.goners.Go(func() { f(ctx) }) }
 	w.background(w.pump)
 	return w
 }
 
-// background runs f beside the wire, unless that has ended; shut waits for it.
-func (w *wire) background(f func(ctx context.Context)) {
+// background runs f beside the wire, unless that has ended, and reports whether
+// it does; shut waits for it.
+func (w *wire) background(f func(ctx context.Context)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ended {
 		w.spawn(f)
 	}
+	return !w.ended
 }
 
 // pump reads until the connection breaks, and sorts what comes.
@@ -111,9 +124,14 @@ func (w *wire) pump(ctx context.Context) {
 	}
 }
 
-// accept hands an answer to the request that waits for it, or else to the SDK,
-// which also gets the upstream's requests. Of notifications only one matters.
-func (w *wire) accept(msg jsonrpc.Message) {
+// accept takes a message of which it is not known to which call it belongs.
+func (w *wire) accept(msg jsonrpc.Message) { w.acceptFrom(msg, nil) }
+
+// acceptFrom hands an answer to the request that waits for it, or else to the
+// SDK; what the upstream asks to the peer of a call, or else to the SDK, which
+// answers a ping and refuses what it does not know. owner is the call in whose
+// answer the message came, nil if the connection does not tell.
+func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
 		if w.deliver(msg) {
@@ -123,11 +141,15 @@ func (w *wire) accept(msg jsonrpc.Message) {
 		w.hear()
 	case *jsonrpc.Request:
 		if !msg.IsCall() {
-			w.notified(msg)
+			w.notified(msg, owner)
 			return
 		}
 		if w.owed.Add(1) > mayOwe {
 			w.fail(errFlood)
+			return
+		}
+		if w.asks && isAsk(msg.Method) {
+			w.asked(msg, owner)
 			return
 		}
 	}
@@ -184,10 +206,31 @@ func (w *wire) hear() { w.hearOnce.Do(func() { close(w.heard) }) }
 // or else why the wire is dead.
 func (w *wire) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	id, answer := w.expect()
-	defer w.forget(id)
-	if err := w.below.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: params}); err != nil {
-		return nil, w.unsent(ctx, id, err)
+	return w.await(ctx, answer, &jsonrpc.Request{ID: numericID(id), Method: method, Params: params})
+}
+
+// stream is request for what may last and fail without harm to the wire.
+func (w *wire) stream(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	n, answer := w.expect()
+	req := &jsonrpc.Request{ID: numericID(n), Method: method, Params: params}
+	if err := w.below.Write(ctx, req); err != nil {
+		w.forget(req.ID)
+		return nil, err
 	}
+	return w.result(ctx, answer, req.ID)
+}
+
+// await sends a request and waits for the answer that is expected of it.
+func (w *wire) await(ctx context.Context, answer chan *jsonrpc.Response, req *jsonrpc.Request) (json.RawMessage, error) {
+	if err := w.below.Write(ctx, req); err != nil {
+		w.forget(req.ID)
+		return nil, w.unsent(ctx, req.ID, err)
+	}
+	return w.result(ctx, answer, req.ID)
+}
+
+func (w *wire) result(ctx context.Context, answer chan *jsonrpc.Response, id jsonrpc.ID) (json.RawMessage, error) {
+	defer w.forget(id)
 	select {
 	case resp := <-answer:
 		return resp.Result, resp.Error
@@ -204,14 +247,15 @@ func (w *wire) request(ctx context.Context, method string, params json.RawMessag
 	}
 }
 
-func (w *wire) expect() (jsonrpc.ID, chan *jsonrpc.Response) {
+// expect returns the id of a new request and where its answer comes. Whoever
+// calls it calls await or forget.
+func (w *wire) expect() (int64, chan *jsonrpc.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.nextID++
-	id := numericID(w.nextID)
 	answer := make(chan *jsonrpc.Response, 1)
-	w.pending[id] = answer
-	return id, answer
+	w.pending[numericID(w.nextID)] = answer
+	return w.nextID, answer
 }
 
 func (w *wire) forget(id jsonrpc.ID) {
@@ -314,9 +358,6 @@ func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case "server/discover":
 		w.greeting.Store(req.ID)
 		return w.discover(ctx, req)
-	case "subscriptions/listen":
-		w.subscribe(req)
-		return nil
 	case "initialize":
 		w.greeting.Store(req.ID)
 		w.initializer.Store(req.ID)
@@ -331,18 +372,6 @@ func (w *wire) quietly(ctx context.Context, msg jsonrpc.Message) {
 	if err := w.below.Write(ctx, msg); err != nil {
 		w.log.Debug("write to upstream", "reason", w.veil.describe(err))
 	}
-}
-
-// subscribe sends subscriptions/listen in the background: the SDK would wait for
-// an HTTP server to begin its answer, without any limit. A refusal only means
-// that changes are not seen before the next connection.
-func (w *wire) subscribe(req *jsonrpc.Request) {
-	w.background(func(ctx context.Context) {
-		if err := w.below.Write(ctx, req); err != nil {
-			w.log.Debug("subscribe to changes", "reason", w.veil.describe(err))
-			w.inject(&jsonrpc.Response{ID: req.ID, Error: err})
-		}
-	})
 }
 
 // Close implements [mcp.Connection].

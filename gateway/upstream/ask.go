@@ -1,0 +1,193 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/internal/tool"
+)
+
+// maxAsks is how much an upstream may ask during one call.
+const maxAsks = 64
+
+var (
+	errNoCall    = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it belongs to no call that is under way and may be asked"}
+	errWhoseCall = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it could belong to several calls; they go one at a time from now on, try again"}
+	errAsksMuch  = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "too many requests during one call"}
+)
+
+// isAsk reports whether a request of an upstream is one that goes to the peer of a call.
+func isAsk(method string) bool {
+	switch method {
+	case "elicitation/create", "sampling/createMessage", "roots/list":
+		return true
+	}
+	return false
+}
+
+// askPeer asks the peer and makes sure that what comes back can be sent.
+func askPeer(ctx context.Context, peer tool.Peer, method string, params json.RawMessage) (json.RawMessage, error) {
+	said, err := peer.Ask(ctx, method, params)
+	if err == nil && (!isObject(said) || !json.Valid(said)) {
+		err = errors.New("the answer is no JSON object")
+	}
+	return said, err
+}
+
+// lane lets calls through that have a peer: all at once, until the upstream has
+// asked something over a connection that does not tell for which call; from then
+// on one at a time, so that it is clear.
+type lane struct {
+	mu    sync.Mutex
+	asks  bool
+	busy  int
+	freed chan struct{} // closed when one leaves; nil unless somebody waits
+}
+
+func (l *lane) enter(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		if !l.asks || l.busy == 0 {
+			l.busy++
+			l.mu.Unlock()
+			return nil
+		}
+		if l.freed == nil {
+			l.freed = make(chan struct{})
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (l *lane) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy--
+	if l.freed != nil {
+		close(l.freed)
+		l.freed = nil
+	}
+}
+
+// narrow makes it one at a time.
+func (l *lane) narrow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asks = true
+}
+
+// asked passes a request of the upstream on to the peer of the call that it
+// belongs to: owner, if the connection tells, or else the only one there is.
+func (w *wire) asked(req *jsonrpc.Request, owner *exchange) {
+	var err error
+	if owner == nil {
+		w.lane.narrow()
+		owner, err = w.onlyExchange()
+	}
+	if err == nil {
+		err = owner.ask(w, req)
+	}
+	if err != nil {
+		w.background(func(ctx context.Context) { w.reply(ctx, req.ID, nil, err) })
+	}
+}
+
+func (w *wire) onlyExchange() (*exchange, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch len(w.exchanges) {
+	case 0:
+		return nil, errNoCall
+	case 1:
+		for _, e := range w.exchanges {
+			return e, nil
+		}
+	}
+	return nil, errWhoseCall
+}
+
+// ask has the peer asked beside the pump, until the call or the wire ends, or
+// the upstream takes the request back.
+func (e *exchange) ask(w *wire, req *jsonrpc.Request) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch e.asked++; {
+	case e.closed:
+		return errNoCall
+	case e.asked > maxAsks:
+		return errAsksMuch
+	}
+	ctx, stop := e.begin()
+	e.asking[req.ID] = stop
+	e.asks.Add(1)
+	started := w.background(func(life context.Context) {
+		defer e.asks.Done()
+		defer stop()
+		defer context.AfterFunc(life, stop)()
+		said, err := askPeer(ctx, e.peer, req.Method, req.Params)
+		w.reply(life, req.ID, said, peerError(err))
+		e.forget(req.ID)
+	})
+	if !started {
+		stop()
+		e.asks.Done()
+	}
+	return nil
+}
+
+func (e *exchange) forget(id jsonrpc.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.asking, id)
+}
+
+// takeBack ends what the upstream does not want to know any more.
+func (w *wire) takeBack(params json.RawMessage) {
+	id, ok := parseID(member(params, "requestId"))
+	if !ok || !id.IsValid() {
+		return
+	}
+	for _, e := range w.underWay() {
+		e.mu.Lock()
+		if stop := e.asking[id]; stop != nil {
+			stop()
+		}
+		e.mu.Unlock()
+	}
+}
+
+// peerError is what the upstream is told of a peer that gave no answer: an error
+// of the protocol as it is, of others only what is meant to be read.
+func peerError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return e
+	}
+	message := "no answer"
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		message = e.Message
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message}
+}
+
+// reply answers a request of the upstream.
+func (w *wire) reply(ctx context.Context, id jsonrpc.ID, result json.RawMessage, err error) {
+	resp := &jsonrpc.Response{ID: id, Result: result}
+	if err != nil {
+		resp.Result, resp.Error = nil, err
+	}
+	w.quietly(ctx, resp)
+	w.owed.Add(-1)
+}

@@ -1,0 +1,214 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// reservedMeta begins the members of _meta that are the protocol's own.
+const reservedMeta = "io.modelcontextprotocol/"
+
+// callOn runs one call on one link, within the time that a call may take.
+func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
+	r, err := s.requestOf(l, call)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if call.Peer != nil && l.meta == nil {
+		if err := s.lane.enter(ctx); err != nil {
+			return tool.Result{}, s.gaveUp(ctx)
+		}
+		defer s.lane.leave()
+	}
+	limited, cancel := context.WithTimeout(ctx, s.settings.Timeout)
+	defer cancel()
+	begin := time.Now()
+	raw, err := s.converse(limited, l, r)
+	if e, ok := errors.AsType[*tool.Error](err); ok && ctx.Err() == nil {
+		return tool.Result{}, e
+	} else if err != nil {
+		return tool.Result{}, s.callError(ctx, limited, call.Tool.Name, time.Since(begin), err)
+	}
+	result, err := r.read(raw)
+	if err != nil {
+		return tool.Result{}, s.badAnswer(call.Tool.Name, err)
+	}
+	l.served.Store(true)
+	s.noteWish(call)
+	return result, nil
+}
+
+// request is what a call asks of the upstream, before it is written down for the wire.
+type request struct {
+	call   tool.Call
+	method string
+	wire   string // the tool's name, "" for another method
+	args   json.RawMessage
+	// more are the members of params beside those of the method and _meta; nil for most calls.
+	more    map[string]json.RawMessage
+	headers map[string]string // that repeat arguments, over HTTP
+	read    func(raw json.RawMessage) (tool.Result, error)
+}
+
+func (s *Session) requestOf(l *link, call tool.Call) (*request, error) {
+	args, err := objectOf(call.Args)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{call: call, method: call.Tool.Method(), args: args, read: parseResult}
+	for name, value := range call.Params {
+		if name != "_meta" {
+			r.set(name, value)
+		}
+	}
+	if r.method != "tools/call" {
+		return r, s.aim(l, r)
+	}
+	s.mu.Lock()
+	t, ok := s.catalog.tool(call.Tool.Name)
+	s.mu.Unlock()
+	if !ok {
+		return nil, s.unknownTool(call.Tool.Name, s.toolNames())
+	}
+	r.wire = t.Wire
+	if s.settings.URL != "" && l.meta != nil {
+		r.headers = headersOf(t.Input, args)
+	}
+	return r, nil
+}
+
+func (r *request) set(name string, value json.RawMessage) {
+	if r.more == nil {
+		r.more = map[string]json.RawMessage{}
+	}
+	r.more[name] = value
+}
+
+// aim makes a request of a call of one of the other methods, whose params are its arguments.
+func (s *Session) aim(l *link, r *request) error {
+	switch r.method {
+	case tool.ReadResource:
+		r.read = parseRead
+	case tool.GetPrompt, tool.Complete:
+		r.read = parseOther
+	case tool.Subscribe, tool.Unsubscribe, tool.SetLogLevel:
+		r.read = parseOther
+		if l.meta != nil { // gone from the protocol: see noteWish
+			if r.method != tool.SetLogLevel && !l.declares("resources", "subscribe") {
+				return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s lets nobody subscribe to its resources", s.settings.ID)}
+			}
+			r.method = ""
+		}
+	default:
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("upstream %s cannot be asked for %s", s.settings.ID, plain.Line(strconv.Quote(r.method), 80))}
+	}
+	for name, value := range members(r.args) {
+		if name != "_meta" {
+			r.set(name, value)
+		}
+	}
+	return nil
+}
+
+// params writes the request down. token is a progress token of ours, for a call with a peer.
+func (r *request) params(l *link, token int64) (json.RawMessage, error) {
+	meta, err := r.meta(l, token)
+	if err != nil {
+		return nil, err
+	}
+	if r.more == nil && r.wire != "" {
+		return marshal(struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+			Meta      json.RawMessage `json:"_meta,omitempty"`
+		}{r.wire, r.args, meta})
+	}
+	fields := make(map[string]json.RawMessage, len(r.more)+3)
+	for name, value := range r.more {
+		fields[name] = value
+	}
+	if r.wire != "" {
+		fields["name"], err = marshal(r.wire)
+		fields["arguments"] = r.args
+	}
+	if meta != nil {
+		fields["_meta"] = meta
+	}
+	if err != nil {
+		return nil, err
+	}
+	return marshal(fields)
+}
+
+// meta is what the protocol wants to be told, and around it what the caller
+// says. The caller's own capabilities stand; all else of the protocol is ours.
+func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
+	base := l.meta
+	if base != nil && (r.call.Peer != nil || r.call.Rounds) && l.asks {
+		base = l.metaAsking
+	}
+	theirs := members(r.call.Params["_meta"])
+	level := l.levelFor(token)
+	if len(theirs) == 0 && level == nil {
+		return withToken(base, token), nil
+	}
+	fields := members(base)
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	for name, value := range theirs {
+		if l.meta != nil && (name == mcp.MetaKeyClientCapabilities || name == mcp.MetaKeyLogLevel) {
+			fields[name] = value
+		} else if !strings.HasPrefix(name, reservedMeta) && name != "progressToken" {
+			fields[name] = value
+		}
+	}
+	if level != nil && fields[mcp.MetaKeyLogLevel] == nil {
+		fields[mcp.MetaKeyLogLevel] = level
+	}
+	if token != 0 {
+		fields["progressToken"] = strconv.AppendInt(nil, token, 10)
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return marshal(fields)
+}
+
+// levelFor is the log level that goes into a request with that token: as from
+// revision 2026-07-28 on nothing else carries it.
+func (l *link) levelFor(token int64) json.RawMessage {
+	if token == 0 || l.meta == nil {
+		return nil
+	}
+	return l.wishes.logLevel()
+}
+
+// withToken adds a progress token to what is an object already, or nil.
+func withToken(meta json.RawMessage, token int64) json.RawMessage {
+	if token == 0 {
+		return meta
+	}
+	out := []byte(`{`)
+	if len(meta) > 2 {
+		out = append(append(make([]byte, 0, len(meta)+32), meta[:len(meta)-1]...), ',')
+	}
+	out = append(out, `"progressToken":`...)
+	return append(strconv.AppendInt(out, token, 10), '}')
+}
+
+func (s *Session) toolNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.catalog.names()
+}

@@ -1,0 +1,186 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/internal/tool"
+)
+
+// maxSubscriptions is how many resources of one upstream may be watched at once.
+const maxSubscriptions = 1000
+
+// wishes is what callers wanted to be told by the upstream. It outlives a link:
+// the next one asks for it again.
+type wishes struct {
+	mu      sync.Mutex
+	uris    map[string]bool // resources that are watched
+	level   json.RawMessage // of log messages; nil if nobody has said
+	changed chan struct{}   // closed and replaced when the uris change
+}
+
+func newWishes() *wishes { return &wishes{uris: map[string]bool{}, changed: make(chan struct{})} }
+
+func (w *wishes) watch(uri string, on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.uris[uri] == on || on && len(w.uris) == maxSubscriptions {
+		return
+	}
+	if on {
+		w.uris[uri] = true
+	} else {
+		delete(w.uris, uri)
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *wishes) setLevel(level json.RawMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.level = level
+}
+
+func (w *wishes) logLevel() json.RawMessage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.level
+}
+
+// watched returns the URIs, and what closes when they change.
+func (w *wishes) watched() ([]string, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.uris)), w.changed
+}
+
+// noteWish remembers what a call asked for that succeeded.
+func (s *Session) noteWish(call tool.Call) {
+	switch call.Tool.Method() {
+	case tool.Subscribe, tool.Unsubscribe:
+		s.wishes.watch(text(member(call.Args, "uri")), call.Tool.Method() == tool.Subscribe)
+	case tool.SetLogLevel:
+		s.wishes.setLevel(member(call.Args, "level"))
+	}
+}
+
+// repeatWishes asks a server of an older revision again for what callers want to be told.
+func (l *link) repeatWishes(ctx context.Context) {
+	ask := func(method string, params any) {
+		if _, err := l.request(ctx, method, params); err != nil {
+			l.log.Debug("ask again", "method", method, "reason", l.wire.veil.describe(err))
+		}
+	}
+	if level := l.wishes.logLevel(); level != nil {
+		ask(tool.SetLogLevel, map[string]json.RawMessage{"level": level})
+	}
+	uris, _ := l.wishes.watched()
+	for _, uri := range uris {
+		ask(tool.Subscribe, map[string]string{"uri": uri})
+	}
+}
+
+// interests is what subscriptions/listen asks for.
+type interests struct {
+	Tools     bool     `json:"toolsListChanged,omitempty"`
+	Prompts   bool     `json:"promptsListChanged,omitempty"`
+	Resources bool     `json:"resourcesListChanged,omitempty"`
+	URIs      []string `json:"resourceSubscriptions,omitempty"`
+}
+
+// declares reports whether the server declared a part of a capability.
+func (l *link) declares(capability, what string) bool {
+	on := flag(member(l.capabilities[capability], what))
+	return on != nil && *on
+}
+
+func (l *link) interests() (want interests, listed parts, changed <-chan struct{}) {
+	want.Tools, want.Prompts = l.declares("tools", "listChanged"), l.declares("prompts", "listChanged")
+	want.Resources = l.declares("resources", "listChanged")
+	for p, on := range map[parts]bool{toolPart: want.Tools, promptPart: want.Prompts, resourcePart | templatePart: want.Resources} {
+		if on {
+			listed |= p
+		}
+	}
+	uris, changed := l.wishes.watched()
+	if l.declares("resources", "subscribe") {
+		want.URIs = uris
+	}
+	return want, listed, changed
+}
+
+// listen holds the subscriptions/listen of a link from revision 2026-07-28 on,
+// until ctx ends. A stream that breaks is opened again, soon at first, and as
+// something may have been missed meanwhile, the lists are asked for again.
+func (l *link) listen(ctx context.Context) {
+	wait := listenMin / 10
+	for {
+		want, listed, changed := l.interests()
+		begin := time.Now()
+		again := l.listenOnce(ctx, want, changed)
+		if ctx.Err() != nil || !again && !awaits(ctx, changed) {
+			return
+		}
+		select {
+		case <-changed: // what is wanted, not the stream
+			continue
+		default:
+		}
+		if time.Since(begin) > listenMax {
+			wait = listenMin / 10
+		}
+		if pause(ctx, wait) != nil {
+			return
+		}
+		wait = min(2*wait, listenMax)
+		l.wire.changed(listed)
+	}
+}
+
+func awaits(ctx context.Context, changed <-chan struct{}) bool {
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// listenOnce holds one stream until it breaks or other things are wanted, and
+// reports whether it is worth another try.
+func (l *link) listenOnce(ctx context.Context, want interests, changed <-chan struct{}) bool {
+	if !want.Tools && !want.Prompts && !want.Resources && len(want.URIs) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	l.wire.background(func(context.Context) {
+		select {
+		case <-changed:
+			cancel()
+		case <-ended:
+		}
+	})
+	params, err := marshal(struct {
+		Notifications interests       `json:"notifications"`
+		Meta          json.RawMessage `json:"_meta,omitempty"`
+	}{want, l.meta})
+	if err != nil {
+		return false
+	}
+	_, err = l.wire.stream(ctx, "subscriptions/listen", params)
+	if e := answered(err); e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams) {
+		l.log.Debug("subscribe to changes", "reason", l.wire.veil.describe(err))
+		return false
+	}
+	return true
+}

@@ -1,0 +1,154 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxRounds is how often one call may be answered with questions.
+	maxRounds = 16
+	// maxQuestions is how many of them one answer may hold.
+	maxQuestions = 16
+	// busyWait is the pause before a call is repeated that was answered with no
+	// question, as servers do that have too much to do; it doubles each time.
+	busyWait = 100 * time.Millisecond
+)
+
+var (
+	errUnknownType = errors.New("its answer is of a type that nobody here knows")
+	errNoQuestions = errors.New("it asks in a way that is no question")
+)
+
+// inputRequired is an answer that asks instead (MCP 2026-07-28).
+type inputRequired struct {
+	Requests map[string]json.RawMessage `json:"inputRequests"`
+	State    json.RawMessage            `json:"requestState"`
+}
+
+// asksFor returns what a result asks for, nil if it is complete.
+func asksFor(raw json.RawMessage) (*inputRequired, error) {
+	if bytes.Contains(raw, []byte(`"resultType":"complete"`)) && !bytes.Contains(raw, []byte("input_required")) {
+		return nil, nil // as nearly all, and quick
+	}
+	var asked struct {
+		Type json.RawMessage `json:"resultType"`
+	}
+	if json.Unmarshal(raw, &asked) != nil {
+		return nil, nil // no result at all, as will be found
+	}
+	switch kind := text(asked.Type); kind {
+	case "", "complete":
+		return nil, nil
+	case "input_required":
+	default:
+		return nil, errUnknownType
+	}
+	var required inputRequired
+	if json.Unmarshal(raw, &required) != nil {
+		return nil, errNoQuestions
+	}
+	return &required, nil
+}
+
+// converse sends the request, and again with the answers of the call's peer for
+// as long as the upstream answers with questions, and returns the last result.
+func (s *Session) converse(ctx context.Context, l *link, r *request) (json.RawMessage, error) {
+	if r.method == "" { // answered here, see noteWish
+		return json.RawMessage("{}"), nil
+	}
+	wait := busyWait
+	for range maxRounds {
+		raw, err := l.send(ctx, r)
+		if err != nil || r.call.Rounds || l.meta == nil {
+			return raw, err
+		}
+		asked, err := asksFor(raw)
+		if err != nil {
+			return nil, s.badAnswer(r.call.Tool.Name, err)
+		}
+		if asked == nil {
+			return raw, nil
+		}
+		if len(asked.Requests) == 0 {
+			if err := pause(ctx, wait); err != nil {
+				return nil, err
+			}
+			wait *= 2
+		}
+		if err := s.answer(ctx, r, asked); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.unanswered(r, fmt.Sprintf("it still asks after %d rounds", maxRounds), nil)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answer has the questions answered, one after the other, and puts the answers into the next request.
+func (s *Session) answer(ctx context.Context, r *request, asked *inputRequired) error {
+	if len(asked.Requests) > maxQuestions {
+		return s.unanswered(r, fmt.Sprintf("it asks %d questions at once", len(asked.Requests)), nil)
+	}
+	answers := map[string]json.RawMessage{}
+	for _, key := range slices.Sorted(maps.Keys(asked.Requests)) {
+		question := members(asked.Requests[key])
+		method := text(question["method"])
+		if !isAsk(method) {
+			return s.unanswered(r, "it asks for "+plain.Line(fmt.Sprintf("%q", method), 80), nil)
+		}
+		if r.call.Peer == nil {
+			return s.unanswered(r, "it asks for "+method, nil)
+		}
+		said, err := askPeer(ctx, r.call.Peer, method, question["params"])
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return s.unanswered(r, "it asks for "+method, err)
+		}
+		answers[key] = said
+	}
+	delete(r.more, "inputResponses")
+	delete(r.more, "requestState")
+	if asked.State != nil {
+		r.set("requestState", asked.State)
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	all, err := marshal(answers)
+	r.set("inputResponses", all)
+	return err
+}
+
+// unanswered is the error of a call whose upstream asks for what it does not get.
+func (s *Session) unanswered(r *request, what string, err error) *tool.Error {
+	e := &tool.Error{Kind: tool.Failed, Err: err, Message: fmt.Sprintf("%s: the upstream wants a person's answer (%s)",
+		tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, what)}
+	switch {
+	case err != nil:
+		e.Message += ": " + s.veil.describe(err)
+	case r.call.Peer == nil:
+		e.Hint = "a program cannot give one; call it with arguments that leave nothing to ask"
+	}
+	return e
+}

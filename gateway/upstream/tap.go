@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// exchangeKey and headersKey are what a request over HTTP carries in its context.
+type (
+	exchangeKey struct{}
+	headersKey  struct{}
+)
+
+// repeatArguments sets the headers that repeat arguments of a call.
+func repeatArguments(ctx context.Context, header http.Header) {
+	headers, _ := ctx.Value(headersKey{}).(map[string]string)
+	for name, value := range headers {
+		header.Set(name, value)
+	}
+}
+
+// tap takes out of a stream of events that answers a call what else the server
+// says in it, so that this is known to belong to the call. Other responses are
+// returned as they are.
+func tap(ctx context.Context, resp *http.Response, limit int64) {
+	t, _ := ctx.Value(exchangeKey{}).(*tapped)
+	if t == nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return
+	}
+	resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit}
+}
+
+// tapped is a call under way over HTTP.
+type tapped struct {
+	wire  *wire
+	owner *exchange
+}
+
+// tappedBody is a stream of events without the requests and notifications in it.
+type tappedBody struct {
+	*tapped
+	io.Closer
+	in    *bufio.Reader
+	limit int64
+	ready []byte // an event, or what is left of it
+	ended error
+}
+
+func (t *tappedBody) Read(p []byte) (int, error) {
+	for len(t.ready) == 0 {
+		if t.ended != nil {
+			return 0, t.ended
+		}
+		t.next()
+	}
+	n := copy(p, t.ready)
+	t.ready = t.ready[n:]
+	return n, nil
+}
+
+// next reads one event, up to the empty line after it.
+func (t *tappedBody) next() {
+	var event, data, rest []byte
+	for {
+		line, err := t.in.ReadSlice('\n')
+		event = append(event, line...)
+		if int64(len(event)) > t.limit {
+			t.ended = errTooLong
+			return
+		}
+		if err == bufio.ErrBufferFull {
+			continue // the rest of the line
+		}
+		if err != nil {
+			t.ready, t.ended = event, err
+			return
+		}
+		if len(bytes.TrimRight(line, "\r\n")) == 0 && endsEvent(event) {
+			break
+		}
+	}
+	for line := range bytes.Lines(event) {
+		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			data = append(data, value...)
+		} else {
+			rest = append(rest, line...)
+		}
+	}
+	t.ready = event
+	if msg, ok := parseMessage(bytes.TrimSpace(data)).(*jsonrpc.Request); ok {
+		t.ready = rest // the id of the event, if it has one
+		t.wire.acceptFrom(msg, t.owner)
+	}
+}
+
+// endsEvent reports whether the last line is empty, and not only the end of a long one.
+func endsEvent(event []byte) bool {
+	event = bytes.TrimSuffix(bytes.TrimSuffix(event, []byte("\n")), []byte("\r"))
+	return len(event) == 0 || event[len(event)-1] == '\n'
+}
