@@ -10,7 +10,7 @@ import "time"
 //  1. add the field here, with its unit and its default in the doc comment;
 //  2. give it its default in Default (or in defaultUpstream);
 //  3. add one line to the table of keys in decode.go, which gives it its type;
-//  4. if not every value makes sense, add its check to validate.go;
+//  4. if not every value makes sense, add its check to validate.go or its neighbours;
 //  5. show it, as a comment, in the upstreams.yaml at the root;
 //  6. add a bad value of it to testdata/errors and run go test -update.
 

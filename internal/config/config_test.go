@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,13 +39,18 @@ upstreams:
 	if err != nil {
 		t.Fatal(err)
 	}
+	with := func(u Upstream) Upstream {
+		u.Transport, u.Auth.Store, u.Trust, u.Concurrency, u.MaxMessage, u.Idle = "auto", "auto", TrustPin, 32, 64*MiB, 10*time.Minute
+		return u
+	}
 	want := &Config{
 		Path: "/etc/sallyport/upstreams.yaml", Dir: "/etc/sallyport",
+		Trust: TrustPin, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second},
 		Upstreams: []Upstream{
-			{Name: "z-last", ID: "z_last", Description: "what it is", Command: "./server", Args: []string{"a", "8080", secret, ""},
-				Env: Secrets{"TOKEN": secret, "MODE": "no"}, Dir: "/etc/work", Timeout: 90 * time.Second, Disabled: true},
-			{Name: "a", ID: "a", URL: "https://example.com/mcp", Headers: Secrets{"Authorization": "Bearer " + secret}, Timeout: time.Minute},
-			{Name: "class", ID: "class_", Command: "x", Dir: "/tmp", Timeout: time.Minute},
+			with(Upstream{Name: "z-last", ID: "z_last", Description: "what it is", Command: "./server", Args: []string{"a", "8080", secret, ""},
+				Env: Secrets{"TOKEN": secret, "MODE": "no"}, Dir: "/etc/work", Timeout: 90 * time.Second, Disabled: true}),
+			with(Upstream{Name: "a", ID: "a", URL: "https://example.com/mcp", Headers: Secrets{"Authorization": "Bearer " + secret}, Timeout: time.Minute}),
+			with(Upstream{Name: "class", ID: "class_", Command: "x", Dir: "/tmp", Timeout: time.Minute}),
 		},
 		Sandbox: Sandbox{Timeout: 90 * time.Second, Memory: GiB, Processes: 128, OpenFiles: 32, Workspace: MiB, Output: 64 * KiB,
 			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node"},
@@ -133,6 +139,48 @@ func TestDisabledMayLackVariables(t *testing.T) {
 	}
 }
 
+func TestReferencesToFilesAndKeyring(t *testing.T) {
+	c, err := sources.Parse("/etc/s/upstreams.yaml", []byte(`
+upstreams:
+  a: {command: x, args: ["${file:token}", "<${file:../token}>", "${file:/run/token}${file:token}", "${file:refs}", "$${file:token}"], env: {A: "b ${keyring:token}"}}
+  off: {command: x, args: ["${file:nothing}", "${keyring:nothing}", "${keyring:token}"], disabled: true}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, off := c.Upstreams[0], c.Upstreams[1]
+	if diff := cmp.Diff([]string{secret, "<" + secret + ">", secret + secret, "${SECRET} $$", "${file:token}"}, u.Args); diff != "" {
+		t.Error(diff)
+	}
+	if u.Env["A"] != "b "+secret {
+		t.Errorf("env is %q", u.Env["A"])
+	}
+	if diff := cmp.Diff([]string{"${file:nothing}", "${keyring:nothing}", "${keyring:token}"}, off.Args); diff != "" {
+		t.Errorf("a disabled upstream looked: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"/etc/s/token", "/etc/token", "/run/token", "/etc/s/refs"}, c.Files); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Load itself reads real files.
+func TestLoadReadsSecretFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "token"), secret+"\n")
+	file := filepath.Join(dir, "upstreams.yaml")
+	write(t, file, "upstreams: {a: {command: x, args: ['${file:token}']}}")
+	c, err := Load(file, nil)
+	if err != nil || c.Upstreams[0].Args[0] != secret {
+		t.Fatalf("got %v, %v", c, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "token")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Load(file, nil); err == nil || !strings.Contains(err.Error(), `:1:37: the file "token" cannot be used: no such file or directory (upstream "a");`) {
+		t.Errorf("without the file: %v", err)
+	}
+}
+
 func TestErrorIsMachineReadable(t *testing.T) {
 	_, err := Parse("up.yaml", []byte("upstreams:\n  a: {comand: x}\n"), env)
 	e, ok := errors.AsType[*Error](err)
@@ -149,12 +197,14 @@ func TestErrorIsMachineReadable(t *testing.T) {
 func TestNothingShowsSecrets(t *testing.T) {
 	c, err := Parse("f", []byte(`upstreams:
   a: {command: "x${SECRET}", args: ["--token=${SECRET}"], env: {TOKEN: "${SECRET}"}, description: "${SECRET}"}
-  b: {url: "https://me:${SECRET}@example.com?key=${SECRET}", headers: {Authorization: "${SECRET}"}, disabled: true}`), env)
+  b: {url: "https://me:${SECRET}@example.com?key=${SECRET}", headers: {Authorization: "${SECRET}"}, disabled: true}
+  c: {url: "https://example.com", socket: "/${SECRET}", include: ["${SECRET}"], rename: {a: "hunter2"}, auth: {type: client_credentials, client_id: "${SECRET}", client_secret: "${SECRET}", scopes: ["${SECRET}"]}}
+http: {tokens: {ci: "${SECRET}-${SECRET}"}}`), env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	values := []any{c, *c, c.Upstreams, c.Upstreams[0], &c.Upstreams[1], c.Upstreams[0].Env, c.Upstreams[1].Headers, struct{ C Config }{*c}}
+	values := []any{c, *c, c.Upstreams, c.Upstreams[0], &c.Upstreams[1], c.Upstreams[0].Env, c.Upstreams[1].Headers, c.Upstreams[2].Auth, c.Upstreams[2].Auth.ClientSecret, c.HTTP, struct{ C Config }{*c}}
 	for _, value := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", value)
@@ -170,8 +220,8 @@ func TestNothingShowsSecrets(t *testing.T) {
 	if strings.Contains(out.String(), secret) || strings.Contains(out.String(), fmt.Sprintf("%x", secret)) {
 		t.Errorf("a secret shows:\n%s", out.String())
 	}
-	want := `upstream "a" (stdio, 1 args, env [TOKEN]) upstream "b" (http, headers [Authorization], disabled)`
-	if got := fmt.Sprint(c.Upstreams[0], c.Upstreams[1]); got != want {
+	want := `upstream "a" (stdio, 1 args, env [TOKEN]) upstream "b" (http, headers [Authorization], disabled) upstream "c" (http, headers [], auth client_credentials)`
+	if got := fmt.Sprint(c.Upstreams[0], c.Upstreams[1], c.Upstreams[2]); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -196,7 +246,9 @@ func TestParseSize(t *testing.T) {
 func TestValidate(t *testing.T) {
 	valid := func() *Config {
 		c := Default()
-		c.Upstreams = []Upstream{{Name: "a-b", ID: "a_b", Command: "x", Dir: "/", Timeout: time.Second}}
+		u := defaultUpstream("/")
+		u.Name, u.ID, u.Command, u.Trust = "a-b", "a_b", "x", TrustPin
+		c.Upstreams = []Upstream{u}
 		return &c
 	}
 	if err := valid().Validate(); err != nil {
@@ -210,6 +262,13 @@ func TestValidate(t *testing.T) {
 		`upstreams.a-b.headers: "headers" belongs to`:                      func(c *Config) { c.Upstreams[0].Headers = Secrets{"A": "b"} },
 		`upstreams.a-b.args[0]: "args[0]" has a NUL byte`:                  func(c *Config) { c.Upstreams[0].Args = []string{"\x00"} },
 		`upstreams.a_b: upstreams "a-b" and "a_b" would both be imported`:  func(c *Config) { u := c.Upstreams[0]; u.Name = "a_b"; c.Upstreams = append(c.Upstreams, u) },
+		`upstreams.a-b.trust: "trust" must be one of pin, review, allow`:   func(c *Config) { c.Upstreams[0].Trust = "" },
+		`upstreams.a-b.concurrency: "concurrency" must be from 1 to 1024`:  func(c *Config) { c.Upstreams[0].Concurrency = 0 },
+		`upstreams.a-b.socket: "socket" belongs to an upstream with a`:     func(c *Config) { c.Upstreams[0].Socket = "/s" },
+		`upstreams.a-b.rename.x: "y-z" cannot be a name in a program`:      func(c *Config) { c.Upstreams[0].Rename = map[string]string{"x": "y-z"} },
+		`trust: "trust" must be one of pin, review, allow`:                 func(c *Config) { c.Trust = "some" },
+		`http.tokens.ci: token "ci" is shorter than 16 characters`:         func(c *Config) { c.HTTP.Tokens = Secrets{"ci": "short"} },
+		`http.oauth: "oauth" needs "issuer"`:                               func(c *Config) { c.HTTP.OAuth = &ResourceServer{Audience: "https://a/mcp"} },
 		`sandbox.memory: "memory" must be from 32MiB to 1TiB`:              func(c *Config) { c.Sandbox.Memory = 0 },
 		`sandbox.concurrency: "concurrency" must be from 1 to 1024`:        func(c *Config) { c.Sandbox.Concurrency = 5000 },
 		`sandbox.open_files: "open_files" must be from 32 to 1048576`:      func(c *Config) { c.Sandbox.OpenFiles = 3 },
@@ -308,22 +367,53 @@ func TestShipped(t *testing.T) {
 			t.Errorf("%v in %s runs %s", u, u.Dir, entry)
 		}
 	}
+	c = withExamples(t, path)
+	if len(c.Upstreams) != 5 {
+		t.Fatalf("the example upstreams are not there: %v", c.Upstreams)
+	}
+	tickets, wiki := c.Upstreams[3], c.Upstreams[4]
+	if tickets.Headers["Authorization"] != "Bearer t0ken" || tickets.Timeout != 90*time.Second || !tickets.Disabled || tickets.Rename["create-issue"] != "open" {
+		t.Errorf("tickets: %v, %+v", tickets, tickets.Rename)
+	}
+	want := defaultUpstream("")
+	want.Name, want.ID, want.URL, want.Trust = "wiki", "wiki", "https://wiki.example.com/mcp", TrustReview
+	want.Description, want.Auth.Type, want.Auth.ClientID, want.Auth.Scopes = wiki.Description, "oauth", "sallyport", []string{"read", "write"}
+	if diff := cmp.Diff(want, wiki, cmp.Transformer("fields", func(u Upstream) map[string]any { return fieldsOf(u) })); diff != "" {
+		t.Errorf("the file shows other defaults than there are: -want +got:\n%s", diff)
+	}
+	if want := Default(); c.Sandbox != want.Sandbox || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust {
+		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want.Sandbox, c.Sandbox))
+	}
+	if len(c.HTTP.Tokens) != 1 || c.HTTP.OAuth == nil {
+		t.Errorf("the example of http was not made real: %+v", c.HTTP)
+	}
+}
+
+// fieldsOf takes an upstream apart, which hides itself when it is printed.
+func fieldsOf(u Upstream) map[string]any {
+	fields, v := map[string]any{}, reflect.ValueOf(u)
+	for i := range v.NumField() {
+		fields[v.Type().Field(i).Name] = fmt.Sprintf("%#v", v.Field(i).Interface())
+	}
+	return fields
+}
+
+// withExamples reads the file with every example line made a real one: those
+// are the commented ones that read "key: value", after one space.
+func withExamples(t *testing.T, path string) *Config {
+	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile(`(?m)^( *)# (tickets:|sandbox:| +\w+: .*| +headers:)$`).ReplaceAll(data, []byte("$1$2"))
-	c, err = Parse(path, example, func(name string) (string, bool) { return "t0ken", name == "TICKETS_TOKEN" })
+	example := regexp.MustCompile(`(?m)^( *)# ( *[\w-]+:( .*)?)$`).ReplaceAll(data, []byte("$1$2"))
+	c, err := Sources{
+		Getenv:  func(name string) (string, bool) { return "t0ken", name == "TICKETS_TOKEN" },
+		File:    func(path string) (string, error) { return "t0ken-t0ken-t0ken", nil },
+		Keyring: func(string) (string, error) { return "t0ken-t0ken-t0ken", nil },
+	}.Parse(path, example)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Upstreams) != 4 || c.Upstreams[3].Headers["Authorization"] != "Bearer t0ken" || c.Upstreams[3].Timeout != 90*time.Second {
-		t.Errorf("the example upstream is not there: %v", c.Upstreams)
-	}
-	if want := Default().Sandbox; c.Sandbox != want {
-		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want, c.Sandbox))
-	}
-	if !bytes.Contains(example, []byte("\nsandbox:\n  timeout: 60s")) {
-		t.Error("the example of the sandbox was not made real")
-	}
+	return c
 }

@@ -10,15 +10,14 @@ import (
 
 // decoder walks the nodes of a file into a Config and collects what is wrong.
 type decoder struct {
-	src    *source
-	dir    string
-	getenv func(string) (string, bool)
+	src *source
+	dir string
+	// refs is lenient inside a disabled upstream, whose variables may be unset.
+	refs   *resolver
 	faults []fault
 	// places says where a path stands in the file, bad which paths have a fault.
 	places map[string]place
 	bad    map[string]bool
-	// lenient is true inside a disabled upstream, whose variables may be unset.
-	lenient bool
 }
 
 type place struct{ key, value *yaml.Node }
@@ -59,8 +58,8 @@ func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
 }
 
 func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
-	d.lenient = disabled(n)
-	defer func() { d.lenient = false }()
+	d.refs.lenient = disabled(n)
+	defer func() { d.refs.lenient = false }()
 	seen := d.fields(at, n, []key{
 		{"description", d.text(&u.Description)},
 		{"command", d.text(&u.Command)},
@@ -70,11 +69,11 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"url", d.text(&u.URL)},
 		{"headers", d.secrets(&u.Headers)},
 		{"socket", d.path(&u.Socket)},
-		{"transport", d.oneOf(&u.Transport, "auto", "streamable", "sse")},
+		{"transport", d.oneOf(&u.Transport, transports...)},
 		{"auth", func(at path, n *yaml.Node) { d.auth(at, n, &u.Auth) }},
 		{"include", d.texts(&u.Include)},
 		{"exclude", d.texts(&u.Exclude)},
-		{"rename", func(at path, n *yaml.Node) { d.secrets((*Secrets)(&u.Rename))(at, n) }},
+		{"rename", d.secrets((*Secrets)(&u.Rename))},
 		{"trust", d.oneOf((*string)(&u.Trust), trusts...)},
 		{"timeout", scalar(d, &u.Timeout, parseDuration)},
 		{"concurrency", scalar(d, &u.Concurrency, parseCount)},
@@ -90,13 +89,13 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 
 func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 	d.fields(at, n, []key{
-		{"type", d.oneOf(&a.Type, "oauth", "client_credentials", "none")},
+		{"type", d.oneOf(&a.Type, authTypes...)},
 		{"client_id", d.text(&a.ClientID)},
 		{"client_secret", d.text((*string)(&a.ClientSecret))},
 		{"client_metadata", d.text(&a.ClientMetadata)},
 		{"scopes", d.texts(&a.Scopes)},
 		{"redirect_port", scalar(d, &a.RedirectPort, parseCount)},
-		{"store", d.oneOf(&a.Store, "auto", "keyring", "file")},
+		{"store", d.oneOf(&a.Store, stores...)},
 	})
 }
 

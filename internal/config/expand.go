@@ -1,25 +1,45 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
 
-// reference is what may stand between "${" and "}".
+// reference is what may stand between "${" and "}", besides file:PATH and keyring:NAME.
 var reference = regexp.MustCompile(`(?s)^([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?$`)
 
 // badReference is a reference that cannot be expanded, by its offset in the text.
 type badReference struct {
 	offset int
-	// unset is the name of the variable, if that it is not set is all that is wrong.
-	unset   string
+	// missing is how the reference starts after "${", if that it has no value is all that is wrong.
+	missing string
 	message string
+	// fix says what to do; empty where message does.
+	fix string
 }
 
-// expand replaces ${NAME}, and ${NAME:-default} where NAME is unset or empty, and
-// makes "$$" a "$"; every other "$" stays. What it puts in is not expanded again.
-// A bad reference stays as it is written.
-func expand(text string, getenv func(string) (string, bool)) (string, []badReference) {
+// again returns a copy that may get an offset of its own.
+func (b *badReference) again() *badReference {
+	if b == nil {
+		return nil
+	}
+	other := *b
+	return &other
+}
+
+// text is the whole message; owner is what the reference belongs to.
+func (b *badReference) text(owner string) string {
+	if b.fix == "" {
+		return b.message
+	}
+	return fmt.Sprintf("%s (%s); %s", b.message, owner, b.fix)
+}
+
+// expand replaces ${NAME}, ${NAME:-default} where NAME is unset or empty,
+// ${file:PATH} and ${keyring:NAME}, and makes "$$" a "$"; every other "$" stays.
+// What it puts in is not expanded again. A bad reference stays as it is written.
+func (r *resolver) expand(text string) (string, []badReference) {
 	var out strings.Builder
 	var bad []badReference
 	for i := 0; i < len(text); {
@@ -28,7 +48,7 @@ func expand(text string, getenv func(string) (string, bool)) (string, []badRefer
 			out.WriteByte('$')
 			i += 2
 		case strings.HasPrefix(rest, "${"):
-			value, length, b := resolve(rest, getenv)
+			value, length, b := r.resolve(rest)
 			if b != nil {
 				b.offset = i
 				bad = append(bad, *b)
@@ -44,26 +64,34 @@ func expand(text string, getenv func(string) (string, bool)) (string, []badRefer
 }
 
 // resolve returns the value of the reference that text starts with, and the length of the reference.
-func resolve(text string, getenv func(string) (string, bool)) (string, int, *badReference) {
+func (r *resolver) resolve(text string) (string, int, *badReference) {
 	end := strings.IndexByte(text, '}')
 	if end < 0 {
 		return text, len(text), &badReference{message: `"${" has no "}"; write "$${" for a plain "${"`}
 	}
 	whole, inside := text[:end+1], text[2:end]
-	parts := reference.FindStringSubmatch(inside)
-	switch {
-	case strings.Contains(inside, "${"):
+	if strings.Contains(inside, "${") {
 		return whole, len(whole), &badReference{message: "a reference inside a reference is not expanded; write a plain default"}
-	case parts == nil:
-		return whole, len(whole), &badReference{message: `between "${" and "}" must be NAME or NAME:-default; write "$${" for a plain "${"`}
+	}
+	if value, bad, ours := r.stored(inside); ours {
+		return value, len(whole), bad
+	}
+	parts := reference.FindStringSubmatch(inside)
+	if parts == nil {
+		return whole, len(whole), &badReference{message: `between "${" and "}" must be NAME, NAME:-default, file:PATH or keyring:NAME; write "$${" for a plain "${"`}
 	}
 	name, hasDefault, otherwise := parts[1], parts[2] != "", parts[3]
-	value, set := getenv(name)
+	value, set := r.Getenv(name)
 	switch {
 	case hasDefault && (!set || value == ""):
 		return strings.ReplaceAll(otherwise, "$$", "$"), len(whole), nil
 	case !set:
-		return whole, len(whole), &badReference{unset: name}
+		return whole, len(whole), unset(name)
 	}
 	return value, len(whole), nil
+}
+
+func unset(name string) *badReference {
+	return &badReference{missing: name, message: fmt.Sprintf("the variable %.80s is not set", name),
+		fix: fmt.Sprintf("set it, or give a default: ${%.80s:-...}", name)}
 }

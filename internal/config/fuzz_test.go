@@ -17,7 +17,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, file := range append(files, "../../upstreams.yaml") {
+	for _, file := range append(files, "../../upstreams.yaml", "testdata/everything.yaml") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
@@ -28,7 +28,7 @@ func FuzzParse(f *testing.F) {
 		if strings.Contains(string(data), secret) {
 			t.Skip("the file itself shows it")
 		}
-		c, err := Parse("f", data, env)
+		c, err := sources.Parse("f", data)
 		if err != nil {
 			checkErrors(t, data, err)
 			return
@@ -78,6 +78,8 @@ func TestLargeFilesAreReadInTime(t *testing.T) {
 	inTime(t, "unknown keys", "upstreams:\n  a:\n"+numbered(10_000, "    commmmmand%d: x\n"))
 	inTime(t, "hidden references", "upstreams:\n  a:\n    args:\n"+strings.Repeat(`    - "\x24{A}"`+"\n", 10_000))
 	inTime(t, "references", "upstreams: {a: {command: '"+strings.Repeat("${A}", 50_000)+"'}}")
+	inTime(t, "files", "upstreams: {a: {command: '"+strings.Repeat("${file:nothing}", 30_000)+"'}}")
+	inTime(t, "renames", "upstreams:\n  a:\n    command: x\n    rename:\n"+numbered(10_000, "      a-%d: b-c\n"))
 	inTime(t, "upstreams", "upstreams:\n"+numbered(10_000, "  u%d: {command: x}\n"))
 }
 
@@ -92,7 +94,7 @@ func numbered(n int, format string) string {
 func inTime(t *testing.T, name, text string) {
 	t.Helper()
 	start := time.Now()
-	c, err := Parse("f", []byte(text), env)
+	c, err := sources.Parse("f", []byte(text))
 	took := time.Since(start)
 	if took > 10*time.Second { // a second at most, on a machine with nothing else to do
 		t.Errorf("%q took %v", name, took)

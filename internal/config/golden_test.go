@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	store "sallyport/internal/secret"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -23,6 +27,31 @@ func env(name string) (string, bool) {
 		"YAML": "x, y]\ncommand: \"evil", "LONG": strings.Repeat(secret, 100),
 	}[name]
 	return value, ok
+}
+
+// sources of all tests here: no file of this machine is read and no keyring asked.
+var sources = Sources{
+	Getenv: env,
+	File: func(path string) (string, error) {
+		switch filepath.Base(path) {
+		case "token":
+			return secret, nil
+		case "refs":
+			return "${SECRET} $$", nil
+		case "closed":
+			return "", fmt.Errorf("read secret: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission})
+		}
+		return "", fmt.Errorf("read secret: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
+	},
+	Keyring: func(name string) (string, error) {
+		switch name {
+		case "token":
+			return secret, nil
+		case "torn":
+			return "", errors.New("read \"torn\" in the keyring: it is\x1b[2J on fire")
+		}
+		return "", fmt.Errorf("read %q: %w", name, store.ErrNotFound)
+	},
 }
 
 // TestErrors shows what a person reads for each way to get the file wrong. It
@@ -39,7 +68,7 @@ func TestErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			c, err := Parse("upstreams.yaml", data, env)
+			c, err := sources.Parse("upstreams.yaml", data)
 			if took := time.Since(start); took > time.Second {
 				t.Errorf("took %v", took)
 			}

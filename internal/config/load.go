@@ -15,8 +15,14 @@ import (
 const maxFile = 1 << 20
 
 // Load reads the file at path, see [Parse]. Variables come from getenv, as in
-// os.LookupEnv; nil means that none is set.
+// os.LookupEnv; nil means that none is set. Secrets come from files and from the
+// keyring of the system; [Sources.Load] takes them from elsewhere.
 func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
+	return Sources{Getenv: getenv}.Load(path)
+}
+
+// Load is the function Load with references looked up in s.
+func (s Sources) Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("load config: %w", err)
@@ -26,13 +32,18 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load config: %w", err)
 	}
-	return Parse(path, data, getenv)
+	return s.Parse(path, data)
 }
 
 // Parse reads data as Load does; path is for messages and for Config.Dir. What
 // is wrong with data comes as one *Error or as several, joined, in the order of
 // the file; at most ten are spelled out.
 func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
+	return Sources{Getenv: getenv}.Parse(path, data)
+}
+
+// Parse is the function Parse with references looked up in s.
+func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("parse config: %w", err)
@@ -45,13 +56,11 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Confi
 	if err != nil {
 		return nil, err
 	}
-	if getenv == nil {
-		getenv = func(string) (string, bool) { return "", false }
-	}
 	c := Default()
 	c.Path, c.Dir = path, dir
-	d := decoder{src: src, dir: dir, getenv: getenv, places: map[string]place{}, bad: map[string]bool{}}
+	d := decoder{src: src, dir: dir, refs: newResolver(s, dir), places: map[string]place{}, bad: map[string]bool{}}
 	d.config(root, &c)
+	c.Files = d.refs.files
 	d.report(c.problems())
 	if err := src.errors(d.faults); err != nil {
 		return nil, err

@@ -235,14 +235,14 @@ func scalar[T any](d *decoder, into *T, parse func(*yaml.Node) (T, string)) read
 	}
 }
 
-// expand returns the text of n with its variables filled in.
+// expand returns the text of n with its references filled in.
 func (d *decoder) expand(at path, n *yaml.Node) string {
-	text, bad := expand(n.Value, d.getenv)
+	text, bad := d.refs.expand(n.Value)
 	for _, b := range bad {
 		if d.full() {
 			break
 		}
-		if b.unset == "" || !d.lenient {
+		if b.missing == "" || !d.refs.lenient {
 			d.failReference(at, n, b)
 		}
 	}
@@ -250,12 +250,8 @@ func (d *decoder) expand(at path, n *yaml.Node) string {
 }
 
 func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
-	message := b.message
-	if b.unset != "" {
-		message = fmt.Sprintf("the variable %.80s is not set (%s); set it, or give a default: ${%.80[1]s:-...}", b.unset, at.owner())
-	}
 	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
-	start = start[:min(len(start), len("${")+len(b.unset))]
+	start = start[:min(len(start), len("${")+len(b.missing))]
 	line, column := d.src.find(n, strings.Count(n.Value[:b.offset], "${"), start)
-	d.failAt(at, line, column, message)
+	d.failAt(at, line, column, b.text(at.owner()))
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,6 +51,9 @@ func (u Upstream) String() string {
 	switch {
 	case u.URL != "":
 		fmt.Fprintf(&b, "http, headers %v", u.Headers)
+		if u.Auth.set() {
+			fmt.Fprintf(&b, ", auth %v", u.Auth)
+		}
 	default:
 		fmt.Fprintf(&b, "stdio, %d args, env %v", len(u.Args), u.Env)
 	}
@@ -68,3 +72,15 @@ func (u Upstream) MarshalText() ([]byte, error) { return []byte(u.String()), nil
 
 // LogValue returns String.
 func (u Upstream) LogValue() slog.Value { return slog.StringValue(u.String()) }
+
+// String names the type only: ids of clients and scopes come from variables, too.
+func (a Auth) String() string { return cmp.Or(a.Type, "auto") }
+
+// Format writes String for every verb.
+func (a Auth) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, a.String()) }
+
+// MarshalText returns String.
+func (a Auth) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// LogValue returns String.
+func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }

@@ -27,8 +27,8 @@ func (u Upstream) transportProblems(at path) []problem {
 	case u.Command != "" && u.URL != "":
 		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, at.label())}}
 	case u.URL == "":
-		if len(u.Headers) > 0 {
-			all = append(all, alone("headers", "url"))
+		for _, name := range u.httpKeys() {
+			all = append(all, alone(name, "url"))
 		}
 		return all
 	}
@@ -42,6 +42,24 @@ func (u Upstream) transportProblems(at path) []problem {
 		all = append(all, alone("cwd", "command"))
 	}
 	return all
+}
+
+// httpKeys are the keys with a value that only an upstream with a URL may have.
+func (u Upstream) httpKeys() (names []string) {
+	for _, key := range []struct {
+		name string
+		set  bool
+	}{
+		{"headers", len(u.Headers) > 0},
+		{"socket", u.Socket != ""},
+		{"transport", u.Transport != "" && u.Transport != "auto"},
+		{"auth", u.Auth.set()},
+	} {
+		if key.set {
+			names = append(names, key.name)
+		}
+	}
+	return names
 }
 
 // stdioProblems finds what the operating system would refuse or cut short.
@@ -82,7 +100,25 @@ func (u Upstream) httpProblems(at path) []problem {
 	case parsed.Hostname() == "":
 		all = append(all, problem{at: at.to("url"), message: `"url" names no host`})
 	}
-	return append(all, u.headerProblems(at.to("headers"))...)
+	all = append(all, oneOfProblem(at.to("transport"), u.Transport, transports)...)
+	all = append(all, u.socketProblems(at.to("socket"))...)
+	all = append(all, u.headerProblems(at.to("headers"))...)
+	return append(all, u.authProblems(at)...)
+}
+
+// maxSocket is how long the path of a Unix socket may be where it may be least, on macOS.
+const maxSocket = 103
+
+func (u Upstream) socketProblems(at path) []problem {
+	switch {
+	case u.Socket == "":
+		return nil
+	case !filepath.IsAbs(u.Socket):
+		return []problem{{at: at, message: "the path of the socket must be absolute"}}
+	case len(u.Socket) > maxSocket:
+		return []problem{{at: at, message: fmt.Sprintf("the path of a socket can have %d bytes at most, with its directory", maxSocket)}}
+	}
+	return noNUL(at, u.Socket)
 }
 
 func (u Upstream) headerProblems(at path) []problem {

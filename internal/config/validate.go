@@ -15,7 +15,13 @@ import (
 // upstreamName keeps names fit for a path, a log line and a command line.
 var upstreamName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-var trusts = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
+// The words that some keys take.
+var (
+	trusts     = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
+	transports = []string{"auto", "streamable", "sse"}
+	authTypes  = []string{"oauth", "client_credentials", "none"}
+	stores     = []string{"auto", "keyring", "file"}
+)
 
 // maxDescription is in runes: it is read by a model again and again.
 const maxDescription = 200
@@ -49,6 +55,8 @@ func (c *Config) problems() []problem {
 		all = append(all, u.nameProblems(at, byID)...)
 		all = append(all, u.problems(at)...)
 	}
+	all = append(all, oneOfProblem(path{"trust"}, string(c.Trust), trusts)...)
+	all = append(all, c.HTTP.problems(path{"http"})...)
 	return append(all, c.Sandbox.problems(path{"sandbox"})...)
 }
 
@@ -71,11 +79,20 @@ func (u Upstream) nameProblems(at path, byID map[string]string) []problem {
 }
 
 func (u Upstream) problems(at path) []problem {
-	all := between(at.to("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour)
+	all := slices.Concat(
+		between(at.to("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour),
+		between(at.to("concurrency"), u.Concurrency, 1, 1024),
+		between(at.to("max_message"), u.MaxMessage, 64*KiB, GiB),
+		oneOfProblem(at.to("trust"), string(u.Trust), trusts),
+	)
+	if u.Idle != 0 { // 0 is never
+		all = append(all, between(at.to("idle"), u.Idle, time.Second, 30*24*time.Hour)...)
+	}
 	if utf8.RuneCountInString(u.Description) > maxDescription {
 		all = append(all, problem{at: at.to("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
 	}
 	all = append(all, u.transportProblems(at)...)
+	all = append(all, u.nameRuleProblems(at)...)
 	if u.Disabled {
 		return all // its variables may be unset, so its values mean nothing
 	}
@@ -103,6 +120,14 @@ func between[T ~int | ~int64](at path, value, least, most T) []problem {
 		return nil
 	}
 	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", at.label(), show(least), show(most))}}
+}
+
+// oneOfProblem is for a Config that was built by hand: in a file, reading finds it.
+func oneOfProblem(at path, value string, words []string) []problem {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	return []problem{{at: at, message: fmt.Sprintf("%s must be one of %s", at.label(), strings.Join(words, ", "))}}
 }
 
 // show writes a number in its unit, and a duration without the zeros at its end.

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// scopeToken is RFC 6749's.
+var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
+
+// set reports whether the file says anything about authorization.
+func (a Auth) set() bool {
+	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || len(a.Scopes) > 0 ||
+		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto"
+}
+
+func (u Upstream) authProblems(at path) []problem {
+	a, under := u.Auth, at.to("auth")
+	all := scopeProblems(under.to("scopes"), a.Scopes)
+	if a.Type != "" {
+		all = append(all, oneOfProblem(under.to("type"), a.Type, authTypes)...)
+	}
+	all = append(all, oneOfProblem(under.to("store"), a.Store, stores)...)
+	if name := u.authorization(); name != "" && a.set() && a.Type != "none" {
+		all = append(all, problem{at: at.to("headers").to(name), onKey: true,
+			message: fmt.Sprintf(`header %q and "auth" would both say who we are; keep one`, name)})
+	}
+	if a.RedirectPort != 0 {
+		all = append(all, between(under.to("redirect_port"), a.RedirectPort, 1024, 65535)...)
+	}
+	if a.ClientMetadata != "" && !isURL(a.ClientMetadata, false) {
+		all = append(all, problem{at: under.to("client_metadata"), message: `"auth.client_metadata" must be the https:// URL of a document`})
+	}
+	return append(all, a.clientProblems(under)...)
+}
+
+// authorization returns the name of the Authorization header as the file writes it, or "".
+func (u Upstream) authorization() string {
+	for name := range u.Headers {
+		if textproto.CanonicalMIMEHeaderKey(name) == "Authorization" {
+			return name
+		}
+	}
+	return ""
+}
+
+// clientProblems finds what says too much or too little about which client we are.
+func (a Auth) clientProblems(at path) []problem {
+	var all []problem
+	useless := func(name string, set bool) {
+		if set {
+			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf(`%q has no use with the type %q`, "auth."+name, a.Type)})
+		}
+	}
+	switch a.Type {
+	case "client_credentials":
+		if a.ClientID == "" || a.ClientSecret == "" {
+			all = append(all, problem{at: at, onKey: true, needs: []path{at.to("client_id"), at.to("client_secret")},
+				message: `the type "client_credentials" needs "client_id" and "client_secret"`})
+		}
+		useless("client_metadata", a.ClientMetadata != "")
+		useless("redirect_port", a.RedirectPort != 0)
+		return all
+	case "none":
+		useless("client_id", a.ClientID != "")
+		useless("client_secret", a.ClientSecret != "")
+		useless("client_metadata", a.ClientMetadata != "")
+		useless("redirect_port", a.RedirectPort != 0)
+		return all
+	}
+	if a.ClientSecret != "" && a.ClientID == "" {
+		all = append(all, problem{at: at.to("client_secret"), onKey: true, needs: []path{at.to("client_id")},
+			message: `"auth.client_secret" needs the "client_id" that it belongs to`})
+	}
+	if a.ClientMetadata != "" && a.ClientID != "" {
+		all = append(all, problem{at: at.to("client_metadata"), onKey: true,
+			message: `"auth.client_metadata" is a client id itself; keep it or "client_id"`})
+	}
+	return all
+}
+
+func scopeProblems(at path, scopes []string) []problem {
+	var all []problem
+	for i, scope := range scopes {
+		if !scopeToken.MatchString(scope) {
+			all = append(all, problem{at: at.item(i), message: "a scope is one word without quotes; list several one by one"})
+		}
+	}
+	return all
+}
+
+// isURL holds for an absolute https URL, and where loopback is set also for a
+// plain http one of this machine.
+func isURL(text string, loopback bool) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	return u.Scheme == "https" || loopback && u.Scheme == "http" && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
+}

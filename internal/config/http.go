@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// minToken keeps a token from being guessed.
+const minToken = 16
+
+// bearer is RFC 6750's b64token.
+var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
+
+func (h HTTP) problems(at path) []problem {
+	all := slices.Concat(
+		between(at.to("body"), h.Body, KiB, GiB),
+		between(at.to("grace"), h.Grace, 0, time.Hour),
+		h.tokenProblems(at.to("tokens")),
+	)
+	for i, origin := range h.Origins {
+		if !isOrigin(origin) {
+			all = append(all, problem{at: at.to("origins").item(i), message: "an origin is scheme://host or scheme://host:port, without a path or a *"})
+		}
+	}
+	for i, host := range h.Hosts {
+		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && !hostName.MatchString(host) {
+			all = append(all, problem{at: at.to("hosts").item(i), message: "a host is a name or an address, without a scheme, a port or a *"})
+		}
+	}
+	if h.OAuth != nil {
+		all = append(all, h.OAuth.problems(at.to("oauth"))...)
+	}
+	return all
+}
+
+func (h HTTP) tokenProblems(at path) []problem {
+	var all []problem
+	names := map[string]string{}
+	for _, name := range sortedKeys(h.Tokens) {
+		value := h.Tokens[name]
+		other, twice := names[value]
+		names[value] = name
+		message := ""
+		switch {
+		case name == "":
+			message = "a token needs a name for the log"
+		case len(value) < minToken:
+			message = fmt.Sprintf("token %.40q is shorter than %d characters; make one with: openssl rand -hex 32", name, minToken)
+		case !bearer.MatchString(value):
+			message = fmt.Sprintf("token %.40q has characters that a bearer token cannot have; use letters, digits and -._~+/", name)
+		case twice:
+			message = fmt.Sprintf("tokens %.40q and %.40q are the same; give each client its own", other, name)
+		default:
+			continue
+		}
+		all = append(all, problem{at: at.to(name), message: message})
+	}
+	return all
+}
+
+// isOrigin holds for what a browser sends, "null" excepted.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(u.Host, "*") && u.Scheme+"://"+u.Host == strings.ToLower(text)
+}
+
+func (r ResourceServer) problems(at path) []problem {
+	all := scopeProblems(at.to("scopes"), r.Scopes)
+	missing := func(name, what string) problem {
+		return problem{at: at, onKey: true, needs: []path{at.to(name), at.unknown()}, message: fmt.Sprintf("%s needs %q, %s", at.label(), name, what)}
+	}
+	switch {
+	case r.Issuer == "":
+		all = append(all, missing("issuer", "the URL of the authorization server"))
+	case !isURL(r.Issuer, true) || strings.Contains(r.Issuer, "?"):
+		all = append(all, problem{at: at.to("issuer"), message: "an issuer is an https:// URL without ? and #; http:// is for this machine only"})
+	}
+	switch {
+	case r.Audience == "":
+		all = append(all, missing("audience", "the URL that clients reach /mcp by"))
+	case !isURL(r.Audience, true):
+		all = append(all, problem{at: at.to("audience"), message: "an audience is the https:// URL that clients reach /mcp by; http:// is for this machine only"})
+	}
+	return all
+}

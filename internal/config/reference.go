@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"sallyport/internal/plain"
+	store "sallyport/internal/secret"
+)
+
+// Sources are where the references in a file get their values from.
+type Sources struct {
+	// Getenv looks a variable up, as os.LookupEnv does; nil: none is set.
+	Getenv func(name string) (string, bool)
+	// File reads the file at an absolute path; nil: secret.File. No error of it may hold a value.
+	File func(path string) (string, error)
+	// Keyring reads the keyring of the system; nil: secret.Get. No error of it may hold a value.
+	Keyring func(name string) (string, error)
+}
+
+// resolver looks references up, each no more than once, and remembers the files.
+type resolver struct {
+	Sources
+	dir   string
+	files []string
+	known map[string]answer
+	// lenient: what is in files and the keyring is not wanted, and may be missing.
+	lenient bool
+}
+
+type answer struct {
+	value string
+	bad   *badReference
+}
+
+func newResolver(s Sources, dir string) *resolver {
+	if s.Getenv == nil {
+		s.Getenv = func(string) (string, bool) { return "", false }
+	}
+	if s.File == nil {
+		s.File = store.File
+	}
+	if s.Keyring == nil {
+		s.Keyring = store.Get
+	}
+	return &resolver{Sources: s, dir: dir, known: map[string]answer{}}
+}
+
+// stored returns the value of file:PATH or keyring:NAME; ours says whether inside is one of them.
+func (r *resolver) stored(inside string) (value string, bad *badReference, ours bool) {
+	scheme, name, ok := strings.Cut(inside, ":")
+	if !ok || scheme != "file" && scheme != "keyring" || strings.HasPrefix(name, "-") {
+		return "", nil, false
+	}
+	if a, ok := r.known[inside]; ok && !r.lenient {
+		return a.value, a.bad.again(), true
+	}
+	switch {
+	case strings.TrimSpace(name) != name || name == "" || strings.ContainsFunc(name, plain.Hidden):
+		bad = &badReference{message: fmt.Sprintf(`after "${%s:" must come %s, and then "}"`, scheme, wanted(scheme))}
+	case r.lenient:
+		return "${" + inside + "}", nil, true
+	case scheme == "file":
+		value, bad = r.file(name)
+	default:
+		value, bad = r.keyring(name)
+	}
+	if bad != nil {
+		value = "${" + inside + "}"
+	}
+	r.known[inside] = answer{value, bad}
+	return value, bad.again(), true
+}
+
+func wanted(scheme string) string {
+	if scheme == "file" {
+		return "the path of a file"
+	}
+	return "a name in the keyring"
+}
+
+func (r *resolver) file(name string) (string, *badReference) {
+	path := absolute(r.dir, name)
+	if !slices.Contains(r.files, path) {
+		r.files = append(r.files, path) // one that cannot be read, too: it may come
+	}
+	value, err := r.File(path)
+	if err == nil {
+		return value, nil
+	}
+	why := err.Error()
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		why = pathErr.Err.Error() // without the path, which the reference says
+	}
+	return "", &badReference{missing: "file:" + name,
+		message: fmt.Sprintf("the file %.80q cannot be used: %s", name, plain.Line(why, 200)),
+		fix:     "check who may read it, and the path, which starts at the directory of this file"}
+}
+
+func (r *resolver) keyring(name string) (string, *badReference) {
+	value, err := r.Keyring(name)
+	switch {
+	case err == nil:
+		return value, nil
+	case errors.Is(err, store.ErrNotFound):
+		return "", &badReference{missing: "keyring:" + name, message: fmt.Sprintf("the keyring has no %.80q", name),
+			fix: "store it there, or use ${VARIABLE} or ${file:PATH}"}
+	}
+	return "", &badReference{missing: "keyring:" + name, message: plain.Line(err.Error(), 200), fix: "use ${VARIABLE} or ${file:PATH} where there is no keyring"}
+}
