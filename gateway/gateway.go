@@ -101,7 +101,11 @@ func (g *Gateway) Close() error { return g.close() }
 // Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
 // itself is none, see [tool.Result].
 func (g *Gateway) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	return g.call(ctx, call)
+	result, err := g.call(ctx, call)
+	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.catalog.over() {
+		return tool.Result{}, closedError() // the reason for whatever went wrong
+	}
+	return result, err
 }
 
 // dispatch is the end of the chain: the upstream's session.
