@@ -144,6 +144,8 @@ type Upstream struct {
 	Name        string
 	Description string
 	State       upstream.State
+	// Known says that it is known what it offers, in this run or from an earlier one.
+	Known bool
 	// Cached says that what is known of it is of an earlier run: it was not connected in this one.
 	Cached bool
 }
@@ -151,7 +153,7 @@ type Upstream struct {
 // problem says why an upstream is not available, "" if it is.
 func (u Upstream) problem() string {
 	switch {
-	case u.State.Status == upstream.Ready, u.State.Status == upstream.Idle && u.State.Tools > 0, u.Cached && u.State.Error == "":
+	case u.State.Status == upstream.Ready, u.State.Error == "" && u.Known && u.State.Status != upstream.Closed:
 		return "" // a call starts it
 	case u.State.Error != "":
 		return plain.Line(u.State.Error, 200)

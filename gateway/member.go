@@ -77,7 +77,7 @@ func (c *catalog) newMember(up config.Upstream) *member {
 	known := c.cache.load(up)
 	if known != nil {
 		c.take(m, *known)
-		m.tried.Store(true)
+		m.tried.Store(!c.opts.Fresh)
 	}
 	m.unsaved.Store(known == nil)
 	m.stale.Store(true)
@@ -164,7 +164,7 @@ func (m *member) status() Upstream {
 	up, v := m.cfg.Load(), m.view.Load()
 	status := Upstream{
 		ID: m.id, Name: up.Name, Description: up.Description, State: m.session.State(),
-		Cached: m.tried.Load() && !m.fresh.Load() && v.known,
+		Known: v.known, Cached: v.known && !m.fresh.Load(),
 	}
 	status.State.Tools = len(v.entries)
 	return status

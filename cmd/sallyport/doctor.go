@@ -95,7 +95,7 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
-	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
+	return a.withGateway(ctx, gateway.Options{Settle: patience, Fresh: true}, func(ctx context.Context, g *gateway.Gateway) error {
 		if err := a.settle(ctx, g); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func checkConfig(cfg *config.Config, err error) finding {
 			enabled++
 		}
 	}
-	check.OK, check.Detail = true, fmt.Sprintf("%s, %d upstreams, %d disabled", cfg.Path, enabled, len(cfg.Upstreams)-enabled)
+	check.OK, check.Detail = true, fmt.Sprintf("%s, %s, %d disabled", cfg.Path, number(enabled, "upstream"), len(cfg.Upstreams)-enabled)
 	if enabled == 0 {
 		check.Warn, check.Fix = true, "add an upstream to "+cfg.Path+"; without one there are no tools"
 	}
@@ -138,7 +138,7 @@ func checkUpstream(up gateway.Upstream) finding {
 		return finding{Check: check, Stderr: lastLines(up.State.Stderr)}
 	}
 	check.OK = true
-	check.Detail = fmt.Sprintf("%d tools from %s, protocol %s", up.State.Tools, server(up), plain.Line(up.State.Protocol, 20))
+	check.Detail = fmt.Sprintf("%s from %s, protocol %s", number(up.State.Tools, "tool"), server(up), plain.Line(up.State.Protocol, 20))
 	if up.State.Tools == 0 {
 		check.Warn, check.Fix = true, "it lists no tools; if that is how it is, set disabled: true"
 	}

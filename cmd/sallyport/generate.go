@@ -33,6 +33,7 @@ stderr, and the exit status is then 1.`,
 	flags.StringVar(&g.out, "out", "servers", "write to this `DIR`")
 	flags.StringVar(&g.lang, "lang", "all", "write wrappers in `LANGUAGE`: python, typescript or all")
 	flags.BoolVar(&g.force, "force", false, "write also to a folder that has other files in it, and over them")
+	flags.BoolVar(&g.refresh, "refresh", false, "connect to every upstream and list its tools anew")
 	complete(cmd, "lang", "python", "typescript", "all")
 	return cmd
 }
@@ -41,6 +42,7 @@ stderr, and the exit status is then 1.`,
 type generation struct {
 	out, lang string
 	force     bool
+	refresh   bool
 }
 
 func (a *app) generate(ctx context.Context, opts generation) error {
@@ -53,7 +55,7 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 		return err
 	}
 	defer target.close()
-	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
+	return a.withGateway(ctx, gateway.Options{Settle: patience, Fresh: opts.refresh}, func(ctx context.Context, g *gateway.Gateway) error {
 		if err := a.settle(ctx, g); err != nil {
 			return err
 		}

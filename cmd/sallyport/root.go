@@ -180,21 +180,6 @@ func (a *app) load() (*config.Config, error) {
 // patience is how long a command that is all about the upstreams waits for them.
 const patience = 2 * time.Minute
 
-// withGateway opens a gateway for the time that use takes.
-func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ctx context.Context, g *gateway.Gateway) error) (err error) {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	opts.Logger, opts.Version = a.logger(slog.LevelError), buildVersion()
-	g, err := gateway.Open(cfg, &opts)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, g.Close()) }()
-	return use(ctx, g)
-}
-
 // settle waits for the upstreams, and says for which if that takes long.
 func (a *app) settle(ctx context.Context, g *gateway.Gateway) error {
 	done := make(chan struct{})
@@ -216,20 +201,36 @@ func (a *app) settle(ctx context.Context, g *gateway.Gateway) error {
 func unsettled(g *gateway.Gateway) []string {
 	var ids []string
 	for _, up := range g.Upstreams() {
-		if up.State.Status == upstream.Connecting || up.State.Status == upstream.Idle {
+		if up.State.Status == upstream.Connecting || up.State.Status == upstream.Idle && !up.Cached {
 			ids = append(ids, up.ID)
 		}
 	}
 	return ids
 }
 
-// problem says why an upstream is not available, "" if it is.
+// problem says why an upstream is not available, "" if it is, or would be when it is called.
 func problem(up gateway.Upstream) string {
 	switch {
-	case up.State.Status == upstream.Ready:
+	case up.State.Status == upstream.Ready, up.State.Error == "" && up.Known:
 		return ""
 	case up.State.Error != "":
 		return clean(up.State.Error)
 	}
 	return "still connecting to upstream " + up.ID
+}
+
+// standing is the state of an upstream in a word or two.
+func standing(up gateway.Upstream) string {
+	if up.Cached && (up.State.Status == upstream.Idle) {
+		return "cached, not started"
+	}
+	return string(up.State.Status)
+}
+
+// number writes how many of what there are: "1 tool", "2 tools".
+func number(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
 }

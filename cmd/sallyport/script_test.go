@@ -53,6 +53,7 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Defer(func() { os.RemoveAll(dir) })
 	env.Setenv("XDG_RUNTIME_DIR", dir)
+	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 	env.Setenv("RUNSC", part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc"))
 	env.Setenv("UPSTREAMS", part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"))
 	return nil

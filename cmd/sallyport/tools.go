@@ -19,25 +19,27 @@ import (
 
 func toolsCommand(a *app) *cobra.Command {
 	var only string
-	var asJSON bool
+	var asJSON, refresh bool
 	cmd := &cobra.Command{
 		Use:   "tools [flags]",
 		Short: "list every tool of every upstream",
-		Long: `Tools connects to the upstreams and prints their tools as a table, by the names
-that a program imports. Upstreams that are not available are told on stderr,
-and the exit status is then 1.`,
+		Long: `Tools prints the tools of the upstreams as a table, by the names that a program
+imports. It connects to an upstream only if no earlier run has seen its tools.
+Upstreams that are not available are told on stderr, and the exit status is
+then 1.`,
 		Example: `  sallyport tools --upstream memory
   sallyport tools --json | jq -r '.tools[] | select(.annotations.destructiveHint) | .id'`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.tools(cmd.Context(), only, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.tools(cmd.Context(), only, asJSON, refresh) },
 	}
 	cmd.Flags().StringVar(&only, "upstream", "", "list only the tools of this `UPSTREAM`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with schemas and upstreams")
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "connect to every upstream and list its tools anew")
 	return cmd
 }
 
-func (a *app) tools(ctx context.Context, only string, asJSON bool) error {
-	return a.withGateway(ctx, gateway.Options{Settle: patience}, func(ctx context.Context, g *gateway.Gateway) error {
+func (a *app) tools(ctx context.Context, only string, asJSON, refresh bool) error {
+	return a.withGateway(ctx, gateway.Options{Settle: patience, Fresh: refresh}, func(ctx context.Context, g *gateway.Gateway) error {
 		if _, err := chosen(g.Upstreams(), only); err != nil {
 			return err // without waiting for any
 		}
@@ -166,7 +168,7 @@ func listing(tools []tool.Tool, ups []gateway.Upstream) listingJSON {
 	}
 	for _, up := range ups {
 		list.Upstreams = append(list.Upstreams, upstreamJSON{
-			ID: up.ID, Name: up.Name, Status: string(up.State.Status), Problem: problem(up), Tools: up.State.Tools,
+			ID: up.ID, Name: up.Name, Status: standing(up), Problem: problem(up), Tools: up.State.Tools,
 			ServerName: up.State.ServerName, ServerVersion: up.State.ServerVersion, Protocol: up.State.Protocol,
 		})
 	}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"sallyport/gateway"
+	"sallyport/internal/config"
+)
+
+// openGateway opens a gateway with what all verbs give it besides opts.
+func (a *app) openGateway(cfg *config.Config, log *slog.Logger, opts gateway.Options) (*gateway.Gateway, error) {
+	opts.Logger, opts.Version, opts.CacheDir = log, buildVersion(), a.cacheDir()
+	return gateway.Open(cfg, &opts)
+}
+
+// withGateway opens a gateway for the time that use takes.
+func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ctx context.Context, g *gateway.Gateway) error) (err error) {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	g, err := a.openGateway(cfg, a.logger(slog.LevelError), opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return use(ctx, g)
+}
+
+// follow has g reload the settings whenever they change. stop ends that, and waits for it.
+func (a *app) follow(ctx context.Context, g *gateway.Gateway) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Follow(ctx, a.load)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// cacheDir is where things are kept that can be had again, "" if there is no place for them.
+func (a *app) cacheDir() string {
+	if dir, ok := a.env("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sallyport")
+	}
+	if home, ok := a.env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "sallyport")
+	}
+	return ""
+}
