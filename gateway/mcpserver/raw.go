@@ -1,0 +1,225 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The SDK decodes what a client sends into its own types and encodes what it
+// answers from them. On the way integers over 2^53, unknown members and blocks
+// of unknown types are lost. In direct mode nothing may be, so the bytes travel
+// around the types: what comes in carries itself once more, as a string in its
+// _meta (any type of the SDK keeps that), and what goes out is a type of ours
+// that the SDK only passes on.
+
+// rawKey is the member of _meta that carries the bytes. It is always set or
+// removed here, so a client cannot use it for anything.
+const rawKey = "sallyport/raw"
+
+// rawResult is a result that is written as it is.
+type rawResult struct {
+	mcp.ResultBase
+	raw json.RawMessage
+}
+
+// MarshalJSON returns the bytes.
+func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
+
+// rawParams are params that are written as they are.
+type rawParams struct {
+	mcp.ParamsBase
+	raw json.RawMessage
+}
+
+// MarshalJSON returns the bytes.
+func (p *rawParams) MarshalJSON() ([]byte, error) { return p.raw, nil }
+
+type outgoingKey struct{}
+
+// outgoing makes the next message that the SDK sends with ctx carry these params instead of its own.
+func outgoing(ctx context.Context, params json.RawMessage) context.Context {
+	return context.WithValue(ctx, outgoingKey{}, params)
+}
+
+// sendRaw is the middleware that does what outgoing asks for.
+func sendRaw(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		params, ok := ctx.Value(outgoingKey{}).(json.RawMessage)
+		session, server := req.GetSession().(*mcp.ServerSession)
+		if ok && server {
+			req = &mcp.ServerRequest[*rawParams]{Session: session, Params: &rawParams{raw: params}}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// rawOf returns the bytes that came in, from the _meta that carries them.
+func rawOf(meta map[string]any) (json.RawMessage, bool) {
+	raw, ok := meta[rawKey].(string)
+	return json.RawMessage(raw), ok
+}
+
+// object is a JSON object whose members are kept as they were sent.
+type object = map[string]json.RawMessage
+
+// annotate rewrites one message of a client, or a batch of them, so that it
+// carries its bytes. What is no message is left to the SDK to refuse.
+func annotate(message []byte) []byte {
+	trimmed := bytes.TrimSpace(message)
+	if len(trimmed) > 0 && trimmed[0] == '[' {
+		var batch []json.RawMessage
+		if json.Unmarshal(trimmed, &batch) != nil {
+			return message
+		}
+		for i := range batch {
+			batch[i] = annotate(batch[i])
+		}
+		return encode(batch)
+	}
+	var fields object
+	if json.Unmarshal(trimmed, &fields) != nil || fields == nil {
+		return message
+	}
+	if params, ok := fields["params"]; ok {
+		fields["params"] = annotateParams(params)
+	}
+	if result, ok := fields["result"]; ok {
+		fields["result"] = annotateResult(result)
+	}
+	return encode(fields)
+}
+
+// annotateParams leaves out what only an upstream understands: the SDK would
+// refuse a request for a member that is new to it.
+func annotateParams(params json.RawMessage) json.RawMessage {
+	var fields object
+	if json.Unmarshal(params, &fields) != nil || fields == nil {
+		return params
+	}
+	delete(fields, "inputResponses")
+	delete(fields, "requestState")
+	if fields["_meta"] = carry(fields["_meta"], params); fields["_meta"] == nil {
+		return params // a _meta that is no object
+	}
+	return encode(fields)
+}
+
+// annotateResult makes a client's answer one that each type of the SDK can be
+// read from, whatever the client has really said.
+func annotateResult(result json.RawMessage) json.RawMessage {
+	var fields object
+	if json.Unmarshal(result, &fields) != nil || fields == nil {
+		return result
+	}
+	neutral := object{"_meta": carry(nil, result), "action": encode("accept"), "roots": json.RawMessage("[]")}
+	if _, sampled := fields["role"]; sampled {
+		neutral["content"] = json.RawMessage("[]")
+	}
+	return encode(neutral)
+}
+
+// carry puts raw into a _meta; nil if that is no object.
+func carry(meta, raw json.RawMessage) json.RawMessage {
+	fields := object{}
+	if len(meta) > 0 && (json.Unmarshal(meta, &fields) != nil || fields == nil) {
+		return nil
+	}
+	fields[rawKey] = encode(string(raw))
+	return encode(fields)
+}
+
+// encode is for values that are JSON already or made of strings, which cannot fail.
+func encode(v any) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimSpace(buf.Bytes())
+}
+
+// tapped is a transport whose messages carry their bytes.
+type tapped struct{ mcp.Transport }
+
+// Connect implements [mcp.Transport].
+func (t tapped) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tappedConn{conn}, nil
+}
+
+type tappedConn struct{ mcp.Connection }
+
+// Read implements [mcp.Connection].
+func (c tappedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	switch msg := msg.(type) {
+	case *jsonrpc.Request:
+		if len(msg.Params) > 0 {
+			msg.Params = annotateParams(msg.Params)
+		}
+	case *jsonrpc.Response:
+		if len(msg.Result) > 0 {
+			msg.Result = annotateResult(msg.Result)
+		}
+	}
+	return msg, err
+}
+
+// edit replaces members of a JSON object, or adds them at its end; all else
+// stays byte for byte. A member that is there twice is replaced twice.
+func edit(raw json.RawMessage, members object) (json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.New("no JSON object")
+	}
+	var out bytes.Buffer
+	copied, seen, empty := 0, map[string]bool{}, true
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		empty = false
+		name, _ := key.(string)
+		if with, ok := members[name]; ok {
+			end := int(dec.InputOffset())
+			out.Write(raw[copied : end-len(value)])
+			out.Write(with)
+			copied, seen[name] = end, true
+		}
+	}
+	if _, err := dec.Token(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	end := int(dec.InputOffset()) - 1 // before the last brace
+	out.Write(raw[copied:end])
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !seen[name] {
+			if !empty {
+				out.WriteByte(',')
+			}
+			empty = false
+			out.Write(encode(name))
+			out.WriteByte(':')
+			out.Write(members[name])
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
