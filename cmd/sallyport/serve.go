@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -13,36 +14,94 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+)
+
+// serving is how serve was asked for.
+type serving struct {
+	http   string
+	mode   string
+	prefix bool
+}
+
+// The modes of serve.
+const (
+	modeTools  = "tools"
+	modeDirect = "direct"
 )
 
 func serveCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	s := serving{}
+	cmd := &cobra.Command{
 		Use:   "serve [flags]",
-		Short: "be an MCP server on stdin and stdout",
+		Short: "be an MCP server on stdin and stdout, or over HTTP",
 		Long: `Serve speaks MCP on stdin and stdout, with the two tools search_tools and
 execute_code. It is started by an MCP client and ends when the client closes
 stdin or sends SIGINT or SIGTERM, with everything that it started.
+
+With --http it listens instead: at /mcp, for clients of every revision, and at
+/mcp/direct in direct mode. Other machines are let in only with http.tokens or
+http.oauth in upstreams.yaml. SIGTERM lets calls that are running end, for as
+long as http.grace says.
+
+In direct mode clients see the tools, resources and prompts of the upstreams
+themselves, each as UPSTREAM__NAME, and calls go through as they are.
 
 The log goes to stderr. It has no arguments, no results and no secrets in it.
 A mistake in upstreams.yaml ends it with status 2 before anything starts; an
 upstream that is down does not end it.`,
 		Example: `  claude mcp add sallyport -- sallyport serve --config "$PWD/upstreams.yaml"
-  sallyport serve --log-level debug 2>sallyport.log`,
+  sallyport serve --log-level debug 2>sallyport.log
+  sallyport serve --http 127.0.0.1:8080
+  sallyport serve --mode direct`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), s) },
 	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
+	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
+	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
+	complete(cmd, "mode", modeTools, modeDirect)
+	return cmd
 }
 
-func (a *app) serve(ctx context.Context) (err error) {
+// check refuses a mode that there is not.
+func (s serving) check() error {
+	if s.mode == modeTools || s.mode == modeDirect {
+		return nil
+	}
+	hint := "use tools or direct"
+	if near := nearest.Of(s.mode, []string{modeTools, modeDirect}); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown mode %.40q", s.mode), Hint: hint}
+}
+
+func (a *app) serve(ctx context.Context, s serving) (err error) {
+	if err := s.check(); err != nil {
+		return err
+	}
 	cfg, err := a.load()
 	if err != nil {
 		return err
 	}
 	log := a.logger(slog.LevelInfo)
-	if isTerminal(a.stdin) {
+	serve := a.overStdio
+	if s.http != "" {
+		listener, err := mcpserver.Listen(ctx, s.http, cfg.HTTP)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = listener.Close() }() // if serving did not begin
+		serve = overHTTP(listener)
+	} else if isTerminal(a.stdin) {
 		a.say(invitation(cfg))
 	}
-	g, err := gateway.Open(cfg, &gateway.Options{Logger: log, Version: buildVersion()})
+	notices := &mcpserver.Notices{}
+	g, err := gateway.Open(cfg, &gateway.Options{
+		Logger: log, Version: buildVersion(), Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice,
+	})
 	if err != nil {
 		return err
 	}
@@ -51,14 +110,56 @@ func (a *app) serve(ctx context.Context) (err error) {
 		log.Info("stopped")
 	}()
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
-	opts := &mcpserver.Options{Version: buildVersion()}
-	if log.Enabled(ctx, slog.LevelDebug) {
-		opts.Logger = log // it tells of every session, and calls being asked to stop an error
-	}
-	if err := mcpserver.ServeStdio(ctx, g, opts); err != nil {
+	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// service is a gateway, and how clients are to see it.
+type service struct {
+	serving
+	cfg     *config.Config
+	gateway *gateway.Gateway
+	notices *mcpserver.Notices
+	log     *slog.Logger
+}
+
+// protocol is the log of what goes on in the protocol: it tells of every
+// session, and calls being asked to stop an error.
+func (s *service) protocol() *slog.Logger {
+	if s.log.Enabled(context.Background(), slog.LevelDebug) {
+		return s.log
+	}
+	return nil
+}
+
+func (s *service) direct() *mcpserver.Direct {
+	return mcpserver.NewDirect(s.gateway, &mcpserver.DirectOptions{
+		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices,
+	})
+}
+
+func (a *app) overStdio(ctx context.Context, s *service) error {
+	if s.mode == modeDirect {
+		direct := s.direct()
+		defer direct.Close()
+		return direct.ServeStdio(ctx)
+	}
+	return mcpserver.ServeStdio(ctx, s.gateway, &mcpserver.Options{Version: buildVersion(), Logger: s.protocol()})
+}
+
+func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error {
+	return func(ctx context.Context, s *service) error {
+		direct := s.direct()
+		defer direct.Close()
+		opts := &mcpserver.SiteOptions{Settings: s.cfg.HTTP, Logger: s.log}
+		if s.mode == modeTools {
+			opts.Tools = mcpserver.New(s.gateway, &mcpserver.Options{Version: buildVersion(), Logger: s.protocol()})
+		}
+		s.log.Info("listening", "address", mcpserver.Address(listener))
+		return mcpserver.NewSite(direct, opts).Serve(ctx, listener)
+	}
 }
 
 // invitation is for a person who started serve by hand.

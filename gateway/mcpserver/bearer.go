@@ -16,7 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
-	"github.com/zitadel/oidc/v3/pkg/client"
+	discovery "github.com/zitadel/oidc/v3/pkg/client"
 	"github.com/zitadel/oidc/v3/pkg/client/rp"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"golang.org/x/time/rate"
@@ -153,9 +153,9 @@ func (i *issuer) keySet(ctx context.Context) (oidc.KeySet, error) {
 	if i.keys != nil {
 		return i.keys, nil
 	}
-	found, err := client.Discover(ctx, i.Issuer, i.web)
+	found, err := discovery.Discover(ctx, i.Issuer, i.web)
 	if err != nil {
-		if found, err = client.Discover(ctx, i.Issuer, i.web, serverMetadata(i.Issuer)); err != nil {
+		if found, err = discovery.Discover(ctx, i.Issuer, i.web, serverMetadata(i.Issuer)); err != nil {
 			return nil, fmt.Errorf("find keys of issuer: %w", err)
 		}
 	}

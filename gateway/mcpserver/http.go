@@ -38,9 +38,19 @@ type Site struct {
 	leave    context.CancelFunc // ends the streams that never end themselves
 }
 
-// NewSite returns a site with the two tools at /mcp; where tools is nil, direct
-// mode is there as well. A nil log discards.
-func NewSite(tools *mcp.Server, direct *Direct, settings config.HTTP, log *slog.Logger) *Site {
+// SiteOptions configure a site.
+type SiteOptions struct {
+	// Tools is what New made, for /mcp; nil: direct mode is there as well.
+	Tools *mcp.Server
+	// Settings say who may use the site, and how.
+	Settings config.HTTP
+	// Logger gets what an operator should know; nil discards.
+	Logger *slog.Logger
+}
+
+// NewSite returns a site with direct mode, and what the options say.
+func NewSite(direct *Direct, opts *SiteOptions) *Site {
+	settings, log := opts.Settings, opts.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -57,8 +67,8 @@ func NewSite(tools *mcp.Server, direct *Direct, settings config.HTTP, log *slog.
 	}
 	passing := protect(whole(int64(settings.Body), s.endpoint(leaving, direct.server, true)))
 	mux.Handle("/mcp/direct", passing)
-	if tools != nil {
-		mux.Handle("/mcp", protect(whole(int64(settings.Body), s.endpoint(leaving, tools, false))))
+	if opts.Tools != nil {
+		mux.Handle("/mcp", protect(whole(int64(settings.Body), s.endpoint(leaving, opts.Tools, false))))
 	} else {
 		mux.Handle("/mcp", passing)
 	}

@@ -1,15 +1,21 @@
-// Package mcpserver is the face of the gateway that MCP clients see: two tools,
-// search_tools and execute_code, each a thin call of one of the gateway's verbs.
-// What a client reads before its first call (definitions and instructions)
-// depends on the settings alone, so that it stays the same while upstreams come
-// and go, and prompt caches hold.
+// Package mcpserver is the face of the gateway that MCP clients see, over stdio
+// and HTTP. New makes two tools, search_tools and execute_code, each a thin call
+// of one of the gateway's verbs. What a client reads before its first call
+// (definitions and instructions) depends on the settings alone, so that it stays
+// the same while upstreams come and go, and prompt caches hold. NewDirect shows
+// the upstreams' own tools, resources and prompts instead (direct.go, roster.go:
+// what is shown; forward.go, client.go, talk.go: a call and what is asked during
+// it; raw.go: how bytes get past the SDK's types). NewSite serves both over HTTP
+// (http.go, guard.go, bearer.go, calls.go).
 package mcpserver
 
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
@@ -52,10 +58,52 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
 		&mcp.ServerOptions{Instructions: Instructions(verbs.Upstreams()), Logger: opts.Logger},
 	)
+	server.AddReceivingMiddleware(onlyTools)
 	f := &face{verbs: verbs}
 	server.AddTool(searchTool(), f.search)
 	server.AddTool(executeTool(), f.execute)
 	return server
+}
+
+// onlyTools refuses what is not declared here, which the SDK would answer with empty lists.
+func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if family(method) != nil && method != tool.SetLogLevel {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there are only tools here, not " + method}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// pulsePeriod is how often a client hears that a program still runs.
+const pulsePeriod = 5 * time.Second
+
+// pulse tells a client that has asked for progress how long its program has
+// been running, until stop: many give up on a call that they hear nothing of.
+func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		begin := time.Now()
+		ticker := time.NewTicker(pulsePeriod)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: time.Since(begin).Round(time.Second).Seconds()})
+			}
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+	}
 }
 
 // face answers the two tools.
@@ -85,6 +133,7 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 		return failure(err), nil
 	}
 	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
+	defer pulse(ctx, req)()
 	execution, err := f.verbs.Execute(ctx, p)
 	if err != nil {
 		return failure(err), nil

@@ -1,0 +1,219 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/tool"
+)
+
+// What an upstream may ask of a client, and say to it during a call.
+const (
+	askElicit   = "elicitation/create"
+	askSample   = "sampling/createMessage"
+	askRoots    = "roots/list"
+	sayProgress = "notifications/progress"
+	sayMessage  = "notifications/message"
+	sayElicited = "notifications/elicitation/complete"
+)
+
+// client is who made one request, for as long as that lasts.
+type client struct {
+	session *mcp.ServerSession
+	modern  bool
+	// token is what the client wants progress to be marked with; nil: it wants none.
+	token json.RawMessage
+	// can has the methods that the client has said it answers.
+	can map[string]bool
+	out *outbox
+	// send sends a notification in the stream of the request.
+	send func(method string, params json.RawMessage)
+	// within derives a context for a message that belongs to the request: the
+	// SDK finds its stream in it. It ends with ctx, too.
+	within func(ctx context.Context) (context.Context, context.CancelFunc)
+}
+
+func newClient(ctx context.Context, session *mcp.ServerSession, params object, req mcp.Request) *client {
+	c := &client{session: session, modern: isModernRequest(req), can: map[string]bool{}}
+	c.within = func(other context.Context) (context.Context, context.CancelFunc) {
+		both, cancel := context.WithCancelCause(ctx)
+		stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+		return both, func() { stop(); cancel(nil) }
+	}
+	var meta object
+	_ = json.Unmarshal(params["_meta"], &meta) // none is none
+	c.token = meta["progressToken"]
+	if c.modern {
+		c.abilities(meta[mcp.MetaKeyClientCapabilities])
+	} else if init := session.InitializeParams(); init != nil && init.Capabilities != nil {
+		c.abilities(encode(init.Capabilities))
+	}
+	c.out = &outbox{}
+	c.send = func(method string, params json.RawMessage) {
+		_ = c.say(ctx, method, params) // if its stream is gone, the call hears of it
+	}
+	return c
+}
+
+func (c *client) abilities(raw json.RawMessage) {
+	var has object
+	_ = json.Unmarshal(raw, &has)
+	for method, name := range map[string]string{askElicit: "elicitation", askSample: "sampling", askRoots: "roots"} {
+		value, ok := has[name]
+		c.can[method] = ok && string(value) != "null"
+	}
+}
+
+// refuse says that the client did not offer to answer a method, nil if it did.
+func (c *client) refuse(method string) error {
+	if c.can[method] {
+		return nil
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not answer %.40s", method)}
+}
+
+// Notify implements [tool.Peer].
+func (c *client) Notify(method string, params json.RawMessage) {
+	switch method {
+	case sayProgress:
+		if c.token == nil {
+			return
+		}
+		edited, err := edit(params, object{"progressToken": c.token})
+		if err != nil {
+			return
+		}
+		params = edited
+	case sayMessage, sayElicited:
+	default:
+		return
+	}
+	c.out.put(func() { c.send(method, params) })
+}
+
+// say sends a notification on the stream of the request.
+func (c *client) say(ctx context.Context, method string, params json.RawMessage) error {
+	ctx = outgoing(ctx, params)
+	switch method {
+	case sayProgress:
+		return c.session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{})
+	case sayElicited:
+		return c.session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: "-"})
+	default:
+		return c.session.Log(ctx, &mcp.LoggingMessageParams{Level: levelOf(params)})
+	}
+}
+
+// levelOf is the level of a log message; the SDK sends those that the client wants.
+func levelOf(params json.RawMessage) mcp.LoggingLevel {
+	var message struct{ Level mcp.LoggingLevel }
+	_ = json.Unmarshal(params, &message)
+	return message.Level
+}
+
+// Ask implements [tool.Peer]: it asks a client of an older revision over its
+// session, in the stream of the request.
+func (c *client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := c.refuse(method); err != nil {
+		return nil, err
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	c.out.flush() // what was said before the question comes before it
+	meta, err := c.ask(outgoing(ctx, orEmpty(params)), method, params)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := rawOf(meta)
+	if !ok {
+		return nil, &tool.Error{Kind: tool.Internal, Message: "the client's answer is no object"}
+	}
+	return raw, nil
+}
+
+// ask has the SDK send the question, and returns the _meta of the answer.
+func (c *client) ask(ctx context.Context, method string, params json.RawMessage) (map[string]any, error) {
+	switch method {
+	case askElicit:
+		var question struct{ Mode string }
+		_ = json.Unmarshal(params, &question)
+		if question.Mode == "" {
+			question.Mode = "form"
+		}
+		result, err := c.session.Elicit(ctx, &mcp.ElicitParams{Mode: question.Mode})
+		if err != nil {
+			return nil, err
+		}
+		return result.Meta, nil
+	case askSample:
+		result, err := c.session.CreateMessageWithTools(ctx, nil) //nolint:staticcheck // deprecated, and still to be passed on
+		if err != nil {
+			return nil, err
+		}
+		return result.Meta, nil
+	default:
+		result, err := c.session.ListRoots(ctx, nil) //nolint:staticcheck // as above
+		if err != nil {
+			return nil, err
+		}
+		return result.Meta, nil
+	}
+}
+
+func orEmpty(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		return json.RawMessage("{}")
+	}
+	return params
+}
+
+// maxWaiting is how many notifications may wait for a client that reads slowly; more are lost.
+const maxWaiting = 256
+
+// outbox does things in order, without whoever puts them in waiting for that.
+type outbox struct {
+	mu      sync.Mutex
+	waiting []func()
+	busy    bool
+	work    sync.WaitGroup
+}
+
+func (o *outbox) put(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting) >= maxWaiting {
+		return
+	}
+	o.waiting = append(o.waiting, f)
+	if !o.busy {
+		o.busy = true
+		o.work.Go(o.drain)
+	}
+}
+
+func (o *outbox) drain() {
+	for f := o.next(); f != nil; f = o.next() {
+		f()
+	}
+}
+
+// next takes out what is to be done next, nil if that is nothing.
+func (o *outbox) next() func() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting) == 0 {
+		o.busy = false
+		return nil
+	}
+	f := o.waiting[0]
+	o.waiting = o.waiting[1:]
+	return f
+}
+
+// flush waits until all that was put in is done.
+func (o *outbox) flush() { o.work.Wait() }

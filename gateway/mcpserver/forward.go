@@ -1,0 +1,215 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// forward passes one request on to its upstream, and the answer back.
+func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.Request) (mcp.Result, error) {
+	var params object
+	raw := paramsOf(req)
+	if json.Unmarshal(raw, &params) != nil || params == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}
+	}
+	call, err := route(r, method, params)
+	if err != nil {
+		return nil, err
+	}
+	session, ok := req.GetSession().(*mcp.ServerSession)
+	if !ok {
+		return nil, errors.New("no session")
+	}
+	c := newClient(ctx, session, params, req)
+	defer c.out.flush()
+	if c.modern {
+		raw, err = d.talk(ctx, c, method, params, call)
+	} else {
+		call.Peer = c
+		raw, err = answer(d.verbs.Call(ctx, call))
+	}
+	return finish(ctx, method, c.modern, raw, err)
+}
+
+// answer takes what a call came to.
+func answer(result tool.Result, err error) (json.RawMessage, error) {
+	if err == nil && len(result.Raw) == 0 {
+		err = &tool.Error{Kind: tool.Upstream, Message: "the upstream's answer is empty"}
+	}
+	return result.Raw, err
+}
+
+// route finds out what a request asks of whom.
+func route(r *roster, method string, params object) (tool.Call, error) {
+	rest := maps.Clone(params)
+	call := tool.Call{Params: rest}
+	switch method {
+	case "tools/call":
+		id, ok := r.tools[text1(params["name"])]
+		if !ok {
+			return call, unknownName("tool", params["name"])
+		}
+		call.Tool, call.Args = id, params["arguments"]
+		delete(rest, "name")
+		delete(rest, "arguments")
+	case tool.GetPrompt:
+		id, ok := r.prompts[text1(params["name"])]
+		if !ok {
+			return call, unknownName("prompt", params["name"])
+		}
+		args := object{"name": encode(id.Name)}
+		take(args, rest, "arguments")
+		delete(rest, "name")
+		call.Tool, call.Args = tool.ID{Upstream: id.Upstream, Name: method}, encode(args)
+	case tool.ReadResource:
+		upstream, wire, ok := r.source(text1(params["uri"]))
+		if !ok {
+			return call, unknownResource(params["uri"])
+		}
+		delete(rest, "uri")
+		call.Tool, call.Args = tool.ID{Upstream: upstream, Name: method}, encode(object{"uri": encode(wire)})
+	case tool.Complete:
+		return routeCompletion(r, params)
+	}
+	hopByHop(rest)
+	return call, nil
+}
+
+// routeCompletion finds the upstream of what is to be completed, and what that is called there.
+func routeCompletion(r *roster, params object) (tool.Call, error) {
+	var ref struct{ Type, Name, URI string }
+	if json.Unmarshal(params["ref"], &ref) != nil {
+		return tool.Call{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "ref must be an object"}
+	}
+	args, rest := maps.Clone(params), object{}
+	call := tool.Call{Params: rest}
+	take(rest, args, "_meta")
+	switch ref.Type {
+	case "ref/prompt":
+		id, ok := r.prompts[ref.Name]
+		if !ok {
+			return call, unknownName("prompt", encode(ref.Name))
+		}
+		call.Tool.Upstream, args["ref"] = id.Upstream, replaced(params["ref"], "name", id.Name)
+	default:
+		upstream, wire, ok := r.template(ref.URI)
+		if !ok {
+			return call, unknownResource(encode(ref.URI))
+		}
+		call.Tool.Upstream, args["ref"] = upstream, replaced(params["ref"], "uri", wire)
+	}
+	if !hasCompletions(r.of(call.Tool.Upstream)) {
+		return call, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "its upstream completes nothing"}
+	}
+	call.Tool.Name, call.Args = tool.Complete, encode(args)
+	hopByHop(rest)
+	return call, nil
+}
+
+// take moves a member from one object to another, if it is there.
+func take(to, from object, name string) {
+	if value, ok := from[name]; ok {
+		to[name] = value
+		delete(from, name)
+	}
+}
+
+func replaced(raw json.RawMessage, member, with string) json.RawMessage {
+	edited, err := edit(raw, object{member: encode(with)})
+	if err != nil {
+		return raw
+	}
+	return edited
+}
+
+// hopByHop removes from a request's _meta what is between the client and us,
+// and between us and the upstream: only the client's capabilities go through,
+// since an upstream may ask for no more than those.
+func hopByHop(params object) {
+	var meta object
+	if json.Unmarshal(params["_meta"], &meta) != nil {
+		return
+	}
+	delete(meta, mcp.MetaKeyProtocolVersion)
+	delete(meta, mcp.MetaKeyClientInfo)
+	delete(meta, rawKey)
+	if len(meta) == 0 {
+		delete(params, "_meta")
+		return
+	}
+	params["_meta"] = encode(meta)
+}
+
+func text1(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+func unknownName(what string, name json.RawMessage) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(text1(name), 150))}
+}
+
+func unknownResource(uri json.RawMessage) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: encode(object{"uri": encode(text1(uri))})}
+}
+
+// finish turns the outcome of a call into what the SDK sends. What an upstream
+// answered goes out as it came; what went wrong on the way to it is, for a
+// tool, a result that a model can read.
+func finish(ctx context.Context, method string, isModern bool, raw json.RawMessage, err error) (mcp.Result, error) {
+	if err == nil {
+		if isModern {
+			raw, err = complete(method, raw)
+		}
+		return &rawResult{raw: raw}, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, theirs
+	}
+	e := tool.AsError(err)
+	code, refused := refusals()[e.Kind]
+	if method == "tools/call" && (!refused || e.Kind == tool.Invalid) {
+		return failure(e), nil
+	}
+	if !refused {
+		code = jsonrpc.CodeInternalError
+	}
+	return nil, &jsonrpc.Error{Code: code, Message: e.Error()}
+}
+
+// refusals maps the kinds of failure that are the request's fault to the protocol's codes.
+func refusals() map[tool.Kind]int64 {
+	return map[tool.Kind]int64{tool.Invalid: jsonrpc.CodeInvalidParams, tool.NotFound: jsonrpc.CodeInvalidParams}
+}
+
+// complete adds to a legacy upstream's result what a modern client must find in it.
+func complete(method string, raw json.RawMessage) (json.RawMessage, error) {
+	var has object
+	if json.Unmarshal(raw, &has) != nil {
+		return nil, &tool.Error{Kind: tool.Upstream, Message: "the upstream's answer is no object"}
+	}
+	missing := modernMembers(method == tool.ReadResource)
+	for name := range has {
+		delete(missing, name)
+	}
+	if _, typed := has["resultType"]; typed && text1(has["resultType"]) != "complete" {
+		return raw, nil
+	}
+	if len(missing) == 0 {
+		return raw, nil
+	}
+	return edit(raw, missing)
+}

@@ -1,0 +1,191 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Notices brings what upstreams say outside of calls to direct mode: the
+// gateway wants to be told at its opening whom it should tell, and direct mode
+// is made after that. The zero value is ready.
+type Notices struct {
+	mu   sync.Mutex
+	hear func(id, method string, params json.RawMessage)
+}
+
+// Notice is for the gateway's option OnNotice.
+func (n *Notices) Notice(id, method string, params json.RawMessage) {
+	n.mu.Lock()
+	hear := n.hear
+	n.mu.Unlock()
+	if hear != nil {
+		hear(id, method, params)
+	}
+}
+
+func (n *Notices) listen(hear func(id, method string, params json.RawMessage)) (stop func()) {
+	if n == nil {
+		return func() {}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hear = hear
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.hear = nil
+	}
+}
+
+// notice passes on what an upstream says outside of a call. It does not block.
+func (d *Direct) notice(id, method string, params json.RawMessage) {
+	switch method {
+	case "notifications/resources/updated":
+		var about struct{ URI string }
+		if json.Unmarshal(params, &about) == nil {
+			d.notices.put(func() { d.updated(context.Background(), id, about.URI) })
+		}
+	case sayMessage:
+		d.notices.put(func() {
+			for session := range d.server.Sessions() {
+				_ = session.Log(outgoing(context.Background(), params), &mcp.LoggingMessageParams{Level: levelOf(params)}) // it may have gone
+			}
+		})
+	}
+}
+
+// updated tells those who have subscribed to a resource. Who has gone without
+// a word is forgotten, and the upstream told when nobody is left.
+func (d *Direct) updated(ctx context.Context, upstream, wire string) {
+	live := slices.Collect(d.server.Sessions())
+	for _, shown := range d.watch.prune(upstream, wire, live) {
+		_ = d.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: shown})
+	}
+	if !d.watch.wanted(upstream, wire) {
+		d.tell(ctx, tool.Unsubscribe, upstream, wire)
+	}
+}
+
+// tell asks an upstream to begin or to end telling of a resource.
+func (d *Direct) tell(ctx context.Context, method, upstream, wire string) error {
+	_, err := d.verbs.Call(ctx, tool.Call{Tool: tool.ID{Upstream: upstream, Name: method}, Args: encode(object{"uri": encode(wire)})})
+	if err != nil {
+		d.log.DebugContext(ctx, method, "upstream", upstream, "reason", plain.Line(err.Error(), 200))
+	}
+	return err
+}
+
+func (d *Direct) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
+	upstream, wire, ok := d.roster.Load().source(req.Params.URI)
+	if !ok {
+		return unknownResource(encode(req.Params.URI))
+	}
+	if !subscribable(d.roster.Load().of(upstream)) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "its upstream does not tell of changes"}
+	}
+	if d.watch.add(upstream, wire, req.Params.URI, req.Session) {
+		_, err := finish(ctx, tool.Subscribe, false, nil, d.tell(ctx, tool.Subscribe, upstream, wire))
+		if err != nil {
+			d.watch.remove(upstream, wire, req.Session)
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Direct) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) error {
+	upstream, wire, ok := d.roster.Load().source(req.Params.URI)
+	if ok && d.watch.remove(upstream, wire, req.Session) {
+		_ = d.tell(context.WithoutCancel(ctx), tool.Unsubscribe, upstream, wire) // the client has no more to do with it
+	}
+	return nil
+}
+
+// narrow leaves of a modern client's wishes those that can be fulfilled.
+func (d *Direct) narrow(r *roster, req mcp.Request) {
+	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
+	if !ok || params.Notifications == nil {
+		return
+	}
+	params.Notifications.ResourceSubscriptions = slices.DeleteFunc(params.Notifications.ResourceSubscriptions, func(uri string) bool {
+		upstream, _, ok := r.source(uri)
+		return !ok || !subscribable(r.of(upstream))
+	})
+}
+
+// subscriptions knows which sessions want to hear of which resource.
+type subscriptions struct {
+	mu    sync.Mutex
+	level int // the wordiest that a client has asked for, plus one
+	by    map[[2]string]map[*mcp.ServerSession]string // upstream and URI there; the values are the URI as shown
+}
+
+// add reports whether the upstream has to be told.
+func (s *subscriptions) add(upstream, wire, shown string, session *mcp.ServerSession) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[[2]string]map[*mcp.ServerSession]string{}
+	}
+	key := [2]string{upstream, wire}
+	if s.by[key] == nil {
+		s.by[key] = map[*mcp.ServerSession]string{}
+	}
+	s.by[key][session] = shown
+	return len(s.by[key]) == 1
+}
+
+// remove reports whether the upstream has to be told.
+func (s *subscriptions) remove(upstream, wire string, session *mcp.ServerSession) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{upstream, wire}
+	_, was := s.by[key][session]
+	delete(s.by[key], session)
+	if len(s.by[key]) > 0 {
+		return false
+	}
+	delete(s.by, key)
+	return was
+}
+
+// prune forgets sessions that are not live, and returns as what the resource is shown to the others.
+func (s *subscriptions) prune(upstream, wire string, live []*mcp.ServerSession) (shown []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{upstream, wire}
+	maps.DeleteFunc(s.by[key], func(session *mcp.ServerSession, _ string) bool { return !slices.Contains(live, session) })
+	shown = slices.Compact(slices.Sorted(maps.Values(s.by[key])))
+	if len(shown) == 0 {
+		delete(s.by, key)
+	}
+	return shown
+}
+
+func (s *subscriptions) wanted(upstream, wire string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.by[[2]string{upstream, wire}]) > 0
+}
+
+// wordier reports whether a log level asks for more than any before.
+func (s *subscriptions) wordier(level mcp.LoggingLevel) bool {
+	levels := []mcp.LoggingLevel{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
+	rank := slices.Index(levels, level) + 1
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rank <= s.level {
+		return false
+	}
+	s.level = rank
+	return true
+}

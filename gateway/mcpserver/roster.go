@@ -1,0 +1,248 @@
+package mcpserver
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// roster is what direct mode shows of all upstreams at one moment. It does not change.
+type roster struct {
+	// lists are what the list methods answer from, by the method, sorted by key.
+	lists map[string][]entry
+	// tools and prompts find what a shown name stands for, prompts by their names on the wire.
+	tools, prompts map[string]tool.ID
+	// resources finds the upstream of a URI; templates are tried after that.
+	resources map[string]string
+	templates []template
+	// able are the capabilities of each upstream, in the order of the settings.
+	able []ability
+	// instructions of all upstreams.
+	instructions string
+}
+
+// entry is one entry of a list.
+type entry struct {
+	key string // its shown name or URI
+	raw json.RawMessage
+	// headers says that its schema asks for HTTP headers with arguments.
+	headers bool
+}
+
+// template finds the upstream of URIs that are in no list.
+type template struct {
+	upstream string
+	pattern  *uritemplate.Template
+}
+
+// ability is what one upstream can do.
+type ability struct {
+	upstream                      string
+	Prompts, Completions, Logging json.RawMessage
+	Resources                     *struct{ Subscribe bool }
+}
+
+// foreign is how the URI of a resource begins that more than one upstream has:
+// behind it come the upstream's id, a slash, and the URI.
+const foreign = "sallyport://"
+
+func newRoster(offers []gateway.Offered, prefix bool, log *slog.Logger) *roster {
+	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, resources: map[string]string{}}
+	build := &building{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
+	for _, up := range offers {
+		build.upstream(up)
+	}
+	for _, list := range r.lists {
+		slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	}
+	r.instructions = instructionsOf(offers)
+	return r
+}
+
+// building is the making of a roster.
+type building struct {
+	*roster
+	tools, prompts *namer
+	uris           map[string]bool
+	log            *slog.Logger
+}
+
+func (b *building) upstream(up gateway.Offered) {
+	for _, t := range up.Offer.Tools {
+		b.tool(t)
+	}
+	names := make([]string, len(up.Offer.Prompts))
+	for i, p := range up.Offer.Prompts {
+		names[i] = p.Name
+	}
+	ids := tool.Identifiers(names)
+	for i, p := range up.Offer.Prompts {
+		b.prompt(tool.ID{Upstream: up.ID, Name: ids[i]}, p)
+	}
+	for _, res := range up.Offer.Resources {
+		b.resource(up.ID, tool.ListResources, "uri", res.URI, res.Raw)
+	}
+	for _, t := range up.Offer.Templates {
+		if pattern, err := uritemplate.New(t.URI); err == nil {
+			b.templates = append(b.templates, template{up.ID, pattern})
+		}
+		b.resource(up.ID, tool.ListTemplates, "uriTemplate", t.URI, t.Raw)
+	}
+	a := ability{upstream: up.ID}
+	_ = json.Unmarshal(up.Offer.Server.Capabilities, &a) // one that says nonsense can do nothing
+	b.able = append(b.able, a)
+}
+
+func (b *building) tool(t tool.Tool) {
+	shown, clash := b.tools.name(t.ID, t.Wire)
+	if clash {
+		b.log.Warn("another upstream has a tool of this name", "tool", t.ID.String(), "shown", shown)
+	}
+	raw, err := edit(t.Raw, object{"name": encode(shown)})
+	if err != nil {
+		return // no upstream sent it
+	}
+	b.roster.tools[shown] = t.ID
+	b.add("tools/list", entry{shown, raw, strings.Contains(string(t.Input), "x-mcp-header")})
+}
+
+func (b *building) prompt(id tool.ID, p tool.Prompt) {
+	shown, clash := b.prompts.name(id, p.Name)
+	if clash {
+		b.log.Warn("another upstream has a prompt of this name", "upstream", id.Upstream, "shown", shown)
+	}
+	raw, err := edit(p.Raw, object{"name": encode(shown)})
+	if err != nil {
+		return
+	}
+	b.roster.prompts[shown] = tool.ID{Upstream: id.Upstream, Name: p.Name}
+	b.add(tool.ListPrompts, entry{key: shown, raw: raw})
+}
+
+// resource lists a resource or a template. The first upstream that has a URI
+// keeps it; the others have theirs behind a prefix, which can always be used.
+func (b *building) resource(upstream, method, member, uri string, raw json.RawMessage) {
+	shown := uri
+	if b.uris[method+shown] {
+		shown = foreign + upstream + "/" + uri
+		var err error
+		if raw, err = edit(raw, object{member: encode(shown)}); err != nil {
+			return
+		}
+		b.log.Warn("another upstream has this resource", "upstream", upstream, "shown", plain.Line(shown, 200))
+	}
+	if len(raw) == 0 {
+		return
+	}
+	b.uris[method+shown] = true
+	if method == tool.ListResources {
+		b.resources[shown] = upstream
+	}
+	b.add(method, entry{key: shown, raw: raw})
+}
+
+func (b *building) add(method string, e entry) { b.lists[method] = append(b.lists[method], e) }
+
+// source finds who has a resource, and under which URI there: who lists it, or
+// has a template for it, or else the only upstream that has resources at all.
+func (r *roster) source(uri string) (upstream, wire string, ok bool) {
+	if rest, cut := strings.CutPrefix(uri, foreign); cut {
+		id, inner, _ := strings.Cut(rest, "/")
+		if slices.ContainsFunc(r.able, func(a ability) bool { return a.upstream == id }) {
+			return id, inner, true
+		}
+	}
+	if up, listed := r.resources[uri]; listed {
+		return up, uri, true
+	}
+	for _, t := range r.templates {
+		if len(uri) < 8<<10 && t.pattern.Match(uri) != nil {
+			return t.upstream, uri, true
+		}
+	}
+	var only []string
+	for _, a := range r.able {
+		if a.Resources != nil {
+			only = append(only, a.upstream)
+		}
+	}
+	if len(only) == 1 {
+		return only[0], uri, true
+	}
+	return "", "", false
+}
+
+// template finds who has a template, and what it is there; a resource will do.
+func (r *roster) template(uri string) (upstream, wire string, ok bool) {
+	for _, t := range r.templates {
+		if t.pattern.Raw() == uri {
+			return t.upstream, uri, true
+		}
+	}
+	return r.source(uri)
+}
+
+// has says which families of methods any upstream has.
+func (r *roster) has(can func(a ability) bool) bool { return slices.ContainsFunc(r.able, can) }
+
+func hasPrompts(a ability) bool     { return len(a.Prompts) > 0 }
+func hasResources(a ability) bool   { return a.Resources != nil }
+func hasCompletions(a ability) bool { return len(a.Completions) > 0 }
+func hasLogging(a ability) bool     { return len(a.Logging) > 0 }
+func subscribable(a ability) bool   { return a.Resources != nil && a.Resources.Subscribe }
+
+// of returns what an upstream can do.
+func (r *roster) of(upstream string) ability {
+	for _, a := range r.able {
+		if a.upstream == upstream {
+			return a
+		}
+	}
+	return ability{}
+}
+
+// pageSize is how many entries a page of a list has.
+const pageSize = 1000
+
+// page returns one page of a list and the cursor of the next, "" if there is none.
+func (r *roster) page(method, cursor string) (entries []entry, next string) {
+	list := r.lists[method]
+	if cursor != "" { // the key of the last entry of the page before, which may be gone
+		at, found := slices.BinarySearchFunc(list, cursor, func(e entry, key string) int { return cmp.Compare(e.key, key) })
+		if found {
+			at++
+		}
+		list = list[at:]
+	}
+	if len(list) > pageSize {
+		list = list[:pageSize]
+		next = list[pageSize-1].key
+	}
+	return list, next
+}
+
+const (
+	maxInstructions    = 2000  // characters of one upstream
+	maxAllInstructions = 16000 // of all
+)
+
+// instructionsOf joins what the upstreams tell a model, each under its id.
+func instructionsOf(offers []gateway.Offered) string {
+	var b strings.Builder
+	for _, up := range offers {
+		text := strings.TrimSpace(plain.Text(up.Offer.Server.Instructions, maxInstructions))
+		if text != "" && b.Len()+len(text) < maxAllInstructions {
+			fmt.Fprintf(&b, "%s: %s\n", up.ID, text)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
