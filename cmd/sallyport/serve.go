@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -110,6 +111,13 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		log.Info("stopped")
 	}()
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
+	following, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { g.Follow(following, a.load) })
+	defer func() {
+		stop()
+		work.Wait()
+	}()
 	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

@@ -176,7 +176,7 @@ func finish(ctx context.Context, method string, isModern bool, raw json.RawMessa
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok {
+	if theirs, ok := errors.AsType[*jsonrpc.Error](err); ok && theirs.Code != notSent {
 		return nil, theirs
 	}
 	e := tool.AsError(err)
@@ -189,6 +189,9 @@ func finish(ctx context.Context, method string, isModern bool, raw json.RawMessa
 	}
 	return nil, &jsonrpc.Error{Code: code, Message: e.Error()}
 }
+
+// notSent is the SDK's own code for a message that its transport refused.
+const notSent = -32005
 
 // refusals maps the kinds of failure that are the request's fault to the protocol's codes.
 func refusals() map[tool.Kind]int64 {
