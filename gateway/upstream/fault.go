@@ -107,6 +107,9 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
 			Hint:    "it may have done its work all the same"}
 	}
+	if e, ok := errors.AsType[*loginError](err); ok {
+		return s.loginNeeded(e)
+	}
 	if e := answered(err); e != nil && e.Code != codeHTTP {
 		return &tool.Error{Kind: kindOf(e.Code), Message: fmt.Sprintf("%s: %s", id, s.veil.text(e.Message, shownAnswer)), Err: err}
 	}
@@ -141,6 +144,9 @@ func kindOf(code int64) tool.Kind {
 
 // connectError says why an attempt failed. limited is the attempt's own context.
 func (s *Session) connectError(limited context.Context, err error) *tool.Error {
+	if e, ok := errors.AsType[*loginError](err); ok {
+		return s.loginNeeded(e)
+	}
 	reason := s.veil.describe(err)
 	if limited.Err() != nil {
 		reason = "no answer within " + seconds(s.opts.ConnectTimeout)
@@ -157,13 +163,17 @@ func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err}
 }
 
-// tooSoon refuses an attempt while the backoff lasts. It is called with mu held.
-func (s *Session) tooSoon(wait time.Duration) *tool.Error {
-	reason := s.state.Error
-	if !strings.HasPrefix(reason, "cannot connect") {
-		reason = fmt.Sprintf("upstream %s is down: %s", s.settings.ID, reason)
+// lostError says why a link was lost.
+func (s *Session) lostError(err error) *tool.Error {
+	if e, ok := errors.AsType[*loginError](err); ok {
+		return s.loginNeeded(e)
 	}
-	return &tool.Error{Kind: tool.Upstream, Message: reason, Hint: "next attempt in " + seconds(wait)}
+	return &tool.Error{Kind: tool.Upstream, Err: err, Message: fmt.Sprintf("upstream %s is down: %s", s.settings.ID, s.veil.describe(err))}
+}
+
+func (s *Session) loginNeeded(e *loginError) *tool.Error {
+	return &tool.Error{Kind: tool.Upstream, Err: e, Hint: e.remedy,
+		Message: fmt.Sprintf("upstream %s needs authorization: %s", s.settings.ID, s.veil.line(e.reason, shownReason))}
 }
 
 func (s *Session) closedError() *tool.Error {

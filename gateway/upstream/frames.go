@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxFrame bounds one message of an upstream, in bytes.
-	maxFrame = 64 << 20
+	// defaultMaxMessage bounds one message of an upstream, in bytes.
+	defaultMaxMessage = 64 << 20
 	// keptBuffer is the largest buffer that is kept for the next long line.
 	keptBuffer = 1 << 20
 	// junkLogged is how many lines of junk one process may put into the log.
@@ -26,7 +26,20 @@ const (
 
 var _ mcp.Connection = (*pipe)(nil)
 
-var errTooLong = fmt.Errorf("sent a message of more than %d MiB", maxFrame>>20)
+// tooLong is why a link is dead whose upstream sent a message of more bytes than that.
+type tooLong int64
+
+func (n tooLong) Error() string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("sent a message of more than %d MiB", n>>20)
+	}
+	return fmt.Sprintf("sent a message of more than %d bytes", int64(n))
+}
+
+func isTooLong(err error) bool {
+	_, ok := errors.AsType[tooLong](err)
+	return ok
+}
 
 // pipe is the connection to a process: one JSON-RPC message a line, both ways.
 // It is not mcp.IOTransport because there one line that is no message, a
@@ -42,7 +55,7 @@ type pipe struct {
 	sender  sync.WaitGroup
 }
 
-func newPipe(p *process, log *slog.Logger, v veil) *pipe {
+func newPipe(p *process, most int64, log *slog.Logger, v veil) *pipe {
 	c := &pipe{
 		process: p,
 		out:     make(chan []byte, 16),
@@ -50,7 +63,7 @@ func newPipe(p *process, log *slog.Logger, v veil) *pipe {
 		written: make(chan struct{}),
 	}
 	seen := 0
-	c.frames = &framer{in: bufio.NewReaderSize(p.stdout, 64<<10), max: maxFrame, junk: func(line []byte) {
+	c.frames = &framer{in: bufio.NewReaderSize(p.stdout, 64<<10), max: int(most), junk: func(line []byte) {
 		if seen++; seen <= junkLogged {
 			log.Warn("skip line on stdout that is no message", "line", v.line(string(line), 200))
 		}
@@ -92,7 +105,7 @@ func (c *pipe) Read(context.Context) (jsonrpc.Message, error) {
 
 // ending says why there is nothing more to read.
 func (c *pipe) ending(err error) error {
-	if errors.Is(err, errTooLong) {
+	if isTooLong(err) {
 		return err
 	}
 	c.once.Do(func() { close(c.closed) })
@@ -180,7 +193,7 @@ func (f *framer) line() ([]byte, error) {
 		part, err = f.in.ReadSlice('\n')
 		switch {
 		case message && len(f.long)+len(part) > f.max:
-			return nil, errTooLong
+			return nil, tooLong(f.max)
 		case message:
 			f.long = append(f.long, part...)
 		}

@@ -81,11 +81,15 @@ func FuzzParseResult(f *testing.F) {
 func FuzzEvents(f *testing.F) {
 	f.Add("id: 1\ndata: {\"jsonrpc\":\ndata: \"2.0\"}\n\n: comment\ndata\r\n\r\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		readEvents(strings.NewReader(stream), func(id, data string) {
-			if strings.ContainsAny(id, "\n") || len(data) > len(stream) {
-				t.Errorf("event %q %q", id, data)
+		const most = 1000
+		err := readEvents(strings.NewReader(stream), most, func(e event) {
+			if strings.ContainsAny(e.id+e.name, "\n") || len(e.data) > most {
+				t.Errorf("event %q %q %q", e.name, e.id, e.data)
 			}
 		})
+		if err != nil && !isTooLong(err) {
+			t.Errorf("a string has no end but its own: %v", err)
+		}
 	})
 }
 
@@ -150,8 +154,11 @@ func TestIdentifiersStayUnique(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	var b backoff
 	for i := range 40 {
-		b.fail()
-		least := min(backoffMin<<min(i, 16), backoffMax)
+		b.fail(false)
+		least := backoffMin << min(i, 16)
+		if i+1 >= parkAfter {
+			least = min(parkMin<<min(i+1-parkAfter, 16), parkMax)
+		}
 		if wait := time.Until(b.until); wait < least-backoffMin/2 || wait > least*5/4 {
 			t.Errorf("pause %d is %v, want %v and a quarter at most", i+1, wait, least)
 		}

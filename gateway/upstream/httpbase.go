@@ -41,10 +41,10 @@ func dialHTTP(s Settings) (*carrier, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	base := newTransport()
-	door := &door{base: base, origin: originOf(endpoint), headers: s.Headers, join: joiner(life)}
+	door := &door{base: base, origin: originOf(endpoint), headers: s.Headers, most: s.MaxMessage, join: joiner(life)}
 	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
 	transport := &mcp.StreamableClientTransport{
-		Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxFrame,
+		Endpoint: s.URL, HTTPClient: client, MaxEventSize: int(s.MaxMessage),
 		// Without a connection of its own type the SDK does not open this stream;
 		// see listener, which also outlives proxies that cut it.
 		DisableStandaloneSSE: true,
@@ -59,7 +59,7 @@ func dialHTTP(s Settings) (*carrier, error) {
 		end()
 	}
 	listen := func(ctx context.Context, w *wire) {
-		(&listener{url: s.URL, client: client, wire: w}).run(ctx)
+		(&listener{url: s.URL, client: client, wire: w, most: int(s.MaxMessage)}).run(ctx)
 	}
 	settled := func(version string) { door.version.Store(&version) }
 	return &carrier{conn: conn, stop: stop, release: base.CloseIdleConnections, listen: listen, settled: settled}, nil
@@ -95,6 +95,7 @@ type door struct {
 	base    http.RoundTripper
 	origin  string
 	headers map[string]string
+	most    int64 // bytes of one message
 	join    func(context.Context) (context.Context, context.CancelFunc)
 	// version is the revision of a legacy session, nil until it is known.
 	version atomic.Pointer[string]
@@ -128,8 +129,8 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	resp.Body = &body{ReadCloser: resp.Body, left: bodyLimit(resp), done: cancel}
-	tap(req.Context(), resp, maxFrame)
+	resp.Body = &body{ReadCloser: resp.Body, most: d.limit(resp), done: cancel}
+	tap(req.Context(), resp, d.most)
 	if resp.StatusCode >= 400 && req.Method == http.MethodPost {
 		return d.explain(req, resp), nil
 	}
@@ -198,26 +199,27 @@ func replaceBody(resp *http.Response, status int, data []byte) *http.Response {
 // body is a response's body with an end: done is called when it is closed.
 type body struct {
 	io.ReadCloser
-	left int64 // bytes; negative means no limit
+	most int64 // bytes of it; negative means no limit
+	read int64
 	done context.CancelFunc
 }
 
-// bodyLimit bounds one message. A stream of events has no end; each of its events is bounded by the SDK.
-func bodyLimit(resp *http.Response) int64 {
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+// limit bounds one message. A stream of events has no end; each of its events is bounded where it is read.
+func (d *door) limit(resp *http.Response) int64 {
+	if isStream(resp) {
 		return -1
 	}
-	return maxFrame
+	return d.most
+}
+
+func isStream(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.left < 0 {
-		return n, err
-	}
-	if b.left -= int64(n); b.left < 0 {
-		b.left = 0
-		return 0, errTooLong
+	if b.read += int64(n); b.most >= 0 && b.read > b.most {
+		return 0, tooLong(b.most)
 	}
 	return n, err
 }

@@ -48,14 +48,26 @@ type dialer struct {
 	onChange func(parts)
 	lane     *lane
 	wishes   *wishes
-	// pinned is set for good once the upstream turned out to hang on server/discover.
-	pinned bool
+	// dialCarrier starts what a link runs on; a test has it in memory.
+	dialCarrier func(ctx context.Context) (*carrier, error)
+	// pinned is set once the upstream turned out to hang on server/discover.
+	pinned atomic.Bool
+	// old is set once it turned out to know nothing newer than HTTP with SSE.
+	old atomic.Bool
 	// process is the last one started, nil for HTTP.
 	process atomic.Pointer[process]
 }
 
 func newDialer(s *Session) *dialer {
-	return &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.changed.add, lane: &s.lane, wishes: s.wishes}
+	d := &dialer{settings: s.settings, opts: s.opts, log: s.log, veil: s.veil, onChange: s.changed.add, lane: &s.lane, wishes: s.wishes}
+	d.dialCarrier = d.carrier
+	return d
+}
+
+// forget makes the next dial find out anew how the upstream wants to be talked to.
+func (d *dialer) forget() {
+	d.pinned.Store(false)
+	d.old.Store(false)
 }
 
 // dial connects and lists what the upstream offers. Nothing is left open after an error.
@@ -63,7 +75,7 @@ func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 	l, err := d.open(ctx)
 	if errors.Is(err, errStuck) {
 		d.log.Warn("upstream hangs on server/discover, starting it again without")
-		d.pinned = true
+		d.pinned.Store(true)
 		l, err = d.open(ctx)
 	}
 	if err != nil {
@@ -79,7 +91,7 @@ func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 
 // open starts what the link runs on and shakes hands.
 func (d *dialer) open(ctx context.Context) (*link, error) {
-	c, err := d.carrier(ctx)
+	c, err := d.dialCarrier(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +133,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 			return nil, err
 		}
 		d.process.Store(p)
-		return &carrier{conn: newPipe(p, d.log, d.veil), stop: p.stop}, nil
+		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.log, d.veil), stop: p.stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
 		return dialHTTP(d.settings)
 	}
@@ -153,7 +165,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) pin() *mcp.ClientSessionOptions {
-	if d.pinned {
+	if d.pinned.Load() {
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"sallyport/internal/tool"
@@ -13,11 +12,6 @@ const (
 	relistDelay = 100 * time.Millisecond
 	// relistGap keeps an upstream that says so without end from being listed without end.
 	relistGap = time.Second
-
-	backoffMin = 200 * time.Millisecond
-	backoffMax = 30 * time.Second
-	// steady is how long a link without a single successful call must last to count as a good one.
-	steady = 10 * time.Second
 )
 
 // attempt is one try to connect, shared by all who wait for it. link and err
@@ -26,19 +20,6 @@ type attempt struct {
 	done chan struct{}
 	link *link
 	err  *tool.Error
-}
-
-// backoff spaces the attempts: nothing before the first, then 200 ms doubling to
-// 30 s, each a little longer by chance so that sessions do not try in step.
-type backoff struct {
-	failures int
-	until    time.Time
-}
-
-func (b *backoff) fail() {
-	b.failures++
-	wait := min(backoffMin<<min(b.failures-1, 16), backoffMax)
-	b.until = time.Now().Add(wait + rand.N(wait/4))
 }
 
 // connected returns the live link, making it first if needed.
@@ -90,16 +71,18 @@ func (s *Session) bury() {
 		return
 	}
 	s.link = nil
-	reason := s.veil.describe(l.wire.reason())
-	s.setStatus(Failed, reason)
-	// An upstream that worked is tried again at once; one that dies before it has
-	// done anything is not.
+	err := l.wire.reason()
 	if l.proven() {
 		s.backoff = backoff{}
-	} else {
-		s.backoff.fail()
 	}
-	s.log.Warn("upstream lost", "reason", reason)
+	// An upstream that worked is tried again at once; one that dies before it has
+	// done anything, or that does not let us in any more, is not.
+	if reason := s.lostError(err).Error(); l.proven() && !needsLogin(err) {
+		s.setStatus(Failed, reason)
+	} else {
+		s.failed(reason, err)
+	}
+	s.log.Warn("upstream lost", "reason", s.state.Error)
 	s.burying.Go(l.close)
 }
 
@@ -117,7 +100,7 @@ func (s *Session) startLoop() {
 func (s *Session) loop(ctx context.Context) {
 	defer close(s.stopped)
 	var lost <-chan struct{}
-	var relist <-chan time.Time
+	var relist, idle <-chan time.Time
 	var listed time.Time
 	for {
 		select {
@@ -126,11 +109,14 @@ func (s *Session) loop(ctx context.Context) {
 			return
 		case <-s.wake:
 			lost = s.connect(ctx)
+			idle = s.rest()
 		case <-lost:
 			lost = nil
 			s.mu.Lock()
 			s.bury()
 			s.mu.Unlock()
+		case <-idle:
+			idle = s.rest()
 		case <-s.changed.note:
 			if relist == nil {
 				relist = time.After(max(relistDelay, relistGap-time.Since(listed)))
@@ -180,9 +166,8 @@ func (s *Session) settle(l *link, err *tool.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && s.state.Status != Closed {
-		s.setStatus(Failed, err.Message)
-		s.backoff.fail()
-		s.log.Warn("connect to upstream", "reason", err.Message)
+		s.failed(err.Error(), err)
+		s.log.Warn("connect to upstream", "reason", err.Error())
 	}
 	if a := s.attempt; a != nil {
 		s.attempt, a.link, a.err = nil, l, err

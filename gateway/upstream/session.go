@@ -16,9 +16,11 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"golang.org/x/sync/semaphore"
 
 	"sallyport/internal/tool"
 )
@@ -125,7 +127,7 @@ type Status string
 
 // The states of a session.
 const (
-	// Idle: not connected; the next Call connects.
+	// Idle: not connected, or stopped as nobody called it; the next Call connects.
 	Idle Status = "idle"
 	// Connecting: an attempt is under way.
 	Connecting Status = "connecting"
@@ -180,6 +182,11 @@ type Session struct {
 	closing sync.Once
 	burying sync.WaitGroup // lost links that are being cleaned up
 
+	made   time.Time
+	places *semaphore.Weighted // of the calls that may be under way
+	users  atomic.Int64        // callers that wait for something or have a call under way
+	used   atomic.Int64        // when the last of them left, in ns after made
+
 	mu      sync.Mutex
 	state   State
 	link    *link    // nil unless connected
@@ -198,6 +205,12 @@ func New(settings Settings, opts *Options) *Session {
 	if settings.Timeout <= 0 {
 		settings.Timeout = 60 * time.Second
 	}
+	if settings.Concurrency <= 0 {
+		settings.Concurrency = defaultConcurrency
+	}
+	if settings.MaxMessage <= 0 {
+		settings.MaxMessage = defaultMaxMessage
+	}
 	s := &Session{
 		settings: settings,
 		opts:     opts.withDefaults(),
@@ -207,6 +220,8 @@ func New(settings Settings, opts *Options) *Session {
 		wishes:   newWishes(),
 		stopped:  make(chan struct{}),
 		state:    State{Status: Idle, Since: time.Now()},
+		made:     time.Now(),
+		places:   semaphore.NewWeighted(int64(settings.Concurrency)),
 	}
 	s.log = s.opts.Logger
 	s.catalog.prime(s.opts.Known)
@@ -218,6 +233,8 @@ func New(settings Settings, opts *Options) *Session {
 // ready. Concurrent callers share one attempt, which goes on if ctx ends. After
 // a failure it fails at once, with the same reason, until [State].RetryAt.
 func (s *Session) Connect(ctx context.Context) error {
+	s.use()
+	defer s.unuse()
 	_, err := s.connected(ctx)
 	return err
 }
@@ -247,6 +264,10 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	if _, err := objectOf(call.Args); err != nil {
 		return tool.Result{}, err
 	}
+	if err := s.enter(ctx); err != nil {
+		return tool.Result{}, err
+	}
+	defer s.leave()
 	l, err := s.connected(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -259,6 +280,7 @@ func (s *Session) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
+	state.Login = state.Status == Parked && s.backoff.login && !hasKey(s.settings)
 	state.Tools = len(s.catalog.offer.Tools)
 	if state.RetryAt = s.backoff.until; !time.Now().Before(state.RetryAt) {
 		state.RetryAt = time.Time{}

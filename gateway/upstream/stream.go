@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -24,6 +25,7 @@ type listener struct {
 	url    string
 	client *http.Client
 	wire   *wire
+	most   int    // bytes of one event
 	last   string // id of the last event
 }
 
@@ -67,45 +69,58 @@ func (l *listener) once(ctx context.Context) bool {
 	if resp.StatusCode >= 500 {
 		return true
 	}
-	if resp.StatusCode != http.StatusOK || bodyLimit(resp) >= 0 {
+	if resp.StatusCode != http.StatusOK || !isStream(resp) {
 		return false // 405, or a page: it is not offered
 	}
-	readEvents(resp.Body, l.take)
+	_ = readEvents(resp.Body, l.most, l.take) // its end is its end
 	return ctx.Err() == nil
 }
 
 // take hands a request or notification on. Answers come with the requests, not here.
-func (l *listener) take(id, data string) {
-	if id != "" {
-		l.last = id
+func (l *listener) take(e event) {
+	if e.id != "" {
+		l.last = e.id
 	}
-	if msg, ok := parseMessage([]byte(data)).(*jsonrpc.Request); ok {
+	if msg, ok := parseMessage([]byte(e.data)).(*jsonrpc.Request); ok {
 		l.wire.accept(msg)
 	}
 }
 
-// readEvents reads server-sent events until r ends, or one is longer than a message may be.
-func readEvents(r io.Reader, take func(id, data string)) {
+// event is one server-sent event; name is "" for a plain message.
+type event struct{ name, id, data string }
+
+// readEvents reads server-sent events until r ends or one is longer than most bytes.
+func readEvents(r io.Reader, most int, take func(event)) error {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxFrame)
-	var id string
+	lines.Buffer(nil, most)
+	var e event
 	var data []string
 	size := 0
 	for lines.Scan() {
 		line := strings.TrimSuffix(lines.Text(), "\r")
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
+		if field != "" || line == "" { // a comment is not kept
+			size += len(line) + 1
+		}
+		if size > most {
+			return tooLong(most)
+		}
 		switch {
 		case line == "":
-			take(id, strings.Join(data, "\n"))
-			id, data, size = "", nil, 0
+			e.data = strings.Join(data, "\n")
+			take(e)
+			e, data, size = event{id: e.id}, nil, 0
 		case field == "id":
-			id = value
+			e.id = value
+		case field == "event":
+			e.name = value
 		case field == "data":
-			if size += len(value) + 1; size > maxFrame {
-				return
-			}
 			data = append(data, value)
 		}
 	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return tooLong(most)
+	}
+	return lines.Err()
 }

@@ -71,7 +71,7 @@ func (t *tappedBody) next() {
 		line, err := t.in.ReadSlice('\n')
 		event = append(event, line...)
 		if int64(len(event)) > t.limit {
-			t.ended = errTooLong
+			t.ended = tooLong(t.limit)
 			return
 		}
 		if err == bufio.ErrBufferFull {

@@ -1,0 +1,66 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"sallyport/internal/tool"
+)
+
+// repeatable reports whether a call may be sent again when nobody knows what
+// became of it: only if the tool's definition, as it is now, says that a second
+// run does no harm. What it does not say is no. Reading is harmless by itself.
+func (s *Session) repeatable(id tool.ID) bool {
+	switch id.Method() {
+	case "tools/call":
+	case tool.ReadResource, tool.GetPrompt, tool.Complete:
+		return true
+	default:
+		return false
+	}
+	s.mu.Lock()
+	t, ok := s.catalog.tool(id.Name)
+	s.mu.Unlock()
+	return ok && (isTrue(t.Annotations.ReadOnly) || isTrue(t.Annotations.Idempotent))
+}
+
+func isTrue(hint *bool) bool { return hint != nil && *hint }
+
+// cutShort is what the SDK makes of a stream that ended before the answer; it does not export it.
+const cutShort = "request terminated without response"
+
+// wasLost reports whether a call failed because its connection broke: it was
+// neither answered, nor ended by its time limit, nor by us.
+func (l *link) wasLost(ctx context.Context, err error) bool {
+	switch {
+	case ctx.Err() != nil, answered(err) != nil, isToolError(err), needsLogin(err):
+		return false
+	case errors.Is(err, errClosed), errors.Is(err, errFlood), isTooLong(err):
+		return false // it would come to the same
+	}
+	return !l.alive() || err.Error() == cutShort
+}
+
+// repeat sends a call once more, over a new connection if the old one is gone,
+// within the time of the first try. If there is none to be had, lost stays the error.
+func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.RawMessage, error) {
+	l, err := s.connected(ctx)
+	if err != nil {
+		return nil, lost
+	}
+	r, err := s.requestOf(l, call)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.converse(ctx, l, r)
+	if err == nil {
+		l.served.Store(true)
+	}
+	return raw, err
+}
+
+func isToolError(err error) bool {
+	_, ok := errors.AsType[*tool.Error](err)
+	return ok
+}
