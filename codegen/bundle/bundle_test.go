@@ -33,6 +33,8 @@ var servers = tree{
 	"index.ts":                  `export * as memory from "./memory/index";`,
 	"memory/index.ts":           `export { create_entities } from "./create_entities"; export { read_graph } from "./read_graph";`,
 	"memory/create_entities.ts": `import { call } from "sallyport"; export async function create_entities(args: { entities: string[] }): Promise<any> { return call("memory.create_entities", args); }`,
+	"docs/index.ts":             `export * as resources from "./resources";`,
+	"docs/resources.ts":         `import { call } from "sallyport"; export async function read(uri: string): Promise<any> { return call("docs.resources/read", { uri }); }`,
 	"memory/read_graph.ts":      `import { call } from "sallyport"; export async function read_graph(args: {} = {}): Promise<any> { return call("memory.read_graph", args); }`,
 }
 
@@ -94,6 +96,7 @@ func TestWrappersAreBundled(t *testing.T) {
 		{`import * as memory from "servers/memory"; await memory.create_entities({ entities: [] })`, false},
 		{`import { memory } from "servers"; await memory.create_entities({ entities: [] })`, true},
 		{`const { create_entities } = await import("servers/memory"); await create_entities({ entities: [] })`, true},
+		{`import { resources } from "servers/docs"; import { create_entities } from "servers/memory"; await resources.read("a:b"); await create_entities({ entities: [] })`, false},
 		{`import { call, ToolError } from "sallyport"; try { await call("memory.create_entities", {}) } catch (e) { if (!(e instanceof ToolError)) throw e }`, false},
 	} {
 		code := compile(t, test.program)
@@ -113,6 +116,8 @@ func TestErrors(t *testing.T) {
 		{"\nimport { x } from 'servers/memroy';\nx()", bundle.Error{Type: "ImportError", Message: "there is no servers/memroy", Line: 2, Source: "import { x } from 'servers/memroy';", Hint: "did you mean servers/memory?"}},
 		{"import x from 'servers/memory/read_grahp';x()", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool read_grahp", Line: 1, Source: "import x from 'servers/memory/read_grahp';x()", Hint: "did you mean read_graph?"}},
 		{"import * as memory from 'servers/memory';\n\nawait memory.create_entity({})", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool create_entity", Line: 3, Source: "await memory.create_entity({})", Hint: "did you mean create_entities?"}},
+		{"import { get } from 'servers/docs/resources';\nawait get('a:b')", bundle.Error{Type: "ImportError", Message: "resources has no function get", Line: 1, Source: "import { get } from 'servers/docs/resources';", Hint: "it has read(uri), list() and templates()"}},
+		{"import { prompts } from 'servers/docs';\nawait prompts.list()", bundle.Error{Type: "ImportError", Message: "servers/docs offers no prompts", Line: 1, Source: "import { prompts } from 'servers/docs';"}},
 		{"import _ from 'lodash';\n_.map()", bundle.Error{Type: "ImportError", Message: `cannot import "lodash"`, Line: 1, Source: "import _ from 'lodash';", Hint: `only node's own modules, "servers/..." and "sallyport" can be imported`}},
 		{"import { read_graph } from 'memory';\nread_graph()", bundle.Error{Type: "ImportError", Message: `cannot import "memory"`, Line: 1, Source: "import { read_graph } from 'memory';", Hint: `write: from "servers/memory"`}},
 	} {

@@ -102,8 +102,8 @@ func refuse(message, hint string) (api.OnResolveResult, error) {
 }
 
 var (
-	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/index\.ts" for import "(.+)"$`)
-	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/index\.ts"$`)
+	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
+	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/(index|resources|prompts)\.ts"$`)
 )
 
 // explain turns esbuild's message into one for the model.
@@ -111,18 +111,28 @@ func (r resolver) explain(m api.Message) *Error {
 	e := &Error{Type: "ImportError"}
 	e.Message, e.Hint, _ = strings.Cut(m.Text, hintMark)
 	e.place(m.Location)
-	upstream, tool := "", ""
 	if found := missingExport.FindStringSubmatch(m.Text); found != nil {
-		upstream, tool = found[1], found[2]
+		r.explainMissing(e, found[1], found[2], found[3])
 	}
 	if found := undefinedImport.FindStringSubmatch(m.Text); found != nil {
-		upstream, tool = found[2], found[1]
-	}
-	if upstream != "" {
-		e.Message = fmt.Sprintf("servers/%s has no tool %s", upstream, tool)
-		e.Hint = didYouMean(tool, r.tree.List(upstream), "find it with search_tools")
+		r.explainMissing(e, found[2], found[3], found[1])
 	}
 	return e
+}
+
+// explainMissing says that a module of an upstream has no such function.
+func (r resolver) explainMissing(e *Error, upstream, module, name string) {
+	switch {
+	case module == "resources":
+		e.Message, e.Hint = fmt.Sprintf("resources has no function %s", name), "it has read(uri), list() and templates()"
+	case module == "prompts":
+		e.Message, e.Hint = fmt.Sprintf("prompts has no function %s", name), "it has get(name, arguments) and list()"
+	case name == "resources" || name == "prompts":
+		e.Message, e.Hint = fmt.Sprintf("servers/%s offers no %s", upstream, name), ""
+	default:
+		e.Message = fmt.Sprintf("servers/%s has no tool %s", upstream, name)
+		e.Hint = didYouMean(name, r.tree.List(upstream), "find it with search_tools")
+	}
 }
 
 func didYouMean(word string, names []string, otherwise string) string {

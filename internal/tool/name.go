@@ -39,23 +39,24 @@ func Identifier(wire string) string {
 func Identifiers(wires []string) []string {
 	chosen := map[string]string{} // wire name to identifier
 	taken := map[string]bool{}
-	wanted := map[string]int{}
 	names := slices.Compact(slices.Sorted(slices.Values(wires)))
+	wanted := map[string][]string{}
 	for _, w := range names {
-		wanted[Identifier(w)]++
-		if Identifier(w) == w {
-			chosen[w], taken[w] = w, true
+		wanted[Identifier(w)] = append(wanted[Identifier(w)], w)
+	}
+	for id, rivals := range wanted {
+		switch {
+		case len(rivals) == 1:
+			chosen[rivals[0]], taken[id] = id, true
+		case slices.Contains(rivals, id):
+			chosen[id], taken[id] = id, true
 		}
 	}
 	for _, w := range names {
-		id := Identifier(w)
-		if chosen[w] != "" {
-			continue
+		if chosen[w] == "" { // all names that need no digest are taken by now
+			id := distinct(Identifier(w), w, taken)
+			chosen[w], taken[id] = id, true
 		}
-		if wanted[id] > 1 {
-			id = distinct(id, w, taken)
-		}
-		chosen[w], taken[id] = id, true
 	}
 	ids := make([]string, len(wires))
 	for i, w := range wires {
@@ -64,13 +65,12 @@ func Identifiers(wires []string) []string {
 	return ids
 }
 
-// distinct appends as much of the wire name's digest as it takes: a hostile
-// list may hold the very name that a shorter one gives.
+// distinct appends a digest of the wire name; another one as long as it is
+// taken, since a hostile list may hold the very names that this gives.
 func distinct(id, wire string, taken map[string]bool) string {
-	sum := sha256.Sum256([]byte(wire))
-	digest := hex.EncodeToString(sum[:])
-	for n := 8; ; n += 8 {
-		if name := cut(id, maxName-1-n) + "_" + digest[:n]; !taken[name] || n+8 >= maxName {
+	id = cut(id, maxName-9)
+	for seed := wire; ; seed += "\x00" {
+		if name := id + "_" + shortDigest(seed); !taken[name] {
 			return name
 		}
 	}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,6 +75,10 @@ func TestIdentifiersAreInjective(t *testing.T) {
 	evil := tool.Identifiers([]string{"a-b", "a_b"})[0] // the name that "a-b" gets
 	wires := []string{"a-b", "a_b", "a.b", evil, "日", "本", "x" + strings.Repeat("y", 100), "x" + strings.Repeat("y", 101), "class", "class_", "3d", "_3d"}
 	checkInjective(t, wires)
+	// Each of these wants the name that a clash of two others leads to.
+	clash := tool.Identifiers([]string{"x-y", "x.y"})
+	wires = append(wires, "x-y", "x.y", strings.ReplaceAll(clash[0], "_", "-"), clash[1], strings.Replace(clash[1], "_", ".", 1), "x--y")
+	checkInjective(t, wires)
 	if ids := tool.Identifiers(wires); ids[1] != "a_b" || ids[3] != evil || ids[9] != "class_" {
 		t.Errorf("names that needed no change were changed: %v", ids)
 	}
@@ -103,7 +111,116 @@ func checkInjective(t *testing.T, wires []string) {
 func FuzzIdentifiers(f *testing.F) {
 	f.Add("a-b\na_b\na.b")
 	f.Add("class\nclass_\n__proto__\n日\n\n" + strings.Repeat("z", 80))
-	f.Fuzz(func(t *testing.T, list string) { checkInjective(t, strings.Split(list, "\n")) })
+	f.Add("resources\nresources_\nresources-\nprompts\n\u0435\ne\u0301\n\u00e9\n\x00\n_\n__")
+	f.Fuzz(func(t *testing.T, list string) {
+		wires := strings.Split(list, "\n")
+		checkInjective(t, wires)
+		checkInjective(t, append(wires, tool.Identifiers(wires)...)) // whoever knows the names can claim them
+	})
+}
+
+// TestIdentifiersOfAnyList looks for clashes in random lists that were made to
+// clash: of few letters, and of names that other names lead to.
+func TestIdentifiersOfAnyList(t *testing.T) {
+	parts := []string{"a", "_", "-", ".", "A", "1", "class", "日", "é", "e\u0301", "\u0435", "resources", "__", "", "\u200d", strings.Repeat("z", 60)}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var wires []string
+		for range 1 + random.IntN(20) {
+			var wire strings.Builder
+			for range random.IntN(4) {
+				wire.WriteString(parts[random.IntN(len(parts))])
+			}
+			wires = append(wires, wire.String())
+		}
+		for range 3 {
+			checkInjective(t, wires)
+			for _, id := range tool.Identifiers(wires) {
+				if random.IntN(3) == 0 {
+					wires = append(wires, id, strings.ReplaceAll(id, "_", "-"))
+				}
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+var (
+	section  = regexp.MustCompile("(?m)^### .*\n\n((?:\\|.*\n)+)")
+	nameRow  = regexp.MustCompile("(?m)^\\| `(\".*\")` \\| `(\\w+)` \\|")
+	notWords = regexp.MustCompile(`[^\w]+`)
+)
+
+// TestDocumentOfNames holds docs/names.md to the code: each table is the list of one upstream.
+func TestDocumentOfNames(t *testing.T) {
+	page, err := os.ReadFile("../../docs/names.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, table := range section.FindAllStringSubmatch(string(page), -1) {
+		var wires, want []string
+		for _, row := range nameRow.FindAllStringSubmatch(table[1], -1) {
+			var wire string
+			if err := json.Unmarshal([]byte(row[1]), &wire); err != nil {
+				t.Fatalf("%s: %v", row[1], err)
+			}
+			if base, n, ok := strings.Cut(wire, " x"); ok && len(base) == 1 { // "a x200" stands for 200 of them
+				count, err := strconv.Atoi(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wire = strings.Repeat(base, count)
+			}
+			wires, want = append(wires, wire), append(want, row[2])
+		}
+		if diff := cmp.Diff(want, tool.Identifiers(wires)); diff != "" {
+			t.Errorf("docs/names.md (-says +is):\n%s", diff)
+		}
+		rows += len(wires)
+	}
+	if rows < 30 {
+		t.Errorf("%d rows were found", rows)
+	}
+	for _, word := range reservedWords(string(page)) {
+		if tool.Identifier(word) != word+"_" {
+			t.Errorf("%s is not reserved", word)
+		}
+	}
+}
+
+// reservedWords are those that the page lists after "Reserved:".
+func reservedWords(page string) []string {
+	_, after, _ := strings.Cut(page, "\nReserved:")
+	list, _, _ := strings.Cut(after, "\n\n")
+	return strings.Fields(notWords.ReplaceAllString(list, " "))
+}
+
+// TestKeywordsAreReserved asks the languages themselves.
+func TestKeywordsAreReserved(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import keyword; print(*keyword.kwlist, *keyword.softkwlist)").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(string(out))
+	if len(words) < 35 {
+		t.Fatalf("Python has the keywords %q", words)
+	}
+	for _, word := range words {
+		if got := tool.Identifier(word); got == word {
+			t.Errorf("%s is a keyword of Python", word)
+		}
+	}
+	// ECMAScript 2025, 12.7.2, with those of strict code and modules, and TypeScript's "reserved words".
+	for word := range strings.FieldsSeq(`await break case catch class const continue debugger default delete do else enum export extends false finally for
+		function if import in instanceof new null return super switch this throw true try typeof var void while with yield
+		let static implements interface package private protected public arguments eval undefined`) {
+		if got := tool.Identifier(word); got != word+"_" {
+			t.Errorf("%s is reserved in TypeScript, and stays %s", word, got)
+		}
+	}
 }
 
 func TestValue(t *testing.T) {
