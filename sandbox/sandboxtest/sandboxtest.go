@@ -160,6 +160,16 @@ func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{Structured: []byte(strings.Repeat("[", 5000) + strings.Repeat("]", 5000))}, nil
 	case "test.binary":
 		return tool.Result{Structured: []byte("[\"a\xffb\"]")}, nil
+	case "test.slow":
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	return answer(ctx, call)
+}
+
+// answer knows the rest of what can be called.
+func answer(ctx context.Context, call tool.Call) (tool.Result, error) {
+	switch call.Tool.String() {
 	case "test.far":
 		return tellProgress(ctx, call, 3, 250*time.Millisecond)
 	case "test.flood":
@@ -173,9 +183,6 @@ func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{Structured: []byte(`{"resources":[{"uri":"test:a"}]}`)}, nil
 	case "test.prompts/get":
 		return tool.Result{Structured: []byte(`{"messages":[{"role":"user","content":{"type":"text","text":` + string(call.Args) + `}}]}`)}, nil
-	case "test.slow":
-		<-ctx.Done()
-		return tool.Result{}, ctx.Err()
 	}
 	answer, err := json.Marshal(map[string]any{"tool": call.Tool, "args": call.Args, "execution": call.Execution})
 	return tool.Result{Structured: answer}, err
