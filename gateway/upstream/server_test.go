@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 			time.Sleep(600 * time.Millisecond)
 		}
 		serveSDK()
+	case strings.HasPrefix(mode, "talk"):
+		newTalker(mode, os.Stdout).run()
 	case mode == "gateway":
 		beGateway()
 	default:

@@ -111,6 +111,7 @@ var dependencies = map[string]string{
 	"golang.org/x/sync":                        "a queue of calls that is first come, first served",
 	"golang.org/x/sys":                         "system calls that the standard library lacks",
 	"golang.org/x/text":                        "the printer that the schema checker words its findings with",
+	"golang.org/x/time":                        "how much an upstream may say unasked",
 	"gopkg.in/yaml.v3":                         "upstreams.yaml and workflows",
 }
 
