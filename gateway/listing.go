@@ -17,6 +17,9 @@ func (f Found) Text() string {
 	}
 	f.writeVerdict(&b)
 	f.writeTools(&b)
+	if f.Offers != "" {
+		b.WriteString(f.Offers + "\n")
+	}
 	switch more := f.Total - len(f.Tools); {
 	case more <= 0 || f.Weak:
 	case f.Listing:

@@ -155,6 +155,12 @@ func (m *member) describe() codegen.Upstream {
 	}
 }
 
+// offers tells of resources and prompts as they are now.
+func (m *member) offers(lang codegen.Language) string {
+	offer := m.view.Load().offer
+	return codegen.Offers(codegen.Upstream{ID: m.id, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts}, lang)
+}
+
 func (m *member) offered() Offered {
 	up := m.cfg.Load()
 	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.session.State()}

@@ -61,6 +61,9 @@ type Found struct {
 	Upstream string `json:"upstream,omitempty"`
 	// Upstreams are all where they are listed, else those of the searched that are not available.
 	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
+	// Offers says in one line how a program reaches the resources and prompts of
+	// Upstream, where its tools are listed; "" if it has none.
+	Offers string `json:"offers,omitempty"`
 	// Detail and Language are those that Tools were described in.
 	Detail   Detail `json:"detail"`
 	Language string `json:"language"`
@@ -98,6 +101,9 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		return found, nil
+	}
+	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {
+		found.Offers = m.offers(lang)
 	}
 	results, err := g.catalog.index.Search(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.Limit})
 	if err != nil {
