@@ -169,6 +169,9 @@ func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	answer, ok := w.pending[resp.ID]
 	if ok {
 		delete(w.pending, resp.ID)
+		if n, ok := resp.ID.Raw().(int64); ok {
+			delete(w.exchanges, n) // what comes after the answer does not belong to the call
+		}
 		answer <- resp // holds one, and nobody else sends
 	}
 	return ok
