@@ -1,0 +1,176 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"sallyport/internal/plain"
+)
+
+// issuer is what an upstream's metadata leads to.
+type issuer struct {
+	resource string
+	// scopes are those of the challenge or else of the resource's metadata.
+	scopes []string
+	meta   *oauthex.AuthServerMeta
+	// known: meta was found, not guessed by the rules of 2025-03-26.
+	known bool
+}
+
+// discover finds the authorization server of the upstream.
+func (h *Handler) discover(ctx context.Context, ask challenge) (*issuer, error) {
+	resource, err := h.resource(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	if len(resource.AuthorizationServers) == 0 {
+		return nil, errors.New("the upstream's metadata names no authorization server")
+	}
+	at := resource.AuthorizationServers[0]
+	if err := h.guard.check("authorization server", at); err != nil {
+		return nil, err
+	}
+	if want := h.settings.Issuer; want != "" && strings.TrimSuffix(at, "/") != strings.TrimSuffix(want, "/") {
+		return nil, fmt.Errorf("the upstream names another authorization server than the settings: %s", plain.Line(at, 200))
+	}
+	found := &issuer{resource: resource.Resource, scopes: ask.scopes}
+	if len(found.scopes) == 0 {
+		found.scopes = scopeTokens(resource.ScopesSupported)
+	}
+	found.meta, err = auth.GetAuthServerMetadata(ctx, at, h.client)
+	if err != nil {
+		return nil, fmt.Errorf("read the metadata of the authorization server: %s", plain.Line(reason(err).Error(), 300))
+	}
+	if found.known = found.meta != nil; !found.known {
+		base := strings.TrimSuffix(at, "/")
+		found.meta = &oauthex.AuthServerMeta{
+			Issuer: at, AuthorizationEndpoint: base + "/authorize", TokenEndpoint: base + "/token", RegistrationEndpoint: base + "/register",
+		}
+	}
+	return found, h.checkEndpoints(found)
+}
+
+// checkEndpoints holds what the metadata says to the same rules as the rest.
+func (h *Handler) checkEndpoints(found *issuer) error {
+	m := found.meta
+	if found.known && !slices.Contains(m.CodeChallengeMethodsSupported, "S256") {
+		return errors.New("the authorization server does not know PKCE with S256")
+	}
+	if err := h.guard.check("token endpoint", m.TokenEndpoint); err != nil {
+		return err
+	}
+	for what, at := range map[string]string{
+		"authorization endpoint": m.AuthorizationEndpoint, "registration endpoint": m.RegistrationEndpoint, "revocation endpoint": m.RevocationEndpoint,
+	} {
+		if at == "" {
+			continue
+		}
+		if err := h.guard.check(what, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place is where a resource's metadata may be, and whose it may be there.
+type place struct {
+	url       string
+	resources []string
+}
+
+// places follow the order of the specification. A resource is the endpoint, or
+// the whole origin: many servers call themselves by that.
+func (h *Handler) places(ask challenge) ([]place, error) {
+	u, err := url.Parse(h.settings.URL)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("its url is no URL")
+	}
+	root := url.URL{Scheme: u.Scheme, Host: u.Host}
+	origin := root.String()
+	mine := []string{h.settings.URL}
+	for _, other := range []string{strings.TrimSuffix(h.settings.URL, "/"), origin, origin + "/"} {
+		if !slices.Contains(mine, other) {
+			mine = append(mine, other)
+		}
+	}
+	const wellKnown = "/.well-known/oauth-protected-resource"
+	var all []place
+	if ask.metadata != "" {
+		if err := h.guard.check("metadata URL", ask.metadata); err != nil {
+			return nil, err
+		}
+		all = append(all, place{ask.metadata, mine})
+	}
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		all = append(all, place{origin + wellKnown + "/" + path, mine})
+	}
+	return append(all, place{origin + wellKnown, mine}), nil
+}
+
+// mismatch is how the SDK says that metadata is of another resource.
+const mismatch = "got metadata resource"
+
+// resource reads the upstream's metadata, or makes up what was the rule before
+// there was any (2025-03-26): the upstream's origin is its authorization server.
+func (h *Handler) resource(ctx context.Context, ask challenge) (*oauthex.ProtectedResourceMetadata, error) {
+	places, err := h.places(ask)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		found, err := h.metadataAt(ctx, p)
+		if err == nil {
+			return found, nil
+		}
+		if strings.Contains(err.Error(), mismatch) {
+			return nil, fmt.Errorf("the upstream's metadata is of another resource: %s", plain.Line(err.Error(), 300))
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("read the upstream's metadata: %w", err)
+		}
+	}
+	u, err := url.Parse(h.settings.URL)
+	if err != nil {
+		return nil, err
+	}
+	root := url.URL{Scheme: u.Scheme, Host: u.Host}
+	return &oauthex.ProtectedResourceMetadata{Resource: h.settings.URL, AuthorizationServers: []string{root.String()}}, nil
+}
+
+// metadataAt asks once for each name that the resource may have there.
+func (h *Handler) metadataAt(ctx context.Context, p place) (found *oauthex.ProtectedResourceMetadata, err error) {
+	for _, resource := range p.resources {
+		found, err = oauthex.GetProtectedResourceMetadata(ctx, p.url, resource, h.client)
+		if err == nil || !strings.Contains(err.Error(), mismatch) {
+			return found, err
+		}
+	}
+	return nil, err
+}
+
+// probe sends what an MCP client sends first, without a token, for the challenge
+// that comes back. A server that lets it pass has none.
+func (h *Handler) probe(ctx context.Context) (challenge, error) {
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"sallyport","version":"auth"}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.settings.URL, bytes.NewReader([]byte(hello)))
+	if err != nil {
+		return challenge{}, errors.New("its url is no URL")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return challenge{}, fmt.Errorf("reach the upstream: %w", reason(err))
+	}
+	defer resp.Body.Close()
+	return challengeOf(resp), nil
+}

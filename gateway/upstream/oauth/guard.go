@@ -1,0 +1,165 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// scopeForm is narrower than the RFC by quotes and what shells read.
+var scopeForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/+@*=,~-]{0,199}$`)
+
+// guard decides where an upstream may send us. What the upstream is itself, a
+// person decided; where it points to, it did.
+type guard struct {
+	host     string
+	loopback bool
+}
+
+func newGuard(endpoint string) guard {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return guard{}
+	}
+	return guard{host: u.Hostname(), loopback: isLoopback(u.Hostname())}
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// check allows https, and http to a loopback address if the upstream is on one.
+func (g guard) check(what, raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "":
+		return fmt.Errorf("its %s is no URL", what)
+	case u.User != nil:
+		return fmt.Errorf("its %s holds credentials", what)
+	case isLoopback(u.Hostname()) && !g.loopback:
+		return fmt.Errorf("its %s is on this machine, where the upstream is not", what)
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("its %s is not https", what)
+}
+
+// client bounds base, or a client of our own, by time and by where it goes.
+func (g guard) client(base *http.Client) *http.Client {
+	c := &http.Client{Timeout: 30 * time.Second, CheckRedirect: g.redirect}
+	if base != nil && base.Transport != nil {
+		c.Transport = base.Transport
+		return c
+	}
+	c.Transport = &roundTripper{
+		direct:  transport((&net.Dialer{Timeout: 10 * time.Second, ControlContext: g.dial}).DialContext, nil),
+		proxied: transport((&net.Dialer{Timeout: 10 * time.Second}).DialContext, http.ProxyFromEnvironment),
+	}
+	return c
+}
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func transport(dial dialer, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+	return &http.Transport{
+		Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// roundTripper looks at addresses only where it is us who dial them: behind a
+// proxy, the proxy decides what can be reached.
+type roundTripper struct{ direct, proxied *http.Transport }
+
+// RoundTrip implements [http.RoundTripper].
+func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy != nil {
+		return r.proxied.RoundTrip(req)
+	}
+	return r.direct.RoundTrip(req)
+}
+
+// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+func (r *roundTripper) CloseIdleConnections() {
+	r.direct.CloseIdleConnections()
+	r.proxied.CloseIdleConnections()
+}
+
+var errRedirect = errors.New("redirected to where it may not go")
+
+func (g guard) redirect(next *http.Request, via []*http.Request) error {
+	last := via[len(via)-1].URL
+	switch {
+	case len(via) >= 5:
+		return errors.New("too many redirects")
+	case next.Method != http.MethodGet && next.Method != http.MethodHead, next.Body != nil:
+		return http.ErrUseLastResponse // what has a secret in its body goes nowhere else
+	case last.Scheme == "https" && next.URL.Scheme != "https":
+		return errRedirect
+	}
+	if err := g.check("redirect", next.URL.String()); err != nil {
+		return errRedirect
+	}
+	if ip, err := netip.ParseAddr(next.URL.Hostname()); err == nil && private(ip) && !g.sameKind(next.Context()) {
+		return errRedirect
+	}
+	return nil
+}
+
+// dial sees the address that a name really has.
+func (g guard) dial(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	port, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("dial %s: %w", address, err)
+	}
+	ip := port.Addr().Unmap()
+	switch {
+	case ip.IsLoopback() && !g.loopback:
+		return errors.New("a public upstream may not send us to this machine")
+	case private(ip) && !g.sameKind(ctx):
+		return errors.New("a public upstream may not send us to a private address")
+	}
+	return nil
+}
+
+// sameKind says whether the upstream itself is in a private network, or here.
+func (g guard) sameKind(ctx context.Context) bool {
+	if g.loopback {
+		return true
+	}
+	if strings.HasSuffix(g.host, ".localhost") {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.host)
+	if err != nil || len(ips) == 0 {
+		return false
+	}
+	for _, ip := range ips {
+		if !private(ip.Unmap()) {
+			return false
+		}
+	}
+	return true
+}
+
+// shared is the space of RFC 6598, which netip does not call private.
+func shared(ip netip.Addr) bool {
+	b := ip.As4()
+	return b[0] == 100 && b[1]&0xc0 == 64
+}
+
+func private(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	return ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.Is4() && shared(ip)
+}

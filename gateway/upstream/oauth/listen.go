@@ -1,0 +1,141 @@
+package oauth
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const callbackPath = "/callback"
+
+// listener waits on loopback for the browser to come back.
+type listener struct {
+	redirect string
+	socket   net.Listener // nil when the answer is pasted
+}
+
+// open listens where the settings say, or where an earlier client was registered
+// to, so that it need not be registered again, or anywhere.
+func (h *Handler) open(how Login, old *record) (*listener, error) {
+	port := h.settings.RedirectPort
+	if how.Paste != nil {
+		if port == 0 {
+			port = 8976 // nothing has to listen there
+		}
+		return &listener{redirect: fmt.Sprintf("http://127.0.0.1:%d%s", port, callbackPath)}, nil
+	}
+	var socket net.Listener
+	err := errors.New("no port")
+	if port == 0 && old != nil && old.Registered {
+		if u, bad := url.Parse(old.Redirect); bad == nil {
+			socket, err = net.Listen("tcp", "127.0.0.1:"+u.Port())
+		}
+	}
+	if err != nil {
+		socket, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for the browser: %w", err)
+	}
+	return &listener{redirect: "http://" + socket.Addr().String() + callbackPath, socket: socket}, nil
+}
+
+func (l *listener) close() {
+	if l.socket != nil {
+		_ = l.socket.Close()
+	}
+}
+
+// wait shows the page and returns the parameters that the browser came back with.
+func (l *listener) wait(ctx context.Context, page string, how Login) (url.Values, error) {
+	if how.Show != nil {
+		how.Show(page)
+	}
+	if how.Paste != nil {
+		return pasted(how.Paste)
+	}
+	return l.serve(ctx, page, how)
+}
+
+func (l *listener) serve(ctx context.Context, page string, how Login) (url.Values, error) {
+	answers, failed := make(chan url.Values, 1), make(chan error, 1)
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { comeBack(w, r, answers) }),
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l.socket) }()
+	ctx, cancel := context.WithCancel(ctx)
+	browsing := make(chan struct{})
+	go func() {
+		defer close(browsing)
+		if how.Browse == nil {
+			return
+		}
+		if err := how.Browse(ctx, page); err != nil && how.Show == nil {
+			failed <- fmt.Errorf("open the browser: %w", reason(err))
+		}
+	}()
+	defer func() {
+		quit, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer stop()
+		_ = server.Shutdown(quit) // the browser gets its page
+		_ = server.Close()
+		<-done
+		cancel()
+		<-browsing
+	}()
+	select {
+	case got := <-answers:
+		return got, nil
+	case err := <-failed:
+		return nil, err
+	case <-ctx.Done():
+		return nil, errors.New("nobody has answered the authorization server in time")
+	}
+}
+
+// comeBack takes the first answer; a browser asks for other things too.
+func comeBack(w http.ResponseWriter, r *http.Request, answers chan<- url.Values) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Connection", "close")
+	query := r.URL.Query()
+	if r.URL.Path != callbackPath || r.Method != http.MethodGet || !query.Has("state") {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	select {
+	case answers <- query:
+		_, _ = io.WriteString(w, "Sallyport has the answer. See your terminal; this page can be closed.\n")
+	default:
+		w.WriteHeader(http.StatusConflict)
+	}
+}
+
+// maxPasted bounds a pasted line, in bytes.
+const maxPasted = 64 << 10
+
+// pasted reads the URL that a browser elsewhere ended at.
+func pasted(in io.Reader) (url.Values, error) {
+	line, err := bufio.NewReader(io.LimitReader(in, maxPasted)).ReadString('\n')
+	if line = strings.TrimSpace(line); line == "" {
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read the URL: %w", err)
+		}
+		return nil, errors.New("no URL was pasted")
+	}
+	u, err := url.Parse(line)
+	if err != nil || !u.Query().Has("state") {
+		return nil, errors.New("what was pasted is not the URL that the browser ended at: it has code= and state= in it")
+	}
+	return u.Query(), nil
+}

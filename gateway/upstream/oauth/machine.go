@@ -1,0 +1,116 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// machine is the state of the client credentials grant: tokens in memory only,
+// since another one costs one request and no person.
+type machine struct {
+	mu      sync.Mutex
+	found   *issuer // nil until the first challenge
+	scopes  []string
+	token   string
+	expires time.Time
+	margin  time.Duration
+}
+
+// machineToken returns the token that there is, a new one if it has expired,
+// "" before the first challenge.
+func (h *Handler) machineToken(ctx context.Context) (string, error) {
+	token, known, fresh := h.machine.state(h.opts.Now())
+	if fresh || !known {
+		return token, nil
+	}
+	return h.newMachineToken(ctx, token)
+}
+
+func (m *machine) state(now time.Time) (token string, known, fresh bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fresh = m.token != "" && (m.expires.IsZero() || now.Add(m.margin).Before(m.expires))
+	return m.token, m.found != nil, fresh
+}
+
+// machineRefused gets a new token, with more scopes if those are missing.
+func (h *Handler) machineRefused(ctx context.Context, used string, ask challenge) error {
+	m := &h.machine
+	if ask.scope {
+		m.mu.Lock()
+		more := without(ask.scopes, m.scopes)
+		m.mu.Unlock()
+		if len(more) == 0 {
+			return &LoginError{Upstream: h.settings.ID, Reason: "the scopes of the client do not suffice", Client: true}
+		}
+	}
+	if err := h.findMachine(ctx, ask); err != nil {
+		return err
+	}
+	_, err := h.newMachineToken(ctx, used)
+	return err
+}
+
+// findMachine discovers the server anew: it may have moved.
+func (h *Handler) findMachine(ctx context.Context, ask challenge) error {
+	found, err := h.discover(ctx, ask)
+	if err != nil {
+		return err
+	}
+	m := &h.machine
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.found != nil && m.found.meta.Issuer != found.meta.Issuer {
+		return errors.New("the upstream names another authorization server than before; its client's secret is not sent there")
+	}
+	wanted := h.settings.Scopes
+	if len(wanted) == 0 {
+		wanted = found.scopes
+	}
+	m.found, m.scopes = found, without(slices.Concat(m.scopes, wanted, ask.scopes), nil)
+	return nil
+}
+
+// newMachineToken gets a token other than the one that was refused, once for all who wait.
+func (h *Handler) newMachineToken(ctx context.Context, refused string) (string, error) {
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	m := &h.machine
+	if token, _, fresh := m.state(h.opts.Now()); fresh && token != refused {
+		return token, nil
+	}
+	m.mu.Lock()
+	found, scopes := m.found, m.scopes
+	m.mu.Unlock()
+	params := url.Values{"grant_type": {"client_credentials"}, "resource": {found.resource}}
+	if len(scopes) > 0 {
+		params.Set("scope", strings.Join(scopes, " "))
+	}
+	token, err := h.grant(ctx, client{
+		id: h.settings.ClientID, secret: h.settings.ClientSecret, tokenURL: found.meta.TokenEndpoint,
+		basic: prefersBasic(found.meta.TokenEndpointAuthMethodsSupported),
+	}, params)
+	if e, ok := errors.AsType[*refusal](err); ok {
+		return "", &LoginError{Upstream: h.settings.ID, Reason: e.Error(), Client: true}
+	}
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.token, m.expires, m.margin = token.AccessToken, time.Time{}, 0
+	if token.ExpiresIn > 0 {
+		life := time.Duration(token.ExpiresIn) * time.Second
+		m.expires, m.margin = h.opts.Now().Add(life), min(30*time.Second, life/10)
+	}
+	return m.token, nil
+}

@@ -1,0 +1,133 @@
+// Package oauthtest runs an MCP server, by the SDK, that wants access tokens of
+// an authorization server: what tests of a login log in to.
+package oauthtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"sallyport/internal/testutil/authserver"
+)
+
+// Options configure a [Resource]. The zero value is usable.
+type Options struct {
+	// Metadata may change what the server says of itself; nil leaves it.
+	Metadata func(m *oauthex.ProtectedResourceMetadata)
+	// NoMetadata: it says nothing of itself, as servers of 2025-03-26.
+	NoMetadata bool
+}
+
+// Resource is a running MCP server with the tools echo, which wants the scope
+// read, and admin, which wants write.
+type Resource struct {
+	// URL is the endpoint.
+	URL string
+	// Refused counts the requests that were answered 401 or 403.
+	Refused atomic.Int64
+	// Tokens has the last token that was taken.
+	Token atomic.Pointer[string]
+}
+
+// New starts a server, which ends with the test and takes tokens that as issued
+// for it and nothing else.
+func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
+	tb.Helper()
+	if opts == nil {
+		opts = &Options{}
+	}
+	r := &Resource{}
+	mux := http.NewServeMux()
+	web := httptest.NewServer(mux)
+	tb.Cleanup(web.Close)
+	r.URL = web.URL + "/mcp"
+	metadata := &oauthex.ProtectedResourceMetadata{
+		Resource: r.URL, AuthorizationServers: []string{as.URL}, ScopesSupported: []string{"read"},
+	}
+	if opts.Metadata != nil {
+		opts.Metadata(metadata)
+	}
+	required := &auth.RequireBearerTokenOptions{Scopes: []string{"read"}}
+	if !opts.NoMetadata {
+		const wellKnown = "/.well-known/oauth-protected-resource/mcp"
+		mux.Handle(wellKnown, auth.ProtectedResourceMetadataHandler(metadata))
+		required.ResourceMetadataURL = web.URL + wellKnown
+	}
+	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) { return r.verify(ctx, as, token) }
+	mux.Handle("/mcp", r.count(auth.RequireBearerToken(verify, required)(stepUp(handler()))))
+	return r
+}
+
+func (r *Resource) verify(ctx context.Context, as *authserver.Server, token string) (*auth.TokenInfo, error) {
+	claims, err := as.Verify(ctx, token)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, err)
+	}
+	if !slices.Contains(claims.Audience, r.URL) {
+		return nil, fmt.Errorf("%w: it is for %v", auth.ErrInvalidToken, claims.Audience)
+	}
+	r.Token.Store(&token)
+	return &auth.TokenInfo{Scopes: claims.Scopes, Expiration: claims.Expires, UserID: claims.Subject}, nil
+}
+
+type counted struct {
+	http.ResponseWriter
+	refused *atomic.Int64
+}
+
+// Unwrap is for [http.ResponseController].
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// Flush is for those who look for a Flusher.
+func (c *counted) Flush() { _ = http.NewResponseController(c.ResponseWriter).Flush() }
+
+func (c *counted) WriteHeader(status int) {
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		c.refused.Add(1)
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (r *Resource) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { next.ServeHTTP(&counted{w, &r.Refused}, req) })
+}
+
+// stepUp wants the scope write for the tool admin.
+func stepUp(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		info := auth.TokenInfoFromContext(r.Context())
+		if strings.Contains(string(body), `"name":"admin"`) && !slices.Contains(info.Scopes, "write") {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
+			http.Error(w, "insufficient scope", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func handler() http.Handler {
+	server := mcp.NewServer(&mcp.Implementation{Name: "guarded", Version: "1"}, nil)
+	for _, name := range []string{"echo", "admin"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + " was here"}}}, nil, nil
+		})
+	}
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+}

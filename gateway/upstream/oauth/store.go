@@ -1,0 +1,336 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/secret"
+)
+
+// Dir is where tokens are kept unless told otherwise: auth/ in the state folder
+// of sallyport, which is below XDG_STATE_HOME or ~/.local/state. "" if the
+// environment has neither.
+func Dir(env func(string) (string, bool)) string {
+	if state, _ := env("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "sallyport", "auth")
+	}
+	if home, _ := env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "sallyport", "auth")
+	}
+	return ""
+}
+
+const (
+	inFile    = "file"
+	inKeyring = "keyring"
+	// maxRecord bounds a file, in bytes.
+	maxRecord = 256 << 10
+)
+
+// store keeps the record of one upstream: a file of its own for each id and
+// endpoint. The file is there also when the keyring has the secrets; that it has
+// changed is how other processes hear of a login.
+type store struct {
+	dir, id, url, kind string
+	now                func() time.Time
+
+	mu   sync.Mutex
+	seen fs.FileInfo // of the file that last was made from
+	last *record
+}
+
+// name differs by endpoint, so that an edit of the settings cannot send a token
+// to another server than the one that it is for.
+func (s *store) name() string {
+	sum := sha256.Sum256([]byte(s.url))
+	return s.id + "-" + hex.EncodeToString(sum[:8])
+}
+
+func (s *store) folder() (string, error) {
+	dir := s.dir
+	if dir == "" {
+		dir = Dir(os.LookupEnv)
+	}
+	if dir == "" {
+		return "", errors.New("find the folder of tokens: neither XDG_STATE_HOME nor HOME is set")
+	}
+	return dir, nil
+}
+
+func (s *store) path() (string, error) {
+	dir, err := s.folder()
+	return filepath.Join(dir, s.name()+".json"), err
+}
+
+// cached is read, at the price of one stat while nothing has changed.
+func (s *store) cached() (*record, error) {
+	path, err := s.path()
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	s.mu.Lock()
+	if s.last != nil && same(s.seen, info) {
+		r := *s.last
+		s.mu.Unlock()
+		return &r, nil
+	}
+	s.mu.Unlock()
+	return s.read()
+}
+
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+}
+
+// read returns the record with its secrets, nil if there is none.
+func (s *store) read() (*record, error) {
+	r, info, err := s.file()
+	if err != nil || r == nil {
+		return nil, err
+	}
+	if r.Store == inKeyring {
+		if r, err = s.fromKeyring(); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.last = info, r
+	own := *r
+	return &own, nil
+}
+
+// public returns the record without asking the keyring, nil if there is none.
+func (s *store) public() (*record, error) {
+	r, _, err := s.file()
+	return r, err
+}
+
+// item is the record's name in the keyring.
+func (s *store) item() string { return "oauth/" + s.name() }
+
+func (s *store) fromKeyring() (*record, error) {
+	text, err := secret.Get(s.item())
+	if errors.Is(err, secret.ErrNotFound) {
+		return nil, fmt.Errorf("read tokens: %w; run `sallyport auth login %s`", err, s.id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read tokens: %w", err)
+	}
+	return s.decode([]byte(text))
+}
+
+func (s *store) decode(data []byte) (*record, error) {
+	r := &record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("read tokens: what is stored of %s is damaged; run `sallyport auth logout %s` and log in again", s.id, s.id)
+	}
+	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url {
+		return nil, fmt.Errorf("read tokens: what is stored is not of %s; run `sallyport auth logout %s` and log in again", s.id, s.id)
+	}
+	return r, nil
+}
+
+func (s *store) file() (*record, fs.FileInfo, error) {
+	path, err := s.path()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, info, err := readPrivate(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read tokens: %w", err)
+	}
+	r, err := s.decode(data)
+	return r, info, err
+}
+
+// readPrivate reads a file that nobody else can read, in a folder that nobody else can write.
+func readPrivate(path string) ([]byte, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is no file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, nil, fmt.Errorf("%s can be read by others (mode %04o): run `chmod 600 %s`, and log in again if somebody may have", path, info.Mode().Perm(), path)
+	}
+	if err := checkFolder(filepath.Dir(path)); err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	return data, info, err
+}
+
+func checkFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is open to others (mode %04o): run `chmod 700 %s`", dir, info.Mode().Perm(), dir)
+	}
+	return nil
+}
+
+// write keeps a record, in the keyring first where it belongs there: whenever it
+// is cut short, what can be read is whole, and no newer token is lost that an
+// older one stands for.
+func (s *store) write(r *record) error {
+	r.Version, r.Upstream, r.URL = 1, s.id, s.url
+	if err := s.place(r); err != nil {
+		return fmt.Errorf("store tokens: %w", err)
+	}
+	public := *r
+	if r.Store == inKeyring {
+		public.Secret = secrets{}
+	}
+	if err := s.writeFile(&public); err != nil {
+		return fmt.Errorf("store tokens: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil // the next reader looks for itself
+	return nil
+}
+
+// place decides where the secrets go, and puts them into the keyring if it is that.
+func (s *store) place(r *record) error {
+	if s.kind == inFile {
+		r.Store = inFile
+		return nil
+	}
+	r.Store = inKeyring
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	err = secret.Set(s.item(), string(data))
+	if err != nil && s.kind != inKeyring {
+		r.Store = inFile
+		return nil
+	}
+	return err
+}
+
+func (s *store) writeFile(r *record) error {
+	dir, err := s.makeFolder()
+	if err != nil {
+		return err
+	}
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(dir, s.name()+".*.tmp") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) //nolint:errcheck // it was renamed, or there is nothing more to do
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), filepath.Join(dir, s.name()+".json")); err != nil {
+		return err
+	}
+	return syncFolder(dir)
+}
+
+func (s *store) makeFolder() (string, error) {
+	dir, err := s.folder()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, checkFolder(dir)
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// remove forgets the record wherever it is, also one that cannot be read.
+func (s *store) remove() error {
+	path, err := s.path()
+	if err != nil {
+		return err
+	}
+	r, _, err := s.file()
+	if err != nil || r != nil && r.Store == inKeyring {
+		gone := secret.Delete(s.item())
+		if r != nil && gone != nil && !errors.Is(gone, secret.ErrNotFound) {
+			return fmt.Errorf("forget tokens: %w", gone)
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget tokens: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil
+	return nil
+}
+
+// lock waits until no other process changes the record. The file stays: removing
+// it would let two processes hold different ones.
+func (s *store) lock(ctx context.Context) (unlock func(), err error) {
+	dir, err := s.makeFolder()
+	if err != nil {
+		return nil, fmt.Errorf("lock tokens: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, s.name()+".lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock tokens: %w", err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock tokens: %w", err), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("lock tokens: %w", context.Cause(ctx)), f.Close())
+		case <-tick.C:
+		}
+	}
+}
