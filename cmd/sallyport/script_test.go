@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"sallyport":  main,
 		"toyserver":  toyServer,
+		"listserver": listServer,
 		"mcpclient":  mcpClient,
 		"hold":       hold,
 		"brokenpipe": brokenPipe,
