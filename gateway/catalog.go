@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/codegen"
 	"sallyport/index"
 	"sallyport/internal/config"
 )
@@ -23,7 +22,7 @@ type catalog struct {
 	opts     Options
 	cache    *cache
 	index    *index.Index
-	publish  func(files map[string][]byte) error
+	publish  func(files func() map[string][]byte) error
 	slots    chan struct{} // how many upstreams may be starting at once
 	roster   atomic.Pointer[roster]
 	snapshot atomic.Pointer[snapshot]
@@ -37,7 +36,7 @@ type catalog struct {
 }
 
 // openCatalog makes a catalog whose first snapshot, of nothing, is there at once.
-func openCatalog(ups []config.Upstream, opts Options, publish func(map[string][]byte) error) (*catalog, error) {
+func openCatalog(ups []config.Upstream, opts Options, publish func(func() map[string][]byte) error) (*catalog, error) {
 	ix, err := index.New(nil, &index.Options{Logger: opts.Logger})
 	if err != nil {
 		return nil, err
@@ -47,8 +46,13 @@ func openCatalog(ups []config.Upstream, opts Options, publish func(map[string][]
 		log: opts.Logger, opts: opts, cache: openCache(opts.CacheDir, opts.Logger), index: ix, publish: publish, slots: make(chan struct{}, connecting),
 		changed: make(chan struct{}, 1), ended: ctx.Done(), cancel: cancel,
 	}
+	none, _ := assemble(newRoster(nil))
+	c.snapshot.Store(none)
+	if err := publish(none.files); err != nil {
+		cancel()
+		return nil, errors.Join(err, ix.Close(), c.cache.close())
+	}
 	c.roster.Store(newRoster(c.start(ups)))
-	c.snapshot.Store(&snapshot{roster: newRoster(nil), files: tree(newRoster(nil))})
 	c.touch()
 	c.work.Go(func() { c.follow(ctx) })
 	return c, nil
@@ -85,6 +89,7 @@ func (c *catalog) touch() {
 
 // follow makes a new snapshot whenever a list has changed.
 func (c *catalog) follow(ctx context.Context) {
+
 	for swept := false; ; swept = true {
 		select {
 		case <-ctx.Done():
@@ -106,7 +111,18 @@ func (c *catalog) follow(ctx context.Context) {
 		if !swept {
 			c.cache.sweep()
 		}
+		c.prepare(roster)
 	}
+}
+
+// prepare makes the wrappers, so that the first program finds them made, unless
+// there is something better to do.
+func (c *catalog) prepare(r *roster) {
+	each(len(r.members), func(i int) {
+		if !c.over() && len(c.changed) == 0 {
+			r.members[i].portrait.files()
+		}
+	})
 }
 
 // settle waits until the snapshot shows what came of the first attempt to
@@ -126,32 +142,25 @@ func (c *catalog) settle(ctx context.Context, id string) {
 	}
 }
 
-// rebuild makes wrappers for the upstreams that changed, and index and snapshot
-// from all. The index takes longer than the wrappers of one upstream, so that
-// what a search finds can be imported.
+// rebuild makes index and snapshot, if something has changed. Programs get the
+// wrappers of the newest snapshot, so what a search finds can be imported.
 func (c *catalog) rebuild(r *roster) error {
 	start := time.Now()
-	var changed []*member
+	changed := 0
 	for _, m := range r.members {
 		if m.look() {
-			changed = append(changed, m)
+			changed++
 		}
 	}
-	if len(changed) == 0 && r == c.current().roster {
+	if changed == 0 && r == c.current().roster {
 		return nil
 	}
 	next, docs := assemble(r)
-	var indexed sync.WaitGroup
-	var indexErr error
-	indexed.Go(func() { indexErr = c.index.Replace(docs) })
-	each(len(changed), func(i int) { changed[i].files = codegen.GenerateUpstream(changed[i].describe()) })
-	next.files = tree(r)
-	publishErr := c.publish(next.files)
-	indexed.Wait()
+	err := errors.Join(c.publish(next.files), c.index.Replace(docs))
 	c.snapshot.Store(next)
 	c.watchers.tell()
-	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "changed", len(changed), "duration", time.Since(start))
-	return errors.Join(publishErr, indexErr)
+	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "changed", changed, "duration", time.Since(start))
+	return err
 }
 
 func (c *catalog) current() *snapshot { return c.snapshot.Load() }

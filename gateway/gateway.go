@@ -136,7 +136,7 @@ func (g *Gateway) settle(ctx context.Context, id string) {
 func (g *Gateway) Tools() []tool.Tool { return slices.Clone(g.catalog.current().tools) }
 
 // Tree returns the files of the servers/ tree by their slash-separated paths.
-func (g *Gateway) Tree() map[string][]byte { return maps.Clone(g.catalog.current().files) }
+func (g *Gateway) Tree() map[string][]byte { return maps.Clone(g.catalog.current().files()) }
 
 // Upstream tells how one upstream stands.
 type Upstream struct {

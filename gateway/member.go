@@ -40,10 +40,10 @@ type member struct {
 	unsaved atomic.Bool // the cache does not have the view
 
 	// What follows belongs to the catalog's goroutine: the view that the next
-	// snapshot shows, the wrappers made from it, and whether shown is closed.
-	seen    *view
-	files   []codegen.File
-	isShown bool
+	// snapshot shows, and how; whether shown is closed.
+	seen     *view
+	portrait *portrait
+	isShown  bool
 }
 
 // roster is which upstreams there are, in the order of the settings.
@@ -97,6 +97,9 @@ func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options
 			}
 		},
 	}
+	if c.opts.OnNotice != nil {
+		opts.OnNotice = func(method string, params json.RawMessage) { c.opts.OnNotice(m.id, method, params) }
+	}
 	if up := m.cfg.Load(); c.opts.Auth != nil && up.URL != "" {
 		opts.Auth = c.opts.Auth(*up)
 	}
@@ -143,10 +146,11 @@ func (m *member) look() bool {
 		return false
 	}
 	m.seen = m.view.Load()
+	m.portrait = newPortrait(m.describe())
 	return true
 }
 
-// describe is the upstream as the next snapshot shows it.
+// describe is the upstream as wrappers and index are made from it.
 func (m *member) describe() codegen.Upstream {
 	offer := m.seen.offer
 	return codegen.Upstream{

@@ -39,6 +39,7 @@ func (g *Gateway) Test(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	m.session.Reset()
 	return m.session.Connect(ctx)
 }
 

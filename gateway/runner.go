@@ -19,7 +19,7 @@ type runner struct {
 	runs  sync.WaitGroup
 	mu    sync.Mutex
 	host  *sandbox.Host
-	files map[string][]byte
+	files func() map[string][]byte
 	stale bool // the host does not show files
 	ended bool
 }
@@ -82,7 +82,7 @@ func (r *runner) show() error {
 	if r.host == nil || r.ended || !r.stale {
 		return nil
 	}
-	if err := r.host.Publish(r.files); err != nil {
+	if err := r.host.Publish(r.files()); err != nil {
 		return err
 	}
 	r.stale = false
@@ -90,7 +90,7 @@ func (r *runner) show() error {
 }
 
 // publish hands the wrappers to the host, or keeps them for when there is one.
-func (r *runner) publish(files map[string][]byte) error {
+func (r *runner) publish(files func() map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files, r.stale = files, true

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sallyport/codegen"
 	"sallyport/index"
@@ -14,31 +15,47 @@ import (
 type snapshot struct {
 	roster *roster
 	tools  []tool.Tool
-	files  map[string][]byte
+	// files makes the servers/ tree when it is first asked for: no search waits for it.
+	files func() map[string][]byte
 }
 
-// assemble makes a snapshot, but for the files, and the documents of the index.
+// portrait is an upstream as a snapshot shows it. Its wrappers are made when they
+// are first asked for, and kept for as long as nothing changes.
+type portrait struct {
+	up    codegen.Upstream
+	files func() []codegen.File
+}
+
+func newPortrait(up codegen.Upstream) *portrait {
+	return &portrait{up: up, files: sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) })}
+}
+
+// assemble makes a snapshot of the members' portraits, and the documents of the index.
 func assemble(r *roster) (*snapshot, []index.Doc) {
 	next := &snapshot{roster: r}
 	var docs []index.Doc
-	for _, m := range r.members {
-		up := m.describe()
+	portraits := make([]*portrait, len(r.members))
+	for i, m := range r.members {
+		portraits[i] = m.portrait
+		up := m.portrait.up
 		for _, t := range up.Tools {
 			next.tools = append(next.tools, t)
 			docs = append(docs, index.FromTool(t, up.Title+" "+up.Description))
 		}
 	}
+	next.files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
 	slices.SortFunc(next.tools, func(a, b tool.Tool) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
 	return next, docs
 }
 
-// tree gathers the files of all members.
-func tree(r *roster) map[string][]byte {
+// tree gathers the files of all upstreams, and makes those that are not there yet.
+func tree(portraits []*portrait) map[string][]byte {
+	each(len(portraits), func(i int) { portraits[i].files() })
 	files := map[string][]byte{}
-	ups := make([]codegen.Upstream, len(r.members))
-	for i, m := range r.members {
-		ups[i] = m.describe()
-		for _, file := range m.files {
+	ups := make([]codegen.Upstream, len(portraits))
+	for i, p := range portraits {
+		ups[i] = p.up
+		for _, file := range p.files() {
 			files[file.Path] = file.Data
 		}
 	}
@@ -50,14 +67,14 @@ func tree(r *roster) map[string][]byte {
 
 // File and List make a snapshot the tree that TypeScript programs are compiled against.
 func (s *snapshot) File(path string) ([]byte, bool) {
-	data, ok := s.files[path]
+	data, ok := s.files()[path]
 	return data, ok
 }
 
 // List returns the names of an upstream's tools, or of the upstreams for "".
 func (s *snapshot) List(upstream string) []string {
 	seen := map[string]bool{}
-	for path := range s.files {
+	for path := range s.files() {
 		folder, name, ok := strings.Cut(path, "/")
 		switch {
 		case ok && upstream == "":

@@ -30,20 +30,6 @@ func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ct
 	return use(ctx, g)
 }
 
-// follow has g reload the settings whenever they change. stop ends that, and waits for it.
-func (a *app) follow(ctx context.Context, g *gateway.Gateway) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		g.Follow(ctx, a.load)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
-
 // cacheDir is where things are kept that can be had again, "" if there is no place for them.
 func (a *app) cacheDir() string {
 	if dir, ok := a.env("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {

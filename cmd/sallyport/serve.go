@@ -100,9 +100,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		a.say(invitation(cfg))
 	}
 	notices := &mcpserver.Notices{}
-	g, err := gateway.Open(cfg, &gateway.Options{
-		Logger: log, Version: buildVersion(), Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice,
-	})
+	g, err := a.openGateway(cfg, log, gateway.Options{Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice})
 	if err != nil {
 		return err
 	}
