@@ -19,15 +19,28 @@ type snapshot struct {
 	files func() map[string][]byte
 }
 
-// portrait is an upstream as a snapshot shows it. Its wrappers are made when they
-// are first asked for, and kept for as long as nothing changes.
+// portrait is an upstream as a snapshot shows it. Its documents and its wrappers
+// are made when they are first asked for, and kept for as long as nothing changes.
 type portrait struct {
 	up    codegen.Upstream
+	docs  func() []index.Doc
 	files func() []codegen.File
 }
 
 func newPortrait(up codegen.Upstream) *portrait {
-	return &portrait{up: up, files: sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) })}
+	return &portrait{
+		up:    up,
+		docs:  sync.OnceValue(func() []index.Doc { return documents(up) }),
+		files: sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),
+	}
+}
+
+func documents(up codegen.Upstream) []index.Doc {
+	docs := make([]index.Doc, len(up.Tools))
+	for i, t := range up.Tools {
+		docs[i] = index.FromTool(t, up.Title+" "+up.Description)
+	}
+	return docs
 }
 
 // assemble makes a snapshot of the members' portraits, and the documents of the index.
@@ -37,11 +50,11 @@ func assemble(r *roster) (*snapshot, []index.Doc) {
 	portraits := make([]*portrait, len(r.members))
 	for i, m := range r.members {
 		portraits[i] = m.portrait
-		up := m.portrait.up
-		for _, t := range up.Tools {
-			next.tools = append(next.tools, t)
-			docs = append(docs, index.FromTool(t, up.Title+" "+up.Description))
-		}
+		next.tools = append(next.tools, m.portrait.up.Tools...)
+	}
+	each(len(portraits), func(i int) { portraits[i].docs() })
+	for _, p := range portraits {
+		docs = append(docs, p.docs()...)
 	}
 	next.files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
 	slices.SortFunc(next.tools, func(a, b tool.Tool) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
