@@ -52,17 +52,19 @@ func openCatalog(ups []config.Upstream, opts Options, publish func(func() map[st
 		cancel()
 		return nil, errors.Join(err, ix.Close(), c.cache.close())
 	}
-	c.roster.Store(newRoster(c.start(ups)))
+	members := make([]*member, len(ups))
+	for i, up := range ups {
+		members[i] = newMember(up)
+	}
+	c.roster.Store(newRoster(members))
 	c.touch()
 	c.work.Go(func() { c.follow(ctx) })
 	return c, nil
 }
 
-// start makes the members for ups, on all cores: what the cache has of sixty is megabytes.
-func (c *catalog) start(ups []config.Upstream) []*member {
-	members := make([]*member, len(ups))
-	each(len(ups), func(i int) { members[i] = c.newMember(ups[i]) })
-	return members
+// boot starts members, on all cores: what the cache has of sixty is megabytes.
+func (c *catalog) boot(members []*member) {
+	each(len(members), func(i int) { members[i].boot(c) })
 }
 
 // each calls do for 0 to n-1 on all cores, and waits.
@@ -87,8 +89,9 @@ func (c *catalog) touch() {
 	}
 }
 
-// follow makes a new snapshot whenever a list has changed.
+// follow starts the members, and makes a new snapshot whenever a list has changed.
 func (c *catalog) follow(ctx context.Context) {
+	c.boot(c.roster.Load().members)
 
 	for swept := false; ; swept = true {
 		select {

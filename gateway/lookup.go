@@ -14,6 +14,7 @@ func (c *catalog) member(id string) (*member, error) {
 	}
 	r := c.roster.Load()
 	if m, ok := r.byID[id]; ok {
+		<-m.booted // which reads files only
 		return m, nil
 	}
 	return nil, unknown("upstream", id, nearest.Of(id, r.ids()))
@@ -21,8 +22,8 @@ func (c *catalog) member(id string) (*member, error) {
 
 // known returns a tool that may be called, without waiting for anything.
 func (c *catalog) known(id tool.ID) (*entry, bool) {
-	m, ok := c.roster.Load().byID[id.Upstream]
-	if !ok {
+	m, err := c.member(id.Upstream)
+	if err != nil {
 		return nil, false
 	}
 	e, ok := m.view.Load().entries[id.Name]

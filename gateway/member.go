@@ -19,7 +19,10 @@ import (
 // member is one upstream in the catalog, from the settings that brought it to
 // those that change it or leave it out.
 type member struct {
-	id      string
+	id string
+	// booted is closed when session and view are there. Whoever gets a member from
+	// catalog.member need not wait for it.
+	booted  chan struct{}
 	session *upstream.Session
 	// cfg may change without a new session in what is told of the upstream only.
 	cfg   atomic.Pointer[config.Upstream]
@@ -32,6 +35,7 @@ type member struct {
 
 	replaced atomic.Bool // by other settings
 	cancel   context.CancelFunc
+	begin    func(connect func(ctx context.Context)) // in work, until cancel
 	work     sync.WaitGroup
 	calls    usage
 
@@ -68,22 +72,29 @@ func (r *roster) ids() []string {
 	return ids
 }
 
-// newMember makes a member that has not been started.
-func (c *catalog) newMember(up config.Upstream) *member {
+// newMember makes a member that boot must follow.
+func newMember(up config.Upstream) *member {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &member{id: up.ID, shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
+	m := &member{id: up.ID, booted: make(chan struct{}), shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
+	m.begin = func(connect func(ctx context.Context)) { m.work.Go(func() { connect(ctx) }) }
 	m.cfg.Store(&up)
 	m.view.Store(&view{})
+	m.stale.Store(true)
+	return m
+}
+
+// boot reads what the cache has of the member, and starts it.
+func (m *member) boot(c *catalog) {
+	up := *m.cfg.Load()
 	known := c.cache.load(up)
 	if known != nil {
 		c.take(m, *known)
 		m.tried.Store(!c.opts.Fresh)
 	}
 	m.unsaved.Store(known == nil)
-	m.stale.Store(true)
 	m.session = upstream.New(settings(up), c.sessionOptions(m, known))
-	m.work.Go(func() { c.connect(ctx, m, known != nil) })
-	return m
+	close(m.booted)
+	m.begin(func(ctx context.Context) { c.connect(ctx, m, known != nil) })
 }
 
 func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
@@ -128,6 +139,20 @@ func idle(up config.Upstream) time.Duration {
 func (c *catalog) take(m *member, offer tool.Offer) bool {
 	m.taking.Lock()
 	defer m.taking.Unlock()
+	return c.judge(m, offer)
+}
+
+// retake looks again at what the upstream offers, under other settings or
+// approvals, and reports whether the view differs from the last.
+func (c *catalog) retake(m *member) bool {
+	m.taking.Lock()
+	defer m.taking.Unlock()
+	v := m.view.Load()
+	return v.known && c.judge(m, v.whole)
+}
+
+// judge is called with taking held.
+func (c *catalog) judge(m *member, offer tool.Offer) bool {
 	old := m.view.Load()
 	next := newView(offer, old)
 	m.view.Store(next)
@@ -167,17 +192,27 @@ func (m *member) offers(lang codegen.Language) string {
 
 func (m *member) offered() Offered {
 	up := m.cfg.Load()
-	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.session.State()}
+	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.state()}
 }
 
 func (m *member) status() Upstream {
 	up, v := m.cfg.Load(), m.view.Load()
 	status := Upstream{
-		ID: m.id, Name: up.Name, Description: up.Description, State: m.session.State(),
+		ID: m.id, Name: up.Name, Description: up.Description, State: m.state(),
 		Known: v.known, Cached: v.known && !m.fresh.Load(),
 	}
 	status.State.Tools = len(v.entries)
 	return status
+}
+
+// state is that of the session, or of one that is about to be there.
+func (m *member) state() upstream.State {
+	select {
+	case <-m.booted:
+		return m.session.State()
+	default:
+		return upstream.State{Status: upstream.Idle}
+	}
 }
 
 // call runs one call, for which calls.begin was called.
@@ -197,6 +232,7 @@ func (m *member) call(ctx context.Context, call tool.Call) (tool.Result, error) 
 func (m *member) close() error {
 	m.calls.close()
 	m.cancel()
+	<-m.booted
 	err := m.session.Close()
 	m.work.Wait()
 	return err

@@ -88,14 +88,16 @@ func (c *catalog) change(ups []config.Upstream) (counts, error) {
 	}
 	var n counts
 	old := c.roster.Load()
-	members := make([]*member, len(ups))
-	each(len(ups), func(i int) {
-		if m := old.byID[ups[i].ID]; m == nil || !c.keep(m, ups[i]) {
-			members[i] = c.newMember(ups[i])
-		} else {
-			members[i] = m
+	var members, fresh []*member
+	for _, up := range ups {
+		m := old.byID[up.ID]
+		if m == nil || !c.keep(m, up) {
+			m = newMember(up)
+			fresh = append(fresh, m)
 		}
-	})
+		members = append(members, m)
+	}
+	c.boot(fresh)
 	next := newRoster(members)
 	c.roster.Store(next)
 	c.touch()
@@ -125,8 +127,9 @@ func (c *catalog) keep(m *member, up config.Upstream) bool {
 		return false
 	}
 	if !reflect.DeepEqual(old, up) {
+		<-m.booted
 		m.cfg.Store(&up)
-		c.take(m, m.view.Load().whole)
+		c.retake(m)
 		c.show(m)
 	}
 	return true
