@@ -195,7 +195,9 @@ func same(a, b []entry) bool {
 func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if slices.Contains([]string{"initialize", "server/discover", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates}, method) {
-			d.verbs.Settle(ctx)
+			waiting, cancel := bare(ctx)
+			d.verbs.Settle(waiting)
+			cancel()
 			d.refreshed()
 		}
 		r := d.roster.Load()
@@ -340,7 +342,7 @@ func (d *Direct) setLevel(ctx context.Context, r *roster, req mcp.Request) {
 		if !hasLogging(a) {
 			continue
 		}
-		if _, err := d.verbs.Call(ctx, tool.Call{Tool: tool.ID{Upstream: a.upstream, Name: tool.SetLogLevel}, Args: encode(map[string]any{"level": params.Level})}); err != nil {
+		if _, err := d.call(ctx, tool.Call{Tool: tool.ID{Upstream: a.upstream, Name: tool.SetLogLevel}, Args: encode(map[string]any{"level": params.Level})}); err != nil {
 			d.log.DebugContext(ctx, "set log level", "upstream", a.upstream, "reason", plain.Line(err.Error(), 200))
 		}
 	}

@@ -35,9 +35,15 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 		raw, err = d.talk(ctx, c, method, params, call)
 	} else {
 		call.Peer = c
-		raw, err = answer(d.verbs.Call(ctx, call))
+		raw, err = answer(d.call(ctx, call))
 	}
 	return finish(ctx, method, c.modern, raw, err)
+}
+
+func (d *Direct) call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	ctx, cancel := bare(ctx)
+	defer cancel()
+	return d.verbs.Call(ctx, call)
 }
 
 // answer takes what a call came to.

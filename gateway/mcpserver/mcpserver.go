@@ -119,6 +119,8 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 		return failure(err), nil
 	}
 	s.Detail, s.Limit = gateway.Detail(detail), int(max(0, min(limit, 1e6)))
+	ctx, cancel := bare(ctx)
+	defer cancel()
 	found, err := f.verbs.Search(ctx, s)
 	if err != nil {
 		return failure(err), nil
@@ -134,6 +136,8 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	}
 	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
 	defer pulse(ctx, req)()
+	ctx, cancel := bare(ctx)
+	defer cancel()
 	execution, err := f.verbs.Execute(ctx, p)
 	if err != nil {
 		return failure(err), nil

@@ -77,7 +77,7 @@ func (d *Direct) updated(ctx context.Context, upstream, wire string) {
 
 // tell asks an upstream to begin or to end telling of a resource.
 func (d *Direct) tell(ctx context.Context, method, upstream, wire string) error {
-	_, err := d.verbs.Call(ctx, tool.Call{Tool: tool.ID{Upstream: upstream, Name: method}, Args: encode(object{"uri": encode(wire)})})
+	_, err := d.call(ctx, tool.Call{Tool: tool.ID{Upstream: upstream, Name: method}, Args: encode(object{"uri": encode(wire)})})
 	if err != nil {
 		d.log.DebugContext(ctx, method, "upstream", upstream, "reason", plain.Line(err.Error(), 200))
 	}
