@@ -22,6 +22,9 @@ const (
 	// legacy is the last one with them.
 	legacy = "2025-11-25"
 
+	// streamPatience is how long a legacy HTTP server may take to open its stream.
+	streamPatience = 500 * time.Millisecond
+
 	// askingCapabilities is what a caller declares that can be asked.
 	askingCapabilities = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
 )
@@ -86,6 +89,7 @@ func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 		l.close()
 		return nil, harvest{}, err
 	}
+	l.awaitStream(ctx)
 	return l, listed, nil
 }
 
@@ -111,6 +115,21 @@ func (d *dialer) open(ctx context.Context) (*link, error) {
 	l.note(l.sdk.InitializeResult(), d.implementation())
 	l.hear()
 	return l, nil
+}
+
+// awaitStream waits a little until a legacy HTTP server has opened its stream,
+// where it may ask something during the very first call.
+func (l *link) awaitStream(ctx context.Context) {
+	if !l.asks || l.carrier.listen == nil || l.protocol >= modern {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, streamPatience)
+	defer cancel()
+	select {
+	case <-l.wire.streaming:
+	case <-l.wire.dead:
+	case <-limited.Done():
+	}
 }
 
 // hear begins to listen to what the upstream says unasked.

@@ -27,6 +27,11 @@ type reader interface {
 // initialize over the same connection. After two more without any answer the
 // server must be stuck in server/discover; it is started again without.
 func (w *wire) discover(ctx context.Context, req *jsonrpc.Request) error {
+	select {
+	case <-w.heard: // it has answered once, and is asked again in another revision
+		return w.below.Write(ctx, req)
+	default:
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var silent atomic.Bool
 	w.background(func(context.Context) {

@@ -62,6 +62,7 @@ func (l *listener) once(ctx context.Context) bool {
 		req.Header.Set("Last-Event-ID", l.last)
 	}
 	resp, err := l.client.Do(req)
+	l.wire.streams()
 	if err != nil {
 		return ctx.Err() == nil
 	}

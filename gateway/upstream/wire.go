@@ -71,6 +71,8 @@ type wire struct {
 	greeted     atomic.Pointer[json.RawMessage]
 	initializer atomic.Value // jsonrpc.ID of the SDK's initialize
 	hearOnce    sync.Once
+	streaming   chan struct{} // closed once a legacy HTTP server has answered the request for a stream
+	streamOnce  sync.Once
 	closeOnce   sync.Once
 
 	mu      sync.Mutex
@@ -87,13 +89,14 @@ func newWire(c *carrier, d *dialer) *wire {
 	w := &wire{
 		below: c.conn, settled: c.settled, changed: d.onChange,
 		probe: d.opts.ProbeTimeout, log: d.log, veil: d.veil,
-		toSDK:   make(chan jsonrpc.Message),
-		heard:   make(chan struct{}),
-		dead:    make(chan struct{}),
-		end:     cancel,
-		nextID:  firstID,
-		pending: map[jsonrpc.ID]chan *jsonrpc.Response{},
-		asks:    d.opts.Asks, lane: d.lane, exchanges: map[int64]*exchange{},
+		toSDK:     make(chan jsonrpc.Message),
+		heard:     make(chan struct{}),
+		streaming: make(chan struct{}),
+		dead:      make(chan struct{}),
+		end:       cancel,
+		nextID:    firstID,
+		pending:   map[jsonrpc.ID]chan *jsonrpc.Response{},
+		asks:      d.opts.Asks, lane: d.lane, exchanges: map[int64]*exchange{},
 		notice: d.opts.OnNotice, budget: rate.NewLimiter(noticeRate, noticeBurst),
 	}
 	w.spawn = func(f func(context.Context)) { w.goners.Go(func() { f(ctx) }) }
@@ -201,6 +204,9 @@ func (w *wire) handshake() json.RawMessage {
 	}
 	return nil
 }
+
+// streams notes that the server has answered the request for its stream, or refused it.
+func (w *wire) streams() { w.streamOnce.Do(func() { close(w.streaming) }) }
 
 func (w *wire) hear() { w.hearOnce.Do(func() { close(w.heard) }) }
 

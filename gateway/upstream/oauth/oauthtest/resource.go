@@ -64,7 +64,9 @@ func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 		mux.Handle(wellKnown, auth.ProtectedResourceMetadataHandler(metadata))
 		required.ResourceMetadataURL = web.URL + wellKnown
 	}
-	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) { return r.verify(ctx, as, token) }
+	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		return r.verify(ctx, as, token)
+	}
 	mux.Handle("/mcp", r.count(auth.RequireBearerToken(verify, required)(stepUp(handler()))))
 	return r
 }
