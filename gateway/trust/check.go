@@ -1,0 +1,131 @@
+package trust
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"unicode/utf8"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// check is one look at all tools of one upstream.
+type check struct {
+	book     *Book
+	upstream string
+	policy   config.Trust
+	seen     []seen
+	others   map[string]bool // names of other upstreams' tools; nil until it is wanted
+	pinned   map[string]string
+	replace  bool // pinned holds digests that replace others
+	held     map[string]Held
+}
+
+// seen is a definition that was listed.
+type seen struct {
+	tool      tool.Tool
+	canonical []byte
+	digest    string
+}
+
+func newCheck(b *Book, upstream string, policy config.Trust, tools []tool.Tool) *check {
+	c := &check{book: b, upstream: upstream, policy: policy, held: map[string]Held{}}
+	for _, t := range tools {
+		canonical := Canonical(t)
+		c.seen = append(c.seen, seen{t, canonical, digestOf(canonical)})
+	}
+	return c
+}
+
+// all decides on every definition.
+func (c *check) all() {
+	c.pinned = map[string]string{}
+	for _, s := range c.seen {
+		c.one(s)
+	}
+}
+
+// one decides on one definition. A second one under the same name counts as a
+// change of the first.
+func (c *check) one(s seen) {
+	t, digest := s.tool, s.digest
+	pin := cmp.Or(c.pinned[t.Wire], c.book.pins[c.upstream][t.Wire])
+	switch {
+	case len(t.Wire) > maxName || !utf8.ValidString(t.Wire):
+		pin = "" // no line of the file can hold it
+	case pin == digest:
+		return
+	case c.policy == config.TrustAllow:
+		if pin != "" {
+			c.book.log.Warn("tool definition changed", c.attrs(t, digest)...)
+			c.replace = true
+		}
+		c.pinned[t.Wire] = digest
+		return
+	}
+	h := Held{Upstream: c.upstream, Name: t.Wire, Tool: t, Digest: digest, Findings: c.findings(t), New: s.canonical}
+	switch {
+	case pin != "":
+		h.Reason, h.Old = ReasonChanged, c.book.kept.old(c.upstream, t.Wire, pin)
+	case c.policy == config.TrustReview:
+		h.Reason = ReasonNew
+	case len(h.Findings) > 0:
+		h.Reason = ReasonSuspicious
+	default:
+		c.pinned[t.Wire] = digest
+		return
+	}
+	if c.held[t.Wire].Digest == digest {
+		return
+	}
+	h.Tool.Raw = nil
+	c.held[t.Wire] = h
+	if c.book.waiting[c.upstream][t.Wire].Digest != digest {
+		c.book.log.Warn("tool is held for review", append(c.attrs(t, digest), "reason", h.Reason)...)
+	}
+}
+
+func (c *check) attrs(t tool.Tool, digest string) []any {
+	return []any{slog.String("upstream", c.upstream), slog.String("tool", plain.Line(t.Wire, 80)), slog.String("digest", short(digest))}
+}
+
+func (c *check) findings(t tool.Tool) []Finding {
+	if c.others == nil {
+		c.others = c.book.others(c.upstream)
+	}
+	return Inspect(t, c.others)
+}
+
+// pin writes digests into the lock file. Where another process pinned one first,
+// its pin stays, unless these replace what is there.
+func (b *Book) pin(upstream string, digests map[string]string, replace bool) error {
+	for name, digest := range digests {
+		if len(name) > maxName || !utf8.ValidString(name) {
+			return fmt.Errorf("pin %.80q: the name is not fit for a line of the lock file", name)
+		}
+		b.pins.set(upstream, name, digest)
+		b.unsaved.set(upstream, name, digest)
+	}
+	fresh, err := updatePins(b.path, func(p pins) {
+		for up, tools := range b.unsaved {
+			for name, digest := range tools {
+				if p[up][name] == "" || replace && up == upstream && digests[name] != "" {
+					p.set(up, name, digest)
+				}
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("write lock file: %w", err)
+	}
+	b.pins, b.unsaved, b.stamp = fresh, pins{}, stampOf(b.path)
+	return nil
+}
+
+func keys[M ~map[string]V, V any](m M) iter.Seq[string] { return maps.Keys(m) }
+
+func short(digest string) string { return digest[:min(len(digest), 12)] }

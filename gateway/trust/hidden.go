@@ -1,0 +1,206 @@
+package trust
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"sallyport/internal/plain"
+)
+
+// Visible returns s with every character that does not show, or that changes how
+// others show, written as <U+200B>. Newlines and tabs stay. It is fit for a terminal.
+func Visible(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			fmt.Fprintf(&b, "<byte %02X>", s[i])
+		case invisible(r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// invisible holds for more than plain.Hidden: what scripts and emoji need does not show either.
+func invisible(r rune) bool {
+	return plain.Hidden(r) || !unicode.IsGraphic(r) || joiner(r) || variation(r) || blank(r)
+}
+
+func joiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
+
+func variation(r rune) bool { return r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef }
+
+// blank characters are letters or symbols that look like a space, or like nothing.
+func blank(r rune) bool {
+	return r == '\u2800' || r == '\u3164' || r == '\uffa0' || r == '\u115f' || r == '\u1160' || r == '\u034f' || r == '\u17b4' || r == '\u17b5'
+}
+
+// hidden finds characters that a person does not see and a model reads. What
+// emoji and living scripts need is let through where they need it.
+func (in *inspector) hidden(where, s string) {
+	if ascii(s) {
+		return
+	}
+	runes := []rune(s)
+	found := map[string]bool{}
+	for i, r := range runes {
+		rule := hiddenRule(runes, i, r)
+		if rule != "" && !found[rule] {
+			found[rule] = true
+			in.add(rule, where, string(runes[max(i-40, 0):min(i+60, len(runes))]))
+		}
+	}
+	if !utf8.ValidString(s) {
+		in.add("not UTF-8", where, s)
+	}
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+func hiddenRule(all []rune, i int, r rune) string {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r' || r < 0x7f && r >= ' ' || r == 0x85:
+		return ""
+	case r == 0x1b || r == 0x9b:
+		return "terminal escape"
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return "control character"
+	case r >= 0xe0000 && r <= 0xe007f:
+		return rule(!inFlag(all, i), "tag characters")
+	case r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
+		return "text direction"
+	case r == 0x200e || r == 0x200f || r == 0x61c:
+		return rule(!rightToLeft(all), "text direction")
+	case joiner(r):
+		return rule(!joins(all, i), "invisible characters")
+	case variation(r):
+		return rule(!varies(all, i), "variation selectors")
+	case r == 0xfeff && i == 0:
+		return "" // a byte order mark of a file that was read in
+	case r == 0xad:
+		return rule(!between(all, i), "invisible characters")
+	case plain.Hidden(r) || blank(r):
+		return "invisible characters"
+	}
+	return ""
+}
+
+func rule(broken bool, name string) string {
+	if broken {
+		return name
+	}
+	return ""
+}
+
+// inFlag holds inside the flags of England, Scotland and Wales, the only ones with tags.
+func inFlag(all []rune, i int) bool {
+	for from := max(i-6, 0); from < i; from++ {
+		if all[from] != 0x1f3f4 {
+			continue
+		}
+		var tags []rune
+		for _, r := range all[from+1 : min(from+7, len(all))] {
+			tags = append(tags, r-0xe0000)
+		}
+		switch string(tags) {
+		case "gbeng\x7f", "gbsct\x7f", "gbwls\x7f":
+			return true
+		}
+	}
+	return false
+}
+
+func rightToLeft(all []rune) bool {
+	for _, r := range all {
+		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana) {
+			return true
+		}
+	}
+	return false
+}
+
+// joins holds between emoji, and between letters of scripts that have joiners.
+func joins(all []rune, i int) bool {
+	if i == 0 || i+1 >= len(all) {
+		return false
+	}
+	before, after := all[i-1], all[i+1]
+	if pictorial(before) || variation(before) {
+		return pictorial(after)
+	}
+	return joined(before) && joined(after)
+}
+
+func pictorial(r rune) bool {
+	return unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r >= 0x2190 && r <= 0x2bff || r >= 0x1f000 && r <= 0x1faff
+}
+
+// joined holds for letters and marks of the scripts in which joiners matter.
+func joined(r rune) bool {
+	return unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi,
+		unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan)
+}
+
+// varies holds for one selector behind a character that has variants.
+func varies(all []rune, i int) bool {
+	if i == 0 {
+		return false
+	}
+	before := all[i-1]
+	if all[i] >= 0xe0100 {
+		return unicode.Is(unicode.Han, before)
+	}
+	return before == '#' || before == '*' || before >= '0' && before <= '9' || pictorial(before) || unicode.IsSymbol(before) ||
+		before > 0x7f && unicode.IsPunct(before) || unicode.Is(unicode.Han, before) || before == '©' || before == '®' || before == 'ℹ' || before == 'Ⓜ'
+}
+
+// between holds for a soft hyphen inside a word, where it is of use, in a script with hyphens.
+func between(all []rune, i int) bool {
+	return i > 0 && i+1 < len(all) && unicode.IsLetter(all[i-1]) && unicode.IsLetter(all[i+1]) && all[i-1] > 0x7f
+}
+
+// mixed finds a name with letters of several alphabets that look alike.
+func (in *inspector) mixed(where, s string) {
+	if ascii(s) {
+		return
+	}
+	latin, other := false, false
+	for _, r := range s {
+		latin = latin || r < 0x7f && unicode.IsLetter(r)
+		other = other || lookalike(r) != r
+	}
+	if latin && other {
+		in.add("lookalike letters", where, s)
+	}
+}
+
+// lookalike returns the Latin letter that a Cyrillic or Greek one looks like.
+func lookalike(r rune) rune {
+	const (
+		odd   = "аеорсухіјѕһԁԛԝьвнкмтАВЕКМНОРСТУХІЈЅаοανικρτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɡı"
+		plain = "aeopcyxijshdqwbbhkmtABEKMHOPCTYXIJSaoavikptuxABEZHIKMNOPTYXgi"
+	)
+	if r < 0x131 || r > 0x51d {
+		return r
+	}
+	for i, o := range []rune(odd) {
+		if o == r {
+			return rune(plain[i])
+		}
+	}
+	return r
+}

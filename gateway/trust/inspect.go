@@ -1,0 +1,161 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"sallyport/internal/tool"
+)
+
+// Finding is one thing that looks wrong with the text of a definition.
+type Finding struct {
+	// Rule names what was found, in a word or two.
+	Rule string `json:"rule"`
+	// Where leads to the text in the definition, as inputSchema.properties.path.description.
+	Where string `json:"where"`
+	// Text is a piece of it as Visible shows it; at most some 120 runes.
+	Text string `json:"text"`
+}
+
+const (
+	// maxFindings is as many as a person wants to read about one tool.
+	maxFindings = 10
+	// maxText is how much of one string the rules look at: no author writes more.
+	maxText = 256 << 10
+)
+
+// Inspect returns what looks as if it were meant to mislead a model: characters
+// that do not show, and text that gives orders to a model beyond the use of the
+// tool. Others holds the names of other upstreams' tools. It is a tripwire: text
+// that is clever enough passes it.
+func Inspect(t tool.Tool, others map[string]bool) []Finding {
+	in := inspector{others: others, weak: map[string]Finding{}}
+	if len(t.Wire) > maxName || !utf8.ValidString(t.Wire) {
+		in.add("name", "name", t.Wire)
+	}
+	in.text("name", t.Wire, true)
+	in.text("title", t.Title, false)
+	in.text("description", t.Description, false)
+	in.json("inputSchema", t.Input)
+	in.json("outputSchema", t.Output)
+	in.json("annotations", annotations(t))
+	return in.result()
+}
+
+// inspector collects findings. A weak one counts only beside one of another rule.
+type inspector struct {
+	others map[string]bool
+	strong []Finding
+	weak   map[string]Finding
+	order  []string
+}
+
+func (in *inspector) add(rule, where, text string) {
+	if len(in.strong) < maxFindings {
+		in.strong = append(in.strong, Finding{rule, where, excerpt(text)})
+	}
+}
+
+func (in *inspector) hint(rule, where, text string) {
+	if _, ok := in.weak[rule]; !ok {
+		in.weak[rule] = Finding{rule, where, excerpt(text)}
+		in.order = append(in.order, rule)
+	}
+}
+
+func (in *inspector) result() []Finding {
+	if len(in.strong) == 0 && len(in.weak) < 2 {
+		return nil
+	}
+	all := in.strong
+	for _, rule := range in.order {
+		all = append(all, in.weak[rule])
+	}
+	return all[:min(len(all), maxFindings)]
+}
+
+// text looks at one string; a name is a word of the protocol, not prose.
+func (in *inspector) text(where, s string, name bool) {
+	s = s[:min(len(s), maxText)]
+	in.hidden(where, s)
+	if name {
+		in.mixed(where, s)
+	}
+	in.prose(where, s)
+}
+
+// json looks at every string of a schema, the keys too.
+func (in *inspector) json(where string, data json.RawMessage) {
+	if len(data) == 0 {
+		return
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := in.value(dec, where); err != nil {
+		in.add("not JSON", where, string(data))
+	}
+}
+
+func (in *inspector) value(dec *json.Decoder, where string) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	switch v := token.(type) {
+	case string:
+		in.text(where, v, false)
+	case json.Delim:
+		if v == '[' {
+			return in.array(dec, where)
+		}
+		return in.object(dec, where)
+	}
+	return nil
+}
+
+func (in *inspector) array(dec *json.Decoder, where string) error {
+	for i := 0; dec.More(); i++ {
+		if err := in.value(dec, fmt.Sprintf("%s[%d]", where, i)); err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return err
+}
+
+func (in *inspector) object(dec *json.Decoder, where string) error {
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string) // the decoder takes no other key
+		under := where + "." + key
+		if len(under) > 300 {
+			under = where // deep enough to be found
+		}
+		if seen[key] {
+			in.add("key twice", where, key)
+		}
+		seen[key] = true
+		in.text(under+" (key)", key, true)
+		if err := in.value(dec, under); err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return err
+}
+
+// excerpt shows a piece of text.
+func excerpt(s string) string {
+	s = strings.Join(strings.Fields(Visible(s[:min(len(s), 1000)])), " ")
+	if r := []rune(s); len(r) > 120 {
+		return string(r[:119]) + "…"
+	}
+	return s
+}

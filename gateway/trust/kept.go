@@ -1,0 +1,256 @@
+package trust
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+// kept are definitions on disk, for review: one file per upstream, with a line
+// per tool that is pinned and one per tool that waits. It is a cache: without it
+// the lock file still says what is trusted, but there is nothing to compare with.
+type kept struct {
+	dir string // "" keeps nothing on disk
+	// memory has what is on disk, for the upstreams that this process looked at.
+	memory map[string][]entry
+	states map[string]string
+}
+
+// header is the first line of a file.
+type header struct {
+	State string `json:"state"`
+}
+
+// entry is one further line of a file.
+type entry struct {
+	Name       string          `json:"name"`
+	Digest     string          `json:"digest"`
+	ID         string          `json:"id,omitempty"`
+	Reason     string          `json:"reason,omitempty"` // only for what waits
+	Findings   []Finding       `json:"findings,omitempty"`
+	Definition json.RawMessage `json:"definition"`
+}
+
+// openKept gives every lock file a directory of its own below dir.
+func openKept(dir, lock string) *kept {
+	if dir != "" {
+		sum := sha256.Sum256([]byte(lock))
+		dir = filepath.Join(dir, hex.EncodeToString(sum[:8]))
+	}
+	return &kept{dir: dir, memory: map[string][]entry{}, states: map[string]string{}}
+}
+
+func (k *kept) file(upstream string) string {
+	sum := sha256.Sum256([]byte(upstream)) // names may differ by case only
+	return filepath.Join(k.dir, upstream+"-"+hex.EncodeToString(sum[:4])+".jsonl")
+}
+
+// old returns the definition with a digest, nil if it was not kept.
+func (k *kept) old(upstream, name, digest string) json.RawMessage {
+	for _, e := range k.load(upstream) {
+		if e.Name == name && e.Digest == digest {
+			return e.Definition
+		}
+	}
+	return nil
+}
+
+func (k *kept) load(upstream string) []entry {
+	if entries, ok := k.memory[upstream]; ok {
+		return entries
+	}
+	entries, _ := k.read(upstream) // a cache that cannot be read is an empty one
+	k.memory[upstream] = entries
+	return entries
+}
+
+func (k *kept) read(upstream string) ([]entry, error) {
+	if k.dir == "" {
+		return k.memory[upstream], nil
+	}
+	return readEntries(k.file(upstream))
+}
+
+func readEntries(path string) ([]entry, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for lines.Scan() {
+		var e entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if e.Name != "" && digestOf(e.Definition) == e.Digest { // the header is not, nor what was damaged
+			entries = append(entries, e)
+		}
+	}
+	return entries, lines.Err()
+}
+
+// save keeps the pinned definitions that were listed, older ones that are still
+// pinned, and what is held. Its file begins with a digest of all that was listed
+// and decided, so that a list like the last one costs no more than its first line.
+func (k *kept) save(upstream string, listed []seen, pinned map[string]string, held map[string]Held) error {
+	state := stateOf(listed, pinned, held)
+	if k.state(upstream) == state {
+		return nil
+	}
+	var entries []entry
+	have := map[string]bool{}
+	add := func(e entry) {
+		if key := e.Name + "\x00" + e.Digest; !have[key] {
+			have[key] = true
+			entries = append(entries, e)
+		}
+	}
+	for _, h := range sorted(held) {
+		add(entry{Name: h.Name, Digest: h.Digest, ID: h.Tool.ID.String(), Reason: h.Reason, Findings: h.Findings, Definition: h.New})
+	}
+	for _, s := range listed {
+		if s.digest == pinned[s.tool.Wire] {
+			add(entry{Name: s.tool.Wire, Digest: s.digest, Definition: s.canonical})
+		}
+	}
+	for _, e := range k.load(upstream) {
+		if e.Digest == pinned[e.Name] {
+			e.ID, e.Reason, e.Findings = "", "", nil
+			add(e)
+		}
+	}
+	if err := k.write(upstream, state, entries); err != nil {
+		return fmt.Errorf("keep definitions for review: %w", err)
+	}
+	return nil
+}
+
+// stateOf digests what save is given.
+func stateOf(listed []seen, pinned map[string]string, held map[string]Held) string {
+	sum := sha256.New()
+	for _, s := range listed {
+		fmt.Fprintf(sum, "%q %s %t %s\n", s.tool.Wire, s.digest, s.digest == pinned[s.tool.Wire], held[s.tool.Wire].Reason)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// state returns what the file of an upstream says that it is about.
+func (k *kept) state(upstream string) string {
+	if k.dir == "" {
+		return k.states[upstream]
+	}
+	f, err := os.Open(k.file(upstream))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	line, _ := bufio.NewReaderSize(f, 128).ReadString('\n')
+	var head header
+	_ = json.Unmarshal([]byte(line), &head) // what is no header is no state
+	return head.State
+}
+
+// approve takes the mark of waiting off definitions.
+func (k *kept) approve(upstream string, digests map[string]string) error {
+	entries, err := k.read(upstream)
+	if err != nil {
+		return err
+	}
+	var left []entry
+	for _, e := range entries {
+		switch approved := digests[e.Name]; {
+		case approved == "":
+		case approved != e.Digest:
+			continue // what was pinned before
+		default:
+			e.ID, e.Reason, e.Findings = "", "", nil
+		}
+		left = append(left, e)
+	}
+	return k.write(upstream, "", left)
+}
+
+// write replaces the file of an upstream.
+func (k *kept) write(upstream, state string, entries []entry) error {
+	k.memory[upstream], k.states[upstream] = entries, state
+	if k.dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(header{state}) // cannot fail, as below: strings, and JSON of our making
+	for _, e := range entries {
+		_ = enc.Encode(e)
+	}
+	return replaceFile(k.file(upstream), b.Bytes(), 0o600)
+}
+
+// all returns what waits on disk, by upstream and name.
+func (k *kept) all() (map[string]map[string]Held, error) {
+	waiting := map[string]map[string]Held{}
+	if k.dir == "" {
+		return waiting, nil
+	}
+	files, err := filepath.Glob(filepath.Join(k.dir, "*.jsonl"))
+	errs := []error{err}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
+		upstream := name[:max(strings.LastIndexByte(name, '-'), 0)]
+		entries, err := readEntries(file)
+		errs = append(errs, err)
+		k.memory[upstream] = entries
+		waiting[upstream] = map[string]Held{}
+		for _, e := range entries {
+			if e.Reason != "" {
+				waiting[upstream][e.Name] = e.held(upstream, entries)
+			}
+		}
+	}
+	return waiting, errors.Join(errs...)
+}
+
+func (e entry) held(upstream string, all []entry) Held {
+	h := Held{Upstream: upstream, Name: e.Name, Digest: e.Digest, Reason: e.Reason, Findings: e.Findings, New: e.Definition, Tool: e.tool()}
+	for _, o := range all {
+		if o.Name == e.Name && o.Reason == "" {
+			h.Old = o.Definition
+		}
+	}
+	return h
+}
+
+// tool makes a tool of a definition again.
+func (e entry) tool() tool.Tool {
+	var d struct {
+		Annotations tool.Annotations `json:"annotations"`
+		Description string           `json:"description"`
+		Input       json.RawMessage  `json:"inputSchema"`
+		Output      json.RawMessage  `json:"outputSchema"`
+		Title       string           `json:"title"`
+	}
+	_ = json.Unmarshal(e.Definition, &d) // as far as it goes: the definition itself is shown
+	if string(d.Output) == "null" {
+		d.Output = nil
+	}
+	id, _ := tool.ParseID(e.ID)
+	return tool.Tool{ID: id, Wire: e.Name, Title: d.Title, Description: d.Description, Input: d.Input, Output: d.Output, Annotations: d.Annotations}
+}

@@ -1,0 +1,219 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sallyport/internal/plain"
+)
+
+// The lock file has a line per tool, in the order of upstreams and names, so that
+// a change of one tool is a change of one line:
+//
+//	github "create_issue" 9f86d081884c7d659a2feaa0c55ad015
+const (
+	lockHead = `# sallyport.lock: the digest of each tool definition when it was first seen or approved.
+# Written by sallyport; commit it. To accept a change: sallyport upstreams review, then approve.
+version 1
+`
+	// maxLock bounds the file, maxName a name in it.
+	maxLock = 32 << 20
+	maxName = 4 << 10
+)
+
+var (
+	upstreamName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+	digestText   = regexp.MustCompile(`^[0-9a-f]{32}$`)
+)
+
+// pins are digests by upstream and by name on the wire.
+type pins map[string]map[string]string
+
+func (p pins) set(upstream, name, digest string) {
+	if p[upstream] == nil {
+		p[upstream] = map[string]string{}
+	}
+	p[upstream][name] = digest
+}
+
+// format writes p; the same pins are always the same bytes.
+func (p pins) format() []byte {
+	var b bytes.Buffer
+	b.WriteString(lockHead)
+	for _, up := range slices.Sorted(keys(p)) {
+		for _, name := range slices.Sorted(keys(p[up])) {
+			fmt.Fprintf(&b, "%s %s %s\n", up, quote(name), p[up][name])
+		}
+	}
+	return b.Bytes()
+}
+
+// quote writes a name as a JSON string in which nothing is hidden.
+func quote(name string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range name {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r > 0xffff && !showable(r):
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		case !showable(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func showable(r rune) bool {
+	return !plain.Hidden(r) && r != 0x7f && r != '\u200c' && r != '\u200d' && r != '\u2028' && r != '\u2029' && (r < 0xfe00 || r > 0xfe0f)
+}
+
+// parsePins reads what format wrote, and what a merge of two such files by hand
+// may make of it. Errors name the line.
+func parsePins(data []byte) (pins, error) {
+	p, versioned := pins{}, false
+	for n := 1; len(data) > 0; n++ {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
+		text := strings.TrimSuffix(string(line), "\r")
+		var err error
+		switch {
+		case text == "" || strings.HasPrefix(text, "#"):
+		case conflict(text):
+			err = errors.New("a merge left its marks; keep the lines of both sides, or of one where both name the same tool")
+		case !versioned:
+			if versioned = text == "version 1"; !versioned {
+				err = fmt.Errorf("%q is not \"version 1\"; a newer sallyport may have written this file", plain.Line(text, 40))
+			}
+		default:
+			err = p.parseLine(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return p, nil
+}
+
+func conflict(line string) bool {
+	return slices.ContainsFunc([]string{"<<<<<<<", "=======", ">>>>>>>", "|||||||"}, func(mark string) bool { return strings.HasPrefix(line, mark) })
+}
+
+func (p pins) parseLine(line string) error {
+	up, rest, _ := strings.Cut(line, " ")
+	quoted, digest := rest, ""
+	if at := strings.LastIndexByte(rest, ' '); at >= 0 {
+		quoted, digest = rest[:at], rest[at+1:]
+	}
+	var name string
+	switch {
+	case !upstreamName.MatchString(up):
+		return fmt.Errorf("%q is not the name of an upstream", plain.Line(up, 40))
+	case !digestText.MatchString(digest):
+		return fmt.Errorf("no digest of 32 hexadecimal digits at the end: %q", plain.Line(line, 80))
+	case !strings.HasPrefix(quoted, `"`) || json.Unmarshal([]byte(quoted), &name) != nil || !utf8.ValidString(quoted) || len(name) > maxName:
+		return fmt.Errorf("the name of a tool must be in double quotes: %q", plain.Line(line, 80))
+	case p[up][name] != "":
+		return fmt.Errorf("tool %q of %s is here twice; keep the line of the definition that you trust", plain.Line(name, 80), up)
+	}
+	p.set(up, name, digest)
+	return nil
+}
+
+// readPins reads the lock file; there may be none.
+func readPins(path string) (pins, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pins{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read lock file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxLock+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read lock file: %w", err)
+	case len(data) > maxLock:
+		return nil, fmt.Errorf("read lock file: %s is larger than %d MiB", path, maxLock>>20)
+	}
+	p, err := parsePins(data)
+	if err != nil {
+		return nil, fmt.Errorf("read lock file: %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// updatePins changes the lock file while no other process does, and returns what is in it then.
+func updatePins(path string, change func(pins)) (pins, error) {
+	unlock, err := lockDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	p, err := readPins(path)
+	if err != nil {
+		return nil, err
+	}
+	before := p.format()
+	change(p)
+	after := p.format()
+	switch {
+	case len(after) > maxLock:
+		return nil, fmt.Errorf("%s would be larger than %d MiB; remove the lines of upstreams that are gone", path, maxLock>>20)
+	case !bytes.Equal(before, after):
+		err = replaceFile(path, after, 0o644)
+	}
+	return p, err
+}
+
+// replaceFile writes a file so that there is the old one or the new one at any moment.
+func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// stampOf returns the zero stamp for a file that is not there.
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
