@@ -459,7 +459,9 @@ func TestChangesAreTold(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%s: nobody told", version)
 		}
-		wait(t, "the new tool is listed", func() bool { return names() == strings.Replace(before, "tick ", "tick tock"+fmt.Sprint(i)+" ", 1) || len(names()) > len(before) })
+		wait(t, "the new tool is listed", func() bool {
+			return names() == strings.Replace(before, "tick ", "tick tock"+fmt.Sprint(i)+" ", 1) || len(names()) > len(before)
+		})
 		_ = session.Close()
 	}
 }

@@ -125,7 +125,7 @@ func (d *Direct) narrow(r *roster, req mcp.Request) {
 // subscriptions knows which sessions want to hear of which resource.
 type subscriptions struct {
 	mu    sync.Mutex
-	level int // the wordiest that a client has asked for, plus one
+	level int                                         // the wordiest that a client has asked for, plus one
 	by    map[[2]string]map[*mcp.ServerSession]string // upstream and URI there; the values are the URI as shown
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 
@@ -204,7 +203,7 @@ func edit(raw json.RawMessage, members object) (json.RawMessage, error) {
 			copied, seen[name] = end, true
 		}
 	}
-	if _, err := dec.Token(); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := dec.Token(); err != nil { // the last brace
 		return nil, err
 	}
 	end := int(dec.InputOffset()) - 1 // before the last brace

@@ -107,6 +107,7 @@ var dependencies = map[string]string{
 	"github.com/tiktoken-go/tokenizer":         "token counts, without a network",
 	"github.com/zalando/go-keyring":            "the operating system's keyring",
 	"github.com/zitadel/oidc/v3":               "checks of access tokens over HTTP, and the authorization server of the tests",
+	"github.com/yosida95/uritemplate/v3":       "which upstream a resource is of that only a template names",
 	"golang.org/x/oauth2":                      "tokens and their refresh",
 	"golang.org/x/sync":                        "a queue of calls that is first come, first served",
 	"golang.org/x/sys":                         "system calls that the standard library lacks",

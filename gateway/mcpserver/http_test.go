@@ -1,0 +1,542 @@
+package mcpserver_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+
+	"sallyport/gateway"
+	"sallyport/gateway/mcpserver"
+	"sallyport/internal/config"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/tool"
+)
+
+// upstreams is a gateway in memory: what it offers, and what a call of it does.
+type upstreams struct {
+	offers []gateway.Offered
+	call   func(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+func (u *upstreams) Settle(context.Context)        {}
+func (u *upstreams) Offers() []gateway.Offered     { return u.offers }
+func (u *upstreams) Watch(func()) func()           { return func() {} }
+func (u *upstreams) Upstreams() []gateway.Upstream { return nil }
+func (u *upstreams) Search(context.Context, gateway.Search) (gateway.Found, error) {
+	return gateway.Found{}, nil
+}
+
+func (u *upstreams) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return u.call(ctx, call)
+}
+
+// Execute takes as long as the program says.
+func (u *upstreams) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
+	select {
+	case <-time.After(p.Timeout):
+		return gateway.Execution{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
+	case <-ctx.Done():
+		return gateway.Execution{}, tool.AsError(ctx.Err())
+	}
+}
+
+// offering is one upstream with tools of these names.
+func offering(id string, names ...string) gateway.Offered {
+	up := gateway.Offered{ID: id, Name: id}
+	for i, name := range tool.Identifiers(names) {
+		quoted, _ := json.Marshal(names[i]) // a string always can be
+		raw := json.RawMessage(fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quoted))
+		up.Offer.Tools = append(up.Offer.Tools, tool.Tool{ID: tool.ID{Upstream: id, Name: name}, Wire: names[i], Raw: raw})
+	}
+	return up
+}
+
+func newFace(t *testing.T, verbs mcpserver.Gateway, wireNames bool) *mcpserver.Direct {
+	t.Helper()
+	face := mcpserver.NewDirect(verbs, &mcpserver.DirectOptions{WireNames: wireNames, Logger: testutil.Logger(t)})
+	t.Cleanup(face.Close)
+	return face
+}
+
+// request makes one request; headers are "Name: value".
+func request(t *testing.T, method, to, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(all)
+}
+
+const hi = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+
+func TestWhoMaySpeak(t *testing.T) {
+	t.Parallel()
+	settings := config.HTTP{Body: 4096, Grace: time.Second, Origins: []string{"https://app.example"}, Hosts: []string{"gw.example"}}
+	origin := serve(t, newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: settings})
+	for _, test := range []struct {
+		headers []string
+		status  int
+	}{
+		{nil, 200},
+		{[]string{"Host: evil.example"}, 403},
+		{[]string{"Host: evil.example:80"}, 403},
+		{[]string{"Host: localhost.evil.example"}, 403},
+		{[]string{"Host: localhost:1"}, 200},
+		{[]string{"Host: [::1]:1"}, 200},
+		{[]string{"Host: gw.example"}, 200},
+		{[]string{"Host: GW.example.:443"}, 200},
+		{[]string{"Origin: http://localhost:3000"}, 200},
+		{[]string{"Origin: http://127.0.0.1"}, 200},
+		{[]string{"Origin: https://app.example"}, 200},
+		{[]string{"Origin: https://app.example.evil"}, 403},
+		{[]string{"Origin: http://localhost.evil.example"}, 403},
+		{[]string{"Origin: http://localhost@evil.example"}, 403},
+		{[]string{"Origin: null"}, 403},
+		{[]string{"Origin: file://localhost"}, 403},
+	} {
+		for _, path := range []string{"/mcp", "/mcp/direct"} {
+			if resp, body := request(t, "POST", origin+path, hi, test.headers...); resp.StatusCode != test.status {
+				t.Errorf("%v at %s: %d %s", test.headers, path, resp.StatusCode, body)
+			}
+		}
+	}
+	resp, _ := request(t, "OPTIONS", origin+"/mcp", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type")
+	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example" {
+		t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
+	}
+	if resp, body := request(t, "POST", origin+"/mcp", strings.Repeat(" ", 5000)); resp.StatusCode != 413 || !strings.Contains(body, "http.body") {
+		t.Errorf("a large body: %d %s", resp.StatusCode, body)
+	}
+	for path, status := range map[string]int{"/": 200, "/x": 404, "/mcp/x": 404, "/.well-known/oauth-protected-resource": 404, "/debug/pprof/": 404} {
+		if resp, body := request(t, "GET", origin+path, ""); resp.StatusCode != status || len(body) > 60 {
+			t.Errorf("GET %s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	odd := newRawServer(t, oddAnswers())
+	d := newDirect(t, false, upstream("odd", odd.url, ""))
+	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret", "ada": "0ther"}}
+	d.url = serve(t, d.face, &mcpserver.SiteOptions{Settings: settings}) + "/mcp"
+	for _, bad := range [][]string{nil, {"Authorization: Bearer s3cre"}, {"Authorization: Bearer "}, {"Authorization: Basic s3cret"}, {"Authorization: Bearer ci"}} {
+		if resp, body := request(t, "POST", d.url, hi, bad...); resp.StatusCode != 401 || strings.Contains(body, "ci") {
+			t.Errorf("%v: %d %s", bad, resp.StatusCode, body)
+		}
+	}
+	good, other := "Authorization: Bearer s3cret", "Authorization: Bearer 0ther"
+	resp, _ := request(t, "POST", d.url, hi, good)
+	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")
+	list := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"odd__odd_tool","arguments":{}}}`
+	if resp, body := request(t, "POST", d.url, list, session, other); resp.StatusCode != 403 {
+		t.Errorf("another's session: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := request(t, "POST", d.url, list, session, good); resp.StatusCode != 200 || !strings.Contains(body, "hologram") {
+		t.Errorf("our session: %d %s", resp.StatusCode, body)
+	}
+	if _, headers := odd.last("tools/call"); headers.Get("Authorization") != "" {
+		t.Errorf("the upstream got %v", headers)
+	}
+}
+
+// token gets an access token as a service does.
+func token(t *testing.T, as *authserver.Server, resource, scope string) string {
+	t.Helper()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {"svc"}, "client_secret": {"pw"}, "scope": {scope}, "resource": {resource}}
+	resp, err := http.PostForm(as.URL+"/oauth/token", form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
+		t.Fatalf("token: %d %v", resp.StatusCode, err)
+	}
+	return answer.Token
+}
+
+func TestAccessTokens(t *testing.T) {
+	t.Parallel()
+	const audience = "https://gw.example/mcp"
+	opts := authserver.Options{Clients: []authserver.Client{{ID: "svc", Secret: "pw", Post: true, Service: true}}}
+	as := authserver.New(t, &opts)
+	late := opts
+	late.Life = -time.Hour
+	expired, foreign := authserver.New(t, &late), authserver.New(t, &opts)
+	settings := func(issuer string) *mcpserver.SiteOptions {
+		return &mcpserver.SiteOptions{Logger: testutil.Logger(t), Settings: config.HTTP{
+			Body: config.MiB, Grace: time.Second, OAuth: &config.ResourceServer{Issuer: issuer, Audience: audience, Scopes: []string{"read"}},
+		}}
+	}
+	origin := serve(t, newFace(t, &upstreams{}, false), settings(as.URL))
+	resp, _ := request(t, "POST", origin+"/mcp", hi)
+	challenge := resp.Header.Get("WWW-Authenticate")
+	if resp.StatusCode != 401 || !strings.Contains(challenge, `resource_metadata="https://gw.example/.well-known/oauth-protected-resource/mcp"`) || !strings.Contains(challenge, `scope="read"`) {
+		t.Errorf("challenge: %d %s", resp.StatusCode, challenge)
+	}
+	if _, body := request(t, "GET", origin+"/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(body, `"authorization_servers":["`+as.URL+`"]`) || !strings.Contains(body, `"resource":"`+audience+`"`) {
+		t.Errorf("metadata: %s", body)
+	}
+	good := token(t, as, audience, "read write")
+	parts := strings.Split(good, ".")
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
+	for name, test := range map[string]struct {
+		token  string
+		status int
+	}{
+		"good":             {good, 200},
+		"another audience": {token(t, as, "https://other.example/mcp", "read"), 401},
+		"no audience":      {token(t, as, "", "read"), 401},
+		"missing scope":    {token(t, as, audience, "write"), 403},
+		"another issuer":   {token(t, foreign, audience, "read"), 401},
+		"another key":      {parts[0] + "." + parts[1] + "." + strings.Split(token(t, foreign, audience, "read"), ".")[2], 401},
+		"forged":           {forged(t, as.URL, audience), 401},
+		"no signature":     {none + "." + parts[1] + ".", 401},
+		"none, signed":     {none + "." + parts[1] + "." + parts[2], 401},
+		"nonsense":         {"a.b.c", 401},
+	} {
+		if resp, body := request(t, "POST", origin+"/mcp", hi, "Authorization: Bearer "+test.token); resp.StatusCode != test.status || strings.Contains(body, "issuer") {
+			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
+		}
+	}
+	origin = serve(t, newFace(t, &upstreams{}, false), settings(expired.URL))
+	if resp, _ := request(t, "POST", origin+"/mcp", hi, "Authorization: Bearer "+token(t, expired, audience, "read")); resp.StatusCode != 401 {
+		t.Errorf("expired: %d", resp.StatusCode)
+	}
+}
+
+// forged is a token with all the right claims, signed with a key of ours.
+func forged(t *testing.T, issuer, audience string) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := oidc.NewAccessTokenClaims(issuer, "root", []string{audience}, time.Now().Add(time.Hour), "1", "svc", 0)
+	claims.Scopes = []string{"read"}
+	return signed(t, key, claims)
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	taken, err := mcpserver.Listen(t.Context(), "localhost:0", config.HTTP{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for addr, want := range map[string]string{
+		":8080":                "listen on 127.0.0.1:8080, or set http.tokens or http.oauth",
+		"0.0.0.0:1":            "other machines could reach",
+		"[::]:1":               "other machines could reach",
+		"8080":                 "write HOST:PORT",
+		"unix:":                "needs the path",
+		taken.Addr().String():  "another process listens",
+		"unix:" + os.Args[0]:   "is no socket",
+		"unix:/no/such/dir/s":  "no such file",
+		"no.such.host.test:80": "is no address",
+	} {
+		if l, err := mcpserver.Listen(t.Context(), addr, config.HTTP{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", addr, l, err)
+		}
+	}
+	public, err := mcpserver.Listen(t.Context(), "0.0.0.0:0", config.HTTP{Tokens: config.Secrets{"a": "b"}})
+	if err != nil {
+		t.Error(err)
+	} else {
+		_ = public.Close()
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/tmp", "s-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "mcp.sock")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	_ = stale.Close()
+	listener, err := mcpserver.Listen(t.Context(), "unix:"+path, config.HTTP{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("socket: %v, %v", info, err)
+	}
+	if _, err := mcpserver.Listen(t.Context(), "unix:"+path, config.HTTP{}); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("twice: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	site := mcpserver.NewSite(newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB}})
+	go func() { ended <- site.Serve(ctx, listener) }()
+	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "x"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: "http://any.name/mcp", HTTPClient: web}, nil)
+	if err != nil {
+		t.Error(err)
+	} else {
+		_ = session.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestStopping lets a call end that is quick enough, and ends one that is not.
+func TestStopping(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		for _, grace := range []time.Duration{10 * time.Second, 50 * time.Millisecond} {
+			running, finish := make(chan struct{}), make(chan struct{})
+			verbs := &upstreams{offers: []gateway.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				close(running)
+				select {
+				case <-finish:
+					return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"finished"}]}`)}, nil
+				case <-ctx.Done():
+					return tool.Result{}, tool.AsError(ctx.Err())
+				}
+			}}
+			listener, err := mcpserver.Listen(t.Context(), "127.0.0.1:0", config.HTTP{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			site := mcpserver.NewSite(newFace(t, verbs, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB, Grace: grace}})
+			go func() { ended <- site.Serve(ctx, listener) }()
+			c := (&direct{t: t, url: mcpserver.Address(listener)}).dialogue(version)
+			answer := make(chan string, 1)
+			go func() { answer <- c.ask("tools/call", `{"name":"up__slow","arguments":{}}`) }()
+			<-running
+			stop()
+			want := "finished"
+			if grace < time.Second {
+				want = "stopping"
+			} else {
+				wait(t, "the listener closes", func() bool {
+					conn, err := net.Dial("tcp", listener.Addr().String())
+					if err == nil {
+						_ = conn.Close()
+					}
+					return err != nil
+				})
+				close(finish)
+			}
+			if got := <-answer; !strings.Contains(got, want) {
+				t.Errorf("%s with %v: %s", version, grace, got)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestHangingUp ends the call of a modern client at once.
+func TestHangingUp(t *testing.T) {
+	t.Parallel()
+	running, ended := make(chan struct{}), make(chan error, 1)
+	verbs := &upstreams{offers: []gateway.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		close(running)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return tool.Result{}, ctx.Err()
+	}}
+	to := serve(t, newFace(t, verbs, false), &mcpserver.SiteOptions{}) + "/mcp"
+	ctx, cancel := context.WithCancel(t.Context())
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up__slow","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "up__slow"} {
+		req.Header.Set(name, value)
+	}
+	go func() {
+		<-running
+		cancel()
+	}()
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("ended without a reason")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the call goes on")
+	}
+}
+
+// TestLongListsHavePages, also when a list changes between two of them.
+func TestLongListsHavePages(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 2500 {
+		names = append(names, fmt.Sprintf("tool%04d", i))
+	}
+	d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: []gateway.Offered{offering("up", names...)}}, true), &mcpserver.SiteOptions{}) + "/mcp"}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "x"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.url}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	var got []string
+	for def, err := range session.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, def.Name)
+	}
+	if strings.Join(got, " ") != strings.Join(names, " ") {
+		t.Errorf("%d tools of %d", len(got), len(names))
+	}
+	first, err := session.ListTools(t.Context(), nil)
+	if err != nil || len(first.Tools) != 1000 || first.NextCursor == "" {
+		t.Errorf("first page: %d, %q, %v", len(first.Tools), first.NextCursor, err)
+	}
+}
+
+// TestNames are each of one tool only.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 70)
+	offers := []gateway.Offered{
+		offering("a", "b__c", "plain", "_x", long, long+"y", "same", "odd\x1b[31m"), offering("a__b", "c", "same"), offering("z", "a__plain"),
+	}
+	for prefix, names := range map[bool][]string{
+		false: {"a__b__c_", "a__plain", "a___x_", "a__same", "a__b__same_", "z__a__plain_"},
+		true:  {"b__c", "plain", "_x", long, long + "y", "same", "c", "a__plain", "a__odd__31m", "a__b__same_"},
+	} {
+		d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: offers}, prefix), &mcpserver.SiteOptions{}) + "/mcp"}
+		list := d.dialogue("2025-11-25").ask("tools/list", `{}`)
+		var got struct{ Tools []struct{ Name string } }
+		if err := json.Unmarshal([]byte(list), &got); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, def := range got.Tools {
+			if seen[def.Name] || !prefix && len(def.Name) > 64 {
+				t.Errorf("name %s", def.Name)
+			}
+			seen[def.Name] = true
+		}
+		if len(seen) != 10 {
+			t.Errorf("%d tools: %s", len(seen), list)
+		}
+		for _, name := range names {
+			if !strings.Contains(list, `"name":"`+name) {
+				t.Errorf("wire names %v: no %s in %s", prefix, name, list)
+			}
+		}
+	}
+}
+
+// TestProgramsHaveAPulse for clients that ask for progress.
+func TestProgramsHaveAPulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var beats []float64
+		near, far := mcp.NewInMemoryTransports()
+		server, err := mcpserver.New(&upstreams{}, nil).Connect(t.Context(), far, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := mcp.NewClient(&mcp.Implementation{Name: "x"}, &mcp.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+				beats = append(beats, req.Params.Progress)
+			},
+		}).Connect(t.Context(), near, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range []any{"p", nil} {
+			beats = nil
+			params := &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": "1", "timeout": 12}}
+			if token != nil {
+				params.SetProgressToken(token)
+			}
+			result, err := client.CallTool(t.Context(), params)
+			if err != nil || result.Content[0].(*mcp.TextContent).Text != "it ran" {
+				t.Errorf("%+v, %v", result, err)
+			}
+			synctest.Wait()
+			if want := map[bool]string{true: "[5 10]", false: "[]"}[token != nil]; fmt.Sprint(beats) != want {
+				t.Errorf("beats %v, not %s", beats, want)
+			}
+		}
+		_ = client.Close()
+		_ = server.Wait()
+	})
+}
+
+// signed is a JWT.
+func signed(t *testing.T, key *rsa.PrivateKey, claims any) string {
+	t.Helper()
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	signing := encode([]byte(`{"alg":"RS256","kid":"k1","typ":"at+jwt"}`)) + "." + encode(payload)
+	digest := sha256.Sum256([]byte(signing))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signing + "." + encode(signature)
+}

@@ -1,0 +1,173 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/internal/tool"
+)
+
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ raw, want string }{
+		{`{"name":"a","x":1e400}`, `{"name":"b","x":1e400}`},
+		{` { "x" : "<\u0026>" , "name" : {"name":1} } `, ` { "x" : "<\u0026>" , "name" : "b" }`},
+		{`{"name":1,"name":2}`, `{"name":"b","name":"b"}`},
+		{`{}`, `{"name":"b"}`},
+		{`{"x":{"name":"a"}}`, `{"x":{"name":"a"},"name":"b"}`},
+		{`{"na\u006de":"a"}`, `{"na\u006de":"b"}`},
+	} {
+		if got, err := edit(json.RawMessage(test.raw), object{"name": encode("b")}); err != nil || string(got) != test.want {
+			t.Errorf("%s: %s, %v", test.raw, got, err)
+		}
+	}
+	for _, bad := range []string{``, `[]`, `1`, `{`, `{"a"`, `{"a":}`, `null`} {
+		if got, err := edit(json.RawMessage(bad), object{"name": encode("b")}); err == nil {
+			t.Errorf("%s: %s", bad, got)
+		}
+	}
+}
+
+// FuzzEdit: what is not replaced stays, whatever the upstream wrote.
+func FuzzEdit(f *testing.F) {
+	f.Add([]byte(`{"name":"a","x":[1.0,{"name":2}]}`))
+	f.Add([]byte(`{"name":1,"name":2} `))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := edit(raw, object{"name": encode("b")})
+		if err != nil || !json.Valid(raw) {
+			return
+		}
+		var before, after object
+		if json.Unmarshal(raw, &before) != nil || json.Unmarshal(got, &after) != nil {
+			t.Fatalf("%s became %s", raw, got)
+		}
+		before["name"] = encode("b")
+		if string(encode(before)) != string(encode(after)) {
+			t.Errorf("%s became %s", raw, got)
+		}
+	})
+}
+
+// FuzzAnnotate: the bytes of params and results come through, and what is no message stays.
+func FuzzAnnotate(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"sallyport/raw":"x"},"n":9007199254740993}}`))
+	f.Add([]byte(`[{"result":{"role":"x"}},1]`))
+	f.Add([]byte(`{"params":{"_meta":1}}`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		got := annotate(message)
+		var before, after object
+		if json.Unmarshal(message, &before) != nil || before == nil {
+			return
+		}
+		if json.Unmarshal(got, &after) != nil {
+			t.Fatalf("%s became %s", message, got)
+		}
+		var params struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		}
+		var was object
+		if json.Unmarshal(before["params"], &was) != nil || was == nil || json.Unmarshal(after["params"], &params) != nil {
+			return
+		}
+		if _, isObject := was["_meta"]; isObject && json.Unmarshal(was["_meta"], new(object)) != nil {
+			return // is refused by the SDK
+		}
+		var raw string
+		_ = json.Unmarshal(params.Meta[rawKey], &raw)
+		if want := bytes.ToValidUTF8(before["params"], []byte("\ufffd")); raw != string(want) && raw != string(before["params"]) && json.Valid([]byte(want)) && !bytes.Contains(message, []byte{0xff}) {
+			if !strings.ContainsRune(raw, '\ufffd') {
+				t.Errorf("%s carries %s", before["params"], raw)
+			}
+		}
+	})
+}
+
+// TestParkedCallsEnd when nobody comes back for them, and are not many.
+func TestParkedCallsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParking()
+		ended := make(chan error, 100)
+		newTalk := func() *talk {
+			ctx, end := context.WithCancelCause(context.Background())
+			context.AfterFunc(ctx, func() { ended <- context.Cause(ctx) })
+			return &talk{end: end}
+		}
+		first, err := p.park(newTalk(), "ada", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.resume(first, "c"); err == nil {
+			t.Error("resumed by another request")
+		}
+		for range maxParked - 1 {
+			if _, err := p.park(newTalk(), "ada", "b"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.park(newTalk(), "ada", "b"); tool.AsError(err).Kind != tool.Limit {
+			t.Errorf("one more: %v", err)
+		}
+		if _, err := p.park(newTalk(), "bob", "b"); err != nil {
+			t.Errorf("another's: %v", err)
+		}
+		if talk, err := p.resume(first, "b"); talk == nil || err != nil {
+			t.Errorf("resume: %v, %v", talk, err)
+		}
+		time.Sleep(parkedTime + time.Second)
+		synctest.Wait()
+		if len(ended) != maxParked || !errors.Is(<-ended, errNoAnswer) || len(p.spots)+len(p.count) > 0 {
+			t.Errorf("%d ended, %d wait", len(ended), len(p.spots))
+		}
+		if _, err := p.park(newTalk(), "ada", "b"); err != nil {
+			t.Fatal(err)
+		}
+		p.close()
+		if _, err := p.park(newTalk(), "ada", "b"); !errors.Is(err, errStopping) {
+			t.Errorf("after the end: %v", err)
+		}
+		for state, want := range map[string]bool{"": false, "theirs": false, "sallyport.x": true} {
+			_, err := p.resume(state, "b")
+			if e, refused := errors.AsType[*jsonrpc.Error](err); refused != want || refused && e.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("state %q: %v", state, err)
+			}
+		}
+	})
+}
+
+// TestAbandonedSessions lose their calls, unless their client comes back.
+func TestAbandonedSessions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCalls(slog.New(slog.DiscardHandler))
+		defer c.close()
+		contexts := map[string]context.Context{}
+		for _, session := range []string{"gone", "back", "other"} {
+			ctx, end := context.WithCancelCause(t.Context())
+			contexts[session] = ctx
+			defer c.begin(session, end)()
+		}
+		c.broke("gone")
+		c.broke("back")
+		time.Sleep(hungUp / 2)
+		c.back("back")
+		time.Sleep(hungUp)
+		synctest.Wait()
+		if got := context.Cause(contexts["gone"]); !errors.Is(got, errHungUp) {
+			t.Errorf("gone: %v", got)
+		}
+		if err := fmt.Sprint(contexts["back"].Err(), contexts["other"].Err()); err != "<nil> <nil>" {
+			t.Errorf("the others: %v", err)
+		}
+	})
+}
