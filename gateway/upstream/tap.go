@@ -25,14 +25,15 @@ func repeatArguments(ctx context.Context, header http.Header) {
 	}
 }
 
-// tap takes out of a stream of events that answers a call what else the server
-// says in it, so that this is known to belong to the call. Other responses are
-// returned as they are.
+// tap looks at a stream of events before the SDK does. What is no message is
+// left out, as the SDK would take it for the end of the session. What else the
+// server says in the answer to a call with a peer is taken out, so that it is
+// known to belong to the call. Other responses are returned as they are.
 func tap(ctx context.Context, resp *http.Response, limit int64) {
-	t, _ := ctx.Value(exchangeKey{}).(*tapped)
-	if t == nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return
 	}
+	t, _ := ctx.Value(exchangeKey{}).(*tapped)
 	resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit}
 }
 
@@ -42,7 +43,7 @@ type tapped struct {
 	owner *exchange
 }
 
-// tappedBody is a stream of events without the requests and notifications in it.
+// tappedBody is a stream of events; tapped is nil for a call without a peer.
 type tappedBody struct {
 	*tapped
 	io.Closer
@@ -78,8 +79,8 @@ func (t *tappedBody) next() {
 			continue // the rest of the line
 		}
 		if err != nil {
-			t.ready, t.ended = event, err
-			return
+			t.ended = err
+			break
 		}
 		if len(bytes.TrimRight(line, "\r\n")) == 0 && endsEvent(event) {
 			break
@@ -93,9 +94,17 @@ func (t *tappedBody) next() {
 		}
 	}
 	t.ready = event
-	if msg, ok := parseMessage(bytes.TrimSpace(data)).(*jsonrpc.Request); ok {
+	if len(data) == 0 {
+		return
+	}
+	switch msg := parseMessage(bytes.TrimSpace(data)).(type) {
+	case nil:
 		t.ready = rest // the id of the event, if it has one
-		t.wire.acceptFrom(msg, t.owner)
+	case *jsonrpc.Request:
+		if t.tapped != nil {
+			t.ready = rest
+			t.wire.acceptFrom(msg, t.owner)
+		}
 	}
 }
 

@@ -1,6 +1,51 @@
 package main
 
-import "sallyport/gateway/upstream"
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
 
-// authorize sets what the auth scenarios need.
-func authorize(_ *upstream.Options, _, _ string, _ scenarioContext) error { return nil }
+	"sallyport/gateway/upstream"
+	"sallyport/gateway/upstream/oauth"
+)
+
+// metadataDocument is the client that the suite's authorization servers know.
+const metadataDocument = "https://conformance-test.local/client-metadata.json"
+
+// authorize gives the session what the auth scenarios need: a handler of tokens
+// that keeps them in dir and whose logins a browser without a person makes.
+func authorize(opts *upstream.Options, url, scenario, dir string, given scenarioContext) {
+	if !strings.HasPrefix(scenario, "auth/") {
+		return
+	}
+	settings := oauth.Settings{
+		ID: "suite", URL: url, Store: "file", ClientMetadata: metadataDocument,
+		ClientID: given.ClientID, ClientSecret: given.ClientSecret,
+	}
+	if strings.Contains(scenario, "client-credentials") {
+		settings.Type = "client_credentials"
+	}
+	opts.Auth = oauth.New(settings, &oauth.Options{
+		Dir: dir, Browse: browse, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+}
+
+// browse opens the page; the suite's authorization server agrees at once and
+// sends the browser back.
+func browse(ctx context.Context, page string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return fmt.Errorf("open page: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("open page: %w", err)
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}

@@ -40,9 +40,12 @@ func run(ctx context.Context, url, scenario string) error {
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Asks:   true,
 	}
-	if err := authorize(opts, url, scenario, given); err != nil {
-		return err
+	dir, err := os.MkdirTemp("", "conformance-client")
+	if err != nil {
+		return fmt.Errorf("make a place for tokens: %w", err)
 	}
+	defer os.RemoveAll(dir)
+	authorize(opts, url, scenario, dir, given)
 	s := upstream.New(upstream.Settings{ID: "suite", URL: url}, opts)
 	defer s.Close()
 	if err := s.Connect(ctx); err != nil {
