@@ -1,0 +1,130 @@
+package clients
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// format is the language of a file.
+type format string
+
+const (
+	jsonFormat format = "JSON"
+	tomlFormat format = "TOML"
+	yamlFormat format = "YAML"
+)
+
+// Client is one program whose settings hold MCP servers.
+type Client struct {
+	// Name is how it is typed, Title how it calls itself.
+	Name, Title string
+
+	format format
+	// key is the top-level key that the servers stand under.
+	key string
+	// unit is that of the key timeout; 0: it is not known.
+	unit time.Duration
+	// bare: $NAME is a variable, as ${NAME} is.
+	bare bool
+	// plain: the client expands no placeholders.
+	plain bool
+	// urlTransport is what a url without a type means; "" is auto.
+	urlTransport string
+	// extra are members of our entry beside command and args.
+	extra [][2]string
+	user  func(Place) string
+	// project is relative to the project's directory; "" if there is no such file.
+	project string
+}
+
+// All returns the clients that we know, by name.
+func All() []Client {
+	return []Client{
+		{Name: "claude-code", Title: "Claude Code", format: jsonFormat, key: "mcpServers", unit: time.Millisecond,
+			extra: [][2]string{{"type", "stdio"}}, project: ".mcp.json",
+			user: func(p Place) string { return p.below("CLAUDE_CONFIG_DIR", "", ".claude.json") }},
+		{Name: "claude-desktop", Title: "Claude Desktop", format: jsonFormat, key: "mcpServers", plain: true,
+			user: func(p Place) string { return p.config("Claude", "claude_desktop_config.json") }},
+		{Name: "codex", Title: "Codex", format: tomlFormat, key: "mcp_servers", plain: true, project: ".codex/config.toml",
+			user: func(p Place) string { return p.below("CODEX_HOME", ".codex", "config.toml") }},
+		{Name: "cursor", Title: "Cursor", format: jsonFormat, key: "mcpServers", project: ".cursor/mcp.json",
+			user: func(p Place) string { return p.home(".cursor", "mcp.json") }},
+		{Name: "gemini", Title: "Gemini CLI", format: jsonFormat, key: "mcpServers", unit: time.Millisecond, bare: true,
+			urlTransport: "sse", project: ".gemini/settings.json",
+			user: func(p Place) string { return p.home(".gemini", "settings.json") }},
+		{Name: "goose", Title: "Goose", format: yamlFormat, key: "extensions", unit: time.Second, bare: true,
+			user: func(p Place) string { return gooseFile(p) }},
+		{Name: "vscode", Title: "VS Code", format: jsonFormat, key: "servers", extra: [][2]string{{"type", "stdio"}},
+			project: ".vscode/mcp.json", user: func(p Place) string { return p.config("Code", "User", "mcp.json") }},
+		{Name: "windsurf", Title: "Windsurf", format: jsonFormat, key: "mcpServers",
+			user: func(p Place) string { return p.home(".codeium", "windsurf", "mcp_config.json") }},
+		{Name: "zed", Title: "Zed", format: jsonFormat, key: "context_servers", unit: time.Second, plain: true,
+			extra: [][2]string{{"source", "custom"}}, project: ".zed/settings.json",
+			user: func(p Place) string { return zedFile(p) }},
+	}
+}
+
+func gooseFile(p Place) string {
+	if p.OS == "windows" {
+		return p.config("Block", "goose", "config", "config.yaml")
+	}
+	return p.dotConfig("goose", "config.yaml")
+}
+
+func zedFile(p Place) string {
+	if p.OS == "windows" {
+		return p.config("Zed", "settings.json")
+	}
+	return p.dotConfig("zed", "settings.json")
+}
+
+// Find returns the client of that name.
+func Find(name string) (Client, bool) {
+	all := All()
+	at := slices.IndexFunc(all, func(c Client) bool { return c.Name == name })
+	if at < 0 {
+		return Client{}, false
+	}
+	return all[at], true
+}
+
+// UserFile returns the path of the user's own settings.
+func (c Client) UserFile(p Place) string { return c.user(p) }
+
+// ProjectFile returns the path of the settings of the project in p.Dir, "" if the client has none.
+func (c Client) ProjectFile(p Place) string {
+	if c.project == "" {
+		return ""
+	}
+	return filepath.Join(p.Dir, filepath.FromSlash(c.project))
+}
+
+// projectDir returns the project that a file belongs to, "" if it is the user's.
+func (c Client) projectDir(file string, p Place) string {
+	if c.project == "" || file == c.UserFile(p) {
+		return ""
+	}
+	suffix := string(filepath.Separator) + filepath.FromSlash(c.project)
+	if dir := file[:max(0, len(file)-len(suffix))]; dir+suffix == file {
+		return dir
+	}
+	return ""
+}
+
+// Guess says which client a file belongs to, by its place and else by the keys in
+// it. Settings that several clients write alike count as those of Claude Code.
+func Guess(file string, data []byte, p Place) (Client, bool) {
+	for _, c := range All() {
+		if file == c.UserFile(p) || c.projectDir(file, p) != "" {
+			return c, true
+		}
+	}
+	for _, name := range []string{"claude-code", "vscode", "zed", "codex", "goose"} {
+		c, _ := Find(name)
+		if sections, err := c.parse(data, p); err == nil && sections.found {
+			return c, true
+		}
+	}
+	return Client{}, false
+}

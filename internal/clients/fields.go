@@ -1,0 +1,409 @@
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+)
+
+// reading is the reading of one server.
+type reading struct {
+	*Reader
+	client  Client
+	project string // the directory of the project, "" for the user's own settings
+	inputs  map[string]input
+	raw     rawServer
+	prefix  string // of the variables that it gets
+	used    map[string]bool
+	out     Server
+}
+
+func (r *reading) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.out.Notes, text) {
+		r.out.Notes = append(r.out.Notes, text)
+	}
+}
+
+func (r *reading) server() Server {
+	r.used = map[string]bool{}
+	r.out = Server{Label: r.raw.name, Secrets: config.Secrets{}, at: r.raw.at}
+	e := &r.out.Entry
+	e.Name = upstreamName(r.raw.name)
+	if e.Name != r.raw.name {
+		r.note("was called %q", plain.Line(r.raw.name, 80))
+	}
+	r.prefix = variableName(e.Name)
+	r.flatten()
+	kind := r.word("type", "transport")
+	e.Description = r.description()
+	switch address := r.address(); {
+	case isPart(kind):
+		r.out.Skip = "part of " + r.client.Title + ", not a server"
+	case r.has("command", "cmd"):
+		r.stdio(e)
+	case address != "":
+		r.remote(e, kind, address)
+	default:
+		r.out.Skip = "it has no command and no URL"
+	}
+	r.limits(e)
+	r.leftover()
+	r.out.Self = isSelf(*e)
+	return r.out
+}
+
+// flatten brings older ways to write things into the one of today.
+func (r *reading) flatten() {
+	for _, key := range []string{"command", "config"} {
+		inner, ok := r.raw.fields[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		fields := maps.Clone(r.raw.fields)
+		delete(fields, key)
+		maps.Copy(fields, inner)
+		if path, ok := inner["path"]; ok && key == "command" {
+			fields["command"] = path
+			delete(fields, "path")
+		}
+		r.raw.fields = fields
+	}
+}
+
+// isPart reports whether a type is that of something built into its client.
+func isPart(kind string) bool {
+	return slices.Contains([]string{"builtin", "platform", "frontend", "inline_python", "extension"}, kind)
+}
+
+func (r *reading) stdio(e *config.Entry) {
+	e.Command = r.text(plainText, "", r.word("command", "cmd"))
+	e.Args = r.args(r.list("args"))
+	e.Dir = r.cwd()
+	e.Env = config.Values{}
+	for _, name := range r.names("env", "envs") {
+		if value, ok := r.scalar(r.dict("env", "envs")[name], "env "+name); ok && r.mayPass(name) {
+			e.Env[name] = r.text(envText, name, value)
+		}
+	}
+	r.passed(e.Env)
+	for key := range r.raw.fields {
+		if slices.Contains([]string{"url", "httpUrl", "serverUrl", "uri", "headers"}, key) {
+			r.note("it has a command, so its %s was left out", key)
+			r.used[key] = true
+		}
+	}
+}
+
+// passed are variables that a client passes on from its own environment or keyring.
+func (r *reading) passed(env config.Values) {
+	for _, item := range r.items("env_keys") {
+		if name, _ := item.(string); r.mayPass(name) {
+			env[name] = "${" + name + "}"
+			r.note("%s was in Goose's keyring; set the variable", name)
+		}
+	}
+	for _, item := range r.items("env_vars") {
+		name, _ := item.(string)
+		if fields, ok := item.(map[string]any); ok {
+			name, _ = fields["name"].(string)
+			if source, _ := fields["source"].(string); source != "" && source != "local" {
+				r.note("%s came from elsewhere (%s); set the variable", plain.Line(name, 40), plain.Line(source, 20))
+			}
+		}
+		if r.mayPass(name) {
+			env[name] = "${" + name + "}"
+		}
+	}
+}
+
+func (r *reading) remote(e *config.Entry, kind, address string) {
+	switch strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(kind)) {
+	case "sse":
+		e.Transport = "sse"
+	case "http", "streamablehttp":
+		e.Transport = "streamable"
+	case "ws", "websocket":
+		r.out.Skip = "it is reached over a websocket, which no MCP revision has"
+	case "":
+		if e.Transport = r.client.urlTransport; r.used["httpUrl"] {
+			e.Transport = "streamable"
+		}
+	default:
+		r.note("its type %q is not known; the transport is found out", plain.Line(kind, 20))
+	}
+	r.socket(e, address)
+	e.Headers = config.Values{}
+	for _, name := range r.names("headers", "http_headers") {
+		if value, ok := r.scalar(r.dict("headers", "http_headers")[name], "header "+name); ok {
+			e.Headers[name] = r.text(headerText, name, value)
+		}
+	}
+	for _, name := range r.names("env_http_headers") {
+		if variable, _ := r.dict("env_http_headers")[name].(string); nameOnly.MatchString(variable) {
+			e.Headers[name] = "${" + variable + "}"
+		}
+	}
+	if variable := r.word("bearer_token_env_var"); nameOnly.MatchString(variable) {
+		e.Headers["Authorization"] = "Bearer ${" + variable + "}"
+	}
+	if token := r.word("bearer_token"); token != "" {
+		e.Headers["Authorization"] = r.text(headerText, "Authorization", "Bearer "+token)
+	}
+	r.oauth(e)
+}
+
+// socket takes an address apart that leads to a Unix socket.
+func (r *reading) socket(e *config.Entry, address string) {
+	if socket := r.word("socket"); socket != "" {
+		e.Socket = r.text(plainText, "", socket)
+	}
+	rest, ok := strings.CutPrefix(address, "unix://")
+	if !ok {
+		e.URL = r.text(urlText, "", address)
+		if strings.HasPrefix(address, "pipe:") {
+			r.out.Skip = "it is reached over a named pipe of Windows"
+		}
+		return
+	}
+	path, route, _ := strings.Cut(rest, "#")
+	e.Socket, e.URL = r.text(plainText, "", path), r.text(urlText, "", "http://localhost/"+strings.TrimPrefix(route, "/"))
+}
+
+func (r *reading) oauth(e *config.Entry) {
+	fields := r.dict("oauth", "auth")
+	if len(fields) == 0 {
+		return
+	}
+	word := func(keys ...string) string {
+		for _, key := range keys {
+			if value, _ := fields[key].(string); value != "" {
+				delete(fields, key)
+				return value
+			}
+		}
+		return ""
+	}
+	fields = maps.Clone(fields)
+	a := config.EntryAuth{ClientID: r.text(plainText, "", word("CLIENT_ID", "clientId", "client_id"))}
+	a.ClientSecret = r.text(envText, r.prefix+"_CLIENT_SECRET", word("CLIENT_SECRET", "clientSecret", "client_secret"))
+	for _, scope := range append(stringsOf(fields["scopes"]), r.list("scopes")...) {
+		a.Scopes = append(a.Scopes, r.text(plainText, "", scope))
+	}
+	delete(fields, "scopes")
+	if port, ok := number(fields["callbackPort"]); ok && port > 0 && port < 65536 {
+		a.RedirectPort = int(port)
+		delete(fields, "callbackPort")
+	}
+	delete(fields, "enabled")
+	if a.ClientID != "" || len(a.Scopes) > 0 {
+		a.Type = "oauth"
+		e.Auth = &a
+	}
+	if len(fields) > 0 {
+		r.note("not carried over: %s of its OAuth settings", plain.Line(strings.Join(slices.Sorted(maps.Keys(fields)), ", "), 120))
+	}
+}
+
+// cwd is absolute, or nothing: our settings lie elsewhere.
+func (r *reading) cwd() string {
+	dir := r.word("cwd", "working_directory")
+	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+		dir = filepath.Join(r.place.Home, rest)
+	}
+	text := r.text(plainText, "", dir)
+	switch {
+	case text == "":
+		return strings.ReplaceAll(r.project, "$", "$$")
+	case strings.HasPrefix(text, "/") || strings.HasPrefix(text, "$") || filepath.IsAbs(text):
+		return text
+	case r.project != "":
+		return filepath.Join(strings.ReplaceAll(r.project, "$", "$$"), text)
+	}
+	r.note("its cwd is relative to no folder that is known: not carried over")
+	return ""
+}
+
+func (r *reading) limits(e *config.Entry) {
+	e.Include = globs(r.list("includeTools", "enabled_tools", "available_tools"))
+	e.Exclude = globs(r.list("excludeTools", "disabled_tools", "disabledTools"))
+	if off, ok := r.flag("disabled"); ok && off {
+		e.Disabled = true
+	}
+	if on, ok := r.flag("enabled"); ok && !on {
+		e.Disabled = true
+	}
+	unit := r.client.unit
+	limit, ok := number(r.raw.fields["timeout"])
+	if r.used["timeout"] = unit > 0; !ok || unit == 0 {
+		unit = time.Second
+		limit, ok = number(r.raw.fields["tool_timeout_sec"])
+		r.used["tool_timeout_sec"] = true
+	}
+	if !ok {
+		return
+	}
+	timeout := limit * float64(unit)
+	if math.IsNaN(timeout) || timeout < float64(10*time.Millisecond) || timeout > float64(24*time.Hour) {
+		r.note("its timeout makes no sense here: not carried over")
+		return
+	}
+	e.Timeout = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(time.Duration(timeout).String())
+}
+
+// globs makes patterns of names, which stand for themselves.
+func globs(names []string) []string {
+	escape := strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`, "$", "$$")
+	var all []string
+	for _, name := range names {
+		name, _, _ = strings.Cut(name, "(") // Gemini: tool(arguments)
+		all = append(all, escape.Replace(name))
+	}
+	return all
+}
+
+// leftover notes what nobody asked for.
+func (r *reading) leftover() {
+	for _, quiet := range []string{"source", "name", "display_name", "bundled", "gallery", "version", "$schema"} {
+		r.used[quiet] = true
+	}
+	if file := r.word("envFile"); file != "" {
+		r.note("its envFile is not read by Sallyport; set those variables, or write them under env")
+	}
+	var left []string
+	for _, key := range slices.Sorted(maps.Keys(r.raw.fields)) {
+		if value := r.raw.fields[key]; !r.used[key] && !empty(value) {
+			left = append(left, plain.Line(key, 40))
+		}
+	}
+	if len(left) > 0 {
+		r.note("not carried over: %s", plain.Line(strings.Join(left, ", "), 200))
+	}
+}
+
+func empty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// address is the URL under whichever key there is.
+func (r *reading) address() string { return r.word("httpUrl", "serverUrl", "url", "uri") }
+
+func (r *reading) description() string {
+	text := plain.Line(r.word("description"), 200)
+	return strings.ReplaceAll(text, "$", "$$")
+}
+
+func (r *reading) has(keys ...string) bool {
+	for _, key := range keys {
+		if text, _ := r.raw.fields[key].(string); text != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// word is the text under the first of the keys that has one.
+func (r *reading) word(keys ...string) string {
+	for _, key := range keys {
+		value, there := r.raw.fields[key]
+		if !there {
+			continue
+		}
+		if text, ok := value.(string); ok && text != "" {
+			r.used[key] = true
+			return text
+		}
+	}
+	return ""
+}
+
+func (r *reading) items(keys ...string) []any {
+	for _, key := range keys {
+		if list, ok := r.raw.fields[key].([]any); ok {
+			r.used[key] = true
+			return list
+		}
+	}
+	return nil
+}
+
+// list is the texts of a list.
+func (r *reading) list(keys ...string) []string {
+	var all []string
+	for _, item := range r.items(keys...) {
+		if text, ok := r.scalar(item, keys[0]); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// dict is the mapping under the first of the keys that has one.
+func (r *reading) dict(keys ...string) map[string]any {
+	for _, key := range keys {
+		if fields, ok := r.raw.fields[key].(map[string]any); ok {
+			r.used[key] = true
+			return fields
+		}
+	}
+	return nil
+}
+
+func (r *reading) names(keys ...string) []string { return slices.Sorted(maps.Keys(r.dict(keys...))) }
+
+func (r *reading) flag(key string) (value, ok bool) {
+	value, ok = r.raw.fields[key].(bool)
+	r.used[key] = r.used[key] || ok
+	return value, ok
+}
+
+// scalar is the text of a value that may be a number or a truth.
+func (r *reading) scalar(value any, what string) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool, int, int64, uint64:
+		return fmt.Sprint(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	}
+	r.note("%s is not text: not carried over", plain.Line(what, 60))
+	return "", false
+}
+
+func number(value any) (float64, bool) {
+	switch v := value.(type) {
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}

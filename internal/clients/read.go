@@ -1,0 +1,247 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
+	"gopkg.in/yaml.v3"
+)
+
+// Bounds of a settings file; some clients keep their history in it.
+const (
+	maxFile  = 64 << 20
+	maxSmall = 1 << 20 // TOML and YAML, which people write
+	maxDepth = 500
+)
+
+// ErrSyntax: the file is not what its client could read.
+var ErrSyntax = errors.New("cannot be read")
+
+// Reader reads settings. It remembers which variables it has given out, so that
+// one never stands for two secrets. It is not safe for concurrent use.
+type Reader struct {
+	place Place
+	taken map[string]string // what the variables stand for
+}
+
+// NewReader returns a reader that has given out no variable.
+func NewReader(p Place) *Reader { return &Reader{place: p, taken: map[string]string{}} }
+
+// sections are the parts of a file that say something of servers.
+type sections struct {
+	found   bool // the key is there
+	servers []rawServer
+	inputs  map[string]input
+	allowed []string // Gemini: only these, if there is any
+	barred  []string
+	notes   []string
+}
+
+type rawServer struct {
+	name   string
+	at     []string
+	fields map[string]any
+}
+
+// input is a question that VS Code asks.
+type input struct {
+	ID, Description, Default string
+	Password                 bool
+}
+
+// Read returns the servers of a file, and notes about the file itself. What is
+// wrong with the file is an error that shows nothing of its content.
+func (r *Reader) Read(c Client, file string, data []byte) ([]Server, []string, error) {
+	s, err := c.parse(data, r.place)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %w", file, err)
+	}
+	servers := make([]Server, 0, len(s.servers))
+	for _, raw := range s.servers {
+		reading := &reading{Reader: r, client: c, project: c.projectDir(file, r.place), inputs: s.inputs, raw: raw}
+		server := reading.server()
+		if slices.Contains(s.barred, raw.name) || len(s.allowed) > 0 && !slices.Contains(s.allowed, raw.name) {
+			server.Entry.Disabled = true
+			server.Notes = append(server.Notes, c.Title+" does not allow it: disabled")
+		}
+		servers = append(servers, server)
+	}
+	return servers, s.notes, nil
+}
+
+func (c Client) parse(data []byte, p Place) (sections, error) {
+	doc, err := c.document(data)
+	if err != nil {
+		return sections{}, err
+	}
+	var s sections
+	s.take(doc, c.key)
+	if c.Name == "claude-code" {
+		s.takeProjects(doc, c.key, p.Dir)
+	}
+	s.inputs = inputsOf(doc["inputs"])
+	if mcp, ok := doc["mcp"].(map[string]any); ok && c.Name == "gemini" {
+		s.allowed, s.barred = stringsOf(mcp["allowed"]), stringsOf(mcp["excluded"])
+	}
+	return s, nil
+}
+
+// document reads data into plain maps, lists and scalars.
+func (c Client) document(data []byte) (map[string]any, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(data) > maxFile || c.format != jsonFormat && len(data) > maxSmall {
+		return nil, fmt.Errorf("%w: it is too large", ErrSyntax)
+	}
+	doc := map[string]any{}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return doc, nil
+	}
+	if tooDeep(data, c.format) {
+		return nil, fmt.Errorf("%w: it is nested too deep", ErrSyntax)
+	}
+	var err error
+	switch c.format {
+	case jsonFormat:
+		var plain []byte
+		if plain, err = hujson.Standardize(bytes.Clone(data)); err == nil {
+			dec := json.NewDecoder(bytes.NewReader(plain))
+			dec.UseNumber()
+			err = dec.Decode(&doc)
+		}
+	case tomlFormat:
+		err = toml.Unmarshal(data, &doc)
+	case yamlFormat:
+		err = yaml.Unmarshal(data, &doc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: it is not %s%s", ErrSyntax, c.format, placeOf(err))
+	}
+	return doc, nil
+}
+
+var lineInError = regexp.MustCompile(`line (\d+)`)
+
+// placeOf is where a parser says that the fault is. What else it says may quote a secret.
+func placeOf(err error) string {
+	var fault *toml.DecodeError
+	if errors.As(err, &fault) {
+		line, _ := fault.Position()
+		return fmt.Sprintf(" (line %d)", line)
+	}
+	if m := lineInError.FindString(err.Error()); m != "" {
+		return " (" + m + ")"
+	}
+	return ""
+}
+
+// tooDeep keeps parsers from a depth that a stack does not hold. It knows strings
+// and comments well enough not to be fooled into less than there is.
+func tooDeep(data []byte, f format) bool {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case b == '[' || b == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case b == ']' || b == '}':
+			depth = max(0, depth-1)
+		case f != jsonFormat: // in TOML and YAML every bracket counts
+		case b == '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		case b == '/' && i+1 < len(data) && data[i+1] == '/':
+			i = skipTo(data, i, "\n")
+		case b == '/' && i+1 < len(data) && data[i+1] == '*':
+			i = skipTo(data, i+2, "*/")
+		}
+	}
+	return false
+}
+
+func skipTo(data []byte, i int, end string) int {
+	at := bytes.Index(data[min(i, len(data)):], []byte(end))
+	if at < 0 {
+		return len(data)
+	}
+	return i + at + len(end) - 1
+}
+
+// take reads the mapping of servers at keys.
+func (s *sections) take(doc map[string]any, keys ...string) {
+	for _, key := range keys[:len(keys)-1] {
+		doc, _ = doc[key].(map[string]any)
+	}
+	value, there := doc[keys[len(keys)-1]]
+	servers, ok := value.(map[string]any)
+	s.found = s.found || ok
+	if there && !ok && value != nil {
+		s.notes = append(s.notes, fmt.Sprintf("%q holds no servers", keys[len(keys)-1]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		at := append(slices.Clone(keys), name)
+		if fields, ok := servers[name].(map[string]any); ok {
+			s.servers = append(s.servers, rawServer{name, at, fields})
+			continue
+		}
+		s.notes = append(s.notes, fmt.Sprintf("%.80q is no server", name))
+	}
+}
+
+// takeProjects reads what Claude Code keeps for each project, of the one that we are in.
+func (s *sections) takeProjects(doc map[string]any, key, dir string) {
+	projects, _ := doc["projects"].(map[string]any)
+	others := 0
+	for name, project := range projects {
+		fields, _ := project.(map[string]any)
+		servers, _ := fields[key].(map[string]any)
+		switch {
+		case len(servers) == 0:
+		case name == dir:
+			s.take(doc, "projects", name, key)
+		default:
+			others += len(servers)
+		}
+	}
+	if others > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%d of other projects were not looked at; run it in their folders", others))
+	}
+}
+
+func inputsOf(value any) map[string]input {
+	list, _ := value.([]any)
+	inputs := map[string]input{}
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		var in input
+		in.ID, _ = fields["id"].(string)
+		in.Description, _ = fields["description"].(string)
+		in.Default, _ = fields["default"].(string)
+		in.Password, _ = fields["password"].(bool)
+		if in.ID != "" {
+			inputs[in.ID] = in
+		}
+	}
+	return inputs
+}
+
+func stringsOf(value any) []string {
+	list, _ := value.([]any)
+	var all []string
+	for _, item := range list {
+		if text, ok := item.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,180 @@
+package clients
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"sallyport/internal/plain"
+)
+
+// Other programs' placeholders become our references: ${NAME}, ${NAME:-default}
+// and ${file:PATH}. What stands for itself is escaped, so that it stays so.
+
+var (
+	nameOnly    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	withDefault = regexp.MustCompile(`(?s)^(?:env:)?([A-Za-z_][A-Za-z0-9_]*):-(.*)$`)
+	prefixed    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*):(.+)$`)
+	bareName    = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)`)
+)
+
+// part is a piece of a text: a reference, as it is written in our settings, or plain.
+type part struct {
+	text      string
+	reference bool
+}
+
+// text makes a value ours: placeholders become references, secrets variables.
+func (r *reading) text(kind textKind, name, value string) string {
+	var b strings.Builder
+	parts := r.hide(kind, name, r.parts(value))
+	for i, p := range parts {
+		if p.reference {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString(escape(p.text, i+1 < len(parts)))
+	}
+	return b.String()
+}
+
+// escape doubles each $ that would not stand for itself; more says that a reference follows.
+func escape(text string, more bool) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if b.WriteByte(text[i]); text[i] == '$' && (i+1 == len(text) && more || i+1 < len(text) && strings.IndexByte("${", text[i+1]) >= 0) {
+			b.WriteByte('$')
+		}
+	}
+	return b.String()
+}
+
+func (r *reading) parts(value string) []part {
+	var all []part
+	plainText := 0
+	for i := 0; i < len(value); i++ {
+		if value[i] != '$' {
+			continue
+		}
+		p, length := r.placeholder(value[i:])
+		if length == 0 {
+			continue
+		}
+		if plainText < i {
+			all = append(all, part{value[plainText:i], false})
+		}
+		all = append(all, p)
+		i += length - 1
+		plainText = i + 1
+	}
+	if plainText < len(value) {
+		all = append(all, part{value[plainText:], false})
+	}
+	return all
+}
+
+// placeholder reads the one that text starts with; its length is 0 if there is none.
+func (r *reading) placeholder(text string) (part, int) {
+	if m := bareName.FindStringSubmatch(text); m != nil && r.client.bare {
+		return reference(m[1]), len(m[0])
+	}
+	if !strings.HasPrefix(text, "${") {
+		return part{}, 0
+	}
+	end := strings.IndexByte(text, '}')
+	if end < 0 {
+		r.note(`a "${" without "}" was kept as text`)
+		return part{}, 0
+	}
+	inside := text[2:end]
+	if nested := strings.Contains(inside, "${"); nested {
+		r.note("a default with a placeholder in it was left out")
+		name, _, _ := strings.Cut(inside, ":")
+		if end = strings.LastIndexByte(text, '}'); !nameOnly.MatchString(name) {
+			return part{}, 0
+		}
+		inside = name
+	}
+	if r.client.plain {
+		r.note("%s does not expand placeholders; here they are variables", r.client.Title)
+	}
+	return r.resolve(inside), end + 1
+}
+
+func reference(name string) part { return part{"${" + name + "}", true} }
+
+func literal(text string) part { return part{text, false} }
+
+// resolve is what stands between ${ and }.
+func (r *reading) resolve(inside string) part {
+	switch inside {
+	case "workspaceFolder", "workspaceRoot", "cwd":
+		return literal(r.workspace())
+	case "workspaceFolderBasename":
+		return literal(filepath.Base(r.workspace()))
+	case "userHome":
+		return reference("HOME")
+	case "pathSeparator", "/":
+		return literal("/")
+	}
+	if nameOnly.MatchString(inside) {
+		return reference(inside)
+	}
+	if m := withDefault.FindStringSubmatch(inside); m != nil {
+		return r.defaulted(m[1], m[2])
+	}
+	m := prefixed.FindStringSubmatch(inside)
+	if m == nil {
+		name := r.prefix + "_" + variableName(inside)
+		r.note("the placeholder ${%s} is not known: set the variable %s", plain.Line(inside, 60), name)
+		return reference(name)
+	}
+	switch kind, rest := m[1], m[2]; {
+	case kind == "env" && nameOnly.MatchString(rest):
+		return reference(rest)
+	case kind == "file":
+		return part{"${file:" + rest + "}", true}
+	case kind == "input":
+		return r.asked(rest)
+	}
+	name := r.prefix + "_" + variableName(m[2])
+	r.note("only %s can expand ${%s}: set the variable %s", r.client.Title, plain.Line(inside, 60), name)
+	return reference(name)
+}
+
+// workspace is the folder of the project. The user's own settings have none; then
+// it is the one that we are in.
+func (r *reading) workspace() string {
+	if r.project != "" {
+		return r.project
+	}
+	r.note("the workspace folder became %s, where you are", plain.Line(r.place.Dir, 120))
+	return r.place.Dir
+}
+
+// defaulted keeps a default, unless it is a secret.
+func (r *reading) defaulted(name, otherwise string) part {
+	if otherwise == "" || !secretName(name) && !secretValue(otherwise) || !real(otherwise) {
+		return part{"${" + name + ":-" + strings.ReplaceAll(otherwise, "$", "$$") + "}", true}
+	}
+	return reference(r.give(name, otherwise, "the default of "+name))
+}
+
+// asked is a question of VS Code's, which becomes a variable.
+func (r *reading) asked(id string) part {
+	name := variableName(id)
+	if _, set := r.taken[name]; set {
+		name = r.prefix + "_" + name
+	}
+	in := r.inputs[id]
+	about := plain.Line(in.Description, 60)
+	if about != "" {
+		about = " (" + about + ")"
+	}
+	if in.Default != "" && !in.Password && !secretValue(in.Default) && !strings.Contains(in.Default, "}") {
+		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", plain.Line(id, 60), about, name)
+		return r.defaulted(name, in.Default)
+	}
+	r.note("VS Code asks for %s%s: set the variable %s", plain.Line(id, 60), about, name)
+	return reference(name)
+}
