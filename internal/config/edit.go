@@ -87,20 +87,27 @@ func Open(path string, getenv func(string) (string, bool)) (*File, error) {
 	return f, f.check(data)
 }
 
-// check parses data as it would be loaded if every variable were set.
+// stand is what every reference that has no value is taken for while a file is
+// edited: it fits wherever a reference may stand.
+const stand = "http://unset"
+
+// check parses data as it would be loaded if every reference had a value.
 func (f *File) check(data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	_, err := Parse(f.Path, data, func(name string) (string, bool) {
-		if f.getenv != nil {
-			if value, ok := f.getenv(name); ok {
-				return value, true
-			}
-		}
-		return "http://unset", true // fits wherever a reference may stand
-	})
+	stored := func(string) (string, error) { return stand, nil }
+	_, err := Sources{Getenv: f.lookup, File: stored, Keyring: stored}.Parse(f.Path, data)
 	return err
+}
+
+func (f *File) lookup(name string) (string, bool) {
+	if f.getenv != nil {
+		if value, ok := f.getenv(name); ok && value != "" {
+			return value, true
+		}
+	}
+	return stand, true
 }
 
 // Entries returns the upstreams of the file in its order.

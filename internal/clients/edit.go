@@ -1,0 +1,178 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"sallyport/internal/yamledit"
+)
+
+// ErrUnsafe: the file cannot be edited without a change to something else.
+var ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")
+
+// Install returns data with our entry in it, new or brought up to date, and else
+// byte for byte the same; data that has it already comes back as it is. An entry
+// of our name that is not ours is an error.
+func (c Client) Install(data []byte, self Self, p Place) ([]byte, error) {
+	doc, err := c.document(data)
+	if err != nil {
+		return nil, err
+	}
+	path := []string{c.key, OurName}
+	if servers, ok := doc[c.key].(map[string]any); ok {
+		if old, there := servers[OurName]; there {
+			if same(old, c.entry(self)) {
+				return data, nil
+			}
+			fields, _ := old.(map[string]any)
+			r := &reading{Reader: NewReader(p), client: c, raw: rawServer{OurName, path, fields}}
+			if !r.server().Self {
+				return nil, fmt.Errorf("has a server %q that is not ours; rename it first", OurName)
+			}
+			if data, err = c.remove(data, path); err != nil {
+				return nil, err
+			}
+		}
+	} else if doc[c.key] != nil {
+		return nil, fmt.Errorf("has something else than servers under %q", c.key)
+	}
+	made, err := c.add(data, self)
+	if err != nil {
+		return nil, err
+	}
+	return made, c.verify(data, made, path, c.entry(self))
+}
+
+// Remove returns data without the servers, and else byte for byte the same.
+func (c Client) Remove(data []byte, servers ...Server) ([]byte, error) {
+	for _, s := range servers {
+		made, err := c.remove(data, s.at)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.verify(data, made, s.at, nil); err != nil {
+			return nil, err
+		}
+		data = made
+	}
+	return data, nil
+}
+
+// entry is ours, as the client would read it.
+func (c Client) entry(self Self) map[string]any {
+	args := make([]any, len(self.Args))
+	for i, arg := range self.Args {
+		args[i] = arg
+	}
+	fields := map[string]any{"command": self.Command, "args": args}
+	if c.Name == "goose" {
+		fields = map[string]any{"type": "stdio", "name": OurName, "cmd": self.Command, "args": args, "enabled": true, "timeout": 300}
+	}
+	for _, pair := range c.extra {
+		fields[pair[0]] = pair[1]
+	}
+	return fields
+}
+
+func (c Client) add(data []byte, self Self) ([]byte, error) {
+	switch c.format {
+	case tomlFormat:
+		return addTable(data, c.key, self), nil
+	case yamlFormat:
+		return yamledit.Add(data, c.key, OurName, gooseEntry{OurName, "stdio", true, self.Command, self.Args, 300})
+	}
+	return addMember(data, c.key, OurName, c.members(self))
+}
+
+// gooseEntry is ours, with the keys that Goose requires.
+type gooseEntry struct {
+	Name    string   `yaml:"name"`
+	Type    string   `yaml:"type"`
+	Enabled bool     `yaml:"enabled"`
+	Cmd     string   `yaml:"cmd"`
+	Args    []string `yaml:"args"`
+	Timeout int      `yaml:"timeout"`
+}
+
+func (c Client) members(self Self) [][2]any {
+	var all [][2]any
+	for _, pair := range c.extra {
+		all = append(all, [2]any{pair[0], pair[1]})
+	}
+	return append(all, [2]any{"command", self.Command}, [2]any{"args", self.Args})
+}
+
+func (c Client) remove(data []byte, at []string) ([]byte, error) {
+	switch c.format {
+	case tomlFormat:
+		return removeTable(data, at[0], at[1])
+	case yamlFormat:
+		return yamledit.Remove(data, at[0], at[1])
+	}
+	return removeMember(data, at)
+}
+
+// verify holds an edit to its promise: made reads as data does, but for what is at path.
+func (c Client) verify(data, made []byte, path []string, entry map[string]any) error {
+	before, err := c.document(data)
+	if err != nil {
+		return err
+	}
+	after, err := c.document(made)
+	if err != nil {
+		return fmt.Errorf("%w (it would not be %s any more)", ErrUnsafe, c.format)
+	}
+	if entry != nil && !same(dig(after, path), entry) {
+		return ErrUnsafe
+	}
+	cut(before, path)
+	cut(after, path)
+	if !reflect.DeepEqual(before, after) {
+		return ErrUnsafe
+	}
+	return nil
+}
+
+func dig(doc map[string]any, path []string) any {
+	for _, key := range path[:len(path)-1] {
+		doc, _ = doc[key].(map[string]any)
+	}
+	return doc[path[len(path)-1]]
+}
+
+// cut takes away what is at path, and mappings that have nothing else.
+func cut(doc map[string]any, path []string) {
+	inner, ok := doc[path[0]].(map[string]any)
+	switch {
+	case len(path) == 1:
+		delete(doc, path[0])
+		return
+	case ok:
+		cut(inner, path[1:])
+	}
+	if len(inner) == 0 {
+		delete(doc, path[0])
+	}
+}
+
+// same compares what was read with what is meant, whatever kinds of numbers and lists they have.
+func same(read any, meant map[string]any) bool {
+	fields, ok := read.(map[string]any)
+	if !ok || len(fields) != len(meant) {
+		return false
+	}
+	for key, want := range meant {
+		if list, ok := want.([]any); ok {
+			if got, _ := fields[key].([]any); !slices.Equal(stringsOf(got), stringsOf(list)) || len(got) != len(list) {
+				return false
+			}
+			continue
+		}
+		if fmt.Sprint(fields[key]) != fmt.Sprint(want) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,268 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// splice replaces data[from:to].
+type splice struct {
+	from, to int
+	text     string
+}
+
+func apply(data []byte, all ...splice) []byte {
+	slices.SortFunc(all, func(a, b splice) int { return a.from - b.from })
+	var out []byte
+	at := 0
+	for _, s := range all {
+		out = append(append(out, data[at:s.from]...), s.text...)
+		at = s.to
+	}
+	return append(out, data[at:]...)
+}
+
+// jsonFile is a file and its tree.
+type jsonFile struct {
+	data []byte
+	root hujson.Value
+	unit string // one step of indentation
+	eol  string
+}
+
+func parseJSON(data []byte) (*jsonFile, error) {
+	f := &jsonFile{data: data, unit: unitOf(data), eol: "\n"}
+	if at := bytes.IndexByte(data, '\n'); at > 0 && data[at-1] == '\r' {
+		f.eol = "\r\n"
+	}
+	var err error
+	if f.root, err = hujson.Parse(data); err != nil {
+		return nil, fmt.Errorf("%w: it is not JSON%s", ErrSyntax, placeOf(err))
+	}
+	if _, ok := f.root.Value.(*hujson.Object); !ok {
+		return nil, fmt.Errorf("%w: it is not an object", ErrSyntax)
+	}
+	return f, nil
+}
+
+var indented = regexp.MustCompile(`(?m)^([ \t]+)\S`)
+
+// unitOf is the indentation of the first line that has one.
+func unitOf(data []byte) string {
+	if m := indented.FindSubmatch(data); m != nil && len(m[1]) <= 8 {
+		return string(m[1])
+	}
+	return "  "
+}
+
+// mark is the byte order mark, which hujson does not know.
+const mark = "\ufeff"
+
+// addMember puts an object of fields into the object at the top-level key section.
+func addMember(data []byte, section, name string, fields [][2]any) ([]byte, error) {
+	if rest, ok := bytes.CutPrefix(data, []byte(mark)); ok {
+		made, err := addMember(rest, section, name, fields)
+		return append([]byte(mark), made...), err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("{\n}\n")
+	}
+	f, err := parseJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	root := f.root.Value.(*hujson.Object)
+	at, err := only(root, section)
+	switch {
+	case err != nil:
+		return nil, err
+	case at < 0:
+		return f.insert(&f.root, section, func(indent, eol string) string {
+			inner := ""
+			if eol != "" {
+				inner = indent + f.unit
+			}
+			return "{" + eol + inner + quote(name) + ": " + object(fields, inner, f.unit, eol) + eol + indent + "}"
+		}), nil
+	case root.Members[at].Value.Value.Kind() == 'n':
+		value := root.Members[at].Value
+		indent := f.indentAt(value.StartOffset)
+		text := "{" + f.eol + indent + f.unit + quote(name) + ": " + object(fields, indent+f.unit, f.unit, f.eol) + f.eol + indent + "}"
+		return apply(data, splice{value.StartOffset, value.EndOffset, text}), nil
+	case root.Members[at].Value.Value.Kind() != '{':
+		return nil, fmt.Errorf("has something else than servers under %q", section)
+	}
+	return f.insert(&root.Members[at].Value, name, func(indent, eol string) string { return object(fields, indent, f.unit, eol) }), nil
+}
+
+// only returns where a member is, -1 if it is not there; twice is an error.
+func only(o *hujson.Object, name string) (int, error) {
+	found := -1
+	for i, m := range o.Members {
+		if literal, ok := m.Name.Value.(hujson.Literal); !ok || literal.String() != name {
+			continue
+		}
+		if found >= 0 {
+			return 0, fmt.Errorf("has the key %q twice; keep one", name)
+		}
+		found = i
+	}
+	return found, nil
+}
+
+// insert puts a member at the end of an object: on lines of its own, unless all of
+// the object stands on one line with something in it. value writes the member's
+// value for an indentation, on one line if the line end is "".
+func (f *jsonFile) insert(at *hujson.Value, name string, value func(indent, eol string) string) []byte {
+	o := at.Value.(*hujson.Object)
+	closing := at.EndOffset - 1
+	extra := f.data[closing-len(o.AfterExtra) : closing]
+	n := len(o.Members)
+	trailing := n > 0 && o.Members[n-1].Value.AfterExtra != nil
+	var comma []splice
+	if n > 0 && !trailing {
+		end := o.Members[n-1].Value.EndOffset
+		comma = []splice{{end, end, ","}}
+	}
+	newline := bytes.LastIndexByte(extra, '\n')
+	if newline < 0 && n > 0 {
+		text := " " + quote(name) + ": " + value("", "")
+		if trailing {
+			text += ","
+		}
+		end := closing - (len(extra) - len(bytes.TrimRight(extra, " \t")))
+		return apply(f.data, append(comma, splice{end, end, text})...)
+	}
+	indent := f.indentAt(closing) + f.unit
+	if n > 0 {
+		indent = f.indentOf(o.Members[n-1].Name, indent)
+	}
+	text := indent + quote(name) + ": " + value(indent, f.eol)
+	if trailing {
+		text += ","
+	}
+	if newline < 0 {
+		return apply(f.data, splice{closing, closing, f.eol + text + f.eol + f.indentAt(at.StartOffset)})
+	}
+	line := closing - len(extra) + newline + 1
+	return apply(f.data, append(comma, splice{line, line, text + f.eol})...)
+}
+
+// indentAt is the white space that the line of an offset starts with.
+func (f *jsonFile) indentAt(offset int) string {
+	line := f.data[bytes.LastIndexByte(f.data[:offset], '\n')+1 : offset]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+// indentOf is that of a member which starts its line, else otherwise.
+func (f *jsonFile) indentOf(name hujson.Value, otherwise string) string {
+	line := f.data[bytes.LastIndexByte(f.data[:name.StartOffset], '\n')+1 : name.StartOffset]
+	if len(bytes.TrimLeft(line, " \t")) > 0 {
+		return otherwise
+	}
+	return string(line)
+}
+
+func quote(text string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // a string is always JSON
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// object writes fields below an indentation; "" as the end of lines writes them on one.
+func object(fields [][2]any, indent, unit, eol string) string {
+	var b strings.Builder
+	b.WriteString("{")
+	for i, field := range fields {
+		switch {
+		case i > 0 && eol == "":
+			b.WriteString(", ")
+		case i > 0:
+			b.WriteString(",")
+		}
+		if eol != "" {
+			b.WriteString(eol + indent + unit)
+		}
+		b.WriteString(quote(field[0].(string)) + ": ")
+		switch v := field[1].(type) {
+		case string:
+			b.WriteString(quote(v))
+		case []string:
+			quoted := make([]string, len(v))
+			for i, s := range v {
+				quoted[i] = quote(s)
+			}
+			b.WriteString("[" + strings.Join(quoted, ", ") + "]")
+		}
+	}
+	if eol != "" {
+		b.WriteString(eol + indent)
+	}
+	return b.String() + "}"
+}
+
+// removeMember takes the member at a path away, with its comma and, where nothing
+// else stands there, its lines. Comments stay.
+func removeMember(data []byte, path []string) ([]byte, error) {
+	if rest, ok := bytes.CutPrefix(data, []byte(mark)); ok {
+		made, err := removeMember(rest, path)
+		return append([]byte(mark), made...), err
+	}
+	f, err := parseJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	o := f.root.Value.(*hujson.Object)
+	at := -1
+	for i, key := range path {
+		if at, err = only(o, key); err != nil || at < 0 {
+			return nil, fmt.Errorf("%w: %q is not there once", ErrUnsafe, key)
+		}
+		if i+1 == len(path) {
+			break
+		}
+		inner, ok := o.Members[at].Value.Value.(*hujson.Object)
+		if !ok {
+			return nil, ErrUnsafe
+		}
+		o = inner
+	}
+	return f.without(o, at), nil
+}
+
+func (f *jsonFile) without(o *hujson.Object, at int) []byte {
+	m := o.Members[at]
+	from, to := m.Name.StartOffset, m.Value.EndOffset
+	var comma []splice
+	last := at+1 == len(o.Members)
+	if !last || m.Value.AfterExtra != nil { // its own comma, right behind it or after a comment
+		c := to + len(m.Value.AfterExtra)
+		if c == to {
+			to++
+		} else {
+			comma = []splice{{c, c + 1, ""}}
+		}
+	} else if at > 0 { // the one before it
+		before := o.Members[at-1].Value
+		c := before.EndOffset + len(before.AfterExtra)
+		comma = []splice{{c, c + 1, ""}}
+	}
+	start := bytes.LastIndexByte(f.data[:from], '\n') + 1
+	rest := f.data[to:]
+	end := bytes.IndexByte(rest, '\n')
+	switch {
+	case end >= 0 && len(bytes.TrimSpace(f.data[start:from])) == 0 && len(bytes.TrimSpace(rest[:end])) == 0:
+		from, to = start, to+end+1
+	case bytes.HasPrefix(rest, []byte(" ")) && bytes.HasSuffix(f.data[:from], []byte(" ")):
+		to++
+	}
+	return apply(f.data, append(comma, splice{from, to, ""})...)
+}

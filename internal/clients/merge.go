@@ -1,0 +1,145 @@
+package clients
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Found is one file of a client and the servers in it.
+type Found struct {
+	Client  Client
+	File    string
+	Servers []Server
+}
+
+// Row says what became of one server.
+type Row struct {
+	// Name is that of the upstream, or the server's own if there is none.
+	Name string
+	// From is the client's title.
+	From string
+	// Entry is the upstream as it was added or as it was there; Secrets belong to it.
+	Entry   config.Entry
+	Secrets config.Secrets
+	Outcome Outcome
+	// Notes are the server's, and one on the outcome.
+	Notes []string
+}
+
+// Outcome says in a word what became of a server.
+type Outcome string
+
+// The outcomes.
+const (
+	Added   Outcome = "added"
+	There   Outcome = "there"
+	Skipped Outcome = "skipped"
+)
+
+// Merge adds to f what was found. A server whose definition is there already,
+// under whichever name, is not added again; one whose name stands for another
+// definition gets the name of its client behind its own. What would not load is
+// skipped.
+func Merge(f *config.File, found []Found) ([]Row, error) {
+	entries, err := f.Entries()
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, source := range found {
+		for _, s := range source.Servers {
+			row := Row{Name: plain.Line(s.Label, 64), From: source.Client.Title, Entry: s.Entry, Secrets: s.Secrets, Notes: s.Notes}
+			switch other, same := findSame(entries, s.Entry); {
+			case s.Skip != "":
+				row.skip(s.Skip)
+			case s.Self:
+				row.skip("it is Sallyport itself")
+			case same:
+				row.Name, row.Outcome, row.Entry = other.Name, There, other
+				row.Notes = []string{"is there already"}
+			default:
+				row.add(f, entries, source.Client.Name)
+			}
+			if row.Outcome == Added {
+				entries = append(entries, row.Entry)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+func findSame(entries []config.Entry, e config.Entry) (config.Entry, bool) {
+	for _, other := range entries {
+		if other.Same(e) {
+			return other, true
+		}
+	}
+	return config.Entry{}, false
+}
+
+// Replaced returns those of the servers whose definition f has.
+func Replaced(f *config.File, servers []Server) ([]Server, error) {
+	entries, err := f.Entries()
+	if err != nil {
+		return nil, err
+	}
+	var all []Server
+	for _, s := range servers {
+		if _, same := findSame(entries, s.Entry); same && !s.Self && s.Skip == "" {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+func (r *Row) skip(why string) {
+	r.Outcome, r.Secrets, r.Notes = Skipped, nil, []string{why}
+}
+
+func (r *Row) add(f *config.File, entries []config.Entry, client string) {
+	ids := map[string]string{}
+	for _, e := range entries {
+		ids[tool.Identifier(e.Name)] = e.Name
+	}
+	name := freeName(r.Entry.Name, client, ids)
+	if other := ids[tool.Identifier(r.Entry.Name)]; name != r.Entry.Name {
+		r.Notes = append(r.Notes[:len(r.Notes):len(r.Notes)], fmt.Sprintf("another %s is there already", other))
+	}
+	r.Entry.Name, r.Name = name, name
+	if err := f.Add(r.Entry); err != nil {
+		message, _, _ := strings.Cut(err.Error(), "\n")
+		r.skip("would not load: " + plain.Line(message, 200))
+		return
+	}
+	r.Outcome = Added
+}
+
+// freeName is name, or name-client, or name-client-2 and so on.
+func freeName(name, client string, ids map[string]string) string {
+	made := name
+	for n := 1; ; n++ {
+		if _, taken := ids[tool.Identifier(made)]; !taken {
+			return made
+		}
+		suffix := "-" + client
+		if n > 1 {
+			suffix = fmt.Sprintf("-%s-%d", client, n)
+		}
+		made = name[:min(len(name), maxName-len(suffix))] + suffix
+	}
+}
+
+// SecretsOf returns the secrets of all rows that became upstreams, or were there.
+func SecretsOf(rows []Row) config.Secrets {
+	all := config.Secrets{}
+	for _, row := range rows {
+		maps.Copy(all, row.Secrets)
+	}
+	return all
+}

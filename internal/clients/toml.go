@@ -1,0 +1,84 @@
+package clients
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// addTable writes our entry as a table at the end of the file.
+func addTable(data []byte, section string, self Self) []byte {
+	eol := "\n"
+	if at := bytes.IndexByte(data, '\n'); at > 0 && data[at-1] == '\r' {
+		eol = "\r\n"
+	}
+	var b strings.Builder
+	b.Write(data)
+	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		b.WriteString(eol)
+	}
+	if len(bytes.TrimSpace(data)) > 0 {
+		b.WriteString(eol)
+	}
+	args := make([]string, len(self.Args))
+	for i, arg := range self.Args {
+		args[i] = tomlString(arg)
+	}
+	fmt.Fprintf(&b, "[%s.%s]%s", section, OurName, eol)
+	fmt.Fprintf(&b, "command = %s%s", tomlString(self.Command), eol)
+	fmt.Fprintf(&b, "args = [%s]%s", strings.Join(args, ", "), eol)
+	return []byte(b.String())
+}
+
+func tomlString(text string) string {
+	quoted, err := toml.Marshal(map[string]string{"x": text})
+	if err != nil {
+		return quote(text)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(string(quoted), "x = "))
+}
+
+var tableHeader = regexp.MustCompile(`^[ \t]*\[\[?[ \t]*((?:[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*')(?:[ \t]*\.[ \t]*(?:[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*'))*)[ \t]*\]\]?[ \t]*(?:#.*)?\r?\n?$`)
+
+var tableKey = regexp.MustCompile(`[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*'`)
+
+// removeTable takes the table of a server and those below it away. Comments above
+// the next table stay. Whoever calls it checks what came of it.
+func removeTable(data []byte, section, name string) ([]byte, error) {
+	var out, held []byte // held are blank lines and comments, which may belong to the next table
+	removing, removed := false, false
+	for line := range bytes.Lines(data) {
+		if m := tableHeader.FindSubmatch(line); m != nil {
+			ours := isTable(string(m[1]), section, name)
+			if !removing || !ours {
+				out = append(out, held...)
+			}
+			removing, removed, held = ours, removed || ours, nil
+		}
+		trimmed := bytes.TrimSpace(line)
+		switch {
+		case !removing:
+			out = append(out, line...)
+		case len(trimmed) == 0 || trimmed[0] == '#':
+			held = append(held, line...)
+		default:
+			held = nil
+		}
+	}
+	if !removed {
+		return nil, fmt.Errorf("%w: there is no table [%s.%s]", ErrUnsafe, section, name)
+	}
+	return append(out, held...), nil
+}
+
+// isTable reports whether a header is that of section.name or of something below it.
+func isTable(header, section, name string) bool {
+	keys := tableKey.FindAllString(header, 3)
+	if len(keys) < 2 {
+		return false
+	}
+	return strings.Trim(keys[0], `"'`) == section && strings.Trim(keys[1], `"'`) == name
+}
