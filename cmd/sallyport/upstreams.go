@@ -60,9 +60,9 @@ type settingJSON struct {
 }
 
 func (a *app) upstreamsList(asJSON bool) error {
-	cfg, err := a.load()
+	cfg, err := a.glance()
 	if err != nil {
-		return err
+		return &configError{err}
 	}
 	list := struct {
 		Upstreams []settingJSON `json:"upstreams"`
@@ -78,6 +78,19 @@ func (a *app) upstreamsList(asJSON bool) error {
 		return nil
 	}
 	return a.printSettings(list.Upstreams)
+}
+
+// glance reads the settings without the values of their references, which may not be there yet.
+func (a *app) glance() (*config.Config, error) {
+	path, err := config.Find(a.configPath, a.env)
+	if err != nil {
+		return nil, err
+	}
+	f, err := config.Open(path, a.env)
+	if err != nil {
+		return nil, err
+	}
+	return f.Config()
 }
 
 func setting(up config.Upstream) settingJSON {

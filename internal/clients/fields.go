@@ -25,6 +25,8 @@ type reading struct {
 	prefix  string // of the variables that it gets
 	used    map[string]bool
 	out     Server
+	// secretive: the text that is being read is secret by its name.
+	secretive bool
 }
 
 func (r *reading) note(format string, args ...any) {
@@ -46,7 +48,7 @@ func (r *reading) server() Server {
 	kind := r.word("type", "transport")
 	e.Description = r.description()
 	switch address := r.address(); {
-	case isPart(kind):
+	case isPart(kind) || r.word("source") == "extension":
 		r.out.Skip = "part of " + r.client.Title + ", not a server"
 	case r.has("command", "cmd"):
 		r.stdio(e)
@@ -155,10 +157,29 @@ func (r *reading) remote(e *config.Entry, kind, address string) {
 	if variable := r.word("bearer_token_env_var"); nameOnly.MatchString(variable) {
 		e.Headers["Authorization"] = "Bearer ${" + variable + "}"
 	}
+	r.remoteEnv()
 	if token := r.word("bearer_token"); token != "" {
 		e.Headers["Authorization"] = r.text(headerText, "Authorization", "Bearer "+token)
 	}
 	r.oauth(e)
+}
+
+// remoteEnv are variables that Goose puts into headers.
+func (r *reading) remoteEnv() {
+	for _, item := range r.items("env_keys") {
+		if name, _ := item.(string); nameOnly.MatchString(name) {
+			r.note("%s was in Goose's keyring; set the variable", plain.Line(name, 60))
+		}
+	}
+	for _, name := range r.names("envs") {
+		value, ok := r.scalar(r.dict("envs")[name], "env "+name)
+		if !ok || !nameOnly.MatchString(name) || !r.free(name, value) {
+			r.note("not carried over: %s of its envs", plain.Line(name, 60))
+			continue
+		}
+		r.taken[name], r.out.Secrets[name] = value, value
+		r.note("its env %s is a variable now: set it", plain.Line(name, 60))
+	}
 }
 
 // socket takes an address apart that leads to a Unix socket.
@@ -194,7 +215,7 @@ func (r *reading) oauth(e *config.Entry) {
 	}
 	fields = maps.Clone(fields)
 	a := config.EntryAuth{ClientID: r.text(plainText, "", word("CLIENT_ID", "clientId", "client_id"))}
-	a.ClientSecret = r.text(envText, r.prefix+"_CLIENT_SECRET", word("CLIENT_SECRET", "clientSecret", "client_secret"))
+	a.ClientSecret = r.text(authText, r.prefix+"_CLIENT_SECRET", word("CLIENT_SECRET", "clientSecret", "client_secret"))
 	for _, scope := range append(stringsOf(fields["scopes"]), r.list("scopes")...) {
 		a.Scopes = append(a.Scopes, r.text(plainText, "", scope))
 	}
@@ -272,7 +293,7 @@ func globs(names []string) []string {
 
 // leftover notes what nobody asked for.
 func (r *reading) leftover() {
-	for _, quiet := range []string{"source", "name", "display_name", "bundled", "gallery", "version", "$schema"} {
+	for _, quiet := range []string{"name", "display_name", "bundled", "gallery", "version", "$schema"} {
 		r.used[quiet] = true
 	}
 	if file := r.word("envFile"); file != "" {

@@ -41,8 +41,8 @@ func parseJSON(data []byte) (*jsonFile, error) {
 	if at := bytes.IndexByte(data, '\n'); at > 0 && data[at-1] == '\r' {
 		f.eol = "\r\n"
 	}
-	var err error
-	if f.root, err = hujson.Parse(data); err != nil {
+	var err error // the last line may be a comment, which must end
+	if f.root, err = hujson.Parse(append(bytes.Clone(data), '\n')); err != nil {
 		return nil, fmt.Errorf("%w: it is not JSON%s", ErrSyntax, placeOf(err))
 	}
 	if _, ok := f.root.Value.(*hujson.Object); !ok {

@@ -8,10 +8,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
-	"gopkg.in/yaml.v3"
 )
 
 // Bounds of a settings file; some clients keep their history in it.
@@ -110,7 +110,7 @@ func (c Client) document(data []byte) (map[string]any, error) {
 	switch c.format {
 	case jsonFormat:
 		var plain []byte
-		if plain, err = hujson.Standardize(bytes.Clone(data)); err == nil {
+		if plain, err = hujson.Standardize(append(bytes.Clone(data), '\n')); err == nil {
 			dec := json.NewDecoder(bytes.NewReader(plain))
 			dec.UseNumber()
 			err = dec.Decode(&doc)
@@ -118,7 +118,7 @@ func (c Client) document(data []byte) (map[string]any, error) {
 	case tomlFormat:
 		err = toml.Unmarshal(data, &doc)
 	case yamlFormat:
-		err = yaml.Unmarshal(data, &doc)
+		doc, err = yamlDoc(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: it is not %s%s", ErrSyntax, c.format, placeOf(err))
@@ -142,31 +142,57 @@ func placeOf(err error) string {
 }
 
 // tooDeep keeps parsers from a depth that a stack does not hold. It knows strings
-// and comments well enough not to be fooled into less than there is.
+// and comments, so that a bracket in one hides none outside. The parser of YAML
+// has a limit of its own.
 func tooDeep(data []byte, f format) bool {
 	depth := 0
 	for i := 0; i < len(data); i++ {
 		switch b := data[i]; {
+		case f == yamlFormat:
+			return false
 		case b == '[' || b == '{':
 			if depth++; depth > maxDepth {
 				return true
 			}
 		case b == ']' || b == '}':
 			depth = max(0, depth-1)
-		case f != jsonFormat: // in TOML and YAML every bracket counts
-		case b == '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-		case b == '/' && i+1 < len(data) && data[i+1] == '/':
-			i = skipTo(data, i, "\n")
-		case b == '/' && i+1 < len(data) && data[i+1] == '*':
-			i = skipTo(data, i+2, "*/")
+		default:
+			i = skipText(data, i, f)
 		}
 	}
 	return false
+}
+
+// skipText returns the last byte of the string or comment that starts at i, or i.
+func skipText(data []byte, i int, f format) int {
+	rest := string(data[i:min(i+3, len(data))])
+	switch {
+	case f == jsonFormat && strings.HasPrefix(rest, "//"), f == tomlFormat && strings.HasPrefix(rest, "#"):
+		return skipTo(data, i, "\n")
+	case f == jsonFormat && strings.HasPrefix(rest, "/*"):
+		return skipTo(data, i+2, "*/")
+	case f == tomlFormat && rest == "'''":
+		return skipTo(data, i+3, rest)
+	case f == tomlFormat && rest == `"""`:
+		return skipQuoted(data, i+3, rest)
+	case f == tomlFormat && strings.HasPrefix(rest, "'"):
+		return skipTo(data, i+1, "'")
+	case strings.HasPrefix(rest, `"`):
+		return skipQuoted(data, i+1, `"`)
+	}
+	return i
+}
+
+// skipQuoted is skipTo for a string with escapes.
+func skipQuoted(data []byte, i int, end string) int {
+	for ; i < len(data); i++ {
+		if data[i] == '\\' {
+			i++
+		} else if bytes.HasPrefix(data[i:], []byte(end)) {
+			return i + len(end) - 1
+		}
+	}
+	return len(data)
 }
 
 func skipTo(data []byte, i int, end string) int {

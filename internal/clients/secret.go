@@ -13,10 +13,30 @@ type textKind int
 
 const (
 	plainText textKind = iota // nothing but what looks like a secret by itself
-	envText                   // and what its name says is one
+	urlText                   // and user, password and query
+	envText                   // and what its name says is one; so the next three
 	headerText
-	urlText // and user, password and query
+	argText
+	authText
 )
+
+// named reports whether the name of a text may say that it is secret.
+func named(kind textKind) bool { return kind >= envText }
+
+// where tells a person where a secret was.
+func where(kind textKind, name string) string {
+	switch kind {
+	case envText:
+		return "the variable " + name
+	case headerText:
+		return "the header " + name
+	case authText:
+		return "its OAuth settings"
+	case urlText:
+		return "its URL"
+	}
+	return "an argument"
+}
 
 var (
 	scheme    = regexp.MustCompile(`(?i)^\s*(bearer|basic|token|apikey|api-key|bot|digest)\s+`)
@@ -142,8 +162,7 @@ func (r *reading) hide(kind textKind, name string, parts []part) []part {
 			out = append(out, p)
 			continue
 		}
-		named := (kind == envText || kind == headerText) && secretName(name) && !hasScheme.MatchString(p.text)
-		if named && (len(parts) == 1 || len(strings.TrimSpace(scheme.ReplaceAllString(p.text, ""))) >= 6) {
+		if named(kind) && secretName(name) && !hasScheme.MatchString(p.text) && (len(parts) == 1 || len(strings.TrimSpace(scheme.ReplaceAllString(p.text, ""))) >= 6) {
 			out = append(out, r.hideNamed(kind, name, p.text)...)
 			continue
 		}
@@ -159,11 +178,11 @@ func (r *reading) hideNamed(kind textKind, name, text string) []part {
 	if !real(rest) {
 		return []part{literal(text)}
 	}
-	variable, where := variableName(name), "the variable "+name
+	variable := variableName(name)
 	if kind == headerText {
-		variable, where = r.headerVariable(name), "the header "+name
+		variable = r.headerVariable(name)
 	}
-	hidden := []part{reference(r.give(variable, rest, where))}
+	hidden := []part{reference(r.give(variable, rest, where(kind, name)))}
 	if start != "" {
 		hidden = append([]part{literal(start)}, hidden...)
 	}
@@ -188,17 +207,15 @@ type span struct {
 func (r *reading) hideInside(kind textKind, name, text string) []part {
 	spans := r.urlSpans(kind, text)
 	if len(spans) == 0 && secretValue(text) {
-		variable, where := r.prefix+"_SECRET", "an argument"
+		variable := r.prefix + "_SECRET"
 		switch {
 		case kind == headerText:
-			variable, where = r.headerVariable(name), "the header "+name
+			variable = r.headerVariable(name)
 		case name != "":
-			variable, where = variableName(name), name
-		case kind == urlText:
-			where = "the URL"
+			variable = variableName(name)
 		}
 		start := scheme.FindString(text)
-		spans = []span{{len(start), len(text), variable, where}}
+		spans = []span{{len(start), len(text), variable, where(kind, name)}}
 	}
 	var out []part
 	at := 0
@@ -268,7 +285,7 @@ func (r *reading) arg(flag, arg string) string {
 		name := strings.TrimLeft(m[1], "-")
 		kind := plainText
 		if secretName(name) {
-			kind = envText
+			kind = argText
 		}
 		return m[1] + "=" + r.text(kind, r.argVariable(name, m[1] != name), m[2])
 	}
@@ -276,7 +293,7 @@ func (r *reading) arg(flag, arg string) string {
 		return arg[:len(arg)-len(m[2])] + r.text(headerText, m[1], m[2])
 	}
 	if secretName(flag) {
-		return r.text(envText, r.argVariable(flag, true), arg)
+		return r.text(argText, r.argVariable(flag, true), arg)
 	}
 	return r.text(plainText, "", arg)
 }

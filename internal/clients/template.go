@@ -27,6 +27,7 @@ type part struct {
 // text makes a value ours: placeholders become references, secrets variables.
 func (r *reading) text(kind textKind, name, value string) string {
 	var b strings.Builder
+	r.secretive = named(kind) && secretName(name)
 	parts := r.hide(kind, name, r.parts(value))
 	for i, p := range parts {
 		if p.reference {
@@ -56,7 +57,7 @@ func (r *reading) parts(value string) []part {
 		if value[i] != '$' {
 			continue
 		}
-		p, length := r.placeholder(value[i:])
+		p, length := r.placeholder(value[:i], value[i:])
 		if length == 0 {
 			continue
 		}
@@ -73,8 +74,8 @@ func (r *reading) parts(value string) []part {
 	return all
 }
 
-// placeholder reads the one that text starts with; its length is 0 if there is none.
-func (r *reading) placeholder(text string) (part, int) {
+// placeholder reads the one that text starts with, which stands behind before; its length is 0 if there is none.
+func (r *reading) placeholder(before, text string) (part, int) {
 	if m := bareName.FindStringSubmatch(text); m != nil && r.client.bare {
 		return reference(m[1]), len(m[0])
 	}
@@ -98,7 +99,7 @@ func (r *reading) placeholder(text string) (part, int) {
 	if r.client.plain {
 		r.note("%s does not expand placeholders; here they are variables", r.client.Title)
 	}
-	return r.resolve(inside), end + 1
+	return r.resolve(before, inside), end + 1
 }
 
 func reference(name string) part { return part{"${" + name + "}", true} }
@@ -106,7 +107,7 @@ func reference(name string) part { return part{"${" + name + "}", true} }
 func literal(text string) part { return part{text, false} }
 
 // resolve is what stands between ${ and }.
-func (r *reading) resolve(inside string) part {
+func (r *reading) resolve(before, inside string) part {
 	switch inside {
 	case "workspaceFolder", "workspaceRoot", "cwd":
 		return literal(r.workspace())
@@ -121,7 +122,7 @@ func (r *reading) resolve(inside string) part {
 		return reference(inside)
 	}
 	if m := withDefault.FindStringSubmatch(inside); m != nil {
-		return r.defaulted(m[1], m[2])
+		return r.defaulted(before, m[1], m[2])
 	}
 	m := prefixed.FindStringSubmatch(inside)
 	if m == nil {
@@ -152,9 +153,16 @@ func (r *reading) workspace() string {
 	return r.place.Dir
 }
 
-// defaulted keeps a default, unless it is a secret.
-func (r *reading) defaulted(name, otherwise string) part {
-	if otherwise == "" || !secretName(name) && !secretValue(otherwise) || !real(otherwise) {
+var assignment = regexp.MustCompile(`(?:([A-Za-z0-9_.-]+)=|://[^/@?#]*:)$`)
+
+// defaulted keeps a default, unless it is a secret: by its looks, by its variable's
+// name, or by what it is put into.
+func (r *reading) defaulted(before, name, otherwise string) part {
+	secret := r.secretive || secretName(name) || secretValue(otherwise) || userinfo.MatchString(otherwise)
+	if m := assignment.FindStringSubmatch(before); m != nil {
+		secret = secret || m[1] == "" || secretName(m[1])
+	}
+	if !secret || !real(otherwise) {
 		return part{"${" + name + ":-" + strings.ReplaceAll(otherwise, "$", "$$") + "}", true}
 	}
 	return reference(r.give(name, otherwise, "the default of "+name))
@@ -173,7 +181,7 @@ func (r *reading) asked(id string) part {
 	}
 	if in.Default != "" && !in.Password && !secretValue(in.Default) && !strings.Contains(in.Default, "}") {
 		r.note("VS Code asks for %s%s: here it is the variable %s, with the same default", plain.Line(id, 60), about, name)
-		return r.defaulted(name, in.Default)
+		return r.defaulted("", name, in.Default)
 	}
 	r.note("VS Code asks for %s%s: set the variable %s", plain.Line(id, 60), about, name)
 	return reference(name)

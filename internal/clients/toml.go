@@ -54,7 +54,7 @@ func removeTable(data []byte, section, name string) ([]byte, error) {
 		if m := tableHeader.FindSubmatch(line); m != nil {
 			ours := isTable(string(m[1]), section, name)
 			if !removing || !ours {
-				out = append(out, held...)
+				out = appendHeld(out, held)
 			}
 			removing, removed, held = ours, removed || ours, nil
 		}
@@ -71,7 +71,16 @@ func removeTable(data []byte, section, name string) ([]byte, error) {
 	if !removed {
 		return nil, fmt.Errorf("%w: there is no table [%s.%s]", ErrUnsafe, section, name)
 	}
-	return append(out, held...), nil
+	return appendHeld(out, held), nil
+}
+
+// appendHeld leaves one of two blank lines that meet where a table was.
+func appendHeld(out, held []byte) []byte {
+	first := bytes.IndexByte(held, '\n') + 1
+	if first > 0 && len(bytes.TrimSpace(held[:first])) == 0 && (bytes.HasSuffix(out, []byte("\n\n")) || bytes.HasSuffix(out, []byte("\r\n\r\n"))) {
+		held = held[first:]
+	}
+	return append(out, held...)
 }
 
 // isTable reports whether a header is that of section.name or of something below it.

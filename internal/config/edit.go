@@ -96,10 +96,18 @@ func (f *File) check(data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	stored := func(string) (string, error) { return stand, nil }
-	_, err := Sources{Getenv: f.lookup, File: stored, Keyring: stored}.Parse(f.Path, data)
+	_, err := f.parse(data)
 	return err
 }
+
+func (f *File) parse(data []byte) (*Config, error) {
+	stored := func(string) (string, error) { return stand, nil }
+	return Sources{Getenv: f.lookup, File: stored, Keyring: stored}.Parse(f.Path, data)
+}
+
+// Config returns the settings as they would be loaded if every reference had a
+// value: good enough to show, not to connect.
+func (f *File) Config() (*Config, error) { return f.parse(f.Data) }
 
 func (f *File) lookup(name string) (string, bool) {
 	if f.getenv != nil {
