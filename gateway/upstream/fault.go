@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -32,7 +34,29 @@ var rejected = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 
 // veil makes text of an upstream fit to be shown: cleaned, bounded, and without
 // the values of the settings' environment, headers and URL.
-type veil struct{ secrets *strings.Replacer }
+type veil struct {
+	secrets *strings.Replacer
+	tokens  *tokens
+}
+
+// tokens are the last access tokens that were in use.
+type tokens struct {
+	mu   sync.Mutex
+	last []string
+	now  atomic.Pointer[strings.Replacer]
+}
+
+// learn hides an access token, too.
+func (v veil) learn(token string) {
+	v.tokens.mu.Lock()
+	defer v.tokens.mu.Unlock()
+	if slices.Contains(v.tokens.last, token) {
+		return
+	}
+	v.tokens.last = append(v.tokens.last, token)
+	v.tokens.last = v.tokens.last[max(0, len(v.tokens.last)-4):]
+	v.tokens.now.Store(replacer(slices.Clone(v.tokens.last)))
+}
 
 func newVeil(s Settings) veil {
 	var secrets []string
@@ -52,7 +76,7 @@ func newVeil(s Settings) veil {
 			secrets = append(secrets, values...)
 		}
 	}
-	return veil{replacer(secrets)}
+	return veil{replacer(secrets), &tokens{}}
 }
 
 func replacer(secrets []string) *strings.Replacer {
@@ -72,7 +96,14 @@ func (v veil) text(s string, limit int) string { return plain.Text(v.hide(s), li
 // hide looks twice: cleaning may join what invisible characters kept apart.
 func (v veil) hide(s string) string {
 	s = s[:min(len(s), shownAtAll)]
-	return v.secrets.Replace(plain.Text(v.secrets.Replace(s), shownAtAll))
+	return v.blot(plain.Text(v.blot(s), shownAtAll))
+}
+
+func (v veil) blot(s string) string {
+	if tokens := v.tokens.now.Load(); tokens != nil {
+		s = tokens.Replace(s)
+	}
+	return v.secrets.Replace(s)
 }
 
 // describe puts an error into one line that may be shown to anyone.
@@ -110,7 +141,9 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}
-	if e := answered(err); e != nil && e.Code != codeHTTP {
+	if e := answered(err); e != nil && e.Code == codeScope {
+		return s.loginNeeded(&loginError{e.Message, remedyFor(s.settings)})
+	} else if e != nil && httpStatus(err) == 0 {
 		return &tool.Error{Kind: kindOf(e.Code), Message: fmt.Sprintf("%s: %s", id, s.veil.text(e.Message, shownAnswer)), Err: err}
 	}
 	if errors.Is(err, errClosed) {
@@ -146,6 +179,9 @@ func kindOf(code int64) tool.Kind {
 func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
+	}
+	if e := answered(err); e != nil && e.Code == codeScope {
+		return s.loginNeeded(&loginError{e.Message, remedyFor(s.settings)})
 	}
 	reason := s.veil.describe(err)
 	if limited.Err() != nil {

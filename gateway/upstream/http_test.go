@@ -189,7 +189,11 @@ func TestHTTPErrorStatus(t *testing.T) {
 		return true
 	})
 	s := open(t, web.settings(), nil)
-	wantError(t, s.Connect(t.Context()), tool.Upstream, "cannot connect to upstream web: HTTP 401 Unauthorized")
+	want := "upstream web needs authorization: HTTP 401 Unauthorized (check its Authorization header)"
+	wantError(t, s.Connect(t.Context()), tool.Upstream, want)
+	if state := s.State(); state.Status != upstream.Parked || state.Login || state.Error != want {
+		t.Errorf("state: %+v", state)
+	}
 }
 
 // One call that is refused must not end the others.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,9 +23,11 @@ import (
 )
 
 const (
-	// codeHTTP marks the JSON-RPC error that we make of an HTTP status. No server
-	// has a reason to use it, and gains nothing if it does.
-	codeHTTP = -1_000_000
+	// codeHTTP, less an HTTP status, marks the JSON-RPC error that we make of it;
+	// codeScope one that asks for a wider authorization. No server has a reason to
+	// use them, and gains nothing if it does.
+	codeHTTP  = -1_000_000
+	codeScope = -1_001_000
 
 	// farewell bounds the DELETE that ends a session.
 	farewell = time.Second
@@ -31,44 +36,121 @@ const (
 
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
+	nameHeader    = "Mcp-Name"
 )
 
-// dialHTTP makes the connection to a streamable HTTP server. Nothing is sent yet.
-func dialHTTP(s Settings) (*carrier, error) {
-	endpoint, err := url.Parse(s.URL)
+// dialHTTP makes the connection to an HTTP server: of the kind that the settings
+// say, or streamable unless the server turned out not to know that. ctx is the
+// attempt's own; the connection outlives it.
+func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
+	endpoint, err := url.Parse(d.settings.URL)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "its url must begin with http:// or https:// and name a host"}
 	}
 	life, end := context.WithCancel(context.Background())
-	base := newTransport()
-	door := &door{base: base, origin: originOf(endpoint), headers: s.Headers, most: s.MaxMessage, join: joiner(life)}
+	base := newTransport(d.settings.Socket)
+	var errands sync.WaitGroup
+	door := &door{
+		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, join: joiner(life),
+		guard: &guard{
+			auth: d.opts.Auth, remedy: remedyFor(d.settings), veil: d.veil,
+			spawn: func(f func(context.Context)) { errands.Go(func() { f(life) }) },
+		},
+	}
+	release := func() {
+		base.CloseIdleConnections()
+		errands.Wait()
+	}
+	dial := d.dialStreamable
+	if d.overSSE() {
+		dial = d.dialStream
+	}
+	c, err := dial(ctx, life, door)
+	if err != nil {
+		end()
+		release()
+		return nil, err
+	}
+	stop := c.stop
+	c.stop = func() {
+		stop()
+		end()
+	}
+	c.release = release
+	return c, nil
+}
+
+func (d *dialer) overSSE() bool { return d.settings.Transport == "sse" || d.old.Load() }
+
+// dialStreamable makes the connection to a streamable HTTP server. Nothing is sent yet.
+func (d *dialer) dialStreamable(_, life context.Context, door *door) (*carrier, error) {
 	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
 	transport := &mcp.StreamableClientTransport{
-		Endpoint: s.URL, HTTPClient: client, MaxEventSize: int(s.MaxMessage),
+		Endpoint: d.settings.URL, HTTPClient: client, MaxEventSize: int(door.most),
 		// Without a connection of its own type the SDK does not open this stream;
 		// see listener, which also outlives proxies that cut it.
 		DisableStandaloneSSE: true,
 	}
 	conn, err := transport.Connect(life)
 	if err != nil {
-		end()
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	stop := func() {
-		_ = conn.Close() // ends the session on the server
-		end()
-	}
-	listen := func(ctx context.Context, w *wire) {
-		(&listener{url: s.URL, client: client, wire: w, most: int(s.MaxMessage)}).run(ctx)
-	}
-	settled := func(version string) { door.version.Store(&version) }
-	return &carrier{conn: conn, stop: stop, release: base.CloseIdleConnections, listen: listen, settled: settled}, nil
+	return &carrier{
+		conn: conn,
+		stop: func() { _ = conn.Close() }, // ends the session on the server
+		listen: func(ctx context.Context, w *wire) {
+			(&listener{url: d.settings.URL, client: client, wire: w, most: int(door.most)}).run(ctx)
+		},
+		settled: func(version string) { door.version.Store(&version) },
+	}, nil
 }
 
-func newTransport() *http.Transport {
+// dialStream makes the connection to a server of HTTP with SSE.
+func (d *dialer) dialStream(ctx, life context.Context, door *door) (*carrier, error) {
+	client := &http.Client{Transport: door, CheckRedirect: door.redirect}
+	conn, stop, err := dialSSE(ctx, life, door, client, d.settings.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &carrier{conn: conn, stop: stop}, nil
+}
+
+// outdated reports whether a server refused the handshake as one does that knows
+// only HTTP with SSE, and has not been asked for that yet. An error that is MCP's
+// own comes from a server that understood.
+func (d *dialer) outdated(err error) bool {
+	if d.settings.URL == "" || d.settings.Transport == "streamable" || d.overSSE() {
+		return false
+	}
+	switch httpStatus(err) {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return true
+	}
+	return false
+}
+
+// httpStatus returns the status that door.explain made an error of, 0 if it did not.
+func httpStatus(err error) int {
+	if e := answered(err); e != nil && e.Code <= codeHTTP && e.Code > codeHTTP-1000 {
+		return int(codeHTTP - e.Code)
+	}
+	return 0
+}
+
+// newTransport connects over TCP or, if socket is not "", over that Unix socket,
+// whatever the URL's host.
+func newTransport(socket string) *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dial, proxy := dialer.DialContext, http.ProxyFromEnvironment
+	if socket != "" {
+		proxy = nil
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		}
+	}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		Proxy:               proxy,
+		DialContext:         dial,
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 16,
@@ -96,6 +178,7 @@ type door struct {
 	origin  string
 	headers map[string]string
 	most    int64 // bytes of one message
+	guard   *guard
 	join    func(context.Context) (context.Context, context.CancelFunc)
 	// version is the revision of a legacy session, nil until it is known.
 	version atomic.Pointer[string]
@@ -124,7 +207,11 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	out := req.Clone(ctx)
 	d.dress(out)
-	resp, err := d.base.RoundTrip(out)
+	resp, err := d.guard.send(out, d.base)
+	if e, ok := errors.AsType[*refusedError](err); ok && req.Method == http.MethodPost {
+		cancel()
+		return failure(e.code, e.reason), nil
+	}
 	if err != nil {
 		cancel()
 		return nil, err
@@ -153,6 +240,9 @@ func (d *door) dress(req *http.Request) {
 		}
 	}
 	repeatArguments(req.Context(), req.Header)
+	if name := req.Header.Get(nameHeader); strings.ContainsFunc(name, unicode.IsControl) {
+		req.Header.Set(nameHeader, headerText(name)) // sent as it is, it would be no header
+	}
 	if version := d.version.Load(); version != nil && req.Header.Get(versionHeader) == "" {
 		req.Header.Set(versionHeader, *version)
 	}
@@ -184,9 +274,19 @@ func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
 	if msg, ok := parseMessage(bytes.TrimSpace(data)).(*jsonrpc.Response); ok && msg.Error != nil {
 		return replaceBody(resp, http.StatusBadRequest, data)
 	}
-	message := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
-	data = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"error":{"code":%d,"message":%q}}`, codeHTTP, message)
+	return failure(codeHTTP-int64(resp.StatusCode), status(resp))
+}
+
+// failure is a response that fails one request only.
+func failure(code int64, message string) *http.Response {
+	data := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"error":{"code":%d,"message":%s}}`, code, encoded(message))
+	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}}
 	return replaceBody(resp, http.StatusBadRequest, data)
+}
+
+func encoded(s string) []byte {
+	data, _ := json.Marshal(s) // a string always can be
+	return data
 }
 
 func replaceBody(resp *http.Response, status int, data []byte) *http.Response {

@@ -81,6 +81,9 @@ func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 		d.pinned.Store(true)
 		l, err = d.open(ctx)
 	}
+	if d.outdated(err) {
+		l, err = d.openOld(ctx, err)
+	}
 	if err != nil {
 		return nil, harvest{}, err
 	}
@@ -91,6 +94,21 @@ func (d *dialer) dial(ctx context.Context) (*link, harvest, error) {
 	}
 	l.awaitStream(ctx)
 	return l, listed, nil
+}
+
+// openOld tries HTTP with SSE after refused, which stays the error if the server
+// does not know that either.
+func (d *dialer) openOld(ctx context.Context, refused error) (*link, error) {
+	d.old.Store(true)
+	l, err := d.open(ctx)
+	if err == nil {
+		return l, nil
+	}
+	d.old.Store(false)
+	if errors.Is(err, errNoStream) {
+		err = refused
+	}
+	return nil, err
 }
 
 // open starts what the link runs on and shakes hands.
@@ -154,7 +172,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 		d.process.Store(p)
 		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.log, d.veil), stop: p.stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
-		return dialHTTP(d.settings)
+		return d.dialHTTP(ctx)
 	}
 	return nil, &tool.Error{Kind: tool.Invalid, Message: "it needs either a command or a url"}
 }
@@ -184,7 +202,7 @@ func (d *dialer) implementation() *mcp.Implementation {
 }
 
 func (d *dialer) pin() *mcp.ClientSessionOptions {
-	if d.pinned.Load() {
+	if d.pinned.Load() || d.settings.URL != "" && d.overSSE() { // which is older than server/discover
 		return &mcp.ClientSessionOptions{ProtocolVersion: legacy}
 	}
 	return nil

@@ -63,6 +63,9 @@ func (l *listener) once(ctx context.Context) bool {
 	}
 	resp, err := l.client.Do(req)
 	l.wire.streams()
+	if needsLogin(err) {
+		l.wire.fail(err)
+	}
 	if err != nil {
 		return ctx.Err() == nil
 	}
