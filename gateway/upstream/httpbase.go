@@ -271,22 +271,26 @@ func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
 		return replaceBody(resp, resp.StatusCode, nil) // the SDK knows: the session is gone
 	}
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part says as much as nothing
-	if msg, ok := parseMessage(bytes.TrimSpace(data)).(*jsonrpc.Response); ok && msg.Error != nil {
-		return replaceBody(resp, http.StatusBadRequest, data)
+	var said envelope
+	if json.Unmarshal(data, &said) == nil && said.Version == "2.0" && said.Error != nil {
+		return failureOf(said.Error) // whatever its id, which may be null
 	}
 	return failure(codeHTTP-int64(resp.StatusCode), status(resp))
 }
 
 // failure is a response that fails one request only.
 func failure(code int64, message string) *http.Response {
-	data := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"error":{"code":%d,"message":%s}}`, code, encoded(message))
-	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}}
-	return replaceBody(resp, http.StatusBadRequest, data)
+	return failureOf(&jsonrpc.Error{Code: code, Message: message})
 }
 
-func encoded(s string) []byte {
-	data, _ := json.Marshal(s) // a string always can be
-	return data
+func failureOf(err *jsonrpc.Error) *http.Response {
+	data, _ := marshal(struct { // what was read as JSON, or is a string, can be written
+		Version string         `json:"jsonrpc"`
+		ID      int            `json:"id"`
+		Error   *jsonrpc.Error `json:"error"`
+	}{"2.0", 0, err})
+	resp := &http.Response{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}}}
+	return replaceBody(resp, http.StatusBadRequest, data)
 }
 
 func replaceBody(resp *http.Response, status int, data []byte) *http.Response {

@@ -242,6 +242,7 @@ func (l *link) note(init *mcp.InitializeResult, self *mcp.Implementation) {
 		Instructions: cut(init.Instructions, maxInstructions), Capabilities: member(raw, "capabilities"),
 	}
 	l.capabilities = members(l.server.Capabilities)
+	l.wire.hangsUp.Store(l.protocol >= modern && l.settings.URL != "")
 	if l.protocol >= modern {
 		l.meta = l.metaWith(self, "{}")
 		if l.metaAsking = l.meta; l.asks {

@@ -70,6 +70,7 @@ type wire struct {
 	greeting    atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
 	greeted     atomic.Pointer[json.RawMessage]
 	initializer atomic.Value // jsonrpc.ID of the SDK's initialize
+	hangsUp     atomic.Bool  // who closes the stream of an answer has cancelled the call
 	hearOnce    sync.Once
 	streaming   chan struct{} // closed once a legacy HTTP server has answered the request for a stream
 	streamOnce  sync.Once
@@ -289,6 +290,9 @@ func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 
 // cancel tells the upstream, in the background, that nobody waits for id any more.
 func (w *wire) cancel(id jsonrpc.ID) {
+	if w.hangsUp.Load() {
+		return
+	}
 	w.background(func(ctx context.Context) {
 		limited, stop := context.WithTimeout(ctx, cancelPatience)
 		defer stop()
