@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		"sallyport":  main,
 		"toyserver":  toyServer,
 		"listserver": listServer,
+		"checktools": checkTools,
 		"mcpclient":  mcpClient,
 		"hold":       hold,
 		"brokenpipe": brokenPipe,

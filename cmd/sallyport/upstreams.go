@@ -29,6 +29,7 @@ func upstreamsCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(upstreamsListCommand(a), upstreamsAddCommand(a), upstreamsRemoveCommand(a), upstreamsTestCommand(a))
+	cmd.AddCommand(upstreamsReviewCommand(a), upstreamsApproveCommand(a))
 	return cmd
 }
 

@@ -32,13 +32,14 @@ type seen struct {
 	digest    string
 }
 
-func newCheck(b *Book, upstream string, policy config.Trust, tools []tool.Tool) *check {
-	c := &check{book: b, upstream: upstream, policy: policy, held: map[string]Held{}}
-	for _, t := range tools {
+// lookAt is most of the work of a check, and needs no lock.
+func lookAt(tools []tool.Tool) []seen {
+	all := make([]seen, len(tools))
+	for i, t := range tools {
 		canonical := Canonical(t)
-		c.seen = append(c.seen, seen{t, canonical, digestOf(canonical)})
+		all[i] = seen{t, canonical, digestOf(canonical)}
 	}
-	return c
+	return all
 }
 
 // all decides on every definition.
@@ -55,7 +56,7 @@ func (c *check) one(s seen) {
 	t, digest := s.tool, s.digest
 	pin := cmp.Or(c.pinned[t.Wire], c.book.pins[c.upstream][t.Wire])
 	switch {
-	case len(t.Wire) > maxName || !utf8.ValidString(t.Wire):
+	case !fit(t.Wire):
 		pin = "" // no line of the file can hold it
 	case pin == digest:
 		return
@@ -104,7 +105,7 @@ func (c *check) findings(t tool.Tool) []Finding {
 // its pin stays, unless these replace what is there.
 func (b *Book) pin(upstream string, digests map[string]string, replace bool) error {
 	for name, digest := range digests {
-		if len(name) > maxName || !utf8.ValidString(name) {
+		if !fit(name) {
 			return fmt.Errorf("pin %.80q: the name is not fit for a line of the lock file", name)
 		}
 		b.pins.set(upstream, name, digest)
@@ -125,6 +126,9 @@ func (b *Book) pin(upstream string, digests map[string]string, replace bool) err
 	b.pins, b.unsaved, b.stamp = fresh, pins{}, stampOf(b.path)
 	return nil
 }
+
+// fit reports whether a line of the lock file can hold a name.
+func fit(name string) bool { return len(name) <= maxName && utf8.ValidString(name) }
 
 func keys[M ~map[string]V, V any](m M) iter.Seq[string] { return maps.Keys(m) }
 

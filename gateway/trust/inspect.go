@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"sallyport/internal/tool"
 )
@@ -33,7 +32,7 @@ const (
 // that is clever enough passes it.
 func Inspect(t tool.Tool, others map[string]bool) []Finding {
 	in := inspector{others: others, weak: map[string]Finding{}}
-	if len(t.Wire) > maxName || !utf8.ValidString(t.Wire) {
+	if !fit(t.Wire) {
 		in.add("name", "name", t.Wire)
 	}
 	in.text("name", t.Wire, true)

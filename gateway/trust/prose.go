@@ -25,13 +25,13 @@ type pattern struct {
 // The patterns see text as fold makes it: lower case, one space, no quotes or markup.
 var patterns = []pattern{
 	{"overrides instructions", true, []string{"instruction", "prompt", "rules", "guideline", "restriction", "directive", "safeguard"}, regexp.MustCompile(
-		`\b(ignor(e|ing)|disregard(ing)?|forget(ting)?|overrid(e|ing|es)|bypass(ing)?|supersedes?|replaces?|stop following|do not follow) (\w+ ){0,3}?(previous|prior|earlier|above|preceding|all|any|other|system|safety|existing|your|original|former|user'?s?)\b( \w+){0,2}? (instructions?|prompts?|rules|guidelines?|restrictions|directives?|safeguards)\b`)},
+		`\b(ignor(e|ing)|disregard(ing)?|forget(ting)?|overrid(e|ing|es)|bypass(ing)?|supersedes?|replaces?|stop following|do not follow) (\w+ ){0,3}?((previous|prior|earlier|above|preceding|all|any|other|system|safety|existing|your|original|former|user'?s?)\b( \w+){0,2}? (instructions?|prompts?|guidelines?|directives?|safeguards)|(previous|prior|earlier|preceding|system|safety|your|original|former)\b( \w+){0,2}? (rules|restrictions))\b`)},
 	{"hides from the user", true, []string{"user", "human", "anyone", "anybody", "operator"}, regexp.MustCompile(
 		`\b(do not|don't|dont|never|must not|should not|avoid|without|refrain from) (ever |also |explicitly )?(tell(ing)?|mention(ing)?|inform(ing)?|reveal(ing)?|notif(y|ying)|alert(ing)?|disclos(e|ing)|expos(e|ing)|warn(ing)?|let(ting)?) (\w+ ){0,7}?(users?|human|anyone|anybody|operator)\b`)},
 	{"hides from the user", true, []string{"secret", "silent", "hidden", "invisible", "quiet", "confidential"}, regexp.MustCompile(
 		`\b(keep|kept|keeping|do|doing|perform|call|invoke|run|send) (this|it|that|these) (\w+ ){0,3}?(secret(ly)?|silent(ly)?|hidden from|invisibl[ey]|quietly|confidential) ?(from |to )?`)},
 	{"role marks", true, []string{"<", "["}, regexp.MustCompile(
-		`< ?/? ?(important|system|instructions?|(secret|hidden)[-_ ]instructions?|hidden|critical|admin|assistant|im_start|im_end|sys|urgent|override|directive|system[-_ ]?(prompt|message|note|reminder|instructions?)|tool_(call|result|description)s?)( [^>]{0,80})? ?/? ?>|<\||\|>|\[/?inst\]|\[(system|admin|hidden)( \w+)?\]`)},
+		`(^|[^a-z0-9_])< ?/? ?(important|system|instructions?|(secret|hidden)[-_ ]instructions?|hidden|critical|admin|assistant|im_start|im_end|sys|urgent|override|directive|system[-_ ]?(prompt|message|note|reminder|instructions?)|tool_(call|result|description)s?)( [^>]{0,80})? ?/? ?>|<\||\|>|\[/?inst\]|\[(system|admin|hidden)( \w+)?\]`)},
 	{"role marks", true, []string{"you are", "act as", "pretend", "developer mode", "jailbreak", "new instruction", "system override"}, regexp.MustCompile(
 		`\byou are (now|no longer) (an?|in|the|free|my|dan|allowed|required|bound|operating|acting)\b|\bpretend (to be|that you|you are)\b|\b(enter|enable|activate) developer mode\b|\bjailbreak|\b(your |the )?new instructions? (for you |from the \w+ )?(are|is|follow|:)|\bsystem override\b`)},
 	{"orders around other tools", false, []string{"any other tool", "other tools", "all tools", "another tool", "every tool", "any tool", "every other tool", "all other"}, regexp.MustCompile(
@@ -41,8 +41,8 @@ var patterns = []pattern{
 	{"other people's files", false, []string{".ssh", "id_rsa", "id_ed25519", ".aws/", ".env", "mcp.json", "etc/passwd", "etc/shadow", ".netrc", ".npmrc", "credentials", ".kube", "keychain", "private key", "_history", "wallet", "desktop_config", ".git-credentials", "environment variables", "secrets"}, regexp.MustCompile(
 		`\b(read|open|load|cat|fetch|access|send|include|collect|copy|upload|pass|attach|get|retrieve|extract|append|dump|list|harvest|provide|grab) (\w+ ){0,3}?(the |all |its |their |any |your |users? |every )?(\w+ )?(contents? |file |files |data |value |values |output )?(of |from |in |at |inside )?(the |all |your |users? )?(file )?((~|/home/\S+|/root|\$home|%userprofile%)[/\\]\S*|\S*\.ssh\S*|\S*id_(rsa|ed25519)\S*|\S*\.aws/\S+|\S*mcp\.json|\S*/?etc/(passwd|shadow)|\S*\.netrc|\S*\.npmrc|\S*\.kube\S*|\S*\.git-credentials|\S*_desktop_config\.json|(\S*/)?\.env\b|\S*_history\b|(ssh |private |api |aws |cloud |stored |saved )+(keys?|credentials|secrets|tokens)|(wallet|keychain)( \w+)?|(process )?environment variables)`)},
 	{"smuggles data", false, []string{"conversation", "chat history", "messages", "system prompt", "context", "contents", "sidenote", "file", "key", "credentials", "secret", "token", "password", "everything"}, regexp.MustCompile(
-		`\b(pass|include|put|provide|send|add|append|attach|supply|place|copy|insert|encode|embed|forward|summari[sz]e) (\w+ ){0,4}?(entire|whole|full|complete|all|verbatim|contents|previous|it|them|everything|that|key|keys|credentials|secrets?|passwords?|system prompt|chat history|conversation( history)?)\b( \w+){0,10}? (as|in|into|to|via|with|inside) (the |this |its |a |an )?(value of )?(the )?(hidden )?\w+ (parameter|argument|field|param|property|header|url|query)\b`)},
-	{"smuggles data", false, []string{"conversation", "chat history", "messages", "system prompt"}, regexp.MustCompile(
+		`\b(pass|include|put|provide|send|add|append|attach|supply|place|copy|insert|encode|embed|forward|summari[sz]e) (\w+ ){0,4}?(entire|whole|full|complete|all|verbatim|contents|previous|it|them|everything|that|key|keys|credentials|secrets?|passwords?|system prompt|chat history|conversation( history)?)\b(,? \w+){0,10}?,? (as|in|into|to|via|with|inside) (the |this |its |a |an )?(value of )?(the )?(hidden )?\w+ (parameter|argument|field|param|property|header|url|query)\b`)},
+	{"asks for the conversation", false, []string{"conversation", "chat history", "messages", "system prompt"}, regexp.MustCompile(
 		`\b(pass|include|put|provide|send|add|append|attach|supply|copy|insert|forward|leak|repeat|print|output|reveal|summari[sz]e|log) (\w+ ){0,3}?(entire |whole |full |complete |all |verbatim |previous |your |our |current )+(\w+ ){0,2}?(conversation|chat history|messages|system prompt|context window|prompt)\b`)},
 	{"sends to an address", false, []string{"http", "@", "webhook"}, regexp.MustCompile(
 		`\b(send|forward|upload|post|transmit|bcc|cc|e-?mail|copy|exfiltrate|submit|report|deliver|redirect|append)\b.{0,100}? (to|at|via|with|in|by)? ?(this |our |the following )?(address |server |url |endpoint |webhook )?(https?://\S+|[\w.+-]+@[\w-]+(\.[\w-]+)+)`)},
@@ -153,6 +153,7 @@ func mixedCase(s string) bool {
 var (
 	// mention is a name that is no plain word, and what a sentence must say to give orders about it.
 	mention = regexp.MustCompile(`[a-z][a-z0-9]*([_.-][a-z0-9]+)+`)
+	instead = regexp.MustCompile(`\b(instead of|rather than|never (use|call|invoke)|do not (use|call|invoke)|don't (use|call|invoke))\b`)
 	orders  = regexp.MustCompile(`\b(always|must|never|instead|first|also|before|whenever|do not|every|make sure|ensure|bcc)\b`)
 )
 
@@ -168,6 +169,9 @@ func (in *inspector) crossing(where, text string) {
 		for _, name := range mention.FindAllString(sentence, -1) {
 			if bare := name[strings.LastIndexByte(name, '.')+1:]; in.others[name] || strings.ContainsAny(bare, "_-") && in.others[bare] {
 				in.hint("another upstream's tool", where, sentence)
+				if instead.MatchString(sentence) {
+					in.hint("pushes a tool aside", where, sentence)
+				}
 			}
 		}
 	}

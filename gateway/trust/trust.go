@@ -73,6 +73,16 @@ type Options struct {
 	Dir string
 }
 
+// Beside opens the lock file that lies beside the settings, as every verb and the
+// gateway do. What it keeps for review goes below cacheDir; "" keeps nothing.
+func Beside(cfg *config.Config, cacheDir string, log *slog.Logger) (*Book, error) {
+	opts := &Options{Logger: log}
+	if cacheDir != "" {
+		opts.Dir = filepath.Join(cacheDir, "trust")
+	}
+	return Open(filepath.Join(cfg.Dir, FileName), opts)
+}
+
 // Open reads the lock file at path; there need not be one yet. An error says
 // which line is wrong.
 func Open(path string, opts *Options) (*Book, error) {
@@ -127,14 +137,15 @@ func (b *Book) refresh() error {
 // called. The tools are all that the upstream lists now. An error is about the
 // lock file and does not change what is held: pins then last as long as the Book.
 func (b *Book) Check(upstream string, policy config.Trust, tools []tool.Tool) (held []Held, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if !upstreamName.MatchString(upstream) {
 		return nil, fmt.Errorf("check definitions: %.80q cannot name an upstream", upstream)
 	}
+	listed := lookAt(tools)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	errs := []error{b.refresh()}
 	b.remember(upstream, tools)
-	c := newCheck(b, upstream, policy, tools)
+	c := &check{book: b, upstream: upstream, policy: policy, seen: listed, held: map[string]Held{}}
 	c.all()
 	if len(c.pinned) > 0 {
 		errs = append(errs, b.pin(upstream, c.pinned, c.replace))

@@ -100,7 +100,7 @@ var dependencies = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk":   "the protocol, as client and as server",
 	"github.com/opencontainers/runtime-spec":   "the types of an OCI bundle",
 	"github.com/pelletier/go-toml/v2":          "Codex's settings",
-	"github.com/rogpeppe/go-internal":          "testscript: the command line is tested as it is typed",
+	"github.com/rogpeppe/go-internal":          "testscript: the command line is tested as it is typed; and the diffs of reviews",
 	"github.com/santhosh-tekuri/jsonschema/v6": "checks of arguments against a tool's schema",
 	"github.com/spf13/cobra":                   "the command line",
 	"github.com/tailscale/hujson":              "JSON with comments: other clients' settings are edited, not rewritten",
