@@ -40,6 +40,7 @@ type process struct {
 	stdout *os.File
 	errors *os.File
 	stderr *ring
+	heir   *heir // nil where there is no shell
 
 	ended   chan struct{} // closed when the process has been reaped; then status may be read
 	status  string        // "exited with status 1"
@@ -116,8 +117,7 @@ func startError(err error) error {
 // The kernel sends the parent-death signal when the thread that forked ends, not
 // the whole parent; Go ends threads when it likes. So the goroutine keeps the
 // thread for as long as the process lives. The signal reaches the direct child
-// only: when the gateway is killed, what that child started sees its standard
-// input end instead, as nobody holds the other side any more.
+// only; what that started is left to the heir.
 func (p *process) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -126,9 +126,11 @@ func (p *process) live(started chan<- error) {
 	if err != nil {
 		return
 	}
+	p.heir = startHeir(p.cmd.Process.Pid)
 	awaitExit(p.cmd.Process.Pid)
 	p.reap()
 	close(p.ended)
+	p.heir.bury()
 	p.closePipes()
 	close(p.done)
 }
@@ -146,6 +148,7 @@ func awaitExit(pid int) {
 // reap kills what is left of the group and collects the status.
 func (p *process) reap() {
 	p.signal(syscall.SIGKILL)
+	p.heir.disarm()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.cmd.Wait()
