@@ -29,10 +29,10 @@ type keys struct {
 }
 
 func (k *keys) TokenSource(context.Context) (oauth2.TokenSource, error) {
-	if n := k.got.Load(); n > 0 || k.bad != nil {
-		return k, nil
+	if k.got.Load() == 0 && k.bad == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return k, nil
 }
 
 func (k *keys) Token() (*oauth2.Token, error) {
