@@ -13,6 +13,8 @@ In the order of one call, from a client to a tool and back:
 
   - internal/config reads upstreams.yaml, strictly: which upstreams there are and
     what an execution may use.
+  - internal/clients reads the settings of other clients into it (import), and puts
+    our entry into theirs (install).
   - gateway/mcpserver is the face that MCP clients see: search_tools and
     execute_code, each a thin call of one of the gateway's verbs.
   - gateway has these verbs (Search, Execute, Call), the catalog of all tools, and

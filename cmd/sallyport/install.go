@@ -195,7 +195,7 @@ func (a *app) mayRemove(ctx context.Context, e *edition, opts installation) (boo
 	if len(e.replaced) == 0 || opts.keep || opts.replace {
 		return opts.replace, nil
 	}
-	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
+	if !isTerminal(a.stdin) {
 		return false, nil
 	}
 	fmt.Fprintf(a.stderr, "upstreams.yaml has these servers too: %s\nRemove them from %s? [y/N] ", e.names(), e.client.Title)

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/yamledit"
 )
 
-// ErrUnsafe: the file cannot be edited without a change to something else.
+// ErrUnsafe says that the file cannot be edited without a change to something else.
 var ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")
 
 // Install returns data with our entry in it, new or brought up to date, and else

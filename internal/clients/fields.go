@@ -229,6 +229,11 @@ func (r *reading) oauth(e *config.Entry) {
 		a.Type = "oauth"
 		e.Auth = &a
 	}
+	if _, both := e.Headers["Authorization"]; both && e.Auth != nil {
+		e.Auth = nil
+		r.note("its OAuth settings were left out, for it has an Authorization header")
+		return
+	}
 	if len(fields) > 0 {
 		r.note("not carried over: %s of its OAuth settings", plain.Line(strings.Join(slices.Sorted(maps.Keys(fields)), ", "), 120))
 	}

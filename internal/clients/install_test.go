@@ -219,6 +219,7 @@ func TestDeepFiles(t *testing.T) {
 }
 
 func fuzzFormat(f *testing.F, names ...string) {
+	f.Helper()
 	for file, data := range fixtures(f) {
 		for _, name := range names {
 			if stem(file) == name {

@@ -3,6 +3,7 @@ package clients
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"sallyport/internal/config"
@@ -109,7 +110,7 @@ func (r *Row) add(f *config.File, entries []config.Entry, client string) {
 	}
 	name := freeName(r.Entry.Name, client, ids)
 	if other := ids[tool.Identifier(r.Entry.Name)]; name != r.Entry.Name {
-		r.Notes = append(r.Notes[:len(r.Notes):len(r.Notes)], fmt.Sprintf("another %s is there already", other))
+		r.Notes = append(slices.Clip(r.Notes), fmt.Sprintf("another %s is there already", other))
 	}
 	r.Entry.Name, r.Name = name, name
 	if err := f.Add(r.Entry); err != nil {

@@ -21,7 +21,7 @@ const (
 	maxDepth = 500
 )
 
-// ErrSyntax: the file is not what its client could read.
+// ErrSyntax says that the file is not what its client could read.
 var ErrSyntax = errors.New("cannot be read")
 
 // Reader reads settings. It remembers which variables it has given out, so that
@@ -130,8 +130,7 @@ var lineInError = regexp.MustCompile(`line (\d+)`)
 
 // placeOf is where a parser says that the fault is. What else it says may quote a secret.
 func placeOf(err error) string {
-	var fault *toml.DecodeError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := fault.Position()
 		return fmt.Sprintf(" (line %d)", line)
 	}

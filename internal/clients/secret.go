@@ -95,12 +95,8 @@ func secretValue(text string) bool {
 	if len(text) < 20 || strings.ContainsAny(text, " \t\n@:\\") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") || strings.HasPrefix(text, "~") {
 		return false
 	}
-	for _, word := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("/-_.,=+", c) }) {
-		if random(word) {
-			return true
-		}
-	}
-	return false
+	words := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("/-_.,=+", c) })
+	return slices.ContainsFunc(words, random)
 }
 
 // random reports whether a word is long, of letters and digits that take turns, and of many kinds.

@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	// ErrReadOnly: nobody may write the file.
+	// ErrReadOnly says that nobody may write the file.
 	ErrReadOnly = errors.New("is read-only")
-	// ErrChanged: the file is not what was read before.
+	// ErrChanged says that the file is not what was read before.
 	ErrChanged = errors.New("was changed by someone else in the meantime; try again")
 )
 

@@ -119,6 +119,9 @@ func (f *file) after(mapping, key *yaml.Node) int {
 	return f.end()
 }
 
+// anyIndent is more than a line has.
+const anyIndent = 1 << 30
+
 // contentEnd goes up from the line limit, not above from, over blank lines and
 // over comments that are indented by at most indent, and returns the line below
 // what is left.

@@ -15,13 +15,13 @@ import (
 )
 
 var (
-	// ErrFlow: the mapping is written in braces, where nothing is inserted.
+	// ErrFlow says that the mapping is written in braces, where nothing is inserted.
 	ErrFlow = errors.New("is written in braces; write it as an indented block, then it can be edited")
-	// ErrExists: there is an entry of that name.
+	// ErrExists says that there is an entry of that name.
 	ErrExists = errors.New("is there already")
-	// ErrMissing: there is no entry of that name.
+	// ErrMissing says that there is no entry of that name.
 	ErrMissing = errors.New("is not there")
-	// ErrUnsafe: the file cannot be edited without changing something else.
+	// ErrUnsafe says that the file cannot be edited without changing something else.
 	ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")
 )
 
@@ -70,7 +70,11 @@ func (f *file) additions(section, name string, value any, key, mapping *yaml.Nod
 	indent := mapping.Content[0].Column - 1
 	text, err := f.block(map[string]any{name: value}, indent)
 	end := f.after(f.root, key)
-	return [][]byte{f.insert(f.contentEnd(key.Line+1, end, indent-1), text), f.insert(end, text)}, err
+	var places [][]byte // the first takes no comment for one about the entry, but may be inside of a text
+	for _, line := range []int{f.contentEnd(key.Line+1, end, anyIndent), f.contentEnd(key.Line+1, end, indent-1), end} {
+		places = append(places, f.insert(line, text))
+	}
+	return places, err
 }
 
 // Remove takes an entry out of the mapping at section, with the comment lines

@@ -26,7 +26,7 @@ func TestAdd(t *testing.T) {
 		"empty braces":        {"s: {} # none yet\no: 1\n", "s: # none yet\n" + in("  ") + "o: 1\n"},
 		"no value":            {"s:\no: 1\n", "s:\n" + in("  ") + "o: 1\n"},
 		"no final newline":    {"s:\n  a: {x: 1}", "s:\n  a: {x: 1}\n" + in("  ")},
-		"before a section":    {"s:\n    a:\n        x: 1 # one\n    # of s\n\n# of o\no: 1\n", "s:\n    a:\n        x: 1 # one\n    # of s\n" + in("    ") + "\n# of o\no: 1\n"},
+		"before a section":    {"s:\n    a:\n        x: 1 # one\n    # of s\n\n# of o\no: 1\n", "s:\n    a:\n        x: 1 # one\n" + in("    ") + "    # of s\n\n# of o\no: 1\n"},
 		"literal with a #":    {"s:\n  a:\n    x: |\n      # text\n\no: 1\n", "s:\n  a:\n    x: |\n      # text\n" + in("  ") + "\no: 1\n"},
 		"literal that keeps":  {"s:\n  a:\n    x: |+\n      text\n\no: 1\n", "s:\n  a:\n    x: |+\n      text\n\n" + in("  ") + "o: 1\n"},
 		"bracket at column 0": {"s:\n  a:\n    x: [\n1\n]\n", "s:\n  a:\n    x: [\n1\n]\n" + in("  ")},

@@ -1,0 +1,41 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestReadmeMoving runs the two commands of "Coming from another client".
+func TestReadmeMoving(t *testing.T) {
+	var script strings.Builder
+	script.WriteString("env HOME=$WORK/home\nenv XDG_CONFIG_HOME=\n")
+	for _, example := range examples(t, "sh") {
+		for line := range strings.Lines(example) {
+			if command, _, _ := strings.Cut(line, " #"); strings.HasPrefix(command, "sallyport import ") || strings.HasPrefix(command, "sallyport install ") {
+				script.WriteString("exec sh -c '" + strings.TrimSpace(command) + "'\n")
+			}
+		}
+	}
+	if strings.Count(script.String(), "exec ") != 2 {
+		t.Fatalf("not two commands:\n%s", &script)
+	}
+	script.WriteString(`stdout 'removed, for upstreams.yaml has them: github$'
+grep '"sallyport"' home/.claude.json
+! grep hunter2 home/.claude.json
+! grep hunter2 home/.config/sallyport/upstreams.yaml
+grep 'GITHUB_TOKEN=''hunter2-hunter2''' home/.config/sallyport/secrets.env
+exec sh -c '. home/.config/sallyport/secrets.env && sallyport upstreams list'
+stdout '^github '
+-- home/.claude.json --
+{"mcpServers": {"github": {"type": "stdio", "command": "toyserver", "args": ["alpha"], "env": {"GITHUB_TOKEN": "hunter2-hunter2"}}}}
+`)
+	file := filepath.Join(t.TempDir(), "readme.txtar")
+	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{Files: []string{file}})
+}

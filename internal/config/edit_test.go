@@ -1,0 +1,82 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everything is an entry that has all keys, with texts that are hard to write down.
+func everything() []Entry {
+	return []Entry{
+		{Name: "a", Description: "tools: \"all\" # of them", Command: "${BIN:-x}", Args: []string{"-y", "yes", "1", "", "two\nlines", "- a", "$${X}", "é\u2028"},
+			Env: Values{"A": "no", "B_C": "0x1F", "D": "~", "E": "2026-11-21"}, Dir: "/x y", Include: []string{"get_*"}, Exclude: []string{`rm\*`}, Timeout: "1m30s", Disabled: true},
+		{Name: "B-2", URL: "https://${HOST}/mcp", Headers: Values{"X-Token": "${TOKEN}", "X": "${file:secret}${keyring:x}"}, Socket: "/run/x.sock", Transport: "sse",
+			Auth: &EntryAuth{Type: "oauth", ClientID: "id", ClientSecret: "${S}", Scopes: []string{"a:b", "*"}, RedirectPort: 8123}},
+	}
+}
+
+func TestEditFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", "upstreams.yaml")
+	f, err := Open(path, env)
+	if err != nil || f.Changed() {
+		t.Fatal(err)
+	}
+	for _, e := range everything() {
+		if err := f.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Save(); err != nil || f.Changed() {
+		t.Fatal(err)
+	}
+	f, err = Open(path, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := f.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(everything(), entries); diff != "" {
+		t.Errorf("-want +got:\n%s\nin\n%s", diff, f.Data)
+	}
+	before := string(f.Data)
+	for _, bad := range []Entry{{Name: "a", Command: "x"}, {Name: "B_2", Command: "x"}, {Name: "c"}, {Name: "ü", Command: "x"}, {Name: "c", Command: "x", Args: []string{"${"}},
+		{Name: "c", Command: "x", Timeout: "soon"}, {Name: "c", URL: "ftp://x"}, {Name: "c", Command: "a\x00b"}} {
+		if err := f.Add(bad); err == nil || string(f.Data) != before {
+			t.Errorf("%v was added: %v", bad, err)
+		}
+	}
+	if err := f.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("upstreams: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(); err == nil || !strings.Contains(err.Error(), "changed by someone else") {
+		t.Errorf("saved over another edit: %v", err)
+	}
+}
+
+// The file at the root of the project is edited as anyone's.
+func TestEditOurOwn(t *testing.T) {
+	data, err := os.ReadFile("../../upstreams.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &File{Path: "upstreams.yaml", Data: data, getenv: env}
+	if err := f.Add(Entry{Name: "new", Command: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	with := string(f.Data)
+	if err := f.Remove("new"); err != nil || string(f.Data) != string(data) {
+		t.Errorf("%v, it came back as\n%s\nfrom\n%s", err, f.Data, with)
+	}
+	if err := f.Remove("memory"); err != nil || strings.Contains(string(f.Data), "server-memory") {
+		t.Errorf("%v:\n%s", err, f.Data)
+	}
+}
