@@ -71,7 +71,7 @@ var owners = []owner{
 		"other programs' settings are read and written in one place"},
 	{"github.com/tailscale/hujson", []string{"internal/clients"}, nil,
 		"other programs' settings are read and written in one place"},
-	{"github.com/zalando/go-keyring", []string{"internal/secret"}, nil,
+	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth"}, // its keyring in memory
 		"there is one place that knows where secrets lie"},
 	{"github.com/zitadel/oidc", []string{"gateway/mcpserver", "internal/testutil/authserver"}, []string{"gateway/..."},
 		"tokens of clients are checked at the face; in tests it is the authorization server"},

@@ -40,6 +40,7 @@ func TestNoKeyring(t *testing.T) {
 }
 
 func askWithoutKeyring(t *testing.T) {
+	t.Helper()
 	if os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" {
 		if _, err := os.Stat(fmt.Sprintf("/run/user/%d", os.Getuid())); err == nil {
 			t.Skip("there may be a bus")

@@ -29,6 +29,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, as *authserver.Options, rs *oauthtest.Options) *world {
+	t.Helper()
 	w := &world{t: t, as: authserver.New(t, as), dir: filepath.Join(t.TempDir(), "auth")}
 	w.rs = oauthtest.New(t, w.as, rs)
 	return w

@@ -108,8 +108,7 @@ func (h *Handler) newMachineToken(ctx context.Context, refused string) (string, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.token, m.expires, m.margin = token.AccessToken, time.Time{}, 0
-	if token.ExpiresIn > 0 {
-		life := time.Duration(token.ExpiresIn) * time.Second
+	if life := lifeOf(token); life > 0 {
 		m.expires, m.margin = h.opts.Now().Add(life), min(30*time.Second, life/10)
 	}
 	return m.token, nil

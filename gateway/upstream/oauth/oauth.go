@@ -125,11 +125,11 @@ func (e *LoginError) Error() string {
 	if e.Client {
 		return e.Reason + ": check client_id and client_secret of upstream " + e.Upstream
 	}
-	remedy := "run `sallyport auth login " + e.Upstream
+	words := []string{"sallyport auth login", e.Upstream}
 	for _, scope := range e.Scopes {
-		remedy += " --scope " + scope
+		words = append(words, "--scope", scope)
 	}
-	return e.Reason + ": " + remedy + "`"
+	return e.Reason + ": run `" + strings.Join(words, " ") + "`"
 }
 
 // NeedsLogin is how a session knows such an error without knowing this package.

@@ -114,8 +114,7 @@ func (h *Handler) keep(r *record, token *oauth2.Token) {
 	now := h.opts.Now()
 	r.Renewed, r.Ended, r.Secret.Access = now, "", token.AccessToken
 	r.Expires, r.Life = time.Time{}, 0
-	if token.ExpiresIn > 0 {
-		r.Life = time.Duration(min(token.ExpiresIn, 10*365*24*3600)) * time.Second
+	if r.Life = lifeOf(token); r.Life > 0 {
 		r.Expires = now.Add(r.Life)
 	}
 	if token.RefreshToken != "" {
@@ -125,6 +124,14 @@ func (h *Handler) keep(r *record, token *oauth2.Token) {
 	if scope, ok := token.Extra("scope").(string); ok && scope != "" {
 		r.Scopes = scopeTokens(strings.Fields(scope))
 	}
+}
+
+// lifeOf is how long a token that was just sent is good for, 0 if that was not said.
+func lifeOf(token *oauth2.Token) time.Duration {
+	if token.Expiry.IsZero() {
+		return 0
+	}
+	return max(time.Until(token.Expiry).Round(time.Second), time.Second)
 }
 
 // client is who asks for tokens, and where.

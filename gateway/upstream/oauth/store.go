@@ -254,7 +254,7 @@ func (s *store) writeFile(r *record) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // it was renamed, or there is nothing more to do
+	defer os.Remove(temp.Name()) // unless it was renamed
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err

@@ -28,6 +28,7 @@ var hiddenID = regexp.MustCompile(`name="id" value="([^"]+)"`)
 // Open opens a page and goes on until the client has its answer. An error page
 // of the server is an error that holds its text.
 func (b *Browser) Open(ctx context.Context, page string) error {
+	b.Back = ""
 	response, err := b.do(ctx, http.MethodGet, page, nil)
 	if err != nil {
 		return err

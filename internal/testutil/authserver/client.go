@@ -17,13 +17,17 @@ func (c *client) ApplicationType() op.ApplicationType { return op.ApplicationTyp
 func (c *client) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
-func (c *client) LoginURL(id string) string                 { return "/login?id=" + id }
-func (c *client) AccessTokenType() op.AccessTokenType       { return op.AccessTokenTypeJWT }
-func (c *client) IDTokenLifetime() time.Duration            { return time.Hour }
-func (c *client) DevMode() bool                             { return false }
-func (c *client) IsScopeAllowed(string) bool                { return true }
-func (c *client) IDTokenUserinfoClaimsAssertion() bool      { return false }
-func (c *client) ClockSkew() time.Duration                  { return 0 }
+func (c *client) LoginURL(id string) string            { return "/login?id=" + id }
+func (c *client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeJWT }
+func (c *client) IDTokenLifetime() time.Duration       { return time.Hour }
+func (c *client) DevMode() bool                        { return false }
+func (c *client) IsScopeAllowed(string) bool           { return true }
+func (c *client) IDTokenUserinfoClaimsAssertion() bool { return false }
+func (c *client) ClockSkew() time.Duration             { return 0 }
+
+// RestrictAdditionalIdTokenScopes lets all scopes into an id token.
+//
+//nolint:staticcheck // the provider's interface calls it so
 func (c *client) RestrictAdditionalIdTokenScopes() narrower { return same }
 
 // RestrictAdditionalAccessTokenScopes lets all scopes into a token.
