@@ -101,10 +101,11 @@ func (a *app) authLogin(ctx context.Context, name string, flags loginFlags) erro
 	return a.print("logged in to " + up.Name + " (tokens are in the " + state.Store + ")")
 }
 
-// openBrowser tries to; the page's URL is on the terminal as well.
+// openBrowser tries to; the page's URL is on the terminal as well. What it
+// starts may be the browser itself, so it outlives us.
 func openBrowser(ctx context.Context, page string) error {
 	program := map[string]string{"darwin": "open"}[runtime.GOOS]
-	return exec.CommandContext(ctx, cmp.Or(program, "xdg-open"), page).Run()
+	return exec.CommandContext(context.WithoutCancel(ctx), cmp.Or(program, "xdg-open"), page).Start()
 }
 
 // authorizer finds an upstream by its name or its id.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"sallyport/gateway/upstream/oauth/oauthtest"
+	"sallyport/internal/testutil/authserver"
 )
 
 // TestMain makes the test binary every program that a script names: sallyport
@@ -27,15 +31,30 @@ func TestMain(m *testing.M) {
 		"mcpclient":  mcpClient,
 		"hold":       hold,
 		"brokenpipe": brokenPipe,
+		"xdg-open":   browse,
 	})
 }
 
 var update = flag.Bool("update", false, "rewrite what scripts compare with")
 
+// browse is the person at the browser that auth login opens.
+func browse() {
+	if err := (&authserver.Browser{}).Open(context.Background(), os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 func TestScripts(t *testing.T) {
+	as := authserver.New(t, &authserver.Options{Clients: []authserver.Client{{ID: "robot", Secret: "s3cret", Service: true}}})
+	guarded := oauthtest.New(t, as, nil)
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata",
-		Setup:              setUp,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GUARDED", guarded.URL)
+			env.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/bus")
+			return setUp(env)
+		},
 		Condition:          condition,
 		RequireUniqueNames: true,
 		UpdateScripts:      *update,
