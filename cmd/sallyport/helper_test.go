@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,6 +122,16 @@ func brokenPipe() {
 	check(r.Close())
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stdout, cmd.Stderr = w, os.Stderr
+	os.Exit(exitCode(cmd.Run()))
+}
+
+// taken is "taken command...": the command gets the address of a port that is ours.
+func taken() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	defer listener.Close()
+	cmd := exec.Command(os.Args[1], append(os.Args[2:], listener.Addr().String())...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	os.Exit(exitCode(cmd.Run()))
 }
 

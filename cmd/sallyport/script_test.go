@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		"hold":       hold,
 		"brokenpipe": brokenPipe,
 		"xdg-open":   browse,
+		"taken":      taken,
 	})
 }
 
@@ -49,7 +50,7 @@ func TestScripts(t *testing.T) {
 	as := authserver.New(t, &authserver.Options{Clients: []authserver.Client{{ID: "robot", Secret: "s3cret", Service: true}}})
 	guarded := oauthtest.New(t, as, nil)
 	testscript.Run(t, testscript.Params{
-		Dir:                "testdata",
+		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GUARDED", guarded.URL)
 			env.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/bus")
