@@ -70,11 +70,8 @@ func canonicalJSON(data json.RawMessage) []byte {
 	var b bytes.Buffer
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	err := canonicalValue(dec, &b)
-	if err == nil {
-		if _, err = dec.Token(); err == nil {
-			err = errTrailing
-		} else if errors.Is(err, io.EOF) {
+	if err := canonicalValue(dec, &b); err == nil {
+		if _, err := dec.Token(); errors.Is(err, io.EOF) { // nothing follows
 			return b.Bytes()
 		}
 	}
@@ -82,8 +79,6 @@ func canonicalJSON(data json.RawMessage) []byte {
 	writeString(&b, "not JSON: "+string(data))
 	return b.Bytes()
 }
-
-var errTrailing = errors.New("something follows")
 
 func canonicalValue(dec *json.Decoder, b *bytes.Buffer) error {
 	token, err := dec.Token()

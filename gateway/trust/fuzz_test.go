@@ -70,6 +70,7 @@ func FuzzInspect(f *testing.F) {
 func BenchmarkCheck(b *testing.B) {
 	all := catalog(b)
 	run := func(b *testing.B, dir string) {
+		b.Helper()
 		book, err := Beside(&config.Config{Dir: dir}, dir, nil)
 		if err != nil {
 			b.Fatal(err)

@@ -73,31 +73,40 @@ func ascii(s string) bool {
 
 func hiddenRule(all []rune, i int, r rune) string {
 	switch {
-	case r == '\n' || r == '\t' || r == '\r' || r < 0x7f && r >= ' ' || r == 0x85:
-		return ""
-	case r == 0x1b || r == 0x9b:
-		return "terminal escape"
-	case r < ' ' || r >= 0x7f && r < 0xa0:
-		return "control character"
+	case r < 0xa0:
+		return controlRule(r)
 	case r >= 0xe0000 && r <= 0xe007f:
 		return rule(!inFlag(all, i), "tag characters")
-	case r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
-		return "text direction"
-	case r == 0x200e || r == 0x200f || r == 0x61c:
-		return rule(!rightToLeft(all), "text direction")
+	case directs(r):
+		return rule(!marks(r) || !rightToLeft(all), "text direction")
 	case joiner(r):
 		return rule(!joins(all, i), "invisible characters")
 	case variation(r):
 		return rule(!varies(all, i), "variation selectors")
-	case r == 0xfeff && i == 0:
-		return "" // a byte order mark of a file that was read in
+	case r == 0xfeff:
+		return rule(i > 0, "invisible characters") // at the start it is the byte order mark of a file that was read in
 	case r == 0xad:
 		return rule(!between(all, i), "invisible characters")
-	case plain.Hidden(r) || blank(r):
-		return "invisible characters"
 	}
-	return ""
+	return rule(plain.Hidden(r) || blank(r), "invisible characters")
 }
+
+func controlRule(r rune) string {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r' || r == 0x85 || r < 0x7f && r >= ' ':
+		return ""
+	case r == 0x1b || r == 0x9b:
+		return "terminal escape"
+	}
+	return "control character"
+}
+
+// directs holds for what changes the direction of text, marks for the part of it that honest text has.
+func directs(r rune) bool {
+	return marks(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+func marks(r rune) bool { return r == 0x200e || r == 0x200f || r == 0x61c }
 
 func rule(broken bool, name string) string {
 	if broken {

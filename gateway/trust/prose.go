@@ -61,8 +61,6 @@ var patterns = []pattern{
 }
 
 var (
-	blob   = regexp.MustCompile(`[A-Za-z0-9+/_-]{24,}={0,2}`)
-	aside  = regexp.MustCompile(`\n{30,}|[ \t]{150,}|(\n[ \t]*){40,}`)
 	markup = strings.NewReplacer("*", "", "`", "", "\"", "", "“", "", "”", "", "‘", "'", "’", "'", "–", "-", "—", "-")
 )
 
@@ -71,8 +69,8 @@ func (in *inspector) prose(where, s string) {
 	if len(s) < 8 {
 		return
 	}
-	if at := aside.FindStringIndex(s); at != nil && strings.TrimSpace(s[at[1]:]) != "" {
-		in.add("far out of sight", where, s[at[1]:])
+	if at := outOfSight(s); at > 0 {
+		in.add("far out of sight", where, s[at:])
 	}
 	in.encoded(where, s)
 	text := fold(s)
@@ -90,6 +88,26 @@ func (in *inspector) prose(where, s string) {
 		}
 	}
 	in.crossing(where, text)
+}
+
+// outOfSight returns where text goes on behind more empty space than fits on a
+// screen, 0 if it nowhere does.
+func outOfSight(s string) int {
+	lines, spaces := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '\n':
+			lines, spaces = lines+1, 0
+		case ' ', '\t', '\r':
+			spaces++
+		default:
+			if lines >= 30 || spaces >= 150 {
+				return i
+			}
+			lines, spaces = 0, 0
+		}
+	}
+	return 0
 }
 
 // fold makes spellings of the same words alike: compatibility forms, case,
@@ -114,8 +132,10 @@ func fold(s string) string {
 
 // encoded finds words that base64 hides, and blobs that are too long to be an example.
 func (in *inspector) encoded(where, s string) {
-	for _, at := range blob.FindAllStringIndex(s, 20) {
-		text := s[at[0]:at[1]]
+	for text := range strings.FieldsFuncSeq(s, func(r rune) bool { return !digit64(r) }) {
+		if len(text) < 24 {
+			continue
+		}
 		if words(decode(text)) {
 			in.add("encoded text", where, text+" is "+string(decode(text)))
 		} else if len(text) >= 400 && strings.HasSuffix(where, "description") && mixedCase(text) {
@@ -124,8 +144,13 @@ func (in *inspector) encoded(where, s string) {
 	}
 }
 
+// digit64 holds for the digits of both alphabets of base64.
+func digit64(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '+' || r == '/' || r == '-' || r == '_'
+}
+
 func decode(text string) []byte {
-	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(text)
 	data, _ := base64.RawStdEncoding.DecodeString(text[:len(text)-len(text)%4]) // nil says that it is none
 	return data
 }

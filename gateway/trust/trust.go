@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,7 +23,7 @@ import (
 // FileName is the usual name of the lock file, which lies beside upstreams.yaml.
 const FileName = "sallyport.lock"
 
-// ErrNotHeld: what was to be approved does not wait.
+// ErrNotHeld says that what was to be approved does not wait.
 var ErrNotHeld = errors.New("does not wait for approval")
 
 // Held is a definition that waits for approval. All text in it is untrusted.
@@ -196,9 +197,7 @@ func (b *Book) Held() ([]Held, error) {
 	all := map[string]map[string]Held{}
 	stored, err := b.kept.all()
 	errs = append(errs, err)
-	for up, entries := range stored {
-		all[up] = entries
-	}
+	maps.Copy(all, stored)
 	for up, entries := range b.waiting {
 		if b.kept.dir == "" || all[up] == nil {
 			all[up] = entries
