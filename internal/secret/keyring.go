@@ -161,7 +161,7 @@ func within(verb, name string, do func() (string, error)) (string, error) {
 		return "", fmt.Errorf(`%s keyring: %.40q cannot be a name: letters, digits, ".", "_", "/" and "-", at most 128`, verb, name)
 	}
 	if err := reachable(); err != nil {
-		return "", fmt.Errorf("%s %q in the keyring: %w: %v", verb, name, ErrNoKeyring, err)
+		return "", fmt.Errorf("%s %q in the keyring: %w: %s", verb, name, ErrNoKeyring, err.Error())
 	}
 	type answer struct {
 		value string
@@ -191,5 +191,5 @@ func explain(verb, name string, err error) error {
 	case errors.Is(err, keyring.ErrNotFound):
 		return fmt.Errorf("%s %q: %w", verb, name, ErrNotFound)
 	}
-	return fmt.Errorf("%s %q in the keyring: %w: %v", verb, name, ErrNoKeyring, err)
+	return fmt.Errorf("%s %q in the keyring: %w: %s", verb, name, ErrNoKeyring, err.Error())
 }
