@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/trust"
 	"sallyport/index"
 	"sallyport/internal/config"
 )
@@ -21,6 +22,7 @@ type catalog struct {
 	log      *slog.Logger
 	opts     Options
 	cache    *cache
+	book     *trust.Book // nil pins nothing
 	index    *index.Index
 	publish  func(files func() map[string][]byte) error
 	slots    chan struct{} // how many upstreams may be starting at once
@@ -37,13 +39,17 @@ type catalog struct {
 
 // openCatalog makes a catalog whose first snapshot, of nothing, is there at once.
 func openCatalog(ups []config.Upstream, opts Options, publish func(func() map[string][]byte) error) (*catalog, error) {
+	book, err := openBook(opts)
+	if err != nil {
+		return nil, err
+	}
 	ix, err := index.New(nil, &index.Options{Logger: opts.Logger})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &catalog{
-		log: opts.Logger, opts: opts, cache: openCache(opts.CacheDir, opts.Logger), index: ix, publish: publish, slots: make(chan struct{}, connecting),
+		log: opts.Logger, opts: opts, book: book, cache: openCache(opts.CacheDir, opts.Logger), index: ix, publish: publish, slots: make(chan struct{}, connecting),
 		changed: make(chan struct{}, 1), ended: ctx.Done(), cancel: cancel,
 	}
 	none, _ := assemble(newRoster(nil))
@@ -59,6 +65,7 @@ func openCatalog(ups []config.Upstream, opts Options, publish func(func() map[st
 	c.roster.Store(newRoster(members))
 	c.touch()
 	c.work.Go(func() { c.follow(ctx) })
+	c.work.Go(func() { c.patrol(ctx) })
 	return c, nil
 }
 

@@ -43,7 +43,14 @@ func (c *catalog) connect(ctx context.Context, m *member, known bool) {
 // rest waits before the next attempt, at least as long as the session wants, and
 // reports false if ctx ended first.
 func (m *member) rest(ctx context.Context, wait time.Duration) bool {
-	return pause(ctx, max(wait, time.Until(m.session.State().RetryAt)))
+	timer := time.NewTimer(max(wait, time.Until(m.session.State().RetryAt)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.poked:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // attempt tries an upstream once and reports whether it was reached.

@@ -144,6 +144,8 @@ type Upstream struct {
 	Name        string
 	Description string
 	State       upstream.State
+	// Held is how many of its tools are quarantined; they do not count as tools.
+	Held int
 	// Known says that it is known what it offers, in this run or from an earlier one.
 	Known bool
 	// Cached says that what is known of it is of an earlier run: it was not connected in this one.

@@ -53,6 +53,9 @@ func (m *member) find(id tool.ID) (*entry, error) {
 	if e, ok := v.entries[id.Name]; ok {
 		return e, nil
 	}
+	if h, ok := v.held[id.Name]; ok {
+		return nil, quarantined(id, m.cfg.Load().Name, h)
+	}
 	near := nearest.Of(id.Name, v.names())
 	if near != "" {
 		near = tool.ID{Upstream: id.Upstream, Name: near}.String()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/codegen"
+	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -35,6 +36,8 @@ type member struct {
 
 	replaced atomic.Bool // by other settings
 	cancel   context.CancelFunc
+	poked    chan struct{}                           // another attempt to connect need not wait
+	login    login                                   // nil where nobody can log in
 	begin    func(connect func(ctx context.Context)) // in work, until cancel
 	work     sync.WaitGroup
 	calls    usage
@@ -75,7 +78,7 @@ func (r *roster) ids() []string {
 // newMember makes a member that boot must follow.
 func newMember(up config.Upstream) *member {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &member{id: up.ID, booted: make(chan struct{}), shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
+	m := &member{id: up.ID, poked: make(chan struct{}, 1), booted: make(chan struct{}), shown: make(chan struct{}), ended: ctx.Done(), cancel: cancel}
 	m.begin = func(connect func(ctx context.Context)) { m.work.Go(func() { connect(ctx) }) }
 	m.cfg.Store(&up)
 	m.view.Store(&view{})
@@ -113,6 +116,7 @@ func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options
 	}
 	if up := m.cfg.Load(); c.opts.Auth != nil && up.URL != "" {
 		opts.Auth = c.opts.Auth(*up)
+		m.login, _ = opts.Auth.(login)
 	}
 	return opts
 }
@@ -154,7 +158,7 @@ func (c *catalog) retake(m *member) bool {
 // judge is called with taking held.
 func (c *catalog) judge(m *member, offer tool.Offer) bool {
 	old := m.view.Load()
-	next := newView(offer, old)
+	next := newView(offer, c.held(m, offer.Tools), old)
 	m.view.Store(next)
 	return !next.same(old)
 }
@@ -201,7 +205,7 @@ func (m *member) status() Upstream {
 		ID: m.id, Name: up.Name, Description: up.Description, State: m.state(),
 		Known: v.known, Cached: v.known && !m.fresh.Load(),
 	}
-	status.State.Tools = len(v.entries)
+	status.State.Tools, status.Held = len(v.entries), len(v.held)
 	return status
 }
 
@@ -240,24 +244,31 @@ func (m *member) close() error {
 
 // view is what an upstream offers, as far as it may be used. It does not change.
 type view struct {
-	known   bool // the upstream has said so, now or in an earlier run
-	whole   tool.Offer
-	offer   tool.Offer
-	entries map[string]*entry // by tool.ID.Name
-	rest    [sha256.Size]byte // of all but the tools
+	known   bool                  // the upstream has said so, now or in an earlier run
+	whole   tool.Offer            // with what is held
+	offer   tool.Offer            // without
+	entries map[string]*entry     // of offer, by tool.ID.Name
+	held    map[string]trust.Held // by tool.ID.Name
+	rest    [sha256.Size]byte     // of all but the tools
 }
 
 // newView keeps of the old view what has not changed.
-func newView(offer tool.Offer, old *view) *view {
-	v := &view{known: true, whole: offer, offer: offer, entries: make(map[string]*entry, len(offer.Tools))}
+func newView(offer tool.Offer, held map[string]trust.Held, old *view) *view {
+	v := &view{known: true, whole: offer, offer: offer, entries: make(map[string]*entry, len(offer.Tools)), held: map[string]trust.Held{}}
+	v.offer.Tools = nil
 	for _, t := range offer.Tools {
+		if h, ok := held[t.Wire]; ok {
+			v.held[t.ID.Name] = h
+			continue
+		}
 		e := old.entries[t.ID.Name]
 		if e == nil || e.Digest() != t.Digest() {
 			e = newEntry(t)
 		}
 		v.entries[t.ID.Name] = e
+		v.offer.Tools = append(v.offer.Tools, t)
 	}
-	rest := offer
+	rest := v.offer
 	rest.Tools = nil
 	if data, err := json.Marshal(rest); err == nil {
 		v.rest = sha256.Sum256(data)
@@ -267,7 +278,8 @@ func newView(offer tool.Offer, old *view) *view {
 
 // same reports whether two views, one made after the other, show the same.
 func (v *view) same(old *view) bool {
-	return v.known == old.known && v.rest == old.rest && maps.Equal(v.entries, old.entries)
+	digests := func(a, b trust.Held) bool { return a.Digest == b.Digest }
+	return v.known == old.known && v.rest == old.rest && maps.Equal(v.entries, old.entries) && maps.EqualFunc(v.held, old.held, digests)
 }
 
 func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
