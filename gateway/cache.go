@@ -177,12 +177,22 @@ func decodeOffer(data []byte, id string) (*tool.Offer, error) {
 	if err := json.Unmarshal(body, &offer); err != nil {
 		return nil, errors.New("it holds no offer")
 	}
-	for _, t := range offer.Tools {
+	for i := range offer.Tools {
+		t := &offer.Tools[i]
 		if t.ID.Upstream != id {
 			return nil, errors.New("it is of another upstream")
 		}
+		t.Input, t.Output, t.Raw = notNull(t.Input), notNull(t.Output), notNull(t.Raw)
 	}
 	return &offer, nil
+}
+
+// notNull makes nil again what JSON has no other word for.
+func notNull(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
 }
 
 // encodeOffer is the inverse of decodeOffer.

@@ -139,7 +139,10 @@ func checkUpstream(up gateway.Upstream) finding {
 	}
 	check.OK = true
 	check.Detail = fmt.Sprintf("%s from %s, protocol %s", number(up.State.Tools, "tool"), server(up), plain.Line(up.State.Protocol, 20))
-	if up.State.Tools == 0 {
+	if up.Held > 0 {
+		check.Detail += fmt.Sprintf(", %d quarantined", up.Held)
+		check.Warn, check.Fix = true, "look at it with `sallyport upstreams review "+up.Name+"`"
+	} else if up.State.Tools == 0 {
 		check.Warn, check.Fix = true, "it lists no tools; if that is how it is, set disabled: true"
 	}
 	return finding{Check: check}

@@ -88,7 +88,7 @@ func toolsOf(tools []tool.Tool, ups []gateway.Upstream) []tool.Tool {
 	})
 }
 
-// tellMissing says which upstreams are not available.
+// tellMissing says which upstreams are not available, and which hold back tools.
 func (a *app) tellMissing(ups []gateway.Upstream) error {
 	var err error
 	for _, up := range ups {
@@ -96,8 +96,19 @@ func (a *app) tellMissing(ups []gateway.Upstream) error {
 			a.say(why)
 			err = status(exitFailed)
 		}
+		if up.Held > 0 {
+			a.say(up.ID + ": " + quarantined(up))
+		}
 	}
 	return err
+}
+
+func quarantined(up gateway.Upstream) string {
+	are := "are"
+	if up.Held == 1 {
+		are = "is"
+	}
+	return fmt.Sprintf("%s %s quarantined; see `sallyport upstreams review %s`", number(up.Held, "tool"), are, up.Name)
 }
 
 // aboutLength is how wide the last column of the table may be, in characters.
@@ -153,6 +164,7 @@ type upstreamJSON struct {
 	Status        string `json:"status"`
 	Problem       string `json:"problem,omitempty"`
 	Tools         int    `json:"tools"`
+	Quarantined   int    `json:"quarantined,omitempty"`
 	ServerName    string `json:"server_name,omitempty"`
 	ServerVersion string `json:"server_version,omitempty"`
 	Protocol      string `json:"protocol,omitempty"`
@@ -168,7 +180,7 @@ func listing(tools []tool.Tool, ups []gateway.Upstream) listingJSON {
 	}
 	for _, up := range ups {
 		list.Upstreams = append(list.Upstreams, upstreamJSON{
-			ID: up.ID, Name: up.Name, Status: standing(up), Problem: problem(up), Tools: up.State.Tools,
+			ID: up.ID, Name: up.Name, Status: standing(up), Problem: problem(up), Tools: up.State.Tools, Quarantined: up.Held,
 			ServerName: up.State.ServerName, ServerVersion: up.State.ServerVersion, Protocol: up.State.Protocol,
 		})
 	}
