@@ -9,7 +9,6 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
-	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
 )
 
@@ -17,7 +16,12 @@ import (
 func (a *app) openGateway(cfg *config.Config, log *slog.Logger, opts gateway.Options) (*gateway.Gateway, error) {
 	opts.Logger, opts.Version, opts.CacheDir = log, buildVersion(), a.cacheDir()
 	opts.LockFile = filepath.Join(cfg.Dir, trust.FileName)
-	opts.Auth = func(up config.Upstream) upstream.Authorizer { return a.authorizer(up, log) }
+	opts.Auth = func(up config.Upstream) upstream.Authorizer {
+		if withoutLogin(up) != nil {
+			return nil
+		}
+		return a.newAuthorizer(up)
+	}
 	return gateway.Open(cfg, &opts)
 }
 
@@ -33,18 +37,6 @@ func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ct
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	return use(ctx, g)
-}
-
-// authorizer gets the tokens of an upstream over HTTP, unless the settings say
-// otherwise or have an authorization of their own.
-func (a *app) authorizer(up config.Upstream, log *slog.Logger) upstream.Authorizer {
-	if up.Auth.Type == "none" || authOf(up) == "header" {
-		return nil
-	}
-	return oauth.New(oauth.Settings{
-		ID: up.ID, URL: up.URL, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
-		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Store: up.Auth.Store,
-	}, &oauth.Options{Dir: oauth.Dir(a.env), Logger: log.With("upstream", up.ID)})
 }
 
 // cacheDir is where things are kept that can be had again, "" if there is no place for them.
