@@ -105,15 +105,17 @@ func (c *client) say(ctx context.Context, method string, params json.RawMessage)
 	case sayElicited:
 		return c.session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: "-"})
 	default:
-		return c.session.Log(ctx, &mcp.LoggingMessageParams{Level: levelOf(params)})
+		return log(ctx, c.session, params)
 	}
 }
 
-// levelOf is the level of a log message; the SDK sends those that the client wants.
-func levelOf(params json.RawMessage) mcp.LoggingLevel {
-	var message struct{ Level mcp.LoggingLevel }
-	_ = json.Unmarshal(params, &message)
-	return message.Level
+// log sends a log message, if its level is one that the client wants.
+func log(ctx context.Context, session *mcp.ServerSession, params json.RawMessage) error {
+	var message mcp.LoggingMessageParams //nolint:staticcheck // deprecated, and still to be passed on
+	_ = json.Unmarshal(params, &struct {
+		Level *mcp.LoggingLevel `json:"level"` //nolint:staticcheck // as above
+	}{&message.Level})
+	return session.Log(outgoing(ctx, params), &message) //nolint:staticcheck // as above
 }
 
 // Ask implements [tool.Peer]: it asks a client of an older revision over its

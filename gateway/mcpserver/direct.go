@@ -262,7 +262,7 @@ func declare(r *roster, result mcp.Result) {
 		can.Completions = &mcp.CompletionCapabilities{}
 	}
 	if r.has(hasLogging) {
-		can.Logging = &mcp.LoggingCapabilities{}
+		can.Logging = &mcp.LoggingCapabilities{} //nolint:staticcheck // deprecated, and still to be passed on
 	}
 	if can.Resources != nil {
 		can.Resources.Subscribe = r.has(subscribable)
@@ -334,8 +334,10 @@ func isModernRequest(req mcp.Request) bool {
 // setLevel passes a log level on to the upstreams that know any. Their sessions
 // are shared by all clients, so the wordiest wins; each client gets what it asked for.
 func (d *Direct) setLevel(ctx context.Context, r *roster, req mcp.Request) {
-	params, ok := req.GetParams().(*mcp.SetLoggingLevelParams)
-	if !ok || !d.watch.wordier(params.Level) {
+	var params struct {
+		Level string `json:"level"`
+	}
+	if json.Unmarshal(paramsOf(req), &params) != nil || !d.watch.wordier(params.Level) {
 		return
 	}
 	for _, a := range r.able {

@@ -57,7 +57,7 @@ func (d *Direct) notice(id, method string, params json.RawMessage) {
 	case sayMessage:
 		d.notices.put(func() {
 			for session := range d.server.Sessions() {
-				_ = session.Log(outgoing(context.Background(), params), &mcp.LoggingMessageParams{Level: levelOf(params)}) // it may have gone
+				_ = log(context.Background(), session, params) // it may have gone
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func (d *Direct) updated(ctx context.Context, upstream, wire string) {
 		_ = d.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: shown})
 	}
 	if !d.watch.wanted(upstream, wire) {
-		d.tell(ctx, tool.Unsubscribe, upstream, wire)
+		_ = d.tell(ctx, tool.Unsubscribe, upstream, wire) // it has logged why not
 	}
 }
 
@@ -178,8 +178,8 @@ func (s *subscriptions) wanted(upstream, wire string) bool {
 }
 
 // wordier reports whether a log level asks for more than any before.
-func (s *subscriptions) wordier(level mcp.LoggingLevel) bool {
-	levels := []mcp.LoggingLevel{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
+func (s *subscriptions) wordier(level string) bool {
+	levels := []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
 	rank := slices.Index(levels, level) + 1
 	s.mu.Lock()
 	defer s.mu.Unlock()
