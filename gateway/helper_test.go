@@ -23,6 +23,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -33,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestMain gives the sandboxes of this package a directory of their own, and
 // fails if one of them leaves something in it.
 func TestMain(m *testing.M) {
+	upstreamtest.Main()
 	if mode, ok := os.LookupEnv(modeVar); ok {
 		beUpstream(mode)
 		return
