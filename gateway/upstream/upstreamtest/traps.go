@@ -277,11 +277,12 @@ func deepReference() string {
 
 // doubling is a schema that is 2^59 schemas when it is written out.
 func doubling() string {
-	defs := `"x0":{"type":"string"}`
+	var defs strings.Builder
+	defs.WriteString(`"x0":{"type":"string"}`)
 	for i := 1; i < 60; i++ {
-		defs += fmt.Sprintf(`,"x%d":{"allOf":[{"$ref":"#/$defs/x%d"},{"$ref":"#/$defs/x%d"}]}`, i, i-1, i-1)
+		fmt.Fprintf(&defs, `,"x%d":{"allOf":[{"$ref":"#/$defs/x%d"},{"$ref":"#/$defs/x%d"}]}`, i, i-1, i-1)
 	}
-	return `{"type":"object","properties":{"a":{"$ref":"#/$defs/x59"}},"$defs":{` + defs + `}}`
+	return `{"type":"object","properties":{"a":{"$ref":"#/$defs/x59"}},"$defs":{` + defs.String() + `}}`
 }
 
 func hugeEnum() string {
