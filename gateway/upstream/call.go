@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,9 @@ import (
 
 // reservedMeta begins the members of _meta that are the protocol's own.
 const reservedMeta = "io.modelcontextprotocol/"
+
+// metaLogLevel carries the log level; the SDK's own name for it is deprecated.
+const metaLogLevel = reservedMeta + "logLevel"
 
 // callOn runs one call on one link, within the time that a call may take.
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
@@ -137,9 +141,7 @@ func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 		}{r.wire, r.args, meta})
 	}
 	fields := make(map[string]json.RawMessage, len(r.more)+3)
-	for name, value := range r.more {
-		fields[name] = value
-	}
+	maps.Copy(fields, r.more)
 	if r.wire != "" {
 		fields["name"], err = marshal(r.wire)
 		fields["arguments"] = r.args
@@ -154,10 +156,11 @@ func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 }
 
 // meta is what the protocol wants to be told, and around it what the caller
-// says. The caller's own capabilities stand; all else of the protocol is ours.
+// says. The caller's own capabilities and log level stand; all else of the
+// protocol is ours.
 func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	base := l.meta
-	if base != nil && (r.call.Peer != nil || r.call.Rounds) && l.asks {
+	if r.call.Peer != nil || r.call.Rounds {
 		base = l.metaAsking
 	}
 	theirs := members(r.call.Params["_meta"])
@@ -165,19 +168,15 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	if len(theirs) == 0 && level == nil {
 		return withToken(base, token), nil
 	}
-	fields := members(base)
-	if fields == nil {
-		fields = map[string]json.RawMessage{}
+	fields := map[string]json.RawMessage{}
+	maps.Copy(fields, members(base))
+	if level != nil {
+		fields[metaLogLevel] = level
 	}
 	for name, value := range theirs {
-		if l.meta != nil && (name == mcp.MetaKeyClientCapabilities || name == mcp.MetaKeyLogLevel) {
-			fields[name] = value
-		} else if !strings.HasPrefix(name, reservedMeta) && name != "progressToken" {
+		if l.passes(name) {
 			fields[name] = value
 		}
-	}
-	if level != nil && fields[mcp.MetaKeyLogLevel] == nil {
-		fields[mcp.MetaKeyLogLevel] = level
 	}
 	if token != 0 {
 		fields["progressToken"] = strconv.AppendInt(nil, token, 10)
@@ -186,6 +185,14 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return marshal(fields)
+}
+
+// passes reports whether a member of a caller's _meta goes to the upstream.
+func (l *link) passes(name string) bool {
+	if name == mcp.MetaKeyClientCapabilities || name == metaLogLevel {
+		return l.meta != nil
+	}
+	return name != "progressToken" && !strings.HasPrefix(name, reservedMeta)
 }
 
 // levelFor is the log level that goes into a request with that token: as from

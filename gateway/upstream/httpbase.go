@@ -217,7 +217,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &body{ReadCloser: resp.Body, most: d.limit(resp), done: cancel}
-	tap(req.Context(), resp, d.most)
+	tap(req, resp, d.most)
 	if resp.StatusCode >= 400 && req.Method == http.MethodPost {
 		return d.explain(req, resp), nil
 	}

@@ -191,8 +191,8 @@ func (d *dialer) capabilities() *mcp.ClientCapabilities {
 		return &mcp.ClientCapabilities{}
 	}
 	return &mcp.ClientCapabilities{
-		RootsV2:     &mcp.RootCapabilities{},
-		Sampling:    &mcp.SamplingCapabilities{},
+		RootsV2:     &mcp.RootCapabilities{},     //nolint:staticcheck // servers of older revisions ask for them
+		Sampling:    &mcp.SamplingCapabilities{}, //nolint:staticcheck // as above
 		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 	}
 }

@@ -43,9 +43,7 @@ func asksFor(raw json.RawMessage) (*inputRequired, error) {
 	var asked struct {
 		Type json.RawMessage `json:"resultType"`
 	}
-	if json.Unmarshal(raw, &asked) != nil {
-		return nil, nil // no result at all, as will be found
-	}
+	_ = json.Unmarshal(raw, &asked) // no result at all will be found to be none
 	switch kind := text(asked.Type); kind {
 	case "", "complete":
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -29,11 +30,11 @@ func repeatArguments(ctx context.Context, header http.Header) {
 // left out, as the SDK would take it for the end of the session. What else the
 // server says in the answer to a call with a peer is taken out, so that it is
 // known to belong to the call. Other responses are returned as they are.
-func tap(ctx context.Context, resp *http.Response, limit int64) {
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return
+func tap(req *http.Request, resp *http.Response, limit int64) {
+	t, _ := req.Context().Value(exchangeKey{}).(*tapped)
+	if t == nil && req.Method != http.MethodPost || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return // a GET opens a stream that answers nothing, unless it resumes one
 	}
-	t, _ := ctx.Value(exchangeKey{}).(*tapped)
 	resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit}
 }
 
@@ -75,7 +76,7 @@ func (t *tappedBody) next() {
 			t.ended = tooLong(t.limit)
 			return
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue // the rest of the line
 		}
 		if err != nil {
