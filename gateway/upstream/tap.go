@@ -52,12 +52,17 @@ type tappedBody struct {
 	limit int64
 	ready []byte // an event, or what is left of it
 	ended error
+	// through is set once an event was too long: from there on nothing is looked at.
+	through bool
 }
 
 func (t *tappedBody) Read(p []byte) (int, error) {
 	for len(t.ready) == 0 {
-		if t.ended != nil {
+		switch {
+		case t.ended != nil:
 			return 0, t.ended
+		case t.through:
+			return t.in.Read(p)
 		}
 		t.next()
 	}
@@ -73,7 +78,7 @@ func (t *tappedBody) next() {
 		line, err := t.in.ReadSlice('\n')
 		event = append(event, line...)
 		if int64(len(event)) > t.limit {
-			t.ended = tooLong(t.limit)
+			t.ready, t.through = event, true // the SDK has the same limit and says so
 			return
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
