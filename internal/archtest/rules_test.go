@@ -23,7 +23,7 @@ var rooms = []room{
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
 	{"gateway/upstream", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: a session to an upstream knows no sandbox and no index"},
-	{"gateway/upstream/oauth", []string{"internal/..."}, nil,
+	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // what tests log in to
 		"a token for an upstream is got without knowing sessions: a session asks an Authorizer"},
 	{"gateway/upstream/...", []string{"gateway/upstream", "internal/..."}, nil,
 		"what tests and proves a session stands above it and below the gateway"},

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -62,7 +63,7 @@ func TestGuardRedirect(t *testing.T) {
 		}
 	}
 	post := httptest.NewRequest(http.MethodPost, "https://evil.test/", strings.NewReader("client_secret=x"))
-	if err := newGuard("https://mcp.test").redirect(post, []*http.Request{post}); err != http.ErrUseLastResponse {
+	if err := newGuard("https://mcp.test").redirect(post, []*http.Request{post}); !errors.Is(err, http.ErrUseLastResponse) {
 		t.Errorf("a body goes elsewhere: %v", err)
 	}
 }
