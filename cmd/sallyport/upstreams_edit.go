@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/internal/clients"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
@@ -111,7 +112,24 @@ func (a *app) upstreamsAdd(e config.Entry) error {
 		return err
 	}
 	a.tellUnset(e)
+	a.warnOfSecrets(e)
 	return a.print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
+}
+
+// warnOfSecrets tells of values that are in the file now and better were not.
+func (a *app) warnOfSecrets(e config.Entry) {
+	var names []string
+	for _, values := range []config.Values{e.Env, e.Headers, {"the URL": e.URL}} {
+		for name, value := range values {
+			if clients.LooksSecret(name, value) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		a.say("looks like a secret, and is in the file as it is: " + strings.Join(names, ", ") + "; better remove it and add it with '${VARIABLE}'")
+	}
 }
 
 func upstreamsRemoveCommand(a *app) *cobra.Command {

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/plain"
+	"sallyport/internal/tool"
 )
 
 func upstreamsTestCommand(a *app) *cobra.Command {
@@ -53,7 +54,7 @@ func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) er
 		for _, name := range names {
 			one, err := chosen(g.Upstreams(), name)
 			if err != nil {
-				return err
+				return a.disabledOr(name, err)
 			}
 			ups = append(ups, one...)
 		}
@@ -66,6 +67,20 @@ func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) er
 		}
 		return a.tellTrials(trials, asJSON)
 	})
+}
+
+// disabledOr says that an upstream is disabled, if that is why it was not found.
+func (a *app) disabledOr(name string, err error) error {
+	cfg, glance := a.glance()
+	if glance != nil {
+		return err
+	}
+	for _, up := range cfg.Upstreams {
+		if up.Disabled && (up.Name == name || up.ID == name) {
+			return &tool.Error{Kind: tool.NotFound, Message: "upstream " + name + " is disabled", Hint: "remove disabled: true from " + cfg.Path}
+		}
+	}
+	return err
 }
 
 // tryAll connects to all of them at once. What is told meanwhile is told when it is known.

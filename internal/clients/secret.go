@@ -301,3 +301,13 @@ func (r *reading) argVariable(name string, flag bool) string {
 	}
 	return name
 }
+
+// LooksSecret reports whether a text, or what it is called, looks like a secret
+// that should be a reference. A text with a reference in it does not.
+func LooksSecret(name, text string) bool {
+	if strings.Contains(text, "${") {
+		return false
+	}
+	rest := scheme.ReplaceAllString(text, "")
+	return secretName(name) && !hasScheme.MatchString(text) && real(rest) || secretValue(rest) || userinfo.MatchString(text)
+}
