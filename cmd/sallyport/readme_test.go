@@ -34,7 +34,7 @@ func examples(t *testing.T, language string) []string {
 }
 
 func TestReadmeSettings(t *testing.T) {
-	env := func(name string) (string, bool) { return "value of " + name, true }
+	env := func(name string) (string, bool) { return "value-of-" + name, true }
 	for _, example := range examples(t, "yaml") {
 		if _, err := config.Parse("README.md", []byte(example), env); err != nil {
 			t.Error(err)
