@@ -66,6 +66,8 @@ func dialSSE(ctx, life context.Context, d *door, client *http.Client, endpoint s
 
 // listen reads the stream to its end and returns why it ended.
 func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- string) error {
+	ctx, refuse := context.WithCancelCause(ctx) // to close the body would wait for a read to end
+	defer refuse(nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
@@ -79,9 +81,6 @@ func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- stri
 	if resp.StatusCode != http.StatusOK || !isStream(resp) {
 		return fmt.Errorf("%w: %s", errNoStream, status(resp))
 	}
-	ctx, refuse := context.WithCancelCause(ctx)
-	defer refuse(nil)
-	defer context.AfterFunc(ctx, func() { _ = resp.Body.Close() })()
 	known := false
 	err = readEvents(resp.Body, int(c.most), func(e event) {
 		switch {

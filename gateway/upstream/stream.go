@@ -97,7 +97,7 @@ type event struct{ name, id, data string }
 func readEvents(r io.Reader, most int, take func(event)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, most)
-	var e event
+	var name, id string
 	var data []string
 	size := 0
 	for lines.Scan() {
@@ -112,13 +112,12 @@ func readEvents(r io.Reader, most int, take func(event)) error {
 		}
 		switch {
 		case line == "":
-			e.data = strings.Join(data, "\n")
-			take(e)
-			e, data, size = event{id: e.id}, nil, 0
+			take(event{name, id, strings.Join(data, "\n")})
+			name, data, size = "", nil, 0
 		case field == "id":
-			e.id = value
+			id = value
 		case field == "event":
-			e.name = value
+			name = value
 		case field == "data":
 			data = append(data, value)
 		}
