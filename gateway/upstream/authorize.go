@@ -38,6 +38,13 @@ type guard struct {
 	denied *loginError // why nothing is sent any more, nil while it is
 }
 
+// loginWanted is an error of an [Authorizer] that only a person can mend; its
+// text says what to do.
+type loginWanted interface {
+	error
+	NeedsLogin() bool
+}
+
 // flight is one try to get an authorization, shared by all who wait for it. err
 // and ended may be read once done is closed.
 type flight struct {
@@ -130,6 +137,9 @@ func (g *guard) token(ctx context.Context) (string, error) {
 		if _, refused := errors.AsType[*oauth2.RetrieveError](r.err); refused {
 			return "", nil // the upstream refuses too, and then Authorize has its turn
 		}
+		if e, ok := errors.AsType[loginWanted](r.err); ok && e.NeedsLogin() {
+			return "", g.close(&loginError{r.err.Error(), ""})
+		}
 		if r.err != nil {
 			return "", &refusedError{codeHTTP - http.StatusUnauthorized, "get access token: " + r.err.Error()}
 		}
@@ -200,7 +210,8 @@ func (g *guard) land(f *flight, err error) {
 }
 
 // giveUp says why a refused request is not sent again. If the server does not
-// know us at all, nothing else is sent either. cause may be nil.
+// know us at all, and no try to change that failed for a passing reason, nothing
+// else is sent either. cause may be nil.
 func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -208,13 +219,24 @@ func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, 
 	if cause != nil && cause.Error() != "" {
 		reason += ": " + cause.Error()
 	}
-	if resp.StatusCode != http.StatusUnauthorized {
+	login, ok := errors.AsType[loginWanted](cause)
+	switch {
+	case resp.StatusCode != http.StatusUnauthorized:
 		return &refusedError{codeScope, reason}
+	case ok && login.NeedsLogin():
+		return g.close(&loginError{reason, ""}) // it says itself what to do
+	case g.auth != nil && cause != nil:
+		return &refusedError{codeHTTP - http.StatusUnauthorized, reason}
 	}
+	return g.close(&loginError{reason, g.remedy})
+}
+
+// close refuses everything from now on, for the first reason given.
+func (g *guard) close(why *loginError) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.denied == nil {
-		g.denied = &loginError{reason, g.remedy}
+		g.denied = why
 	}
 	return g.denied
 }

@@ -103,9 +103,9 @@ func TestAuthorizeFails(t *testing.T) {
 		asks int32
 	}{
 		"nobody":  {nil, "upstream web needs authorization: HTTP 401 Unauthorized " + remedy, 0},
-		"refused": {&keys{fails: errors.New("no refresh token")}, "HTTP 401 Unauthorized: no refresh token " + remedy, 1},
+		"refused": {&keys{fails: loginWanted("no refresh token: run `sallyport auth login web`")}, "upstream web needs authorization: HTTP 401 Unauthorized: no refresh token: run `sallyport auth login web`", 1},
 		"useless": {&keys{}, "upstream web needs authorization: HTTP 401 Unauthorized " + remedy, 1},
-		"expired": {&keys{bad: &oauth2.RetrieveError{ErrorCode: "invalid_grant"}, fails: errors.New("expired")}, "401 Unauthorized: expired " + remedy, 1},
+		"expired": {&keys{bad: &oauth2.RetrieveError{ErrorCode: "invalid_grant"}, fails: loginWanted("expired: log in")}, "401 Unauthorized: expired: log in", 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -134,13 +134,32 @@ func TestAuthorizeFails(t *testing.T) {
 	}
 }
 
+// loginWanted is an error that only a person can mend.
+type loginWanted string
+
+func (e loginWanted) Error() string    { return string(e) }
+func (e loginWanted) NeedsLogin() bool { return true }
+
+// An authorizer that fails for a reason that may pass parks nothing at once.
+func TestAuthorizePasses(t *testing.T) {
+	web := newSite(t, nil)
+	var number atomic.Int32
+	number.Store(-1)
+	web.demand(&number)
+	s := open(t, web.open(), &upstream.Options{Auth: &keys{fails: errors.New("no route to host")}})
+	wantError(t, s.Connect(t.Context()), tool.Upstream, "HTTP 401 Unauthorized: no route to host")
+	if state := s.State(); state.Status != upstream.Failed || state.Login {
+		t.Errorf("state: %+v", state)
+	}
+}
+
 // An authorization that ends while calls are under way fails them all, and parks.
 func TestAuthorizationEnds(t *testing.T) {
 	web := newSite(t, nil)
 	k := &keys{}
 	s := open(t, web.open(), &upstream.Options{Auth: k})
 	call(t, s, "echo", "{}")
-	k.fails = errors.New("revoked")
+	k.fails = loginWanted("revoked: run `sallyport auth login web`")
 	var number atomic.Int32
 	number.Store(-1)
 	web.demand(&number)

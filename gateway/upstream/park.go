@@ -89,10 +89,16 @@ func about(d time.Duration) string {
 	return seconds(d)
 }
 
-// loginError is why an upstream refuses us until somebody does something about it.
+// loginError is why an upstream refuses us until somebody does something about
+// it; remedy is what, "" if reason says it.
 type loginError struct{ reason, remedy string }
 
-func (e *loginError) Error() string { return e.reason + "; " + e.remedy }
+func (e *loginError) Error() string {
+	if e.remedy == "" {
+		return e.reason
+	}
+	return e.reason + "; " + e.remedy
+}
 
 func needsLogin(err error) bool {
 	_, ok := errors.AsType[*loginError](err)
