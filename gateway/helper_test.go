@@ -67,7 +67,11 @@ func beUpstream(mode string) {
 		os.Exit(7)
 	}
 	s := &site{Server: mcp.NewServer(&mcp.Implementation{Name: mode, Version: "1"}, nil)}
-	notes(s)
+	if mode == "calc" {
+		calc(s)
+	} else {
+		notes(s)
+	}
 	_ = s.Run(context.Background(), &mcp.StdioTransport{})
 }
 
