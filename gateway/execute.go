@@ -154,7 +154,7 @@ func (g *Gateway) explain(e *Execution, code string) {
 			continue
 		}
 		if imports(e.Fault.Message, up.ID) || e.Fault.Hint == "" && imports(code, up.ID) {
-			e.Fault.Hint = "upstream " + up.ID + " is not available: " + strings.TrimPrefix(problem, "cannot connect to upstream "+up.ID+": ")
+			e.Fault.Hint = "upstream " + up.ID + " is not available: " + problem
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,7 +159,8 @@ func (u Upstream) problem() string {
 	case u.State.Status == upstream.Ready, u.State.Error == "" && u.Known && u.State.Status != upstream.Closed:
 		return "" // a call starts it
 	case u.State.Error != "":
-		return plain.Line(u.State.Error, 200)
+		why := strings.TrimPrefix(u.State.Error, "cannot connect to upstream "+u.ID+": ")
+		return plain.Line(strings.TrimPrefix(why, "upstream "+u.ID+" needs authorization: "), 200)
 	case u.State.Status == upstream.Closed:
 		return "closed"
 	}

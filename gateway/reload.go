@@ -153,7 +153,7 @@ func (c *catalog) retire(m *member) {
 // reads them anew, and Config.Path and Config.Files are what is watched. What
 // cannot be loaded changes nothing; Settings and the log say why.
 func (g *Gateway) Follow(ctx context.Context, load func() (*config.Config, error)) {
-	last, seen := g.marks(), g.marks()
+	last, seen := []string(nil), g.marks() // the first look finds what was edited since they were loaded
 	for pause(ctx, pollEvery) {
 		now := g.marks()
 		settled := slices.Equal(now, seen) // it is not being written just now
@@ -170,9 +170,8 @@ func (g *Gateway) Follow(ctx context.Context, load func() (*config.Config, error
 // follow loads once. The log has each problem once.
 func (g *Gateway) follow(load func() (*config.Config, error)) {
 	cfg, err := load()
-	if err == nil && g.Settings().Problem != "" && reflect.DeepEqual(cfg, g.cfg.Load()) {
-		g.adopt(cfg) // back to what it was
-		g.log.Info("settings are in order again", "config", cfg.Path)
+	if err == nil && reflect.DeepEqual(cfg, g.cfg.Load()) {
+		g.mended(cfg)
 		return
 	}
 	if err == nil {
@@ -186,6 +185,15 @@ func (g *Gateway) follow(load func() (*config.Config, error)) {
 		now.Problem = problem
 		g.settings.Store(&now)
 		g.log.Error("settings are not reloaded, the last good ones stay in force", "config", now.Path, "error", problem)
+	}
+}
+
+// mended notes that the file says again what is in force.
+func (g *Gateway) mended(cfg *config.Config) {
+	if now := g.Settings(); now.Problem != "" {
+		now.Problem = ""
+		g.settings.Store(&now)
+		g.log.Info("settings are in order again", "config", cfg.Path)
 	}
 }
 

@@ -1,0 +1,81 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/tool"
+)
+
+const benchArgs = `{"city":"Lisbon","days":3}`
+
+// BenchmarkCall is one call of a server in this process over streamable HTTP:
+// through Gateway.Call, and through nothing but the SDK's client. The server and
+// its garbage are in both. The revision is pinned by what the server speaks.
+func BenchmarkCall(b *testing.B) {
+	for _, modern := range []bool{false, true} {
+		name := map[bool]string{false: "sessions", true: "stateless"}[modern]
+		url := benchSite(b, modern)
+		b.Run(name+"/sdk", func(b *testing.B) { benchSDK(b, url) })
+		b.Run(name+"/gateway", func(b *testing.B) { benchGateway(b, url) })
+	}
+}
+
+func benchSite(b *testing.B, modern bool) (url string) {
+	b.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	s := &site{Server: server}
+	s.tool("forecast", "Tell the weather.", `"required":["city"],"properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1}}`, echo)
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: modern, JSONResponse: true}))
+	b.Cleanup(func() {
+		_ = web.Config.Close()
+		web.Close()
+	})
+	return web.URL
+}
+
+func benchSDK(b *testing.B, url string) {
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil).Connect(b.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer session.Close()
+	measure(b, func() error {
+		_, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "forecast", Arguments: json.RawMessage(benchArgs)})
+		return err
+	})
+}
+
+func benchGateway(b *testing.B, url string) {
+	cfg := settings(nil)
+	cfg.Upstreams = append(cfg.Upstreams, upstreamOf("up", url))
+	g := open(b, cfg, nil)
+	g.Settle(b.Context())
+	id := tool.ID{Upstream: "up", Name: "forecast"}
+	measure(b, func() error {
+		_, err := g.Call(b.Context(), tool.Call{Tool: id, Args: json.RawMessage(benchArgs)})
+		return err
+	})
+}
+
+func measure(b *testing.B, call func() error) {
+	b.Helper()
+	b.ReportAllocs()
+	var took []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		if err := call(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
+}
