@@ -49,17 +49,17 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	base := newTransport(d.settings.Socket)
-	var errands sync.WaitGroup
+	errands := &errands{life: life}
 	door := &door{
 		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, join: joiner(life),
 		guard: &guard{
 			auth: d.opts.Auth, remedy: remedyFor(d.settings), veil: d.veil,
-			spawn: func(f func(context.Context)) { errands.Go(func() { f(life) }) },
+			spawn: errands.run,
 		},
 	}
 	release := func() {
 		base.CloseIdleConnections()
-		errands.Wait()
+		errands.wait()
 	}
 	dial := d.dialStreamable
 	if d.overSSE() {
@@ -78,6 +78,32 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	}
 	c.release = release
 	return c, nil
+}
+
+// errands are goroutines of a link that begin at any time of its life.
+type errands struct {
+	life  context.Context // the life of what runs, not of a call
+	mu    sync.Mutex
+	ended bool
+	work  sync.WaitGroup
+}
+
+// run runs f with the link's life as context, or not at all when that is over:
+// whoever waits for f waits for the end of the link too.
+func (e *errands) run(f func(ctx context.Context)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ended {
+		e.work.Go(func() { f(e.life) })
+	}
+}
+
+// wait ends it. The life must be over.
+func (e *errands) wait() {
+	e.mu.Lock()
+	e.ended = true
+	e.mu.Unlock()
+	e.work.Wait()
 }
 
 func (d *dialer) overSSE() bool { return d.settings.Transport == "sse" || d.old.Load() }
