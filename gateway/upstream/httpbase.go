@@ -82,7 +82,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 
 // errands are goroutines of a link that begin at any time of its life.
 type errands struct {
-	life  context.Context // the life of what runs, not of a call
+	life  context.Context //nolint:containedctx // the life of what runs, not of a call
 	mu    sync.Mutex
 	ended bool
 	work  sync.WaitGroup
