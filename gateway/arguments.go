@@ -47,7 +47,11 @@ func (g *Gateway) checked(next Handler) Handler {
 
 // recheck looks at the definition of today before arguments are refused by one of an earlier run.
 func (g *Gateway) recheck(ctx context.Context, m *member, call tool.Call, refused error) error {
-	if m.fresh.Load() || m.session.Connect(ctx) != nil {
+	if m.fresh.Load() {
+		return refused
+	}
+	m, err := g.catalog.wake(ctx, call.Tool.Upstream)
+	if err != nil {
 		return refused
 	}
 	entry, err := m.find(call.Tool)

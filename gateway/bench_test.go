@@ -41,6 +41,7 @@ func benchSite(b *testing.B, modern bool) (url string) {
 }
 
 func benchSDK(b *testing.B, url string) {
+	b.Helper()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil).Connect(b.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -53,6 +54,7 @@ func benchSDK(b *testing.B, url string) {
 }
 
 func benchGateway(b *testing.B, url string) {
+	b.Helper()
 	cfg := settings(nil)
 	cfg.Upstreams = append(cfg.Upstreams, upstreamOf("up", url))
 	g := open(b, cfg, nil)

@@ -107,8 +107,10 @@ func TestCacheFilesThatCannotBeRead(t *testing.T) {
 		"empty":   func([]byte) []byte { return nil },
 		"cut":     func(data []byte) []byte { return data[:len(data)/2] },
 		"flipped": func(data []byte) []byte { data[len(data)-20] ^= 1; return data },
-		"version": func(data []byte) []byte { return []byte(strings.Replace(string(data), `"version":1`, `"version":99`, 1)) },
-		"noise":   func([]byte) []byte { return []byte("\x00\xff{}\n{}") },
+		"version": func(data []byte) []byte {
+			return []byte(strings.Replace(string(data), `"version":1`, `"version":99`, 1))
+		},
+		"noise": func([]byte) []byte { return []byte("\x00\xff{}\n{}") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, opts := cachedSettings(t)

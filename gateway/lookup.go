@@ -41,11 +41,27 @@ func (c *catalog) find(ctx context.Context, id tool.ID) (*member, *entry, error)
 	if err == nil || m.fresh.Load() {
 		return m, e, err
 	}
-	if err := m.session.Connect(ctx); err != nil {
+	if m, err = c.wake(ctx, id.Upstream); err != nil {
 		return nil, nil, err
 	}
 	e, err = m.find(id)
 	return m, e, err
+}
+
+// wake returns an upstream by its id that has been connected in this run.
+func (c *catalog) wake(ctx context.Context, id string) (*member, error) {
+	for {
+		m, err := c.member(id)
+		if err != nil || m.fresh.Load() {
+			return m, err
+		}
+		if !m.calls.begin() {
+			continue // the settings have just put another in its place
+		}
+		err = m.session.Connect(ctx)
+		m.calls.end()
+		return m, err
+	}
 }
 
 func (m *member) find(id tool.ID) (*entry, error) {

@@ -96,8 +96,8 @@ func (m *member) boot(c *catalog) {
 	}
 	m.unsaved.Store(known == nil)
 	m.session = upstream.New(settings(up), c.sessionOptions(m, known))
-	close(m.booted)
 	m.begin(func(ctx context.Context) { c.connect(ctx, m, known != nil) })
+	close(m.booted)
 }
 
 func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
@@ -159,8 +159,11 @@ func (c *catalog) retake(m *member) bool {
 func (c *catalog) judge(m *member, offer tool.Offer) bool {
 	old := m.view.Load()
 	next := newView(offer, c.held(m, offer.Tools), old)
+	if next.same(old) {
+		return false
+	}
 	m.view.Store(next)
-	return !next.same(old)
+	return true
 }
 
 // show asks for a snapshot with the member's view.

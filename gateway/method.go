@@ -46,7 +46,7 @@ func (g *Gateway) method(ctx context.Context, call tool.Call, next Handler) (too
 
 // list answers from the catalog, with the entries as they were sent.
 func (g *Gateway) list(ctx context.Context, m *member, method string) (tool.Result, error) {
-	v, err := m.seeing(ctx)
+	v, err := g.catalog.seeing(ctx, m)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -77,11 +77,12 @@ func (g *Gateway) list(ctx context.Context, m *member, method string) (tool.Resu
 }
 
 // seeing returns what the upstream offers, and connects it if nothing is known yet.
-func (m *member) seeing(ctx context.Context) (*view, error) {
+func (c *catalog) seeing(ctx context.Context, m *member) (*view, error) {
 	if v := m.view.Load(); v.known {
 		return v, nil
 	}
-	if err := m.session.Connect(ctx); err != nil {
+	m, err := c.wake(ctx, m.id)
+	if err != nil {
 		return nil, err
 	}
 	return m.view.Load(), nil
@@ -90,12 +91,16 @@ func (m *member) seeing(ctx context.Context) (*view, error) {
 // checkPrompt refuses what the prompt's definition does not know. One of an
 // earlier run is asked for again before that.
 func (g *Gateway) checkPrompt(ctx context.Context, m *member, args map[string]json.RawMessage) error {
-	v, err := m.seeing(ctx)
+	v, err := g.catalog.seeing(ctx, m)
 	if err != nil {
 		return err
 	}
 	err = v.checkPrompt(m.id, args)
-	if err == nil || m.fresh.Load() || m.session.Connect(ctx) != nil {
+	if err == nil || m.fresh.Load() {
+		return err
+	}
+	m, failed := g.catalog.wake(ctx, m.id)
+	if failed != nil {
 		return err
 	}
 	return m.view.Load().checkPrompt(m.id, args)

@@ -102,11 +102,11 @@ func (c *catalog) change(ups []config.Upstream) (counts, error) {
 	c.roster.Store(next)
 	c.touch()
 	for _, m := range old.members {
-		switch now := next.byID[m.id]; {
-		case now == m:
+		switch next.byID[m.id] {
+		case m:
 			n.kept++
 			continue
-		case now == nil:
+		case nil:
 			n.removed++
 		default:
 			n.changed++
