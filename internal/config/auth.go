@@ -14,7 +14,7 @@ var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]+$`)
 
 // set reports whether the file says anything about authorization.
 func (a Auth) set() bool {
-	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || len(a.Scopes) > 0 ||
+	return a.Type != "" || a.ClientID != "" || a.ClientSecret != "" || a.ClientMetadata != "" || a.Issuer != "" || len(a.Scopes) > 0 ||
 		a.RedirectPort != 0 || a.Store != "" && a.Store != "auto"
 }
 
@@ -34,6 +34,9 @@ func (u Upstream) authProblems(at path) []problem {
 	}
 	if a.ClientMetadata != "" && !isURL(a.ClientMetadata, false) {
 		all = append(all, problem{at: under.to("client_metadata"), message: `"auth.client_metadata" must be the https:// URL of a document`})
+	}
+	if a.Issuer != "" && (!isURL(a.Issuer, true) || strings.Contains(a.Issuer, "?")) {
+		all = append(all, problem{at: under.to("issuer"), message: `"auth.issuer" must be an https:// URL without ? and #; http:// is for this machine only`})
 	}
 	return append(all, a.clientProblems(under)...)
 }
@@ -70,6 +73,7 @@ func (a Auth) clientProblems(at path) []problem {
 		useless("client_secret", a.ClientSecret != "")
 		useless("client_metadata", a.ClientMetadata != "")
 		useless("redirect_port", a.RedirectPort != 0)
+		useless("issuer", a.Issuer != "")
 		return all
 	}
 	if a.ClientSecret != "" && a.ClientID == "" {

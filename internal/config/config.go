@@ -22,6 +22,9 @@ type Config struct {
 	Path string
 	// Dir is the absolute directory of that file; relative paths in the file start there.
 	Dir string
+	// EnvFile is the absolute path of the file with the values of variables that
+	// the process's environment does not have; "" is none.
+	EnvFile string
 	// Upstreams are in the file's order, the disabled ones too.
 	Upstreams []Upstream
 	// Sandbox limits every execution.
@@ -30,8 +33,8 @@ type Config struct {
 	Trust Trust
 	// HTTP is for serve --http.
 	HTTP HTTP
-	// Files are the absolute paths of the files that ${file:...} references named,
-	// so that whoever watches Path can watch them too.
+	// Files are the absolute paths of EnvFile and of the files that ${file:...}
+	// references named, so that whoever watches Path can watch them too.
 	Files []string
 }
 
@@ -63,6 +66,9 @@ type HTTP struct {
 	Grace time.Duration
 	// OAuth makes the gateway an OAuth 2.1 resource server; nil: it is none.
 	OAuth *ResourceServer
+	// Problem says, as an Error prints it, which references here have no value; "" if
+	// all have one. HTTP must not be served then; all else is not concerned.
+	Problem string
 }
 
 // ResourceServer says whose access tokens (JWT, RFC 9068) are accepted over HTTP.
@@ -126,6 +132,9 @@ type Upstream struct {
 	Idle time.Duration
 	// Disabled keeps the entry in the file but leaves it out of the gateway.
 	Disabled bool
+	// Problem says which references in the entry have no value: "the variable A is
+	// not set". The other fields must not be used to reach it then. "" if all have one.
+	Problem string
 }
 
 // Auth says how an access token for an upstream over HTTP is got.
@@ -136,6 +145,9 @@ type Auth struct {
 	// ClientID and ClientSecret are of a pre-registered client; "" registers one.
 	ClientID     string
 	ClientSecret Secret
+	// Issuer is the URL of the only authorization server that may be asked; "" is
+	// the one that the upstream names.
+	Issuer string
 	// ClientMetadata is the URL of a client id metadata document to use as client id.
 	ClientMetadata string
 	// Scopes to ask for; empty: what the server's metadata says.

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"sallyport/internal/tool"
 
@@ -13,8 +15,10 @@ type decoder struct {
 	src *source
 	dir string
 	// refs is lenient inside a disabled upstream, whose variables may be unset.
-	refs   *resolver
-	faults []fault
+	refs *resolver
+	// excused takes references without a value where they are no fault of the file; nil: they are.
+	excused func(at path, n *yaml.Node, b badReference)
+	faults  []fault
 	// places says where a path stands in the file, bad which paths have a fault.
 	places map[string]place
 	bad    map[string]bool
@@ -32,7 +36,9 @@ type key struct {
 }
 
 func (d *decoder) config(n *yaml.Node, c *Config) {
+	d.envFile(n, c)
 	seen := d.fields(path{}, n, []key{
+		{"env_file", func(path, *yaml.Node) {}}, // read already
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
 		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
@@ -59,7 +65,8 @@ func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
 
 func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	d.refs.lenient = disabled(n)
-	defer func() { d.refs.lenient = false }()
+	d.excused = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
+	defer func() { d.refs.lenient, d.excused = false, nil }()
 	seen := d.fields(at, n, []key{
 		{"description", d.text(&u.Description)},
 		{"command", d.text(&u.Command)},
@@ -92,6 +99,7 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 		{"type", d.oneOf(&a.Type, authTypes...)},
 		{"client_id", d.text(&a.ClientID)},
 		{"client_secret", d.text((*string)(&a.ClientSecret))},
+		{"issuer", d.text(&a.Issuer)},
 		{"client_metadata", d.text(&a.ClientMetadata)},
 		{"scopes", d.texts(&a.Scopes)},
 		{"redirect_port", scalar(d, &a.RedirectPort, parseCount)},
@@ -100,6 +108,20 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 }
 
 func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
+	var faults []fault
+	d.excused = func(at path, n *yaml.Node, b badReference) {
+		if len(faults) < maxFaults {
+			line, column := d.where(n, b)
+			faults = append(faults, fault{line, column, b.text(at.owner())})
+		}
+	}
+	defer func() {
+		d.excused = nil
+		maps.DeleteFunc(h.Tokens, func(name, _ string) bool { return d.bad[at.to("tokens").to(name).key()] })
+		if err := d.src.errors(faults); err != nil {
+			h.Problem = err.Error()
+		}
+	}()
 	d.fields(at, n, []key{
 		{"tokens", d.secrets(&h.Tokens)},
 		{"origins", d.texts(&h.Origins)},
@@ -136,13 +158,26 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 
 // disabled looks ahead, for the key may stand below what it is about.
 func disabled(n *yaml.Node) bool {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == "disabled" {
-			on, err := parseBool(n.Content[i+1])
-			return err == "" && on
-		}
+	value := valueOf(n, "disabled")
+	if value == nil {
+		return false
 	}
-	return false
+	on, err := parseBool(value)
+	return err == "" && on
+}
+
+// maxProblem is how much of what is wrong with one upstream is said, in bytes.
+const maxProblem = 300
+
+// withProblem adds one more problem to a text, once, unless it is long enough.
+func withProblem(text, more string) string {
+	switch {
+	case text == "":
+		return more
+	case strings.Contains(text, more) || len(text) > maxProblem:
+		return text
+	}
+	return text + "; " + more
 }
 
 func (d *decoder) fail(at path, n *yaml.Node, format string, args ...any) {

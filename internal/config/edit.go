@@ -102,7 +102,8 @@ func (f *File) check(data []byte) error {
 
 func (f *File) parse(data []byte) (*Config, error) {
 	stored := func(string) (string, error) { return stand, nil }
-	return Sources{Getenv: f.lookup, File: stored, Keyring: stored}.Parse(f.Path, data)
+	nothing := func(string) ([]byte, error) { return nil, nil }
+	return Sources{Getenv: f.lookup, File: stored, EnvFile: nothing, Keyring: stored}.Parse(f.Path, data)
 }
 
 // Config returns the settings as they would be loaded if every reference had a

@@ -81,7 +81,7 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 		return whole, len(whole), &badReference{message: `between "${" and "}" must be NAME, NAME:-default, file:PATH or keyring:NAME; write "$${" for a plain "${"`}
 	}
 	name, hasDefault, otherwise := parts[1], parts[2] != "", parts[3]
-	value, set := r.Getenv(name)
+	value, set := r.variable(name)
 	switch {
 	case hasDefault && (!set || value == ""):
 		return strings.ReplaceAll(otherwise, "$$", "$"), len(whole), nil

@@ -43,6 +43,17 @@ var sources = Sources{
 		}
 		return "", fmt.Errorf("read secret: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
 	},
+	EnvFile: func(path string) ([]byte, error) {
+		switch filepath.Base(path) {
+		case "good.env":
+			return []byte("FROM_FILE=" + secret + "\nSECRET=other\n"), nil
+		case "open.env":
+			return nil, errReadable
+		case "line.env":
+			return []byte("A=1\n" + secret + "\n"), nil
+		}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	},
 	Keyring: func(name string) (string, error) {
 		switch name {
 		case "token":

@@ -142,8 +142,10 @@ func (d *decoder) text(into *string) reader {
 func (d *decoder) oneOf(into *string, words ...string) reader {
 	return func(at path, n *yaml.Node) {
 		var text string
-		if d.text(&text)(at, n); text == "" || slices.Contains(words, text) {
-			*into = cmp.Or(text, *into)
+		if d.text(&text)(at, n); text == "" || d.bad[at.key()] || slices.Contains(words, text) {
+			if !d.bad[at.key()] {
+				*into = cmp.Or(text, *into)
+			}
 			return
 		}
 		hint := "use " + strings.Join(words, ", ")
@@ -250,8 +252,18 @@ func (d *decoder) expand(at path, n *yaml.Node) string {
 }
 
 func (d *decoder) failReference(at path, n *yaml.Node, b badReference) {
+	if b.missing != "" && d.excused != nil {
+		d.bad[at.key()] = true
+		d.excused(at, n, b)
+		return
+	}
+	line, column := d.where(n, b)
+	d.failAt(at, line, column, b.text(at.owner()))
+}
+
+// where is the place of a reference in the text of n.
+func (d *decoder) where(n *yaml.Node, b badReference) (line, column int) {
 	start, _, _ := strings.Cut(n.Value[b.offset:], "\n")
 	start = start[:min(len(start), len("${")+len(b.missing))]
-	line, column := d.src.find(n, strings.Count(n.Value[:b.offset], "${"), start)
-	d.failAt(at, line, column, b.text(at.owner()))
+	return d.src.find(n, strings.Count(n.Value[:b.offset], "${"), start)
 }

@@ -17,6 +17,9 @@ type Sources struct {
 	Getenv func(name string) (string, bool)
 	// File reads the file at an absolute path; nil: secret.File. No error of it may hold a value.
 	File func(path string) (string, error)
+	// EnvFile reads the file that env_file names, at an absolute path; nil: a file that
+	// only its owner may read. No error of it may hold a value.
+	EnvFile func(path string) ([]byte, error)
 	// Keyring reads the keyring of the system; nil: secret.Get. No error of it may hold a value.
 	Keyring func(name string) (string, error)
 }
@@ -26,9 +29,11 @@ type resolver struct {
 	Sources
 	dir   string
 	files []string
+	vars  Secrets // of the env_file
 	known map[string]answer
 	// lenient: what is in files and the keyring is not wanted, and may be missing.
-	lenient bool
+	lenient   bool
+	noKeyring error // what the keyring said when it could not be used
 }
 
 type answer struct {
@@ -42,6 +47,9 @@ func newResolver(s Sources, dir string) *resolver {
 	}
 	if s.File == nil {
 		s.File = store.File
+	}
+	if s.EnvFile == nil {
+		s.EnvFile = readPrivate
 	}
 	if s.Keyring == nil {
 		s.Keyring = store.Get
@@ -61,6 +69,8 @@ func (r *resolver) stored(inside string) (value string, bad *badReference, ours 
 	switch {
 	case strings.TrimSpace(name) != name || name == "" || strings.ContainsFunc(name, plain.Hidden):
 		bad = &badReference{message: fmt.Sprintf(`after "${%s:" must come %s, and then "}"`, scheme, wanted(scheme))}
+	case scheme == "keyring" && strings.Contains(name, "/"):
+		bad = &badReference{message: `a name in the keyring has no "/" here: what has one is a login, which is for no upstream to see`}
 	case r.lenient:
 		return "${" + inside + "}", nil, true
 	case scheme == "file":
@@ -73,6 +83,15 @@ func (r *resolver) stored(inside string) (value string, bad *badReference, ours 
 	}
 	r.known[inside] = answer{value, bad}
 	return value, bad.again(), true
+}
+
+// variable looks a variable up: the environment of the process wins.
+func (r *resolver) variable(name string) (string, bool) {
+	if value, set := r.Getenv(name); set {
+		return value, true
+	}
+	value, set := r.vars[name]
+	return value, set
 }
 
 func wanted(scheme string) string {
@@ -101,13 +120,18 @@ func (r *resolver) file(name string) (string, *badReference) {
 }
 
 func (r *resolver) keyring(name string) (string, *badReference) {
-	value, err := r.Keyring(name)
+	value, err := "", r.noKeyring // one that does not answer takes its time for every name
+	if err == nil {
+		value, err = r.Keyring(name)
+	}
 	switch {
 	case err == nil:
 		return value, nil
 	case errors.Is(err, store.ErrNotFound):
 		return "", &badReference{missing: "keyring:" + name, message: fmt.Sprintf("the keyring has no %.80q", name),
-			fix: "store it there, or use ${VARIABLE} or ${file:PATH}"}
+			fix: fmt.Sprintf("put it there with `sallyport auth set %.80s`", name)}
+	case errors.Is(err, store.ErrNoKeyring):
+		r.noKeyring = err
 	}
 	return "", &badReference{missing: "keyring:" + name, message: plain.Line(err.Error(), 200), fix: "use ${VARIABLE} or ${file:PATH} where there is no keyring"}
 }

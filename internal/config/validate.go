@@ -93,7 +93,7 @@ func (u Upstream) problems(at path) []problem {
 	}
 	all = append(all, u.transportProblems(at)...)
 	all = append(all, u.nameRuleProblems(at)...)
-	if u.Disabled {
+	if u.Disabled || u.Problem != "" {
 		return all // its variables may be unset, so its values mean nothing
 	}
 	if u.URL != "" {

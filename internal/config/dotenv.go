@@ -1,0 +1,209 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The format is what shells and programs read alike: NAME=value, with or without
+// "export", '...', "...", \ and #. Where they would differ it is an error here,
+// but for "$", which is a plain one everywhere. There is no library for it: those
+// that are about put variables in, and show values in their errors.
+
+var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// lineError is what is wrong with a line; it holds no text of it but names.
+type lineError struct {
+	line    int
+	message string
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.message) }
+
+// ParseEnv reads lines such as export NAME='value', as env_file has them. Errors
+// say the line and show no value.
+func ParseEnv(data []byte) (Secrets, error) {
+	p := envParser{rest: strings.TrimPrefix(string(data), "\ufeff"), line: 1}
+	vars, lines := Secrets{}, map[string]int{}
+	for p.rest != "" {
+		start := p.line
+		name, value, err := p.next()
+		switch {
+		case err != nil:
+			return nil, &lineError{start, err.Error()}
+		case name == "":
+			continue
+		case lines[name] > 0:
+			return nil, &lineError{start, fmt.Sprintf("%.80s is there already, on line %d", name, lines[name])}
+		case strings.ContainsRune(value, 0):
+			return nil, &lineError{start, "the value has a NUL byte"}
+		}
+		vars[name], lines[name] = value, start
+	}
+	return vars, nil
+}
+
+// envParser goes through a text; line is that of rest.
+type envParser struct {
+	rest string
+	line int
+}
+
+// next reads one variable, or a line without one.
+func (p *envParser) next() (name, value string, err error) {
+	p.rest = strings.TrimLeft(p.rest, " \t")
+	if p.end() {
+		return "", "", nil
+	}
+	if rest, ok := strings.CutPrefix(p.rest, "export"); ok && strings.IndexAny(rest, " \t") == 0 {
+		p.rest = strings.TrimLeft(rest, " \t")
+	}
+	line, _, _ := strings.Cut(p.rest, "\n")
+	name, _, ok := strings.Cut(line, "=")
+	if !ok || !variableForm.MatchString(name) {
+		return "", "", errors.New("must be NAME=value, without a space around the =")
+	}
+	p.rest = p.rest[len(name)+1:]
+	value, err = p.value()
+	return name, value, err
+}
+
+// end reads the end of a line, with its comment, if that is what comes next.
+func (p *envParser) end() bool {
+	line, rest, _ := strings.Cut(p.rest, "\n")
+	if line != "" && line != "\r" && line[0] != '#' {
+		return false
+	}
+	p.rest = rest
+	p.line++
+	return true
+}
+
+// value reads up to the end of the line: pieces, in quotes or not.
+func (p *envParser) value() (string, error) {
+	var out strings.Builder
+	for {
+		if p.rest == "" || p.rest[0] == '\n' || strings.HasPrefix(p.rest, "\r\n") {
+			p.end()
+			return out.String(), nil
+		}
+		piece, err := p.piece(p.rest[0])
+		if err != nil {
+			return "", err
+		}
+		if piece == nil {
+			return out.String(), nil
+		}
+		out.WriteString(*piece)
+	}
+}
+
+// piece reads what begins with c; nil is the end of the line.
+func (p *envParser) piece(c byte) (*string, error) {
+	switch c {
+	case ' ', '\t':
+		p.rest = strings.TrimLeft(p.rest, " \t")
+		if !p.end() {
+			return nil, errors.New("a value with a space must be in quotes")
+		}
+		return nil, nil
+	case '\'':
+		text, rest, ok := strings.Cut(p.rest[1:], "'")
+		return p.quoted(text, rest, ok)
+	case '"':
+		return p.double()
+	case '\\':
+		return p.escaped(` '"\#$`, "put it into single quotes")
+	}
+	text := p.rest
+	if at := strings.IndexAny(text[1:], " \t'\"\\\r\n"); at >= 0 {
+		text = text[:at+1]
+	}
+	p.rest = p.rest[len(text):]
+	return &text, nil
+}
+
+func (p *envParser) quoted(text, rest string, closed bool) (*string, error) {
+	if !closed {
+		return nil, errors.New("a quote is not closed")
+	}
+	p.line += strings.Count(text, "\n")
+	p.rest = rest
+	return &text, nil
+}
+
+// double reads up to the other double quote.
+func (p *envParser) double() (*string, error) {
+	var out strings.Builder
+	p.rest = p.rest[1:]
+	for {
+		at := strings.IndexAny(p.rest, `"\`)
+		if at < 0 {
+			return p.quoted("", "", false)
+		}
+		text := p.rest[:at]
+		p.rest = p.rest[at:]
+		out.WriteString(text)
+		p.line += strings.Count(text, "\n")
+		if p.rest[0] == '"' {
+			whole := out.String()
+			p.rest = p.rest[1:]
+			return &whole, nil
+		}
+		c, err := p.escaped("\"\\$`nrt", "use single quotes for a plain one")
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString(unescape(*c))
+	}
+}
+
+// escaped reads a "\" and one of the characters that it may stand before.
+func (p *envParser) escaped(allowed, otherwise string) (*string, error) {
+	if len(p.rest) < 2 || !strings.Contains(allowed, p.rest[1:2]) {
+		return nil, errors.New(`a "\" cannot stand here; ` + otherwise)
+	}
+	c := p.rest[1:2]
+	p.rest = p.rest[2:]
+	return &c, nil
+}
+
+func unescape(c string) string {
+	switch c {
+	case "n":
+		return "\n"
+	case "r":
+		return "\r"
+	case "t":
+		return "\t"
+	}
+	return c
+}
+
+// MergeEnv returns data with a line for each of vars that it does not have, as
+// ParseEnv and a shell read it. A name that data has with another value is an
+// error, which shows neither.
+func MergeEnv(data []byte, vars Secrets) ([]byte, error) {
+	old, err := ParseEnv(data)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clip(data)
+	if len(out) > 0 && out[len(out)-1] != '\n' {
+		out = append(out, '\n')
+	}
+	for _, name := range sortedKeys(vars) {
+		switch value, ok := old[name]; {
+		case !variableForm.MatchString(name) || strings.ContainsRune(vars[name], 0):
+			return nil, fmt.Errorf("%.80q cannot be written: its name or value is none of a variable", name)
+		case !ok:
+			out = append(out, "export "+name+"='"+strings.ReplaceAll(vars[name], "'", `'\''`)+"'\n"...)
+		case value != vars[name]:
+			return nil, fmt.Errorf("%.80s has another value there already", name)
+		}
+	}
+	return out, nil
+}

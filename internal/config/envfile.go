@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"sallyport/internal/plain"
+
+	"gopkg.in/yaml.v3"
+)
+
+// errReadable: a file of secrets that others on the machine can read.
+var errReadable = errors.New("others can read it")
+
+// ReadEnv reads the file at path, see [ParseEnv]. One that others can read is
+// refused. Errors show no value.
+func ReadEnv(path string) (Secrets, error) {
+	data, err := readPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnv(data)
+}
+
+// readPrivate looks before it opens, for opening a pipe would wait for its writer.
+func readPrivate(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, notRegular(err))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, errReadable
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = errors.New("it is larger than 1 MiB")
+	}
+	return data, err
+}
+
+func notRegular(err error) error {
+	if err != nil {
+		return nil
+	}
+	return errors.New("not a regular file")
+}
+
+// envFile reads the file that env_file names, before anything refers to what is in it.
+func (d *decoder) envFile(root *yaml.Node, c *Config) {
+	at := path{"env_file"}
+	n := valueOf(root, at[0])
+	if n == nil {
+		return
+	}
+	var name string
+	if d.text(&name)(at, n); d.bad[at.key()] {
+		return
+	}
+	if name == "" {
+		d.fail(at, n, `"env_file" names no file; remove the key`)
+		return
+	}
+	c.EnvFile = absolute(d.dir, name)
+	d.refs.files = append(d.refs.files, c.EnvFile)
+	data, err := d.refs.EnvFile(c.EnvFile)
+	if err == nil {
+		d.refs.vars, err = ParseEnv(data)
+	}
+	if err != nil {
+		d.fail(at, n, "%s", envFileMessage(shown(d.src.path, name), err))
+	}
+}
+
+// shown is a path of the file as someone reaches it who reached the file as file.
+func shown(file, name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(filepath.Dir(file), name)
+}
+
+func envFileMessage(file string, err error) string {
+	file = plain.Line(file, 300)
+	if e, ok := errors.AsType[*lineError](err); ok {
+		return fmt.Sprintf("%s:%d: %s", file, e.line, e.message)
+	}
+	switch {
+	case errors.Is(err, errReadable):
+		return fmt.Sprintf("others can read %s; run: chmod 600 %[1]s", file)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no file %s; correct the path, which starts at the directory of this file, or remove the key", file)
+	}
+	why := err
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		why = pathErr.Err
+	}
+	return fmt.Sprintf("%s cannot be read: %s", file, plain.Line(why.Error(), 200))
+}
+
+// valueOf is the value of a key of a mapping, nil if it has none.
+func valueOf(mapping *yaml.Node, key string) *yaml.Node {
+	for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
