@@ -113,7 +113,7 @@ func (c *cache) name(up config.Upstream) string {
 	s := settings(up)
 	s.Timeout, s.Concurrency, s.Idle = 0, 0, 0
 	auth := map[string]any{
-		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes,
+		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes, "issuer": up.Auth.Issuer,
 	}
 	sum := hmac.New(sha256.New, c.key)
 	_ = json.NewEncoder(sum).Encode([]any{cacheVersion, s, auth}) // strings, numbers and maps of them: cannot fail

@@ -25,6 +25,12 @@ const (
 // knows is left to the first call, as is one that is lost later, see
 // [upstream.Session]; but one that is eager is started again whenever it ends.
 func (c *catalog) connect(ctx context.Context, m *member, known bool) {
+	if up := m.cfg.Load(); up.Problem != "" {
+		c.log.Warn("upstream cannot be used", "upstream", m.id, "reason", up.Problem)
+		m.tried.Store(true)
+		c.touch()
+		return
+	}
 	if known && !m.cfg.Load().Eager && !c.opts.Fresh {
 		return
 	}

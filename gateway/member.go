@@ -114,7 +114,7 @@ func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options
 	if c.opts.OnNotice != nil {
 		opts.OnNotice = func(method string, params json.RawMessage) { c.opts.OnNotice(m.id, method, params) }
 	}
-	if up := m.cfg.Load(); c.opts.Auth != nil && up.URL != "" {
+	if up := m.cfg.Load(); c.opts.Auth != nil && up.URL != "" && up.Problem == "" {
 		opts.Auth = c.opts.Auth(*up)
 		m.login, _ = opts.Auth.(login)
 	}
@@ -123,7 +123,7 @@ func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options
 
 func settings(up config.Upstream) upstream.Settings {
 	return upstream.Settings{
-		ID: up.ID, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir,
+		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir,
 		URL: up.URL, Headers: up.Headers, Socket: up.Socket, Transport: up.Transport,
 		Include: up.Include, Exclude: up.Exclude, Rename: up.Rename,
 		Timeout: up.Timeout, Concurrency: up.Concurrency, MaxMessage: int64(up.MaxMessage), Idle: idle(up),

@@ -133,6 +133,8 @@ func (a *app) authorizer(name string) (*oauth.Handler, config.Upstream, error) {
 func withoutLogin(up config.Upstream) error {
 	var why string
 	switch {
+	case up.Problem != "":
+		why = up.Problem
 	case up.URL == "":
 		why = "it is no upstream over HTTP"
 	case authOf(up) == "none":
@@ -148,7 +150,7 @@ func withoutLogin(up config.Upstream) error {
 func (a *app) newAuthorizer(up config.Upstream) *oauth.Handler {
 	return oauth.New(oauth.Settings{
 		ID: up.ID, URL: up.URL, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
-		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Store: up.Auth.Store,
+		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
 	}, &oauth.Options{Dir: oauth.Dir(a.env)})
 }
 
@@ -217,6 +219,10 @@ func (a *app) authStatus(args []string, asJSON bool) error {
 
 func loginOf(h *oauth.Handler, up config.Upstream) loginJSON {
 	l := loginJSON{Name: up.Name, Auth: cmp.Or(authOf(up), "oauth")}
+	if up.Problem != "" {
+		l.State = up.Problem
+		return l
+	}
 	if withoutLogin(up) != nil || l.Auth == "client_credentials" {
 		l.State = "needs no login"
 		return l

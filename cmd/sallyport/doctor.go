@@ -95,6 +95,12 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
+	if cfg.HTTP.Problem != "" {
+		check := sandbox.Check{Name: "http", OK: true, Warn: true, Detail: cfg.HTTP.Problem, Fix: "correct it before you use serve --http; nothing else needs it"}
+		if err := note(finding{Check: check}); err != nil {
+			return err
+		}
+	}
 	return a.withGateway(ctx, gateway.Options{Settle: patience, Fresh: true}, func(ctx context.Context, g *gateway.Gateway) error {
 		if err := a.settle(ctx, g); err != nil {
 			return err
@@ -159,6 +165,10 @@ func server(up gateway.Upstream) string {
 // remedy turns the reason of a failed connection into what to do about it.
 func remedy(why string) string {
 	for _, r := range []struct{ sign, fix string }{
+		{"the variable ", "set it where sallyport is started, or write it into the file that env_file in upstreams.yaml names"},
+		{"the keyring has no ", "put it there with `sallyport auth set NAME`"},
+		{"keyring", "use ${VARIABLE} or ${file:PATH} in upstreams.yaml where there is no keyring"},
+		{"cannot be used: ", "correct the path of ${file:PATH} in upstreams.yaml, or who may read it; it starts at that file"},
 		{"executable file not found", "install its command, or write its full path in upstreams.yaml"},
 		{"permission denied", "make its command executable (chmod +x), or start it through its interpreter"},
 		{"no such file or directory", "correct its command or cwd in upstreams.yaml; relative paths start at that file"},

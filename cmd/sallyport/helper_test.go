@@ -38,6 +38,10 @@ func toyServer() {
 		case "die":
 			fmt.Fprintln(os.Stderr, "a line before\n\x1b[31mError: no database\x1b[0m\n    at somewhere")
 			os.Exit(7)
+		case "locked":
+			if os.Getenv("TOY_TOKEN") != "hunter2's-hunter2" {
+				os.Exit(7)
+			}
 		case "hang":
 			time.Sleep(time.Hour)
 		}

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,7 +33,7 @@ there is none. Without an argument it looks at every client. It starts no comman
 and changes nothing of a client.
 
 What looks like a secret does not go into upstreams.yaml: a variable stands there,
-and --env-file writes the values. What cannot be kept is told as a note.
+and --env-file writes the values into a file that upstreams.yaml then reads. What cannot be kept is told as a note.
 
 A server that is there already is not added again. One whose name stands for
 another definition gets the name of its client behind its own.`,
@@ -43,7 +43,7 @@ another definition gets the name of its client behind its own.`,
 		ValidArgs: clientList(),
 		RunE:      func(_ *cobra.Command, args []string) error { return a.importServers(args, envFile, dryRun) },
 	}
-	cmd.Flags().StringVar(&envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), as lines for a shell to source")
+	cmd.Flags().StringVar(&envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and env_file: FILE into upstreams.yaml")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
 	return cmd
 }
@@ -224,7 +224,7 @@ func (a *app) readSources(r *clients.Reader, sources []source) (found []clients.
 func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) error {
 	secrets := clients.SecretsOf(rows)
 	if envFile != "" && len(secrets) > 0 { // first, for a reference without its value is worth nothing
-		if err := writeSecrets(envFile, secrets); err != nil {
+		if err := a.keepSecrets(f, envFile, secrets); err != nil {
 			return err
 		}
 	}
@@ -239,33 +239,60 @@ func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) e
 	if err := a.print(text); err != nil {
 		return err
 	}
-	return a.tellVariables(rows, secrets, envFile)
+	return a.tellVariables(f, rows, secrets, envFile)
 }
 
-func (a *app) tellVariables(rows []clients.Row, secrets config.Secrets, envFile string) error {
+// keepSecrets writes the file, and makes the settings read it.
+func (a *app) keepSecrets(f *config.File, envFile string, secrets config.Secrets) error {
+	file, err := filepath.Abs(envFile)
+	if err != nil {
+		return err
+	}
+	switch set := f.EnvFile(); set {
+	case file:
+	case "":
+		if err := f.SetEnvFile(file); err != nil {
+			return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "write env_file: " + file + " into it yourself, then import again"}
+		}
+	default:
+		return &tool.Error{Kind: tool.Invalid, Message: f.Path + " reads its variables from another file, " + set, Hint: "use --env-file " + set}
+	}
+	return writeSecrets(envFile, secrets)
+}
+
+// tellVariables says what is left to do until every reference has its value.
+func (a *app) tellVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
 	var entries []config.Entry
 	for _, row := range rows {
 		if row.Outcome != clients.Skipped {
 			entries = append(entries, row.Entry)
 		}
 	}
-	missing := a.unset(entries...)
-	rest := slices.DeleteFunc(slices.Clone(missing), func(name string) bool { _, ok := secrets[name]; return ok })
+	missing := a.unset(f, entries...)
+	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })
 	var text []string
 	if len(secrets) > 0 && envFile != "" {
-		text = append(text, fmt.Sprintf("%d secrets are in %s; before you start sallyport: . %[2]s", len(secrets), envFile))
-		missing = rest
+		text = append(text, fmt.Sprintf("%s in %s, which %s reads", plural(len(secrets), "secret is", "secrets are"), envFile, f.Path))
 	}
 	if len(missing) > 0 {
-		text = append(text, "set before you start sallyport: "+strings.Join(missing, ", "))
+		text = append(text, "not set yet: "+strings.Join(missing, ", "))
 	}
-	if len(secrets) > 0 && envFile == "" && len(missing) > len(rest) {
-		text = append(text, "to have the values of those that were secrets: sallyport import --env-file FILE")
+	if lost {
+		text = append(text, "to have the secrets among them set: sallyport import --env-file "+cmp.Or(f.EnvFile(), filepath.Join(filepath.Dir(f.Path), "secrets.env")))
+	} else if len(missing) > 0 {
+		text = append(text, "write NAME='value' for each into "+cmp.Or(f.EnvFile(), "a file that env_file in "+f.Path+" names"))
 	}
 	if len(text) == 0 {
 		return nil
 	}
 	return a.print(strings.Join(text, "\n"))
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
 }
 
 // importTable shows a line for each server, with its further notes below it.
@@ -310,7 +337,7 @@ func importCounts(rows []clients.Row) string {
 	return fmt.Sprintf("%d added, %d there already, %d skipped", counts[clients.Added], counts[clients.There], counts[clients.Skipped])
 }
 
-// writeSecrets adds lines to a file that only its owner may read.
+// writeSecrets adds to a file that only its owner may read.
 func writeSecrets(path string, secrets config.Secrets) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -319,17 +346,11 @@ func writeSecrets(path string, secrets config.Secrets) error {
 	if err == nil && old == nil {
 		old = []byte{}
 	}
-	text := string(old)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	data, err := config.MergeEnv(old, secrets)
+	if err != nil {
+		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the imported value"}
 	}
-	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		line := "export " + name + "='" + strings.ReplaceAll(secrets[name], "'", `'\''`) + "'\n"
-		if !strings.Contains("\n"+text, "\n"+line) {
-			text += line
-		}
-	}
-	if _, err := rewrite.File(path, old, []byte(text), &rewrite.Options{Mode: 0o600, Force: true}); err != nil {
+	if _, err := rewrite.File(path, old, data, &rewrite.Options{Mode: 0o600, Force: true}); err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil

@@ -90,6 +90,9 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	log := a.logger(slog.LevelInfo)
 	serve := a.overStdio
 	if s.http != "" {
+		if cfg.HTTP.Problem != "" {
+			return &configError{errors.New(cfg.HTTP.Problem)}
+		}
 		listener, err := mcpserver.Listen(ctx, s.http, cfg.HTTP)
 		if err != nil {
 			return err

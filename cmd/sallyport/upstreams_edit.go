@@ -111,7 +111,7 @@ func (a *app) upstreamsAdd(e config.Entry) error {
 	if err := f.Save(); err != nil {
 		return err
 	}
-	a.tellUnset(e)
+	a.tellUnset(f, e)
 	a.warnOfSecrets(e)
 	return a.print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
 }
@@ -225,23 +225,26 @@ func editError(f *config.File, name string, err error) error {
 
 var variable = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// tellUnset says which variables must be set before the settings can be loaded.
-func (a *app) tellUnset(entries ...config.Entry) {
-	if names := a.unset(entries...); len(names) > 0 {
+// tellUnset says which variables have no value yet.
+func (a *app) tellUnset(f *config.File, entries ...config.Entry) {
+	if names := a.unset(f, entries...); len(names) > 0 {
 		a.say("set before you start sallyport: " + strings.Join(names, ", "))
 	}
 }
 
-// unset returns the variables without a default that the entries name and the environment does not have.
-func (a *app) unset(entries ...config.Entry) []string {
+// unset returns the variables without a default that the entries name and neither the environment nor the env_file has.
+func (a *app) unset(f *config.File, entries ...config.Entry) []string {
 	var names []string
+	vars := a.envFileOf(f)
 	for _, e := range entries {
 		if e.Disabled {
 			continue
 		}
 		for _, text := range e.Texts() {
 			for _, m := range variable.FindAllStringSubmatch(text, -1) {
-				if _, set := a.env(m[1]); m[1] != "" && !set && !slices.Contains(names, m[1]) {
+				_, set := a.env(m[1])
+				_, kept := vars[m[1]]
+				if m[1] != "" && !set && !kept && !slices.Contains(names, m[1]) {
 					names = append(names, m[1])
 				}
 			}
@@ -249,4 +252,17 @@ func (a *app) unset(entries ...config.Entry) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// envFileOf is what the env_file has; nothing if it cannot be read, which loading will say.
+func (a *app) envFileOf(f *config.File) config.Secrets {
+	file := f.EnvFile()
+	if file == "" {
+		return nil
+	}
+	vars, err := config.ReadEnv(file)
+	if err != nil {
+		a.say("env_file " + file + ": " + err.Error())
+	}
+	return vars
 }

@@ -47,6 +47,9 @@ func (s *Session) join() (*link, *attempt, error) {
 	if s.state.Status == Closed {
 		return nil, nil, s.closedError()
 	}
+	if s.settings.Problem != "" {
+		return nil, nil, s.unusable()
+	}
 	if s.link != nil && s.link.alive() {
 		return s.link, nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -62,6 +63,9 @@ func (s *Session) failed(reason string, err error) {
 func (s *Session) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.settings.Problem != "" {
+		return // only other settings mend that
+	}
 	s.backoff = backoff{}
 	s.dialer.forget()
 	if s.state.Status == Failed || s.state.Status == Parked {
@@ -79,6 +83,14 @@ func (s *Session) tooSoon(wait time.Duration) *tool.Error {
 		e.Hint = fmt.Sprintf("parked after %d failures: somebody has to look at it; %s", s.backoff.failures, e.Hint)
 	}
 	return e
+}
+
+// unusable is why settings with a problem lead nowhere.
+func (s *Session) unusable() *tool.Error {
+	return &tool.Error{
+		Kind: tool.Upstream, Message: "cannot connect to upstream " + s.settings.ID + ": " + plain.Line(s.settings.Problem, shownReason),
+		Hint: "somebody has to mend the settings, do without it; `sallyport doctor` says how",
+	}
 }
 
 // about is seconds for a wait that may be long.

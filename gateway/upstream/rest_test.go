@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -350,5 +352,24 @@ func TestRepeatedOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Settings with a problem start nothing, and say why.
+func TestSettingsWithAProblem(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	s := New(Settings{ID: "a", Command: "touch", Args: []string{marker}, Problem: "the variable X is not set"}, nil)
+	t.Cleanup(func() { _ = s.Close() })
+	const want = "cannot connect to upstream a: the variable X is not set"
+	if state := s.State(); state.Status != Parked || state.Error != want {
+		t.Errorf("state %+v", state)
+	}
+	s.Reset()
+	_, err := s.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "a", Name: "x"}})
+	if e := tool.AsError(err); e == nil || e.Message != want || e.Hint == "" || s.Connect(t.Context()) == nil {
+		t.Errorf("call: %v", err)
+	}
+	if _, err := os.Stat(marker); err == nil || s.State().Status != Parked {
+		t.Errorf("it was started, or %v", s.State())
 	}
 }

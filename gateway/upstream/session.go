@@ -30,6 +30,9 @@ import (
 type Settings struct {
 	// ID is the upstream's part of every tool id.
 	ID string
+	// Problem says what is wrong with these settings; "" is nothing. With a problem
+	// no connection is attempted: the session is Parked with that reason.
+	Problem string
 
 	// Command is the program to start, looked up in PATH if it has no slash.
 	Command string
@@ -225,6 +228,9 @@ func New(settings Settings, opts *Options) *Session {
 	}
 	s.log = s.opts.Logger
 	s.catalog.prime(s.opts.Known)
+	if settings.Problem != "" {
+		s.state.Status, s.state.Error = Parked, s.unusable().Message
+	}
 	s.dialer = newDialer(s)
 	return s
 }

@@ -379,6 +379,7 @@ func TestShipped(t *testing.T) {
 	want := defaultUpstream("")
 	want.Name, want.ID, want.URL, want.Trust = "wiki", "wiki", "https://wiki.example.com/mcp", TrustReview
 	want.Description, want.Auth.Type, want.Auth.ClientID, want.Auth.Scopes = wiki.Description, "oauth", "sallyport", []string{"read", "write"}
+	want.Auth.Issuer = "https://login.example.com"
 	if diff := cmp.Diff(want, wiki, cmp.Transformer("fields", func(u Upstream) map[string]any { return fieldsOf(u) })); diff != "" {
 		t.Errorf("the file shows other defaults than there are: -want +got:\n%s", diff)
 	}
@@ -411,6 +412,7 @@ func withExamples(t *testing.T, path string) *Config {
 	c, err := Sources{
 		Getenv:  func(name string) (string, bool) { return "t0ken", name == "TICKETS_TOKEN" },
 		File:    func(path string) (string, error) { return "t0ken-t0ken-t0ken", nil },
+		EnvFile: func(string) ([]byte, error) { return nil, nil },
 		Keyring: func(string) (string, error) { return "t0ken-t0ken-t0ken", nil },
 	}.Parse(path, example)
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"sallyport/internal/rewrite"
 	"sallyport/internal/yamledit"
@@ -142,6 +144,38 @@ func (f *File) Entries() ([]Entry, error) {
 // leaves the file as it was.
 func (f *File) Add(e Entry) error {
 	data, err := yamledit.Add(f.Data, "upstreams", e.Name, e)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", f.Path, err)
+	}
+	return f.take(data)
+}
+
+// EnvFile returns the absolute path of the file that env_file names, "" for none.
+func (f *File) EnvFile() string {
+	if len(f.Data) == 0 {
+		return ""
+	}
+	c, err := f.parse(f.Data)
+	if err != nil {
+		return ""
+	}
+	return c.EnvFile
+}
+
+// SetEnvFile names a file for env_file, which there must not be yet. One that lies
+// below the file's directory is named from there.
+func (f *File) SetEnvFile(file string) error {
+	dir, err := filepath.Abs(filepath.Dir(f.Path))
+	if err != nil {
+		return fmt.Errorf("edit config: %w", err)
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return fmt.Errorf("edit config: %w", err)
+	}
+	if near, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(near) {
+		file = near
+	}
+	data, err := yamledit.Put(f.Data, "env_file", strings.ReplaceAll(file, "$", "$$"))
 	if err != nil {
 		return fmt.Errorf("edit %s: %w", f.Path, err)
 	}

@@ -29,16 +29,19 @@ func ReadEnv(path string) (Secrets, error) {
 
 // readPrivate looks before it opens, for opening a pipe would wait for its writer.
 func readPrivate(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, notRegular(err))
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
@@ -49,13 +52,6 @@ func readPrivate(path string) ([]byte, error) {
 		err = errors.New("it is larger than 1 MiB")
 	}
 	return data, err
-}
-
-func notRegular(err error) error {
-	if err != nil {
-		return nil
-	}
-	return errors.New("not a regular file")
 }
 
 // envFile reads the file that env_file names, before anything refers to what is in it.

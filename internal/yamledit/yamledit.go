@@ -77,6 +77,44 @@ func (f *file) additions(section, name string, value any, key, mapping *yaml.Nod
 	return places, err
 }
 
+// Put puts a top-level key with a plain text above the others. A key that is
+// there already is [ErrExists].
+func Put(data []byte, name, value string) ([]byte, error) {
+	f, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	text, err := f.block(map[string]string{name: value}, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.root == nil || len(f.root.Content) == 0 || f.root.Style&yaml.FlowStyle != 0:
+		return nil, fmt.Errorf("the file %w", ErrFlow)
+	case find(f.root, name) >= 0:
+		return nil, fmt.Errorf("%q %w", name, ErrExists)
+	}
+	first := f.root.Content[0]
+	line := first.Line
+	for line > 1 && commentAt(f.line(line-1)) == 0 {
+		line--
+	}
+	for _, made := range [][]byte{f.insert(line, text), f.insert(first.Line, text)} {
+		if f.differsByText(made, name, value) {
+			return made, nil
+		}
+	}
+	return nil, fmt.Errorf("the file %w", ErrUnsafe)
+}
+
+// differsByText reports whether made is the file with that key before the others.
+func (f *file) differsByText(made []byte, name, value string) bool {
+	g, err := parse(made)
+	if err != nil || g.root == nil || len(g.root.Content) != len(f.root.Content)+2 {
+		return false
+	}
+	return g.root.Content[0].Value == name && g.root.Content[1].Value == value && g.without(name, "") == f.without(name, "")
+}
+
 // Remove takes an entry out of the mapping at section, with the comment lines
 // directly above it. A mapping that becomes empty is left as {}.
 func Remove(data []byte, section, name string) ([]byte, error) {
