@@ -38,7 +38,7 @@ func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Res
 	defer cancel()
 	begin := time.Now()
 	raw, err := s.converse(limited, l, r)
-	if err != nil && l.wasLost(limited, err) && s.repeatable(call.Tool) {
+	if isUnheard(err) || err != nil && l.wasLost(limited, err) && s.repeatable(call.Tool) {
 		raw, err = s.repeat(limited, call, err)
 	}
 	if e, ok := errors.AsType[*tool.Error](err); ok && ctx.Err() == nil {

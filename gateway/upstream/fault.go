@@ -138,6 +138,9 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
 			Hint:    "it may have done its work all the same"}
 	}
+	if _, ok := errors.AsType[*tooDeep](err); ok {
+		return s.badAnswer(name, err)
+	}
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}
@@ -149,9 +152,12 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 	if errors.Is(err, errClosed) {
 		return s.closedError()
 	}
-	return &tool.Error{Kind: tool.Upstream, Err: err,
-		Message: fmt.Sprintf("%s: upstream failed: %s", id, s.veil.describe(err)),
-		Hint:    "the call may or may not have taken effect; the next call connects again"}
+	hint := "the call may or may not have taken effect; the next call connects again"
+	if isUnheard(err) {
+		hint = "the call has not taken effect; the next one connects again"
+	}
+	return &tool.Error{Kind: tool.Upstream, Err: err, Hint: hint,
+		Message: fmt.Sprintf("%s: upstream failed: %s", id, s.veil.describe(err))}
 }
 
 // answered returns the JSON-RPC error with which the upstream answered, nil if it

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -209,12 +210,17 @@ func mayBeMessage(line []byte) bool {
 // parseFrame reads a line that holds one message or, as revision 2025-03-26
 // allowed, an array of them. What is no message is returned as junk.
 func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
+	line, deep := prune(line)
 	frames := []json.RawMessage{line}
 	if line[0] == '[' && json.Unmarshal(line, &frames) != nil {
 		return nil, [][]byte{line}
 	}
 	for _, frame := range frames {
-		if msg := parseMessage(frame); msg != nil {
+		msg := parseEnvelope(frame)
+		if deep && bytes.Contains(frame, []byte(pruned)) {
+			msg = shallow(msg)
+		}
+		if msg != nil {
 			msgs = append(msgs, msg)
 		} else {
 			junk = append(junk, frame)
@@ -230,12 +236,36 @@ type envelope struct {
 	Method  *string         `json:"method"`
 	Params  json.RawMessage `json:"params"`
 	Result  json.RawMessage `json:"result"`
-	Error   *jsonrpc.Error  `json:"error"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// failure returns the error of an answer, nil if it has none. One that is not as
+// it should be is an error all the same.
+func (e *envelope) failure() *jsonrpc.Error {
+	if len(e.Error) == 0 || string(e.Error) == "null" {
+		return nil
+	}
+	fields := members(e.Error)
+	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text(fields["message"]), Data: fields["data"]}
+	_ = json.Unmarshal(orNull(fields["code"]), &failure.Code) // what is no number is an internal error
+	if failure.Message == "" {
+		failure.Message = cmp.Or(text(e.Error), "an error without a message")
+	}
+	return failure
 }
 
 // parseMessage returns nil for what is no JSON-RPC message. jsonrpc.DecodeMessage
-// would do, but allocates 32 KiB each time.
+// would do, but allocates 32 KiB each time. See [tooDeep] for what is nested too deep.
 func parseMessage(data []byte) jsonrpc.Message {
+	data, deep := prune(data)
+	msg := parseEnvelope(data)
+	if deep {
+		return shallow(msg)
+	}
+	return msg
+}
+
+func parseEnvelope(data []byte) jsonrpc.Message {
 	if !mayBeMessage(data) {
 		return nil
 	}
@@ -252,11 +282,10 @@ func parseMessage(data []byte) jsonrpc.Message {
 	case !id.IsValid() || env.Result == nil && env.Error == nil:
 		return nil
 	}
-	resp := &jsonrpc.Response{ID: id, Result: env.Result}
-	if env.Error != nil { // a nil *jsonrpc.Error in it would not be a nil error
-		resp.Error = env.Error
+	if failure := env.failure(); failure != nil { // a nil *jsonrpc.Error would not be a nil error
+		return &jsonrpc.Response{ID: id, Error: failure}
 	}
-	return resp
+	return &jsonrpc.Response{ID: id, Result: env.Result}
 }
 
 // parseID reads a number, a string, or nothing; ok is false for anything else.

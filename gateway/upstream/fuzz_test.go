@@ -48,6 +48,27 @@ func FuzzFramer(f *testing.F) {
 	})
 }
 
+func FuzzPrune(f *testing.F) {
+	nested := func(n int) string {
+		return strings.Repeat(`{"a":[`, n) + `"]}\\\""` + strings.Repeat(`]}`, n)
+	}
+	for _, seed := range []string{`[` + nested(500) + `,1,` + nested(501) + `,"x"]`, nested(500), nested(501), nested(6000), strings.Repeat("[", 3000), strings.Repeat("]", 3000), `"` + strings.Repeat("[", 3000)} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out, deep := prune(data)
+		if !deep && !bytes.Equal(out, data) {
+			t.Fatal("changed without need")
+		}
+		if !json.Valid(data) { // which says so too of what is nested 10,000 levels deep
+			return
+		}
+		if _, again := prune(out); !json.Valid(out) || again || deep != bytes.Contains(out, []byte(pruned)) {
+			t.Fatalf("pruned %v, %.200q", deep, out)
+		}
+	})
+}
+
 func FuzzParseTool(f *testing.F) {
 	f.Add([]byte(`{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`))
 	f.Add([]byte(`{"name":"a","inputSchema":[],"outputSchema":7,"title":{},"annotations":[]}`))

@@ -160,13 +160,13 @@ func TestHTTPListChanged(t *testing.T) {
 	call(t, s, "grown", "{}")
 }
 
+// A server that has forgotten the session did not act on the call, whatever the
+// tool: it is sent again in a new session.
 func TestHTTPServerForgetsSession(t *testing.T) {
 	web := newSite(t, nil)
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")
 	web.restart(nil)
-	_, err := callContext(t.Context(), s, "echo", "")
-	wantError(t, err, tool.Upstream, "has forgotten the session", "the next call connects again")
 	call(t, s, "echo", "{}")
 }
 

@@ -298,8 +298,10 @@ func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
 	}
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part says as much as nothing
 	var said envelope
-	if json.Unmarshal(data, &said) == nil && said.Version == "2.0" && said.Error != nil {
-		return failureOf(said.Error) // whatever its id, which may be null
+	if json.Unmarshal(data, &said) == nil && said.Version == "2.0" {
+		if failure := said.failure(); failure != nil {
+			return failureOf(failure) // whatever its id, which may be null
+		}
 	}
 	return failure(codeHTTP-int64(resp.StatusCode), status(resp))
 }

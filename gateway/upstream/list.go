@@ -67,6 +67,9 @@ func list[T any](ctx context.Context, l *link, f family[T]) ([]T, error) {
 	var cursor *string
 	for range maxPages {
 		raw, err := l.page(ctx, f.method, cursor)
+		if deep, ok := errors.AsType[*tooDeep](err); ok {
+			raw, err = deep.rest, nil // take leaves out the entries that it is not the whole of
+		}
 		if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
 			return g.found, nil // declared, but not there
 		}
@@ -144,6 +147,9 @@ func (g *gathering[T]) add(definition json.RawMessage) {
 		return
 	}
 	entry, name, err := g.parse(definition)
+	if bytes.Contains(definition, []byte(pruned)) {
+		err = &tooDeep{}
+	}
 	switch key := "entry " + name; {
 	case err != nil:
 		g.log.skip(name, err.Error())

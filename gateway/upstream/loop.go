@@ -80,7 +80,7 @@ func (s *Session) bury() {
 	}
 	// An upstream that worked is tried again at once; one that dies before it has
 	// done anything, or that does not let us in any more, is not.
-	if reason := s.lostError(err).Error(); l.proven() && !needsLogin(err) {
+	if reason := s.lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgives(err) {
 		s.setStatus(Failed, reason)
 	} else {
 		s.failed(reason, err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -30,6 +32,15 @@ type backoff struct {
 	parks    int  // pauses of a parked session so far; 0 is not parked
 	login    bool // the last failure was that somebody has to log in
 	until    time.Time
+	forgiven bool // a lost session since the last good link
+}
+
+// forgives reports whether a link is no reason to wait that did nothing before its
+// session was lost: once, as a server that was started again loses it.
+func (b *backoff) forgives(err error) bool {
+	first := !b.forgiven && b.failures == 0 && errors.Is(err, mcp.ErrSessionMissing)
+	b.forgiven = b.forgiven || first
+	return first
 }
 
 // fail notes a failure. One that only a person can mend parks at once.

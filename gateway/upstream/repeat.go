@@ -60,6 +60,18 @@ func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.
 	return raw, err
 }
 
+// unheard is the error of a request to a session that the server had ended
+// before, so that it did not act on it. To send it again in a new session, which
+// the protocol wants, is safe.
+type unheard struct{ error }
+
+func (u *unheard) Unwrap() error { return u.error }
+
+func isUnheard(err error) bool {
+	_, ok := errors.AsType[*unheard](err)
+	return ok
+}
+
 func isToolError(err error) bool {
 	_, ok := errors.AsType[*tool.Error](err)
 	return ok

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -26,25 +27,73 @@ func repeatArguments(ctx context.Context, header http.Header) {
 	}
 }
 
-// tap looks at a stream of events before the SDK does. What is no message is
-// left out, as the SDK would take it for the end of the session. What else the
-// server says in the answer to a call with a peer is taken out, so that it is
-// known to belong to the call. Other responses are returned as they are.
+// tap looks at an answer before the SDK does. In a stream of events, what is no
+// message is left out, as the SDK would take it for the end of the session; what
+// else the server says is taken out, so that it is known to belong to the call.
+// A response that the SDK could not read is given to who waits for it.
 func tap(req *http.Request, resp *http.Response, limit int64) {
 	t, _ := req.Context().Value(exchangeKey{}).(*tapped)
-	if t == nil && req.Method != http.MethodPost || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return // a GET opens a stream that answers nothing, unless it resumes one
+	switch {
+	case t == nil && req.Method != http.MethodPost:
+		// a GET opens a stream that answers nothing, unless it resumes one
+	case isStream(resp):
+		resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit}
+	case resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
+		resp.Body = &tappedMessage{tapped: t, Closer: resp.Body, in: resp.Body}
 	}
-	resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit}
 }
 
-// tapped is a call under way over HTTP.
+// tapped is a request of ours under way over HTTP; owner is nil if nobody can be asked.
 type tapped struct {
 	wire  *wire
 	owner *exchange
 }
 
-// tappedBody is a stream of events; tapped is nil for a call without a peer.
+// plainly returns nil for a response that the SDK reads, or else what is to
+// stand in its place. What is too deep has then been delivered; t may be nil.
+func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
+	if resp.Error == nil {
+		return nil
+	}
+	if _, deep := errors.AsType[*tooDeep](resp.Error); deep && t != nil {
+		t.wire.deliver(resp)
+	}
+	failure := answered(resp.Error)
+	if failure == nil {
+		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: resp.Error.Error()}
+	}
+	data, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: resp.ID, Error: failure})
+	if err != nil { // its data was no JSON after all
+		return nil
+	}
+	return data
+}
+
+// tappedMessage is a body that is one message; tapped may be nil.
+type tappedMessage struct {
+	*tapped
+	io.Closer
+	in    io.Reader
+	whole *bytes.Reader // nil until it was read
+}
+
+func (t *tappedMessage) Read(p []byte) (int, error) {
+	if t.whole == nil {
+		data, err := io.ReadAll(t.in)
+		if err != nil {
+			return 0, err
+		}
+		if resp, ok := parseMessage(data).(*jsonrpc.Response); ok {
+			if plain := t.plainly(resp); plain != nil {
+				data = plain
+			}
+		}
+		t.whole = bytes.NewReader(data)
+	}
+	return t.whole.Read(p)
+}
+
+// tappedBody is a stream of events; tapped is nil for what is not a request of ours.
 type tappedBody struct {
 	*tapped
 	io.Closer
@@ -110,6 +159,10 @@ func (t *tappedBody) next() {
 		if t.tapped != nil {
 			t.ready = rest
 			t.wire.acceptFrom(msg, t.owner)
+		}
+	case *jsonrpc.Response:
+		if plain := t.plainly(msg); plain != nil {
+			t.ready = slices.Concat([]byte("data: "), plain, []byte("\n"), rest)
 		}
 	}
 }

@@ -232,6 +232,9 @@ func (w *wire) stream(ctx context.Context, method string, params json.RawMessage
 
 // await sends a request and waits for the answer that is expected of it.
 func (w *wire) await(ctx context.Context, answer chan *jsonrpc.Response, req *jsonrpc.Request) (json.RawMessage, error) {
+	if ctx.Value(exchangeKey{}) == nil {
+		ctx = context.WithValue(ctx, exchangeKey{}, &tapped{wire: w})
+	}
 	if err := w.below.Write(ctx, req); err != nil {
 		w.forget(req.ID)
 		return nil, w.unsent(ctx, req.ID, err)
@@ -281,8 +284,11 @@ func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 		w.cancel(id)
 		return ctx.Err()
 	}
-	// No server there, or it hung up, or it does not know us any more.
-	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, mcp.ErrSessionMissing) {
+	if errors.Is(err, mcp.ErrSessionMissing) { // it does not know us any more, and has not done anything
+		w.fail(err)
+		return &unheard{err}
+	}
+	if _, ok := errors.AsType[*url.Error](err); ok { // no server there, or it hung up
 		w.fail(err)
 	}
 	return w.cause(err)
