@@ -1,15 +1,17 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -31,6 +34,10 @@ type trap struct {
 	set func(up *config.Upstream)
 	// patience is how long the caller waits; 0 is 30 s.
 	patience time.Duration
+	// waits says that the trap takes time; patience and a time limit say so too.
+	waits bool
+	// strays is how many processes outlive the upstream, as nothing of ours ends them.
+	strays int
 	// kind of the error, "" for a result; says are parts of the error or of the result's text.
 	kind tool.Kind
 	says []string
@@ -43,7 +50,44 @@ type hostile struct {
 	*gateway.Gateway
 	// canary counts the requests that reach the other origin.
 	canary atomic.Int32
-	lock   string
+	// lock and cache are where the gateway pins definitions and keeps them.
+	lock, cache string
+	log         records
+	requests    tally
+}
+
+// tally counts the requests of a web server by their method; it is safe for concurrent use.
+type tally struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *tally) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var req struct{ Method string }
+		_ = json.Unmarshal(body, &req)
+		c.mu.Lock()
+		c.of[req.Method]++
+		c.mu.Unlock()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *tally) all() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, count := range c.of {
+		n += count
+	}
+	return n
+}
+
+func (c *tally) get(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[method]
 }
 
 func short(up *config.Upstream)       { up.Timeout = time.Second }
@@ -60,116 +104,145 @@ var overStdio = []trap{
 	{mode: "junk-between", args: hello, says: echoes()},
 	{mode: "partial-junk", args: hello, says: echoes()},
 	{mode: "partial-frames", args: hello, says: echoes()},
-	{mode: "partial-end", kind: tool.Upstream, says: []string{"bad"}},
-	{mode: "frame-17m", set: patient, check: wantLength(17 << 20)},
-	{mode: "frame-65m", set: patient, kind: tool.Upstream, says: []string{"more than"}},
-	{mode: "frame-65m", set: lenient, check: wantLength(65 << 20)},
-	{mode: "frame-no-end", set: patient, kind: tool.Upstream, says: []string{"more than"}},
-	{mode: "invalid-utf8", says: []string{"a", "b"}},
-	{mode: "deep", set: short, check: wantNoCrash},
-	{mode: "duplicate-member", set: short, check: wantNoCrash},
-	{mode: "answers-unknown-ids", args: hello, says: echoes()},
-	{mode: "answers-twice", says: []string{"first"}, check: wantSame("first")},
-	{mode: "result-and-error", set: short, check: wantNoCrash},
-	{mode: "batch", set: short, check: wantNoCrash},
+	{mode: "partial-end", kind: tool.Upstream, says: []string{"bad.echo: upstream failed: exited with status 0"}},
+	{mode: "frame-no-end", set: patient, kind: tool.Upstream, says: []string{"more than 64 MiB"}},
+	{mode: "batch", says: []string{"batched"}},
+	{mode: "batch-deep", kind: tool.Upstream, says: []string{"nested deeper than 1000 levels"}},
 
-	{mode: "hang-start", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"bad"}},
-	{mode: "silent-discover", args: hello, says: echoes()},
+	{mode: "hang-start", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
+	{mode: "silent-discover", args: hello, waits: true, says: echoes()},
 	{mode: "hang-discover", args: hello, patience: 20 * time.Second, says: echoes()},
-	{mode: "hang-initialize", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"bad"}},
-	{mode: "hang-list", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"bad"}},
-	{mode: "hang-call", set: short, kind: tool.Timeout, says: []string{"bad.echo gave no answer within 1"}},
 	{mode: "never-answers", set: short, kind: tool.Timeout, says: []string{"bad.echo gave no answer within 1"}},
 	{mode: "slow-drip", set: short, kind: tool.Timeout, says: []string{"bad.echo gave no answer within 1"}},
 
-	{mode: "exit-start", kind: tool.Upstream, says: []string{"no licence"}},
-	{mode: "exit-initialize", kind: tool.Upstream, says: []string{"no licence"}},
-	{mode: "exit-list", kind: tool.Upstream, says: []string{"no licence"}},
-	{mode: "exit-call", kind: tool.Upstream, says: []string{"no licence"}},
-	{mode: "crash-loop", kind: tool.Upstream, says: []string{"no licence"}, check: wantParked},
-	{mode: "ignore-term", args: hello, says: echoes()},
+	{mode: "exit-start", kind: tool.Upstream, says: []string{"exited with status 7", "no licence"}},
+	{mode: "exit-initialize", kind: tool.Upstream, says: []string{"exited with status 7", "no licence"}},
+	{mode: "exit-list", kind: tool.Upstream, says: []string{"exited with status 7", "no licence"}},
+	{mode: "exit-call", kind: tool.Upstream, says: []string{"exited with status 7", "no licence", "may or may not have taken effect"}},
+	{mode: "crash-loop", waits: true, kind: tool.Upstream, says: []string{"no licence"}, check: wantParked},
+	{mode: "ignore-term", waits: true, args: hello, says: echoes()},
 	{mode: "grandchild", args: hello, says: echoes()},
+	{mode: "grandchild-session", args: hello, says: echoes(), strays: 1},
 	{mode: "grandchildren-stay", args: hello, says: echoes()},
-	{mode: "exit-leaves-grandchild", set: short, check: wantOneOf(tool.Upstream, tool.Timeout)},
-	{mode: "closes-stdout", set: short, check: wantOneOf(tool.Upstream, tool.Timeout)},
+	{mode: "exit-leaves-grandchild", kind: tool.Upstream, says: []string{"exited with status 7", "no licence"}},
+	{mode: "closes-stdout", waits: true, kind: tool.Upstream, says: []string{"closed its output"}},
 
 	{mode: "flood-stderr", args: hello, set: patient, says: echoes()},
-	{mode: "flood-notifications", args: hello, set: patient, says: echoes()},
-	{mode: "flood-list-changed", args: hello, set: patient, says: echoes()},
-	{mode: "flood-unknown", args: hello, set: patient, says: echoes()},
-	{mode: "flood-pings", args: hello, set: patient, check: wantNoCrash},
-	{mode: "flood-progress", args: hello, set: patient, says: echoes()},
+	{mode: "flood-pings", set: patient, kind: tool.Upstream, says: []string{"without reading the answers"}},
 	{mode: "changes-for-ever", args: hello, says: echoes()},
 
 	{mode: "asks-without-call", args: hello, says: echoes()},
-	{mode: "asks-for-ever", args: hello, set: patient, check: wantNoCrash},
-	{mode: "input-required", check: wantFailure("a person's answer")},
+	{mode: "asks-for-ever", set: patient, kind: tool.Upstream, says: []string{"without reading the answers"}},
+	{mode: "input-required", kind: tool.Failed, says: []string{"wants a person's answer", "nobody is here"}},
 }
 
 // onBoth are traps in what is said; they are tried over both transports.
 var onBoth = []trap{
-	{mode: "cursor-loop", args: hello, says: echoes()},
-	{mode: "endless-pages", args: hello, says: echoes()},
-	{mode: "many-tools", args: hello, set: patient, patience: time.Minute, check: wantNoCrash},
-	{mode: "duplicate-names", args: hello, check: wantTools(1)},
+	{mode: "frame-17m", set: patient, check: wantLength(17 << 20)},
+	{mode: "frame-65m", set: patient, kind: tool.Upstream, says: []string{"bad.echo: upstream failed: sent a message of more than 64 MiB"}},
+	{mode: "frame-65m", set: lenient, check: wantLength(65 << 20)},
+	{mode: "invalid-utf8", says: []string{"a\ufffd\ufffd\ufffd\ufffdb"}},
+	{mode: "deep", kind: tool.Upstream, says: []string{"bad.echo answered with something that is no result: it is nested deeper than 1000 levels"}, check: wantNext},
+	{mode: "deep-1100", kind: tool.Upstream, says: []string{"nested deeper than 1000 levels"}, check: wantNext},
+	{mode: "deep-900", says: []string{"kept"}},
+	{mode: "duplicate-member", says: []string{"second"}}, // the last counts, as nearly everywhere
+	{mode: "answers-unknown-ids", args: hello, says: echoes()},
+	{mode: "answers-twice", says: []string{"first"}, check: wantSame("first")},
+	{mode: "result-and-error", kind: tool.Failed, says: []string{"bad.echo: both"}},
+
+	{mode: "hang-initialize", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
+	{mode: "hang-list", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
+	{mode: "hang-call", set: short, kind: tool.Timeout, says: []string{"bad.echo gave no answer within 1"}},
+
+	{mode: "flood-notifications", args: hello, set: patient, says: echoes()},
+	{mode: "flood-list-changed", args: hello, set: patient, says: echoes()},
+	{mode: "flood-unknown", args: hello, set: patient, says: echoes()},
+	{mode: "flood-progress", args: hello, set: patient, says: echoes()},
+
+	{mode: "cursor-loop", args: hello, says: echoes(), check: wantTools(1)},
+	{mode: "endless-pages", args: hello, says: echoes(), check: wantTools(1001)},
+	{mode: "many-tools", args: hello, set: patient, says: echoes(), check: wantTools(10_000)},
+	{mode: "duplicate-names", args: hello, says: echoes(), check: wantTools(1)},
 	{mode: "hostile-names", args: hello, says: echoes(), check: wantCleanNames},
-	{mode: "list-is-object", kind: tool.Upstream, says: []string{"bad"}},
-	{mode: "list-is-null", check: wantNoCrash},
+	{mode: "list-is-object", kind: tool.Upstream, says: []string{"cannot connect to upstream bad: tools/list: the answer is no list of tools"}},
+	{mode: "list-is-null", kind: tool.Upstream, says: []string{"cannot connect to upstream bad: tools/list: the answer is no list of tools"}},
 	{mode: "list-fails", kind: tool.Upstream, says: []string{"out of"}},
-	{mode: "version-unknown", check: wantNoCrash},
-	{mode: "version-number", kind: tool.Upstream},
-	{mode: "version-huge", check: wantNoCrash},
+	{mode: "version-unknown", kind: tool.Upstream, says: []string{"unsupported protocol version", "1999-01-01"}},
+	{mode: "version-number", kind: tool.Upstream, says: []string{"cannot connect to upstream bad"}},
+	{mode: "version-huge", kind: tool.Upstream, says: []string{"unsupported protocol version"}},
 	{mode: "initialize-fails", kind: tool.Upstream, says: []string{"go away"}},
-	{mode: "hidden-text", args: hello, says: echoes(), check: wantNothingHidden},
-	{mode: "changes-each-time", args: hello, says: echoes()},
+	{mode: "hidden-text", args: hello, says: echoes(), waits: true, check: wantHeld("hidden", "its definition looks like an attack")},
+	{mode: "changes-each-time", args: hello, says: echoes(), waits: true, check: wantHeld("moving", "its definition changed")},
 
 	{mode: "schema-deep-ref", args: `{"a":"x"}`, says: []string{`{"a":"x"}`}},
 	{mode: "schema-self-ref", args: `{}`, says: []string{`{}`}},
 	{mode: "schema-doubling", args: `{"a":"x"}`, says: []string{`{"a":"x"}`}},
 	{mode: "schema-remote-ref", args: `{"a":"x"}`, says: []string{`{"a":"x"}`}},
 	{mode: "schema-lookahead", args: `{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}`, says: []string{`aaa!`}},
-	{mode: "schema-enum", args: `{"a":"value 7"}`, kind: tool.NotFound, says: []string{"bad.echo"}}, // left out: its definition is too large
+	{mode: "schema-enum", args: `{"a":"value 7"}`, kind: tool.NotFound, says: []string{"there is no tool bad.echo"}, check: wantSkipped("echo", "its definition has")},
 	{mode: "schema-no-type", args: `{"a":"x"}`, says: []string{`{"a":"x"}`}},
 	{mode: "schema-true", args: hello, says: echoes()},
 	{mode: "schema-missing", args: hello, says: echoes()},
-	{mode: "schema-nonsense", args: hello, check: wantNoCrash},
-	{mode: "schema-nested", patience: 3 * time.Second, check: wantOneOf(tool.Upstream, tool.Timeout)}, // deeper than the SDK reads
+	{mode: "schema-nonsense", args: hello, says: echoes()}, // what cannot be checked here the upstream checks
+	{mode: "schema-nested", args: hello, says: echoes(), check: wantSkipped("nested", "nested deeper than 1000 levels")},
+	{mode: "schema-nested-1100", args: hello, says: echoes(), check: wantSkipped("nested", "nested deeper than 1000 levels")},
 
 	{mode: "result-unknown-types", check: wantRaw(`"depth":9007199254740993`)},
 	{mode: "result-big-integers", check: wantRaw(`{"n":9007199254740993,"m":-18446744073709551617}`)},
-	{mode: "result-big-error", check: wantNoCrash},
+	{mode: "result-big-error", check: wantBigError},
 	{mode: "result-no-object", kind: tool.Upstream, says: []string{"no result"}},
 	{mode: "result-null", kind: tool.Upstream, says: []string{"no result"}},
-	{mode: "result-odd-members", check: wantNoCrash},
-	{mode: "result-many-blocks", check: wantNoCrash},
-	{mode: "error-odd", set: short, check: wantNoCrash},
-	{mode: "error-big", check: wantFailure("e")},
+	{mode: "result-odd-members", kind: tool.Upstream, says: []string{"no result: its content is no list"}},
+	{mode: "result-many-blocks", check: wantBlocks(100_000)},
+	{mode: "error-odd", kind: tool.Failed, says: []string{"bad.echo: an error without a message"}, check: wantNext},
+	{mode: "error-big", kind: tool.Failed, says: []string{"bad.echo: "}},
 }
 
 // overHTTP are the traps of a web server.
 var overHTTP = []trap{
 	{mode: upstreamtest.Good, args: hello, says: echoes()},
-	{mode: "http-500", kind: tool.Upstream, says: []string{"500"}},
-	{mode: "http-429", kind: tool.Upstream, says: []string{"429"}},
+	{mode: "http-500", kind: tool.Upstream, says: []string{"HTTP 500"}, check: wantNext},
+	{mode: "http-429", kind: tool.Upstream, says: []string{"HTTP 429"}, check: wantNext},
 	{mode: "http-html", kind: tool.Upstream, says: []string{"text/html"}},
-	{mode: "http-empty", set: short, check: wantOneOf(tool.Upstream, tool.Timeout)},
-	{mode: "http-truncated", set: short, check: wantOneOf(tool.Upstream, tool.Timeout)},
-	{mode: "http-500-huge", kind: tool.Upstream, says: []string{"500"}},
-	{mode: "http-huge-header", kind: tool.Upstream},
-	{mode: "http-redirect-away", kind: tool.Upstream, check: wantNoCanary},
-	{mode: "http-redirect-loop", kind: tool.Upstream},
-	{mode: "http-gzip-bomb", set: patient, kind: tool.Upstream},
+	{mode: "http-empty", kind: tool.Upstream, says: []string{"the answer is no JSON-RPC message"}, check: wantNext},
+	{mode: "http-truncated", kind: tool.Upstream, says: []string{"the answer is no JSON-RPC message"}, check: wantNext},
+	{mode: "http-json", says: []string{"plain"}},
+	{mode: "http-json-deep", kind: tool.Upstream, says: []string{"nested deeper than 1000 levels"}, check: wantNext},
+	{mode: "http-json-odd", kind: tool.Failed, says: []string{"an error without a message"}, check: wantNext},
+	{mode: "http-500-huge", kind: tool.Upstream, says: []string{"HTTP 500"}, check: wantNext},
+	{mode: "http-huge-header", kind: tool.Upstream, says: []string{"header"}},
+	{mode: "http-endless-headers", kind: tool.Upstream, says: []string{"header"}},
+	{mode: "http-redirect-away", kind: tool.Upstream, says: []string{"redirects to http://", "another origin"}, check: wantNoCanary},
+	{mode: "http-redirect-loop", kind: tool.Upstream, says: []string{"redirects without end"}},
+	{mode: "http-gzip-bomb", set: patient, kind: tool.Upstream, says: []string{"more than 64 MiB"}, check: wantNext},
 	{mode: "http-hang", set: short, kind: tool.Timeout, says: []string{"gave no answer within 1"}},
+	{mode: "http-slow-headers", set: short, kind: tool.Timeout, says: []string{"gave no answer within 1"}},
+	{mode: "http-slow-body", set: short, kind: tool.Timeout, says: []string{"gave no answer within 1"}},
 	{mode: "http-body-hangs", set: short, kind: tool.Timeout, says: []string{"gave no answer within 1"}},
 	{mode: "http-drip", set: short, kind: tool.Timeout, says: []string{"gave no answer within 1"}},
-	{mode: "http-endless-event", set: patient, kind: tool.Upstream},
-	{mode: "http-stream-ends", set: short, check: wantOneOf(tool.Upstream, tool.Timeout)},
-	{mode: "http-reset", kind: tool.Upstream},
-	{mode: "http-session-missing", args: hello, check: wantSecond},
-	{mode: "http-session-always-missing", kind: tool.Upstream},
-	{mode: "http-sse-elsewhere", patience: 10 * time.Second, check: wantNoCanary},
-	{mode: "http-all-hang", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"bad"}},
-	{mode: "http-unauthorized", kind: tool.Upstream, says: []string{"authoriz"}, check: wantNoCanary},
+	{mode: "http-endless-event", set: patient, kind: tool.Upstream, says: []string{"more than 64 MiB"}, check: wantNext},
+	{mode: "http-stream-ends", kind: tool.Upstream, says: []string{"bad.echo: upstream failed"}},
+	{mode: "http-reset", kind: tool.Upstream, says: []string{"bad.echo: upstream failed: EOF"}},
+	{mode: "http-session-missing", args: hello, says: echoes()}, // the server did not act on it: it is sent again
+	{mode: "http-session-always-missing", kind: tool.Upstream, says: []string{"has forgotten the session", "has not taken effect"}, check: wantRequests("tools/call", 2)},
+	{mode: "http-all-hang", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
+	{mode: "http-unauthorized", kind: tool.Upstream, says: []string{"needs authorization: HTTP 401"}, check: wantQuiet},
+	{mode: "http-stream-drips", args: hello, says: echoes()},
+	{mode: "http-stream-floods", args: hello, says: echoes()},
+	{mode: "http-stream-forges", args: hello, says: echoes()},
+	{mode: "http-stream-endless-event", args: hello, says: echoes()},
+
+	{mode: "sse-good", args: hello, says: echoes()},
+	{mode: "sse-junk", args: hello, says: echoes()},
+	{mode: "sse-two-endpoints", args: hello, says: echoes(), check: wantNoCanary},
+	{mode: "sse-elsewhere", kind: tool.Upstream, says: []string{"wants messages sent to http://", "another origin"}, check: wantNoCanary},
+	{mode: "sse-endpoint-is-none", kind: tool.Upstream, says: []string{"names no address"}},
+	{mode: "sse-no-endpoint", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
+	{mode: "sse-endless-event", set: patient, kind: tool.Upstream, says: []string{"more than 64 MiB"}},
+	{mode: "sse-post-500", kind: tool.Upstream, says: []string{"HTTP 500"}, check: wantNext},
+	{mode: "sse-post-hangs", set: short, kind: tool.Timeout, says: []string{"gave no answer within 1"}},
+	{mode: "sse-cut", kind: tool.Upstream, says: []string{"ended the stream"}},
+	{mode: "sse-half", kind: tool.Upstream, says: []string{"ended the stream"}},
 }
 
 // TestHostileUpstream tries every trap. While the hostile upstream is called, a
@@ -184,17 +257,30 @@ func TestHostileUpstream(t *testing.T) {
 		web   bool
 	}{{"stdio", overStdio, false}, {"both-stdio", onBoth, false}, {"both-http", onBoth, true}, {"http", overHTTP, true}} {
 		t.Run(group.name, func(t *testing.T) {
-			var waiting []trap
-			for _, trap := range group.traps {
-				if trap.waits() {
-					waiting = append(waiting, trap)
-					continue
+			for _, tr := range group.traps {
+				if !tr.isSlow() {
+					t.Run(tr.mode, func(t *testing.T) { tr.run(t, group.web) })
 				}
-				t.Run(trap.mode, func(t *testing.T) { trap.run(t, group.web) })
 			}
-			runTogether(t, waiting, group.web)
 		})
 	}
+	t.Run("waiting", func(t *testing.T) {
+		before := takeStock(t)
+		defer before.compare(t)
+		var tries sync.WaitGroup
+		defer tries.Wait()
+		fall := func(traps []trap, web bool, where string) {
+			for _, tr := range traps {
+				if tr.isSlow() {
+					tries.Go(func() { t.Run(where+"-"+tr.mode, func(t *testing.T) { tr.try(t, web) }) })
+				}
+			}
+		}
+		fall(overStdio, false, "stdio")
+		fall(onBoth, false, "stdio")
+		fall(onBoth, true, "http")
+		fall(overHTTP, true, "http")
+	})
 }
 
 // wantEveryMode sees to it that no mode is forgotten.
@@ -208,24 +294,9 @@ func wantEveryMode(t *testing.T, modes []string, lists ...[]trap) {
 	}
 }
 
-// waits reports whether the trap costs time rather than work.
-func (tr trap) waits() bool {
-	return tr.patience > 0 && tr.patience < time.Minute || tr.kind == tool.Timeout ||
-		slices.Contains(strings.Fields("silent-discover crash-loop deep exit-leaves-grandchild closes-stdout http-empty http-truncated http-stream-ends"), tr.mode)
-}
-
-// runTogether falls into all traps at once, each with a gateway of its own, and
-// counts what is left when all are over.
-func runTogether(t *testing.T, traps []trap, web bool) {
-	t.Helper()
-	before := takeStock(t)
-	defer before.compare(t)
-	var tries sync.WaitGroup
-	defer tries.Wait()
-	for _, tr := range traps {
-		tries.Go(func() { t.Run(tr.mode, func(t *testing.T) { tr.try(t, web) }) })
-	}
-}
+// isSlow reports whether the trap costs time rather than work. Such are fallen into
+// together; file descriptors are then counted for all of them.
+func (tr trap) isSlow() bool { return tr.waits || tr.patience > 0 || tr.kind == tool.Timeout }
 
 func (tr trap) run(t *testing.T, web bool) {
 	t.Helper()
@@ -234,10 +305,18 @@ func (tr trap) run(t *testing.T, web bool) {
 	tr.try(t, web)
 }
 
-// try opens a gateway, falls into the trap, and closes the gateway again.
+// try falls into the trap, and sees to it that no goroutine and no process is left of it.
 func (tr trap) try(t *testing.T, web bool) {
 	t.Helper()
-	h := &hostile{lock: filepath.Join(t.TempDir(), "sallyport.lock")}
+	defer wantNothingLeft(t, t.Name())
+	defer endStrays(t, t.Name(), tr.strays)
+	pprof.Do(t.Context(), pprof.Labels(stockLabel, t.Name()), func(context.Context) { tr.open(t, web) })
+}
+
+// open opens a gateway, falls into the trap, and closes the gateway again.
+func (tr trap) open(t *testing.T, web bool) {
+	t.Helper()
+	h := &hostile{lock: filepath.Join(t.TempDir(), trust.FileName), cache: t.TempDir(), requests: tally{of: map[string]int{}}}
 	elsewhere := serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h.canary.Add(1)
 		http.Error(w, "no", http.StatusTeapot)
@@ -246,9 +325,9 @@ func (tr trap) try(t *testing.T, web bool) {
 	good := serve(handler(t, upstreamtest.Good, ""))
 	defer stop(good)
 	bad := process(t, "bad", "")
-	bad.Env = config.Secrets{upstreamtest.Var: tr.mode, "GORACE": "atexit_sleep_ms=0", stockVar: strconv.Itoa(os.Getpid())}
+	bad.Env = config.Secrets{upstreamtest.Var: tr.mode, "GORACE": "atexit_sleep_ms=0", stockVar: mark(t.Name())}
 	if web {
-		site := serve(handler(t, tr.mode, elsewhere.URL))
+		site := serve(h.requests.count(handler(t, tr.mode, elsewhere.URL)))
 		defer stop(site)
 		bad = upstreamOf("bad", site.URL)
 	}
@@ -257,7 +336,7 @@ func (tr trap) try(t *testing.T, web bool) {
 	}
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{bad, upstreamOf("good", good.URL)}
-	g, err := gateway.Open(&cfg, &gateway.Options{LockFile: h.lock})
+	g, err := gateway.Open(&cfg, &gateway.Options{LockFile: h.lock, CacheDir: h.cache, Logger: slog.New(&h.log), Asks: true})
 	if err != nil {
 		t.Fatal(err)
 	}

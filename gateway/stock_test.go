@@ -2,14 +2,17 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,15 +34,71 @@ func takeStock(t *testing.T) stock {
 	return stock{goroutines: runtime.NumGoroutine(), files: len(files), processes: len(ours())}
 }
 
-// ours are the processes with our mark, zombies too.
-func ours() (pids []string) {
+// stockLabel marks the goroutines of one test, and what they start.
+const stockLabel = "hostile"
+
+// mark is the value of [stockVar] for the processes of one test; "" is for any.
+func mark(test string) string { return fmt.Sprintf("%d %s", os.Getpid(), test) }
+
+// marked are the processes with a mark that begins so.
+func marked(mark string) (pids []string) {
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
-	mark := fmt.Appendf(nil, "%s=%d\x00", stockVar, os.Getpid())
 	for _, path := range environments {
-		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, mark) {
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(stockVar+"="+mark)) {
 			pids = append(pids, path)
 		}
 	}
+	return pids
+}
+
+// labelled counts the stacks of the goroutines of one test.
+func labelled(test string) (n int) {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		panic(err)
+	}
+	label := fmt.Sprintf("# labels: {%q:%q}", stockLabel, test)
+	for record := range strings.SplitSeq(profile.String(), "\n\n") {
+		if strings.Contains(record, label) {
+			n++
+		}
+	}
+	return n
+}
+
+// wantNothingLeft waits until no goroutine and no process of the test is left.
+func wantNothingLeft(t *testing.T, test string) {
+	t.Helper()
+	eventually(t, "nothing of "+test+" is left", 10*time.Second, func() bool {
+		return labelled(test) == 0 && len(marked(mark(test)+"\x00")) == 0
+	})
+}
+
+// endStrays waits until only so many processes of the test are left, and kills those.
+func endStrays(t *testing.T, test string, n int) {
+	t.Helper()
+	if n == 0 {
+		return
+	}
+	var left []string
+	eventually(t, "only strays are left", 10*time.Second, func() bool {
+		left = marked(mark(test) + "\x00")
+		return len(left) == n
+	})
+	for _, path := range left {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// ours are the processes with our mark, zombies too.
+func ours() (pids []string) {
+	pids = marked(mark(""))
 	children, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, path := range children {
 		data, _ := os.ReadFile(path)
@@ -62,7 +121,7 @@ func (before stock) compare(t *testing.T) {
 func TestStockSeesWhatIsLeft(t *testing.T) {
 	before := takeStock(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), upstreamtest.Var+"="+upstreamtest.Good, stockVar+"="+strconv.Itoa(os.Getpid()))
+	child.Env = append(os.Environ(), upstreamtest.Var+"="+upstreamtest.Good, stockVar+"="+mark(t.Name()))
 	input, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +131,10 @@ func TestStockSeesWhatIsLeft(t *testing.T) {
 	}
 	quit := make(chan struct{})
 	var idle sync.WaitGroup
-	idle.Go(func() { <-quit })
+	pprof.Do(t.Context(), pprof.Labels(stockLabel, t.Name()), func(context.Context) { idle.Go(func() { <-quit }) })
+	if labelled(t.Name()) != 1 || len(marked(mark(t.Name())+"\x00")) != 1 || labelled("other") != 0 || len(marked(mark("other"))) != 0 {
+		t.Errorf("%d goroutines, processes %v", labelled(t.Name()), marked(mark(t.Name())))
+	}
 	if now := takeStock(t); now.goroutines <= before.goroutines || now.files <= before.files || now.processes <= before.processes {
 		t.Errorf("%+v after %+v", now, before)
 	}

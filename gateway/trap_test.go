@@ -2,14 +2,14 @@ package gateway_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/trust"
 	"sallyport/internal/tool"
 )
 
@@ -41,24 +41,81 @@ func wantSame(text string) func(*testing.T, *hostile, tool.Result, error) {
 	}
 }
 
-// wantNoCrash is for traps of which only this is asked: an answer or a readable
-// error, and whatever is checked after every trap.
-func wantNoCrash(*testing.T, *hostile, tool.Result, error) {}
+// wantNext calls something else over the same connection: the trap cost one answer only.
+func wantNext(t *testing.T, h *hostile, _ tool.Result, _ error) {
+	t.Helper()
+	if ready := h.log.find("upstream ready"); len(ready) != 2 { // good's and bad's
+		t.Errorf("connected %d times", len(ready))
+	}
+	if lost := h.log.find("upstream lost"); len(lost) > 0 {
+		t.Errorf("connection lost: %v", lost)
+	}
+}
 
-func wantOneOf(kinds ...tool.Kind) func(*testing.T, *hostile, tool.Result, error) {
-	return func(t *testing.T, _ *hostile, _ tool.Result, err error) {
+func wantBigError(t *testing.T, _ *hostile, result tool.Result, err error) {
+	t.Helper()
+	if err != nil || !result.IsError || result.Text() != strings.Repeat("e", 10<<20) {
+		t.Errorf("%v, %v, %d bytes", err, result.IsError, len(result.Text()))
+	}
+}
+
+func wantBlocks(n int) func(*testing.T, *hostile, tool.Result, error) {
+	return func(t *testing.T, _ *hostile, result tool.Result, err error) {
 		t.Helper()
-		if err == nil || !slices.Contains(kinds, tool.AsError(err).Kind) {
-			t.Errorf("%v, want one of %v", err, kinds)
+		if err != nil || len(result.Content) != n || result.Content[n-1].Text != "x" {
+			t.Errorf("%v, %d blocks", err, len(result.Content))
 		}
 	}
 }
 
-func wantFailure(part string) func(*testing.T, *hostile, tool.Result, error) {
-	return func(t *testing.T, _ *hostile, result tool.Result, err error) {
+// wantSkipped: a tool is left out, and the log says why.
+func wantSkipped(name, reason string) func(*testing.T, *hostile, tool.Result, error) {
+	return func(t *testing.T, h *hostile, _ tool.Result, _ error) {
 		t.Helper()
-		if err == nil && !result.IsError || !strings.Contains(fmt.Sprint(err, result.Text()), part) {
-			t.Errorf("%v, %.300q", err, result.Text())
+		for _, tl := range h.of("bad") {
+			if tl.Wire == name {
+				t.Errorf("%s is there", name)
+			}
+		}
+		skipped := h.log.find("skip tool")
+		if len(skipped) != 1 || !strings.Contains(skipped[0]["tool"], name) || !strings.Contains(skipped[0]["reason"], reason) {
+			t.Errorf("log: %v", skipped)
+		}
+	}
+}
+
+// wantHeld: a tool is quarantined and seen nowhere, the others go on, and once
+// somebody has approved it, it can be called.
+func wantHeld(name, why string) func(*testing.T, *hostile, tool.Result, error) {
+	return func(t *testing.T, h *hostile, _ tool.Result, _ error) {
+		t.Helper()
+		try := func(name string) error {
+			_, err := h.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "bad", Name: name}})
+			return err
+		}
+		var held error
+		eventually(t, "the call is denied", 10*time.Second, func() bool {
+			held = try(name)
+			return held != nil
+		})
+		wantError(t, held, tool.Denied, "tool bad."+name+" is quarantined: "+why, "sallyport upstreams review bad")
+		wantNothingHidden(t, h)
+		book, err := trust.Open(h.lock, &trust.Options{Dir: filepath.Join(h.cache, "trust")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, err := book.Held()
+		if err != nil || len(waiting) != 1 || waiting[0].Name != name {
+			t.Fatalf("%v, %+v", err, waiting)
+		}
+		eventually(t, "an approved tool is let through", 20*time.Second, func() bool {
+			if waiting, err := book.Held(); err == nil { // one that changed meanwhile waits again
+				_ = book.Approve(waiting...)
+			}
+			return try(name) == nil
+		})
+		if err := try("echo"); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -91,32 +148,45 @@ func wantCleanNames(t *testing.T, h *hostile, _ tool.Result, _ error) {
 	}
 }
 
-func wantNothingHidden(t *testing.T, h *hostile, _ tool.Result, _ error) {
+func wantNothingHidden(t *testing.T, h *hostile) {
 	t.Helper()
 	for _, detail := range []gateway.Detail{gateway.Summary, gateway.Signature, gateway.Full} {
 		found, err := h.Search(t.Context(), gateway.Search{Upstream: "bad", Detail: detail})
-		if text := found.Text(); err != nil || strings.ContainsAny(text, "\u200b\u202e\U000e0041\U000e0042") {
+		if text := found.Text(); err != nil || strings.ContainsAny(text, "\u200b\u202e\U000e0041\U000e0042") || strings.Contains(text, "previous instructions") {
 			t.Errorf("%v: %q", err, text)
 		}
 	}
 }
 
-func wantNoCanary(t *testing.T, h *hostile, _ tool.Result, err error) {
+func wantNoCanary(t *testing.T, h *hostile, _ tool.Result, _ error) {
 	t.Helper()
-	if n := h.canary.Load(); err == nil || n > 0 {
-		t.Errorf("%v; the other origin got %d requests", err, n)
+	if n := h.canary.Load(); n > 0 {
+		t.Errorf("the other origin got %d requests", n)
 	}
 }
 
-// wantSecond: a session that is gone may cost one call, and not the next.
-func wantSecond(t *testing.T, h *hostile, result tool.Result, err error) {
+// wantQuiet: an upstream that lets nobody in is not asked again by each call, and
+// what it says about other places is not followed.
+func wantQuiet(t *testing.T, h *hostile, _ tool.Result, err error) {
 	t.Helper()
-	eventually(t, "a call succeeds again", 10*time.Second, func() bool {
-		if err != nil {
-			result, err = h.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "bad", Name: "echo"}, Args: json.RawMessage(hello)})
+	wantNoCanary(t, h, tool.Result{}, err)
+	before := h.requests.all()
+	for range 50 {
+		_, err := h.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "bad", Name: "echo"}})
+		wantError(t, err, tool.Upstream, "needs authorization: HTTP 401")
+	}
+	if after := h.requests.all(); before > 2 || after != before {
+		t.Errorf("%d requests, then %d", before, after)
+	}
+}
+
+func wantRequests(method string, n int) func(*testing.T, *hostile, tool.Result, error) {
+	return func(t *testing.T, h *hostile, _ tool.Result, _ error) {
+		t.Helper()
+		if got := h.requests.get(method); got != n {
+			t.Errorf("%d requests of %s", got, method)
 		}
-		return err == nil && result.Text() == hello
-	})
+	}
 }
 
 // wantParked calls until the gateway gives up on the upstream, and says so.

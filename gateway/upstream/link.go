@@ -283,7 +283,7 @@ func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
 	if r.call.Peer != nil {
 		e, end := l.wire.exchange(ctx, id, r.call)
 		defer end()
-		ctx, token = context.WithValue(ctx, exchangeKey{}, &tapped{l.wire, e}), id
+		ctx, token = context.WithValue(ctx, exchangeKey{}, &tapped{l.wire, e, numericID(id)}), id
 	}
 	params, err := r.params(l, token)
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
+// errNoMessage is why an answer over HTTP is of no use.
+var errNoMessage = errors.New("the answer is no JSON-RPC message")
+
 // exchangeKey and headersKey are what a request over HTTP carries in its context.
 type (
 	exchangeKey struct{}
@@ -47,7 +50,18 @@ func tap(req *http.Request, resp *http.Response, limit int64) {
 type tapped struct {
 	wire  *wire
 	owner *exchange
+	id    jsonrpc.ID
 }
+
+// spoil ends the request, and only that, with an error. It returns what the SDK gets for an answer.
+func (t *tapped) spoil(err error) []byte {
+	return t.plainly(&jsonrpc.Response{ID: t.id, Error: &spoilt{err}})
+}
+
+// spoilt is why an answer over HTTP cannot be read.
+type spoilt struct{ error }
+
+func (s *spoilt) Unwrap() error { return s.error }
 
 // plainly returns nil for a response that the SDK reads, or else what is to
 // stand in its place. What is too deep has then been delivered; t may be nil.
@@ -55,7 +69,8 @@ func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
 	if resp.Error == nil {
 		return nil
 	}
-	if _, deep := errors.AsType[*tooDeep](resp.Error); deep && t != nil {
+	_, bad := errors.AsType[*spoilt](resp.Error)
+	if _, deep := errors.AsType[*tooDeep](resp.Error); (deep || bad) && t != nil {
 		t.wire.deliver(resp)
 	}
 	failure := answered(resp.Error)
@@ -80,17 +95,30 @@ type tappedMessage struct {
 func (t *tappedMessage) Read(p []byte) (int, error) {
 	if t.whole == nil {
 		data, err := io.ReadAll(t.in)
-		if err != nil {
-			return 0, err
+		if err != nil && (t.tapped == nil || !isTooLong(err)) {
+			return 0, err // the connection is broken
 		}
-		if resp, ok := parseMessage(data).(*jsonrpc.Response); ok {
-			if plain := t.plainly(resp); plain != nil {
-				data = plain
-			}
-		}
-		t.whole = bytes.NewReader(data)
+		t.whole = bytes.NewReader(t.check(data, err))
 	}
 	return t.whole.Read(p)
+}
+
+// check returns what the SDK gets for that body, or for one that could not be read.
+func (t *tappedMessage) check(data []byte, err error) []byte {
+	if err != nil {
+		return t.spoil(err)
+	}
+	switch msg := parseMessage(data).(type) {
+	case nil:
+		if t.tapped != nil {
+			return t.spoil(errNoMessage)
+		}
+	case *jsonrpc.Response:
+		if plain := t.plainly(msg); plain != nil {
+			return plain
+		}
+	}
+	return data
 }
 
 // tappedBody is a stream of events; tapped is nil for what is not a request of ours.
@@ -127,7 +155,7 @@ func (t *tappedBody) next() {
 		line, err := t.in.ReadSlice('\n')
 		event = append(event, line...)
 		if int64(len(event)) > t.limit {
-			t.ready, t.through = event, true // the SDK has the same limit and says so
+			t.overrun(event)
 			return
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -165,6 +193,16 @@ func (t *tappedBody) next() {
 			t.ready = slices.Concat([]byte("data: "), plain, []byte("\n"), rest)
 		}
 	}
+}
+
+// overrun is for an event that is too long. The SDK has the same limit, but to it
+// such an event is the end of all requests.
+func (t *tappedBody) overrun(event []byte) {
+	if t.tapped == nil {
+		t.ready, t.through = event, true
+		return
+	}
+	t.ready, t.ended = slices.Concat([]byte("data: "), t.spoil(tooLong(t.limit)), []byte("\n\n")), io.EOF
 }
 
 // endsEvent reports whether the last line is empty, and not only the end of a long one.

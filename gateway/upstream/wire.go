@@ -233,7 +233,7 @@ func (w *wire) stream(ctx context.Context, method string, params json.RawMessage
 // await sends a request and waits for the answer that is expected of it.
 func (w *wire) await(ctx context.Context, answer chan *jsonrpc.Response, req *jsonrpc.Request) (json.RawMessage, error) {
 	if ctx.Value(exchangeKey{}) == nil {
-		ctx = context.WithValue(ctx, exchangeKey{}, &tapped{wire: w})
+		ctx = context.WithValue(ctx, exchangeKey{}, &tapped{wire: w, id: req.ID})
 	}
 	if err := w.below.Write(ctx, req); err != nil {
 		w.forget(req.ID)

@@ -22,6 +22,8 @@ type site struct {
 	state *state
 	wrap  wrapper
 	other string
+	// streams are those of the traps of HTTP with SSE.
+	streams streams
 }
 
 // Handler is the server over streamable HTTP in one of [HTTPModes]. other is the
@@ -38,8 +40,15 @@ func Handler(mode, other string) (http.Handler, error) {
 // sharedTraps are those of stdio that are as bad over HTTP.
 func sharedTraps() map[string]trap {
 	traps := map[string]trap{}
-	for _, some := range []map[string]trap{listTraps(), schemaTraps(), resultTraps()} {
+	for _, some := range []map[string]trap{messageTraps(), listTraps(), schemaTraps(), resultTraps()} {
 		maps.Copy(traps, some)
+	}
+	silence, floods := silenceTraps(), floodTraps()
+	for _, name := range []string{"hang-initialize", "hang-list", "hang-call"} {
+		traps[name] = silence[name]
+	}
+	for _, name := range []string{"flood-notifications", "flood-list-changed", "flood-unknown", "flood-progress"} {
+		traps[name] = floods[name]
 	}
 	return traps
 }
@@ -109,10 +118,18 @@ func status(code int, kind, body string) wrapper {
 	})
 }
 
-// httpTraps are wrong as web servers.
+// httpTraps are all modes that are of HTTP only.
 func httpTraps() map[string]wrapper {
+	traps := map[string]wrapper{Good: nil}
+	for _, some := range []map[string]wrapper{answerTraps(), siteTraps(), oldTraps()} {
+		maps.Copy(traps, some)
+	}
+	return traps
+}
+
+// answerTraps answer a call as no web server should.
+func answerTraps() map[string]wrapper {
 	return map[string]wrapper{
-		Good:             nil,
 		"http-500":       status(500, "text/plain", "boom \x1b[31m at /srv/app.js:1"),
 		"http-429":       status(429, "application/json", `{"error":"slow down"}`),
 		"http-html":      status(200, "text/html", "<html><script>alert(1)</script>login</html>"),
@@ -138,7 +155,7 @@ func httpTraps() map[string]wrapper {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}),
-		"http-drip": onCall(drip),
+		"http-drip": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) { drip(w, r) }),
 		"http-endless-event": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: ")
@@ -152,7 +169,28 @@ func httpTraps() map[string]wrapper {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, ": nothing\n\n")
 		}),
-		"http-reset": onCall(func(*site, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		"http-reset":           onCall(func(*site, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		"http-endless-headers": onCall(func(_ *site, w http.ResponseWriter, _ *http.Request) { headers(w, strings.Repeat("x", 1<<16), 0) }),
+		"http-slow-headers":    onCall(func(_ *site, w http.ResponseWriter, _ *http.Request) { headers(w, "x", 20*time.Millisecond) }),
+		"http-slow-body": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			trickle(w, r, " ", 20*time.Millisecond)
+		}),
+		"http-json": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
+			asJSON(w, r, `"result":{"content":[{"type":"text","text":"plain"}]}`)
+		}),
+		"http-json-deep": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
+			asJSON(w, r, `"result":{"content":[],"structuredContent":`+nested(2000)+`}`)
+		}),
+		"http-json-odd": onCall(func(_ *site, w http.ResponseWriter, r *http.Request) {
+			asJSON(w, r, `"error":{"code":"x","message":7}`)
+		}),
+	}
+}
+
+// siteTraps are wrong beyond the answer to a call.
+func siteTraps() map[string]wrapper {
+	return map[string]wrapper{
 		"http-session-missing": func(s *site, w http.ResponseWriter, r *http.Request, next http.Handler) {
 			if methodOf(r) == "tools/call" && r.Header.Get("Mcp-Session-Id") == "session-1" {
 				http.Error(w, "no such session", http.StatusNotFound)
@@ -161,8 +199,24 @@ func httpTraps() map[string]wrapper {
 			next.ServeHTTP(w, r)
 		},
 		"http-session-always-missing": status(404, "text/plain", "no such session"),
-		"http-sse-elsewhere":          sseElsewhere,
-		"http-all-hang":               func(_ *site, _ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() },
+		"http-stream-drips":           onGet(func(w http.ResponseWriter, r *http.Request) { drip(w, r) }),
+		"http-stream-floods": onGet(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			trickle(w, r, "data: "+`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`+"\n\n", 0)
+		}),
+		"http-stream-forges": onGet(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for id := 1_000_000; id < 1_000_010; id++ {
+				_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"forged\"}]}}\n\n", id)
+			}
+			drip(w, r)
+		}),
+		"http-stream-endless-event": onGet(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: ")
+			trickle(w, r, strings.Repeat("x", 1<<20), 0)
+		}),
+		"http-all-hang": func(_ *site, _ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() },
 		"http-unauthorized": func(s *site, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.other+`/canary"`)
 			http.Error(w, "who are you", http.StatusUnauthorized)
@@ -184,26 +238,51 @@ func gzipBomb(_ *site, w http.ResponseWriter, r *http.Request) {
 }
 
 // drip sends comments for ever.
-func drip(_ *site, w http.ResponseWriter, r *http.Request) {
+func drip(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
+	trickle(w, r, ": still here\n\n", 20*time.Millisecond)
+}
+
+// trickle sends the same again and again until nobody listens.
+func trickle(w http.ResponseWriter, r *http.Request, text string, wait time.Duration) {
 	for r.Context().Err() == nil {
-		if _, err := io.WriteString(w, ": still here\n\n"); err != nil {
+		if _, err := io.WriteString(w, text); err != nil {
 			return
 		}
 		w.(http.Flusher).Flush()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(wait)
 	}
 }
 
-// sseElsewhere refuses the streamable transport, and names an endpoint of
-// another origin for the old one.
-func sseElsewhere(s *site, w http.ResponseWriter, r *http.Request, _ http.Handler) {
-	if r.Method != http.MethodGet {
-		http.Error(w, "not here", http.StatusNotFound)
-		return
+// headers sends headers until nobody listens.
+func headers(w http.ResponseWriter, value string, wait time.Duration) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = fmt.Fprintf(w, "event: endpoint\ndata: %s/canary\n\n", s.other)
-	w.(http.Flusher).Flush()
-	<-r.Context().Done()
+	defer conn.Close()
+	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
+	for n := 0; err == nil; n++ {
+		_, err = fmt.Fprintf(conn, "X-%d: %s\r\n", n, value)
+		time.Sleep(wait)
+	}
+}
+
+// onGet is a wrapper that acts where the stream of what nobody asked for is opened.
+func onGet(do http.HandlerFunc) wrapper {
+	return func(_ *site, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.Method == http.MethodGet {
+			do(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}
+}
+
+// asJSON answers with one message instead of a stream.
+func asJSON(w http.ResponseWriter, r *http.Request, rest string) {
+	var req request
+	_ = json.NewDecoder(r.Body).Decode(&req)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, req.ID, rest)
 }

@@ -16,7 +16,7 @@ import (
 // stdioTraps are all modes over stdio.
 func stdioTraps() map[string]trap {
 	traps := map[string]trap{Good: {}}
-	for _, some := range []map[string]trap{frameTraps(), silenceTraps(), processTraps(), floodTraps(), listTraps(), schemaTraps(), resultTraps(), askingTraps()} {
+	for _, some := range []map[string]trap{frameTraps(), messageTraps(), silenceTraps(), processTraps(), floodTraps(), listTraps(), schemaTraps(), resultTraps(), askingTraps()} {
 		maps.Copy(traps, some)
 	}
 	return traps
@@ -41,11 +41,30 @@ func frameTraps() map[string]trap {
 			s.raw([]byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[`))
 			os.Exit(0)
 		}),
+		"frame-no-end": on("tools/call", func(s *server, _ request) { s.endless() }),
+		"batch": on("tools/call", func(s *server, r request) {
+			s.line(`[7,{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[{"type":"text","text":"batched"}]}}]`)
+		}),
+		"batch-deep": on("tools/call", func(s *server, r request) {
+			s.line(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[],"structuredContent":` + nested(2000) + `}}]`)
+		}),
+	}
+}
+
+// nested is JSON of that depth.
+func nested(depth int) string {
+	return strings.Repeat(`{"a":[`, depth/2) + strings.Repeat(`]}`, depth/2)
+}
+
+// messageTraps are messages that are not as they should be, each whole by itself.
+func messageTraps() map[string]trap {
+	return map[string]trap{
 		"frame-17m":    on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 17<<20)) }),
 		"frame-65m":    on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 65<<20)) }),
-		"frame-no-end": on("tools/call", func(s *server, _ request) { s.endless() }),
 		"invalid-utf8": answers("{\"content\":[{\"type\":\"text\",\"text\":\"a\xff\xed\xa0\x80b\"}]}"),
-		"deep":         answers(`{"content":[],"structuredContent":` + strings.Repeat(`{"a":[`, 100_000) + strings.Repeat(`]}`, 100_000) + `}`),
+		"deep":         answers(`{"content":[],"structuredContent":` + nested(200_000) + `}`),
+		"deep-1100":    answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nested(1100) + `}`),
+		"deep-900":     answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nested(900) + `}`),
 		"duplicate-member": on("tools/call", func(s *server, r request) {
 			s.line(`{"jsonrpc":"2.0","id":99999,"id":` + string(r.ID) + `,"result":{},"result":{"content":[{"type":"text","text":"second"}]}}`)
 		}),
@@ -61,9 +80,6 @@ func frameTraps() map[string]trap {
 		}),
 		"result-and-error": on("tools/call", func(s *server, r request) {
 			s.line(`{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[]},"error":{"code":-32000,"message":"both"}}`)
-		}),
-		"batch": on("tools/call", func(s *server, r request) {
-			s.line(`[{"jsonrpc":"2.0","id":` + string(r.ID) + `,"result":{"content":[]}}]`)
 		}),
 	}
 }
@@ -109,13 +125,14 @@ func silenceTraps() map[string]trap {
 func processTraps() map[string]trap {
 	exit := func(s *server, _ request) { die() }
 	return map[string]trap{
-		"exit-start":      {start: func(*server) { die() }},
-		"exit-initialize": on("initialize", exit),
-		"exit-list":       on("tools/list", exit),
-		"exit-call":       on("tools/call", exit),
-		"crash-loop":      {start: func(*server) { die() }},
-		"ignore-term":     {start: func(*server) { signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) }, end: func() { time.Sleep(time.Hour) }},
-		"grandchild":      {start: func(*server) { fork() }},
+		"exit-start":         {start: func(*server) { die() }},
+		"exit-initialize":    on("initialize", exit),
+		"exit-list":          on("tools/list", exit),
+		"exit-call":          on("tools/call", exit),
+		"crash-loop":         {start: func(*server) { die() }},
+		"ignore-term":        {start: func(*server) { signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) }, end: func() { time.Sleep(time.Hour) }},
+		"grandchild":         {start: func(*server) { fork() }},
+		"grandchild-session": {start: func(*server) { forkAway() }},
 		"grandchildren-stay": {start: func(*server) {
 			for range 5 {
 				fork()
@@ -143,6 +160,17 @@ func fork() {
 	child := exec.Command(os.Args[0]) //nolint:noctx // it is meant to outlive everything
 	child.Env = append(os.Environ(), Var+"=_holder")
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+}
+
+// forkAway starts a child in a session of its own, out of reach of signals to our group.
+func forkAway() {
+	child := exec.Command(os.Args[0]) //nolint:noctx // as above
+	child.Env = append(os.Environ(), Var+"=_holder")
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := child.Start(); err != nil {
 		panic(err)
 	}
@@ -251,18 +279,24 @@ func schemaTraps() map[string]trap {
 	lazily := func(text func() string) trap {
 		return on("tools/list", func(s *server, r request) { tools(`{"name":"echo","inputSchema":`+text()+`}`)(s, r) })
 	}
+	deeply := func(depth int) trap {
+		return on("tools/list", func(s *server, r request) {
+			tools(`{"name":"nested","inputSchema":`+nested(depth)+`}`, echoTool)(s, r)
+		})
+	}
 	return map[string]trap{
-		"schema-deep-ref":   lazily(deepReference),
-		"schema-self-ref":   schema(`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"$ref":"#/properties/b"}}}`),
-		"schema-doubling":   lazily(doubling),
-		"schema-remote-ref": schema(`{"type":"object","properties":{"a":{"$ref":"http://127.0.0.1:1/x"},"b":{"$ref":"file:///etc/passwd"}}}`),
-		"schema-lookahead":  schema(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)(a+)+$"}}}`),
-		"schema-enum":       lazily(hugeEnum),
-		"schema-no-type":    schema(`{"properties":{"a":{"type":"string"}}}`),
-		"schema-true":       schema(`true`),
-		"schema-missing":    on("tools/list", tools(`{"name":"echo"}`)),
-		"schema-nonsense":   schema(`{"type":7,"properties":[],"required":"a","$ref":{},"pattern":"("}`),
-		"schema-nested":     schema(strings.Repeat(`{"type":"object","properties":{"a":`, 5000) + `{}` + strings.Repeat(`}}`, 5000)),
+		"schema-deep-ref":    lazily(deepReference),
+		"schema-self-ref":    schema(`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"$ref":"#/properties/b"}}}`),
+		"schema-doubling":    lazily(doubling),
+		"schema-remote-ref":  schema(`{"type":"object","properties":{"a":{"$ref":"http://127.0.0.1:1/x"},"b":{"$ref":"file:///etc/passwd"}}}`),
+		"schema-lookahead":   schema(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)(a+)+$"}}}`),
+		"schema-enum":        lazily(hugeEnum),
+		"schema-no-type":     schema(`{"properties":{"a":{"type":"string"}}}`),
+		"schema-true":        schema(`true`),
+		"schema-missing":     on("tools/list", tools(`{"name":"echo"}`)),
+		"schema-nonsense":    schema(`{"type":7,"properties":[],"required":"a","$ref":{},"pattern":"("}`),
+		"schema-nested":      deeply(20_000),
+		"schema-nested-1100": deeply(1100),
 	}
 }
 
