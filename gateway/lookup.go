@@ -37,8 +37,9 @@ func (c *catalog) find(ctx context.Context, id tool.ID) (*member, *entry, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	fresh := m.fresh.Load() // before the look, or a list that comes between would be missed
 	e, err := m.find(id)
-	if err == nil || m.fresh.Load() {
+	if err == nil || fresh {
 		return m, e, err
 	}
 	if m, err = c.wake(ctx, id.Upstream); err != nil {

@@ -104,8 +104,9 @@ func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options
 	opts := &upstream.Options{
 		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks,
 		OnOffer: func(offer tool.Offer) {
-			m.fresh.Store(true)
-			if c.take(m, offer) {
+			changed := c.take(m, offer)
+			m.fresh.Store(true) // not before: see find
+			if changed {
 				m.unsaved.Store(true)
 				c.show(m)
 			}
