@@ -170,6 +170,45 @@ func TestHTTPServerForgetsSession(t *testing.T) {
 	call(t, s, "echo", "{}")
 }
 
+// What was under way when the session was lost may have had its effect, and is not sent again.
+func TestHTTPSessionLostUnderWay(t *testing.T) {
+	web := newSite(t, nil)
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	begun := make(chan struct{})
+	var calls atomic.Int32
+	web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
+		if !strings.Contains(body, "tools/call") {
+			return false
+		}
+		switch calls.Add(1) {
+		case 1:
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			close(begun)
+			<-r.Context().Done()
+		case 2:
+			http.Error(w, "no such session", http.StatusNotFound)
+		default:
+			return false
+		}
+		return true
+	})
+	first := make(chan error)
+	go func() {
+		_, err := callContext(t.Context(), s, "echo", `{"first":true}`)
+		first <- err
+	}()
+	<-begun
+	call(t, s, "echo", `{"second":true}`)
+	wantError(t, <-first, tool.Upstream, "forgotten the session", "may or may not have taken effect")
+	if n := calls.Load(); n != 3 {
+		t.Errorf("%d calls arrived, want the first once and the second twice", n)
+	}
+	web.intercept(nil)
+	web.restart(nil) // nobody ends the session that was said to be lost
+}
+
 func TestHTTPServerGone(t *testing.T) {
 	web := newSite(t, nil)
 	s := open(t, web.settings(), nil)
