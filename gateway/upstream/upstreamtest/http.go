@@ -224,12 +224,12 @@ func siteTraps() map[string]wrapper {
 	}
 }
 
-// gzipBomb sends 1 GiB of spaces in 1 MiB.
+// gzipBomb sends 100 MiB of spaces in 100 KiB.
 func gzipBomb(_ *site, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
-	for range 1024 {
+	for range 100 {
 		if _, err := z.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil || r.Context().Err() != nil {
 			return
 		}

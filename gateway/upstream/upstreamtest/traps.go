@@ -60,7 +60,7 @@ func nested(depth int) string {
 func messageTraps() map[string]trap {
 	return map[string]trap{
 		"frame-17m":    on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 17<<20)) }),
-		"frame-65m":    on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 65<<20)) }),
+		"frame-2m":     on("tools/call", func(s *server, r request) { s.text(r, strings.Repeat("x", 2<<20)) }),
 		"invalid-utf8": answers("{\"content\":[{\"type\":\"text\",\"text\":\"a\xff\xed\xa0\x80b\"}]}"),
 		"deep":         answers(`{"content":[],"structuredContent":` + nested(200_000) + `}`),
 		"deep-1100":    answers(`{"content":[{"type":"text","text":"kept"}],"structuredContent":` + nested(1100) + `}`),
@@ -236,7 +236,7 @@ func listTraps() map[string]trap {
 		}),
 		"many-tools": on("tools/list", func(s *server, r request) {
 			list := []string{echoTool}
-			for i := range 100_000 {
+			for i := range 11_000 {
 				list = append(list, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i))
 			}
 			tools(list...)(s, r)
@@ -321,7 +321,7 @@ func doubling() string {
 
 func hugeEnum() string {
 	var values strings.Builder
-	for i := range 200_000 {
+	for i := range 100_000 {
 		fmt.Fprintf(&values, `"value %d",`, i)
 	}
 	return `{"type":"object","properties":{"a":{"enum":[` + strings.TrimSuffix(values.String(), ",") + `]}}}`
@@ -332,15 +332,15 @@ func resultTraps() map[string]trap {
 	return map[string]trap{
 		"result-unknown-types": answers(`{"content":[{"type":"hologram","depth":9007199254740993},7,null,{"text":"no type"},{"type":"image","data":"!!!"}],"_meta":{"x":1}}`),
 		"result-big-integers":  answers(`{"content":[],"structuredContent":{"n":9007199254740993,"m":-18446744073709551617}}`),
-		"result-big-error":     answers(`{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 10<<20) + `"}]}`),
+		"result-big-error":     answers(`{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 3<<20) + `"}]}`),
 		"result-no-object":     answers(`["x"]`),
 		"result-null":          answers(`null`),
 		"result-odd-members":   answers(`{"content":"text","structuredContent":[1],"isError":"yes"}`),
-		"result-many-blocks":   answers(`{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x"},`, 100_000), ",") + `]}`),
+		"result-many-blocks":   answers(`{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x"},`, 20_000), ",") + `]}`),
 		"error-odd": on("tools/call", func(s *server, r request) {
 			s.line(`{"jsonrpc":"2.0","id":` + string(r.ID) + `,"error":{"code":"x","message":7}}`)
 		}),
-		"error-big": on("tools/call", func(s *server, r request) { s.fail(r, -32000, strings.Repeat("\x1b[31m e", 1<<20)) }),
+		"error-big": on("tools/call", func(s *server, r request) { s.fail(r, -32000, strings.Repeat("\x1b[31m e", 1<<17)) }),
 	}
 }
 

@@ -54,7 +54,7 @@ func wantNext(t *testing.T, h *hostile, _ tool.Result, _ error) {
 
 func wantBigError(t *testing.T, _ *hostile, result tool.Result, err error) {
 	t.Helper()
-	if err != nil || !result.IsError || result.Text() != strings.Repeat("e", 10<<20) {
+	if err != nil || !result.IsError || result.Text() != strings.Repeat("e", 3<<20) {
 		t.Errorf("%v, %v, %d bytes", err, result.IsError, len(result.Text()))
 	}
 }
