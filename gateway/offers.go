@@ -19,6 +19,9 @@ type Offered struct {
 	State upstream.State
 }
 
+// Running reports whether the upstream is connected, so that a call starts nothing.
+func (o Offered) Running() bool { return o.State.Status == upstream.Ready }
+
 // Offers returns what every upstream that is not disabled offers, in the order
 // of the settings. It does not wait; see Settle and Watch.
 func (g *Gateway) Offers() []Offered { return g.catalog.offers() }

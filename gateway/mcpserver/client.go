@@ -28,6 +28,8 @@ type client struct {
 	modern  bool
 	// token is what the client wants progress to be marked with; nil: it wants none.
 	token json.RawMessage
+	// level is how much a modern client wants to read of the log, "" for nothing.
+	level string
 	// can has the methods that the client has said it answers.
 	can map[string]bool
 	out *outbox
@@ -49,6 +51,7 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 	_ = json.Unmarshal(params["_meta"], &meta) // none is none
 	c.token = meta["progressToken"]
 	if c.modern {
+		c.level = text1(meta[mcp.MetaKeyLogLevel])
 		c.abilities(meta[mcp.MetaKeyClientCapabilities])
 	} else if init := session.InitializeParams(); init != nil && init.Capabilities != nil {
 		c.abilities(encode(init.Capabilities))

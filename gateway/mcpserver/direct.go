@@ -13,7 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
-	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -53,7 +52,12 @@ type Direct struct {
 	parked *parking
 	watch  subscriptions
 
-	changed chan struct{} // the offers are newer than the roster; holds one
+	loudness loudness
+
+	offers  atomic.Int64  // counts the changes of what is offered
+	fresh   sync.Mutex    // held while a roster is made
+	shown   int64         // the changes that the roster has; with fresh
+	changed chan struct{} // wakes follow; holds one
 	notices outbox
 	work    sync.WaitGroup
 	close   func()
@@ -78,14 +82,16 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	d.server.AddReceivingMiddleware(d.receive)
 	d.server.AddSendingMiddleware(sendRaw)
 	d.roster.Store(newRoster(nil, true, d.log))
-	d.refresh()
 	ended := make(chan struct{})
 	stop := verbs.Watch(func() {
+		d.offers.Add(1)
 		select {
 		case d.changed <- struct{}{}:
 		default:
 		}
 	})
+	d.offers.Add(1)
+	d.refresh()
 	d.work.Go(func() { d.follow(ended) })
 	unhear := opts.Notices.listen(d.notice)
 	d.close = sync.OnceFunc(func() {
@@ -134,8 +140,16 @@ const (
 	signURI  = "sallyport://changed"
 )
 
-// refresh takes over what the upstreams offer now. Only what changed is told.
+// refresh takes over what the upstreams offer now. When it returns, the roster
+// has every change that was told before. Only what changed is told.
 func (d *Direct) refresh() {
+	d.fresh.Lock()
+	defer d.fresh.Unlock()
+	now := d.offers.Load()
+	if now == d.shown {
+		return
+	}
+	d.shown = now
 	old, next := d.roster.Load(), newRoster(d.verbs.Offers(), !d.opts.WireNames, d.log)
 	d.roster.Store(next)
 	if !same(old.lists["tools/list"], next.lists["tools/list"]) {
@@ -194,14 +208,11 @@ func same(a, b []entry) bool {
 // rest of the protocol to the SDK.
 func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if slices.Contains([]string{"initialize", "server/discover", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates}, method) {
-			waiting, cancel := bare(ctx)
-			d.verbs.Settle(waiting)
-			cancel()
-			d.refreshed()
+		r, need := d.roster.Load(), family(method)
+		if isAboutAll(method) || need != nil && !r.has(need) {
+			r = d.settled(ctx)
 		}
-		r := d.roster.Load()
-		if need := family(method); need != nil && !r.has(need) {
+		if need != nil && !r.has(need) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream has " + method}
 		}
 		switch method {
@@ -210,7 +221,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/call", tool.GetPrompt, tool.ReadResource, tool.Complete:
 			return d.forward(ctx, r, method, req)
 		case tool.SetLogLevel:
-			d.setLevel(ctx, r, req)
+			d.setLevel(ctx, req)
 		case "subscriptions/listen":
 			d.narrow(r, req)
 		}
@@ -220,13 +231,23 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// refreshed takes over a change that follow has not come to yet.
-func (d *Direct) refreshed() {
-	select {
-	case <-d.changed:
-		d.refresh()
-	default:
+// isAboutAll says whether the answer to a method depends on all upstreams.
+func isAboutAll(method string) bool {
+	switch method {
+	case "initialize", "server/discover", "subscriptions/listen", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
+		return true
 	}
+	return false
+}
+
+// settled returns the roster once every upstream has been tried, or the time
+// for that is over.
+func (d *Direct) settled(ctx context.Context) *roster {
+	ctx, cancel := bare(ctx)
+	defer cancel()
+	d.verbs.Settle(ctx)
+	d.refresh()
+	return d.roster.Load()
 }
 
 // family returns which capability a method needs, nil for none.
@@ -329,23 +350,4 @@ func isModernRequest(req mcp.Request) bool {
 		return version >= modern
 	}
 	return false
-}
-
-// setLevel passes a log level on to the upstreams that know any. Their sessions
-// are shared by all clients, so the wordiest wins; each client gets what it asked for.
-func (d *Direct) setLevel(ctx context.Context, r *roster, req mcp.Request) {
-	var params struct {
-		Level string `json:"level"`
-	}
-	if json.Unmarshal(paramsOf(req), &params) != nil || !d.watch.wordier(params.Level) {
-		return
-	}
-	for _, a := range r.able {
-		if !hasLogging(a) {
-			continue
-		}
-		if _, err := d.call(ctx, tool.Call{Tool: tool.ID{Upstream: a.upstream, Name: tool.SetLogLevel}, Args: encode(map[string]any{"level": params.Level})}); err != nil {
-			d.log.DebugContext(ctx, "set log level", "upstream", a.upstream, "reason", plain.Line(err.Error(), 200))
-		}
-	}
 }

@@ -151,6 +151,7 @@ type dialogue struct {
 	url     string
 	version string
 	session string
+	token   string
 	id      int
 }
 
@@ -200,6 +201,9 @@ func (c *dialogue) post(body, method, name string) (int, string) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	if c.session != "" {
 		req.Header.Set("Mcp-Session-Id", c.session)
 	}
@@ -373,7 +377,7 @@ func TestQuestionsReachTheClient(t *testing.T) {
 			params := &mcp.CallToolParams{Name: "asker__greet"}
 			params.SetProgressToken("p")
 			result, err := session.CallTool(t.Context(), params)
-			if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != "accept Who? Ada" {
+			if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != "accept asker: Who? Ada" {
 				t.Errorf("upstream stateless %v, client %s: %+v, %v", stateless, version, result, err)
 			}
 			if asked != 1 || !stateless && progressed != 1 {
@@ -384,11 +388,13 @@ func TestQuestionsReachTheClient(t *testing.T) {
 	}
 }
 
-// TestTicketsAreGoodForOneAnswer of the same request.
+// TestTicketsAreGoodForOneAnswer of the same request, and of who has made it.
 func TestTicketsAreGoodForOneAnswer(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t, false, upstream("asker", asker(t, false), ""))
-	c := d.dialogue("2026-07-28")
+	tokens := config.Secrets{"ci": "s3cret", "ada": "0ther"}
+	d.url = serve(t, d.face, &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
+	c := &dialogue{t: t, url: d.url, version: "2026-07-28", token: "s3cret"}
 	c.ask("tools/list", `{}`)
 	call := func(more string) string {
 		c.id++
@@ -414,6 +420,11 @@ func TestTicketsAreGoodForOneAnswer(t *testing.T) {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
+	c.token = "0ther"
+	if got := call(answer); !strings.Contains(got, "invalid requestState") {
+		t.Errorf("another's ticket: %s", got)
+	}
+	c.token = "s3cret"
 	again := call(`},"requestState":"` + asked.State + `"`)
 	if !strings.Contains(again, "input_required") || strings.Contains(again, asked.State) {
 		t.Fatalf("without an answer: %s", again)
@@ -428,6 +439,54 @@ func TestTicketsAreGoodForOneAnswer(t *testing.T) {
 	}
 }
 
+// connect connects a client that wants to hear of changes. Its stream for them
+// is there once listening is closed.
+func (d *direct) connect(client *mcp.Client, version string) (session *mcp.ClientSession, listening <-chan struct{}) {
+	d.t.Helper()
+	e := &ear{hears: make(chan struct{})}
+	session, err := client.Connect(d.t.Context(), &mcp.StreamableClientTransport{Endpoint: d.url, HTTPClient: &http.Client{Transport: e}}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = session.Close() })
+	return session, e.hears
+}
+
+// ear notices that the stream of changes begins: the answer to a GET, or what a
+// modern server says first.
+type ear struct {
+	once  sync.Once
+	hears chan struct{}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (e *ear) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Method == http.MethodGet {
+		e.once.Do(func() { close(e.hears) })
+	}
+	resp.Body = &heard{ReadCloser: resp.Body, ear: e}
+	return resp, nil
+}
+
+type heard struct {
+	io.ReadCloser
+	ear *ear
+	all []byte
+}
+
+// Read implements [io.Reader].
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if h.all = append(h.all, p[:n]...); bytes.Contains(h.all, []byte("subscriptions/acknowledged")) {
+		h.ear.once.Do(func() { close(h.ear.hears) })
+	}
+	return n, err
+}
+
 // TestChangesAreTold to clients of both kinds.
 func TestChangesAreTold(t *testing.T) {
 	t.Parallel()
@@ -438,10 +497,7 @@ func TestChangesAreTold(t *testing.T) {
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { told <- struct{}{} },
 		})
-		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.url}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session, listening := d.connect(client, version)
 		names := func() (all string) {
 			for def, err := range session.Tools(t.Context(), nil) {
 				if err != nil {
@@ -452,7 +508,7 @@ func TestChangesAreTold(t *testing.T) {
 			return all
 		}
 		before := names()
-		time.Sleep(50 * time.Millisecond) // for the subscription of a modern client to be there
+		<-listening
 		m.tool(fmt.Sprint("tock", i))
 		select {
 		case <-told:

@@ -22,8 +22,10 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params must be an object"}
 	}
 	call, err := route(r, method, params)
-	if err != nil {
-		return nil, err
+	if err != nil { // or its upstream has not been tried yet
+		if call, err = route(d.settled(ctx), method, params); err != nil {
+			return nil, err
+		}
 	}
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	if !ok {
@@ -31,10 +33,12 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	}
 	c := newClient(ctx, session, params, req)
 	defer c.out.flush()
+	d.loudness.want(c.level)
+	d.tellLevel(ctx, d.roster.Load().of(call.Tool.Upstream))
 	if c.modern {
 		raw, err = d.talk(ctx, c, method, params, call)
 	} else {
-		call.Peer = c
+		call.Peer = d.asking(c, call)
 		raw, err = answer(d.call(ctx, call))
 	}
 	return finish(ctx, method, c.modern, raw, err)
@@ -105,13 +109,13 @@ func routeCompletion(r *roster, params object) (tool.Call, error) {
 		if !ok {
 			return call, unknownName("prompt", encode(ref.Name))
 		}
-		call.Tool.Upstream, args["ref"] = id.Upstream, replaced(params["ref"], "name", id.Name)
+		call.Tool.Upstream, args["ref"] = id.Upstream, with(params["ref"], "name", encode(id.Name))
 	default:
 		upstream, wire, ok := r.template(ref.URI)
 		if !ok {
 			return call, unknownResource(encode(ref.URI))
 		}
-		call.Tool.Upstream, args["ref"] = upstream, replaced(params["ref"], "uri", wire)
+		call.Tool.Upstream, args["ref"] = upstream, with(params["ref"], "uri", encode(wire))
 	}
 	if !hasCompletions(r.of(call.Tool.Upstream)) {
 		return call, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "its upstream completes nothing"}
@@ -127,14 +131,6 @@ func take(to, from object, name string) {
 		to[name] = value
 		delete(from, name)
 	}
-}
-
-func replaced(raw json.RawMessage, member, with string) json.RawMessage {
-	edited, err := edit(raw, object{member: encode(with)})
-	if err != nil {
-		return raw
-	}
-	return edited
 }
 
 // hopByHop removes from a request's _meta what is between the client and us,

@@ -124,9 +124,8 @@ func (d *Direct) narrow(r *roster, req mcp.Request) {
 
 // subscriptions knows which sessions want to hear of which resource.
 type subscriptions struct {
-	mu    sync.Mutex
-	level int                                         // the wordiest that a client has asked for, plus one
-	by    map[[2]string]map[*mcp.ServerSession]string // upstream and URI there; the values are the URI as shown
+	mu sync.Mutex
+	by map[[2]string]map[*mcp.ServerSession]string // upstream and URI there; the values are the URI as shown
 }
 
 // add reports whether the upstream has to be told.
@@ -175,17 +174,4 @@ func (s *subscriptions) wanted(upstream, wire string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.by[[2]string{upstream, wire}]) > 0
-}
-
-// wordier reports whether a log level asks for more than any before.
-func (s *subscriptions) wordier(level string) bool {
-	levels := []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
-	rank := slices.Index(levels, level) + 1
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if rank <= s.level {
-		return false
-	}
-	s.level = rank
-	return true
 }

@@ -94,10 +94,11 @@ func (d *Direct) begin(ctx context.Context, c *client, call tool.Call) *talk {
 	ctx, end := context.WithCancelCause(tool.WithPrincipal(context.Background(), tool.Principal(ctx)))
 	t := &talk{asked: make(chan *question), done: make(chan struct{}), end: end}
 	t.client.Store(c)
-	call.Peer, call.Rounds = t, true
+	call.Peer, call.Rounds = d.asking(t, call), true
 	d.work.Go(func() {
 		defer close(t.done)
 		t.raw, t.err = answer(d.verbs.Call(ctx, call))
+		t.raw = d.asked(t.raw, call)
 	})
 	return t
 }
