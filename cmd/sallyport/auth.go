@@ -149,7 +149,7 @@ func withoutLogin(up config.Upstream) error {
 
 func (a *app) newAuthorizer(up config.Upstream) *oauth.Handler {
 	return oauth.New(oauth.Settings{
-		ID: up.ID, URL: up.URL, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
+		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
 		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
 	}, &oauth.Options{Dir: oauth.Dir(a.env)})
 }

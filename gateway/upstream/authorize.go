@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,8 +18,12 @@ import (
 const (
 	// authorizeLimit bounds one try to get an authorization.
 	authorizeLimit = 5 * time.Minute
-	// scopePause is how long a refusal for want of scope stands, before it is tried again to get more.
+	// scopePause is how long it stands that a scope cannot be had, before it is
+	// tried again to get it; tokenPause the same of a token, which is needed sooner.
 	scopePause = time.Minute
+	tokenPause = time.Second
+	// maxFlights bounds what is kept of tries: an upstream can ask for any number of scopes.
+	maxFlights = 16
 )
 
 // guard gives requests their access token, and gets a new one when the server
@@ -31,11 +36,12 @@ type guard struct {
 	// spawn runs f in a goroutine, with a context that ends with the link.
 	spawn func(f func(ctx context.Context))
 
-	mu     sync.Mutex
-	round  int         // how often a new authorization was got
-	flight *flight     // the try to get one that is under way, nil if there is none
-	failed *flight     // the last one, if it failed
-	denied *loginError // why nothing is sent any more, nil while it is
+	mu    sync.Mutex
+	round int // how often a new authorization was got
+	// flights are the tries to get one that are under way or have failed, by what
+	// was wanted: that a scope cannot be had says nothing of another, or of a token.
+	flights map[string]*flight
+	denied  *loginError // why nothing is sent any more, nil while it is
 }
 
 // loginWanted is an error of an [Authorizer] that only a person can mend; its
@@ -49,8 +55,19 @@ type loginWanted interface {
 // and ended may be read once done is closed.
 type flight struct {
 	done  chan struct{}
+	pause time.Duration // how long a failure stands
 	err   error
 	ended time.Time
+}
+
+// over reports whether it has failed so long ago that it says nothing any more.
+func (f *flight) over() bool {
+	select {
+	case <-f.done:
+		return time.Since(f.ended) >= f.pause
+	default:
+		return false
+	}
 }
 
 // refusedError is why one request came to nothing, as a JSON-RPC error says it.
@@ -61,10 +78,17 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.reason }
 
+// remedial is an [Authorizer] that knows better than we do what can be done
+// about a refusal of what it has got.
+type remedial interface{ Remedy() string }
+
 // remedyFor says what somebody can do when the upstream refuses us.
-func remedyFor(s Settings) string {
+func remedyFor(s Settings, auth Authorizer) string {
 	if hasKey(s) {
 		return "check its Authorization header"
+	}
+	if r, ok := auth.(remedial); ok {
+		return r.Remedy()
 	}
 	return "a person has to run: sallyport auth login " + s.ID
 }
@@ -179,32 +203,46 @@ func (g *guard) renew(req *http.Request, resp *http.Response, round int) error {
 func (g *guard) join(req *http.Request, resp *http.Response, round int) *flight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.round != round:
+	if g.round != round {
 		return nil
-	case g.flight != nil:
-		return g.flight
-	case g.failed != nil && time.Since(g.failed.ended) < scopePause:
-		return g.failed
 	}
-	f := &flight{done: make(chan struct{})}
-	g.flight = f
+	maps.DeleteFunc(g.flights, func(_ string, f *flight) bool { return f.over() })
+	want, pause := wanted(resp)
+	if f := g.flights[want]; f != nil {
+		return f
+	}
+	f := &flight{done: make(chan struct{}), pause: pause}
+	if g.flights == nil {
+		g.flights = map[string]*flight{}
+	}
+	if len(g.flights) < maxFlights {
+		g.flights[want] = f
+	}
 	g.spawn(func(life context.Context) {
 		limited, cancel := context.WithTimeout(life, authorizeLimit)
 		defer cancel()
-		g.land(f, g.auth.Authorize(limited, req, resp))
+		g.land(want, f, g.auth.Authorize(limited, req, resp))
 	})
 	return f
 }
 
-func (g *guard) land(f *flight, err error) {
+// wanted says in a word what a refusal wants, and how long it stands that it cannot be had.
+func wanted(resp *http.Response) (string, time.Duration) {
+	if resp.StatusCode == http.StatusUnauthorized {
+		return "", tokenPause
+	}
+	challenge := strings.Join(resp.Header.Values("WWW-Authenticate"), ",")
+	return challenge[:min(len(challenge), 1000)], scopePause
+}
+
+func (g *guard) land(want string, f *flight, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.flight, g.failed = nil, nil
-	if f.err, f.ended = err, time.Now(); err != nil {
-		g.failed = f
-	} else {
+	if f.err, f.ended = err, time.Now(); err == nil {
 		g.round++
+		if g.flights[want] == f {
+			delete(g.flights, want)
+		}
 	}
 	close(f.done)
 }
@@ -221,10 +259,12 @@ func (g *guard) giveUp(ctx context.Context, resp *http.Response, reason string, 
 	}
 	login, ok := errors.AsType[loginWanted](cause)
 	switch {
+	case resp.StatusCode != http.StatusUnauthorized && ok && login.NeedsLogin():
+		return &refusedError{codeScopeSaid, reason}
 	case resp.StatusCode != http.StatusUnauthorized:
 		return &refusedError{codeScope, reason}
 	case ok && login.NeedsLogin():
-		return g.close(&loginError{reason, ""}) // it says itself what to do
+		return g.close(&loginError{login.Error(), ""}) // it says itself what to do
 	case g.auth != nil && cause != nil:
 		return &refusedError{codeHTTP - http.StatusUnauthorized, reason}
 	}

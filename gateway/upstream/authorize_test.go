@@ -103,9 +103,9 @@ func TestAuthorizeFails(t *testing.T) {
 		asks int32
 	}{
 		"nobody":  {nil, "upstream web needs authorization: HTTP 401 Unauthorized " + remedy, 0},
-		"refused": {&keys{fails: loginWanted("no refresh token: run `sallyport auth login web`")}, "upstream web needs authorization: HTTP 401 Unauthorized: no refresh token: run `sallyport auth login web`", 1},
+		"refused": {&keys{fails: loginWanted("no refresh token: run `sallyport auth login web`")}, "upstream web needs authorization: no refresh token: run `sallyport auth login web`", 1},
 		"useless": {&keys{}, "upstream web needs authorization: HTTP 401 Unauthorized " + remedy, 1},
-		"expired": {&keys{bad: &oauth2.RetrieveError{ErrorCode: "invalid_grant"}, fails: loginWanted("expired: log in")}, "401 Unauthorized: expired: log in", 1},
+		"expired": {&keys{bad: &oauth2.RetrieveError{ErrorCode: "invalid_grant"}, fails: loginWanted("expired: log in")}, "needs authorization: expired: log in", 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +204,43 @@ func TestInsufficientScope(t *testing.T) {
 	if k.asked.Load() != 1 {
 		t.Errorf("Authorize was called %d times, want once", k.asked.Load())
 	}
+}
+
+// That a scope cannot be had says nothing of another scope, or of a token.
+func TestScopeMissingThenTokenRefused(t *testing.T) {
+	web := newSite(t, nil)
+	var number atomic.Int32
+	web.intercept(func(w http.ResponseWriter, r *http.Request, body string) bool {
+		for _, scope := range []string{"one", "two"} {
+			if strings.Contains(body, scope) {
+				w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
+				w.WriteHeader(http.StatusForbidden)
+				return true
+			}
+		}
+		ok := number.Load() == 0 || r.Header.Get("Authorization") == fmt.Sprintf("Bearer token-hunter2-%d", number.Load())
+		if !ok {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		return !ok
+	})
+	k := &keys{fails: loginWanted("more scopes: run `sallyport auth login web --scope x`")}
+	s := open(t, web.open(), &upstream.Options{Auth: k})
+	for range 2 {
+		for _, scope := range []string{"one", "two"} {
+			_, err := callContext(t.Context(), s, "echo", `{"a":"`+scope+`"}`)
+			wantError(t, err, tool.Upstream, "HTTP 403 Forbidden: more scopes: run `sallyport auth login web --scope x`")
+			if n := strings.Count(err.Error(), "auth login"); n != 1 {
+				t.Errorf("it says %d times what to do: %v", n, err)
+			}
+		}
+	}
+	if k.asked.Load() != 2 {
+		t.Errorf("Authorize was called %d times, want once for each scope", k.asked.Load())
+	}
+	k.fails = nil
+	number.Store(1)
+	call(t, s, "echo", "{}")
 }
 
 // No other origin gets a token, and no error shows one.

@@ -144,9 +144,10 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}
-	if e := answered(err); e != nil && e.Code == codeScope {
-		return s.loginNeeded(&loginError{e.Message, remedyFor(s.settings)})
-	} else if e != nil && httpStatus(err) == 0 {
+	if e := s.scopeMissing(err); e != nil {
+		return s.loginNeeded(e)
+	}
+	if e := answered(err); e != nil && httpStatus(err) == 0 {
 		return &tool.Error{Kind: kindOf(e.Code), Message: fmt.Sprintf("%s: %s", id, s.veil.text(e.Message, shownAnswer)), Err: err}
 	}
 	if errors.Is(err, errClosed) {
@@ -186,8 +187,8 @@ func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}
-	if e := answered(err); e != nil && e.Code == codeScope {
-		return s.loginNeeded(&loginError{e.Message, remedyFor(s.settings)})
+	if e := s.scopeMissing(err); e != nil {
+		return s.loginNeeded(e)
 	}
 	reason := s.veil.describe(err)
 	if limited.Err() != nil {
@@ -203,6 +204,20 @@ func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 		kind = e.Kind
 	}
 	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err}
+}
+
+// scopeMissing returns what a call came to that wants a wider authorization, nil
+// if it came to something else.
+func (s *Session) scopeMissing(err error) *loginError {
+	switch e := answered(err); {
+	case e == nil:
+		return nil
+	case e.Code == codeScopeSaid:
+		return &loginError{e.Message, ""}
+	case e.Code == codeScope:
+		return &loginError{e.Message, remedyFor(s.settings, s.opts.Auth)}
+	}
+	return nil
 }
 
 // lostError says why a link was lost.

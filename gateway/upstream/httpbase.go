@@ -28,6 +28,8 @@ const (
 	// use them, and gains nothing if it does.
 	codeHTTP  = -1_000_000
 	codeScope = -1_001_000
+	// codeScopeSaid is codeScope whose message says what to do.
+	codeScopeSaid = -1_001_001
 
 	// farewell bounds the DELETE that ends a session.
 	farewell = time.Second
@@ -53,7 +55,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	door := &door{
 		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, join: joiner(life),
 		guard: &guard{
-			auth: d.opts.Auth, remedy: remedyFor(d.settings), veil: d.veil,
+			auth: d.opts.Auth, remedy: remedyFor(d.settings, d.opts.Auth), veil: d.veil,
 			spawn: errands.run,
 		},
 	}

@@ -94,6 +94,33 @@ func (r *roundTripper) CloseIdleConnections() {
 	r.proxied.CloseIdleConnections()
 }
 
+// overSocket sends what is for the upstream itself through its socket, which
+// leads to nothing else, and leaves the rest to other.
+func overSocket(s Settings, other http.RoundTripper) http.RoundTripper {
+	var dialer net.Dialer
+	through := transport(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", s.Socket)
+	}, nil)
+	origin, err := url.Parse(s.URL)
+	if err != nil {
+		return other // nothing will be sent
+	}
+	return viaSocket{origin: origin, through: through, other: other}
+}
+
+type viaSocket struct {
+	origin         *url.URL
+	through, other http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (v viaSocket) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == v.origin.Scheme && strings.EqualFold(req.URL.Host, v.origin.Host) {
+		return v.through.RoundTrip(req)
+	}
+	return v.other.RoundTrip(req)
+}
+
 var errRedirect = errors.New("redirected to where it may not go")
 
 func (g guard) redirect(next *http.Request, via []*http.Request) error {

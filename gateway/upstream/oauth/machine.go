@@ -99,7 +99,7 @@ func (h *Handler) newMachineToken(ctx context.Context, refused string) (string, 
 		id: h.settings.ClientID, secret: h.settings.ClientSecret, tokenURL: found.meta.TokenEndpoint,
 		basic: prefersBasic(found.meta.TokenEndpointAuthMethodsSupported),
 	}, params)
-	if e, ok := errors.AsType[*refusal](err); ok {
+	if e, ok := errors.AsType[*refusal](err); ok && !e.passes() {
 		return "", &LoginError{Upstream: h.settings.ID, Reason: e.Error(), Client: true}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ package oauth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,8 @@ import (
 type Settings struct {
 	// ID is the upstream's, as in tool ids; URL is its endpoint.
 	ID, URL string
+	// Socket is the path of the Unix socket that leads to URL; "" is none.
+	Socket string
 	// Type is "" or "oauth" (authorization code) or "client_credentials". For
 	// "none", and for an upstream with an Authorization header of its own, make no Handler.
 	Type string
@@ -103,6 +106,9 @@ func New(settings Settings, opts *Options) *Handler {
 	}
 	h.guard = newGuard(settings.URL)
 	h.client = h.guard.client(h.opts.Client)
+	if settings.Socket != "" {
+		h.client.Transport = overSocket(settings, h.client.Transport)
+	}
 	h.store = &store{dir: h.opts.Dir, id: settings.ID, url: settings.URL, kind: settings.Store, now: h.opts.Now}
 	return h
 }
@@ -134,6 +140,14 @@ func (e *LoginError) Error() string {
 
 // NeedsLogin is how a session knows such an error without knowing this package.
 func (e *LoginError) NeedsLogin() bool { return true }
+
+// Remedy is what to do when the upstream refuses a token that it has just been given.
+func (h *Handler) Remedy() string {
+	if h.isMachine() {
+		return "check client_id and client_secret of upstream " + h.settings.ID
+	}
+	return "a person has to run: sallyport auth login " + h.settings.ID
+}
 
 func (h *Handler) needLogin(reason string, scopes ...string) error {
 	return &LoginError{Upstream: h.settings.ID, Reason: reason, Scopes: scopes}
@@ -201,7 +215,7 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	default:
 		err = h.refused(ctx, used)
 	}
-	if e, ok := err.(*LoginError); ok && h.opts.Browse != nil { //nolint:errorlint // ours, as it is
+	if e, ok := errors.AsType[*LoginError](err); ok && h.opts.Browse != nil {
 		return h.login(ctx, ask, Login{Scopes: e.Scopes, Browse: h.opts.Browse})
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,6 +153,11 @@ func (h *Handler) clientOf(r *record) client {
 type refusal struct{ code, text string }
 
 func (e *refusal) Error() string { return "the authorization server refuses: " + e.text }
+
+// passes says that the same request may have another answer later.
+func (e *refusal) passes() bool {
+	return slices.Contains([]string{"server_error", "temporarily_unavailable", "slow_down"}, e.code)
+}
 
 var codeForm = regexp.MustCompile(`^[a-z_]{1,40}$`)
 

@@ -131,7 +131,7 @@ func (s *store) item() string { return "oauth/" + s.name() }
 func (s *store) fromKeyring() (*record, error) {
 	text, err := secret.Get(s.item())
 	if errors.Is(err, secret.ErrNotFound) {
-		return nil, fmt.Errorf("read tokens: %w; run `sallyport auth login %s`", err, s.id)
+		return nil, s.lost("its login is no longer in the keyring")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
@@ -142,13 +142,16 @@ func (s *store) fromKeyring() (*record, error) {
 func (s *store) decode(data []byte) (*record, error) {
 	r := &record{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("read tokens: what is stored of %s is damaged; run `sallyport auth logout %s` and log in again", s.id, s.id)
+		return nil, s.lost("what is stored of its login is damaged")
 	}
 	if r.Version != 1 || r.Upstream != s.id || r.URL != s.url {
-		return nil, fmt.Errorf("read tokens: what is stored is not of %s; run `sallyport auth logout %s` and log in again", s.id, s.id)
+		return nil, s.lost("what is stored is not of " + s.id)
 	}
 	return r, nil
 }
+
+// lost is why a login that was stored is of no use; a new one takes its place.
+func (s *store) lost(reason string) error { return &LoginError{Upstream: s.id, Reason: reason} }
 
 func (s *store) file() (*record, fs.FileInfo, error) {
 	path, err := s.path()

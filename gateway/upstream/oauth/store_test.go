@@ -112,7 +112,7 @@ func TestStoreDamaged(t *testing.T) {
 			w.login(h)
 			w.restore(text)
 			_, err := h.Token(t.Context())
-			wantText(t, err, "run `sallyport auth logout tickets` and log in again")
+			wantLogin(t, err, "what is stored", "run `sallyport auth login tickets`")
 			if was, _, err := h.Logout(t.Context()); !was || err != nil {
 				t.Errorf("logout: %v", err)
 			}

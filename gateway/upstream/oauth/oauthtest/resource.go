@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -27,6 +29,10 @@ type Options struct {
 	Metadata func(m *oauthex.ProtectedResourceMetadata)
 	// NoMetadata: it says nothing of itself, as servers of 2025-03-26.
 	NoMetadata bool
+	// SSE: it knows only the HTTP with SSE of 2024-11-05.
+	SSE bool
+	// Socket is the path of a Unix socket to listen on, in place of a port.
+	Socket string
 }
 
 // Resource is a running MCP server with the tools echo, which wants the scope
@@ -38,6 +44,21 @@ type Resource struct {
 	Refused atomic.Int64
 	// Tokens has the last token that was taken.
 	Token atomic.Pointer[string]
+
+	mu       sync.Mutex
+	requests []Request
+}
+
+// Request is one that the server got, whatever it answered.
+type Request struct {
+	Method, Path, Authorization string
+}
+
+// Requests returns all that there were so far.
+func (r *Resource) Requests() []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.requests)
 }
 
 // New starts a server, which ends with the test and takes tokens that as issued
@@ -49,9 +70,8 @@ func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 	}
 	r := &Resource{}
 	mux := http.NewServeMux()
-	web := httptest.NewServer(mux)
-	tb.Cleanup(web.Close)
-	r.URL = web.URL + "/mcp"
+	origin := start(tb, r.note(mux), opts.Socket)
+	r.URL = origin + "/mcp"
 	metadata := &oauthex.ProtectedResourceMetadata{
 		Resource: r.URL, AuthorizationServers: []string{as.URL}, ScopesSupported: []string{"read"},
 	}
@@ -62,13 +82,45 @@ func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 	if !opts.NoMetadata {
 		const wellKnown = "/.well-known/oauth-protected-resource/mcp"
 		mux.Handle(wellKnown, auth.ProtectedResourceMetadataHandler(metadata))
-		required.ResourceMetadataURL = web.URL + wellKnown
+		required.ResourceMetadataURL = origin + wellKnown
 	}
 	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 		return r.verify(ctx, as, token)
 	}
-	mux.Handle("/mcp", r.count(auth.RequireBearerToken(verify, required)(stepUp(handler()))))
+	mux.Handle("/mcp", r.count(auth.RequireBearerToken(verify, required)(stepUp(handler(opts.SSE)))))
 	return r
+}
+
+// start serves on a port of loopback or on a socket and returns the origin.
+func start(tb testing.TB, handler http.Handler, socket string) string {
+	tb.Helper()
+	web := httptest.NewUnstartedServer(handler)
+	if socket != "" {
+		listener, err := net.Listen("unix", socket)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_ = web.Listener.Close()
+		web.Listener = listener
+	}
+	web.Start()
+	tb.Cleanup(func() {
+		_ = web.Config.Close() // streams too, which Close alone would wait for
+		web.Close()
+	})
+	if socket != "" {
+		return "http://localhost"
+	}
+	return web.URL
+}
+
+func (r *Resource) note(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		r.requests = append(r.requests, Request{req.Method, req.URL.Path, req.Header.Get("Authorization")})
+		r.mu.Unlock()
+		next.ServeHTTP(w, req)
+	})
 }
 
 func (r *Resource) verify(ctx context.Context, as *authserver.Server, token string) (*auth.TokenInfo, error) {
@@ -124,12 +176,15 @@ func stepUp(next http.Handler) http.Handler {
 	})
 }
 
-func handler() http.Handler {
+func handler(sse bool) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "guarded", Version: "1"}, nil)
 	for _, name := range []string{"echo", "admin"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + " was here"}}}, nil, nil
 		})
+	}
+	if sse {
+		return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	}
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
 }
