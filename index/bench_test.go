@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/tool"
 )
@@ -91,4 +92,75 @@ func BenchmarkSearch(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkSearchChanged searches an index of 2,000 tools after 60 changes of 30 tools each.
+func BenchmarkSearchChanged(b *testing.B) {
+	docs := manyDocs(readCatalog(b), 2_000)
+	ix, err := New(docs, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ix.Close()
+	search := func(name string) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := ix.Search(b.Context(), Query{Text: "send a message to a channel in slack"}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	search("new")
+	for i := range 60 {
+		first := i * 37 % (len(docs) - 30)
+		for at := first; at < first+30; at++ {
+			docs[at].Title += "."
+		}
+		if err := ix.Replace(docs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	search(fmt.Sprint(len(ix.store.segments), "segments"))
+}
+
+// BenchmarkChange replaces the documents of an index in which one upstream of 30
+// tools has changed.
+func BenchmarkChange(b *testing.B) {
+	catalog := readCatalog(b)
+	for _, size := range []int{2_000, 10_000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			docs := manyDocs(catalog, size)
+			ix, err := New(docs, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer ix.Close()
+			var worst time.Duration
+			for i := 0; b.Loop(); i++ {
+				first := i * 37 % (size - 30)
+				for at := first; at < first+30; at++ {
+					docs[at].Description = fmt.Sprintf("Edition %d. %s", i, docs[at].Description)
+				}
+				start := time.Now()
+				if err := ix.Replace(docs); err != nil {
+					b.Fatal(err)
+				}
+				worst = max(worst, time.Since(start))
+			}
+			b.ReportMetric(float64(worst.Milliseconds()), "worst-ms")
+		})
+	}
+}
+
+// manyDocs repeats the catalog, under upstreams of other names, up to size.
+func manyDocs(catalog []Doc, size int) []Doc {
+	docs := make([]Doc, size)
+	for i := range docs {
+		docs[i] = catalog[i%len(catalog)]
+		if round := i / len(catalog); round > 0 {
+			docs[i].ID.Upstream += fmt.Sprint(round)
+		}
+	}
+	return docs
 }

@@ -4,17 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 
-	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/document"
-	"github.com/blevesearch/bleve/v2/index/scorch"
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
 
@@ -41,9 +37,11 @@ func (f field) prose() bool {
 	return f == fieldLead || f == fieldDescription || f == fieldParamText || f == fieldUpstream
 }
 
+// likely reports whether a word that is misspelt in a query may stand for one of the field.
+func (f field) likely() bool { return f != fieldDescription && f != fieldParamText }
+
 // snapshot is one catalog, indexed. It does not change; a catalog that changed gets a new one.
 type snapshot struct {
-	bleve  bleve.Index
 	reader blevesearch.IndexReader
 	words  *analyzers
 	weigh  weights
@@ -75,37 +73,32 @@ type upstream struct {
 	first, last int // docs[first:last]
 }
 
-func buildSnapshot(docs []Doc, weigh weights) (*snapshot, error) {
-	words, err := newAnalyzers()
-	if err != nil {
-		return nil, fmt.Errorf("make analyzers: %w", err)
-	}
-	s := &snapshot{words: words, weigh: weigh, docs: sortedDocs(docs)}
+// snapshot makes a snapshot of docs, which the store has.
+func (st *store) snapshot(docs []Doc) (*snapshot, error) {
+	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, docs: docs, terms: st.terms.list(), vocabulary: st.vocabulary.list()}
 	s.scratch.New = func() any { return newScratch(len(s.docs)) }
-	s.related = synonymTable(words.stem.stem)
 	s.groupUpstreams()
-	s.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name, nil)
-	if err != nil {
-		return nil, fmt.Errorf("open index: %w", err)
+	s.measure(st.entries)
+	s.collectPins(st.entries)
+	var err error
+	if s.reader, err = st.inner.Reader(); err != nil {
+		return nil, fmt.Errorf("open reader: %w", err)
 	}
-	if err := s.fill(); err != nil {
-		_ = s.bleve.Close()
-		return nil, err
-	}
-	if err := s.collectTerms(); err != nil {
+	if err := s.numberDocs(st.entries); err != nil {
 		return nil, errors.Join(err, s.retire())
 	}
-	s.collectNames()
 	return s, nil
 }
 
 // sortedDocs returns the documents by id; of several with one id the first stays.
 func sortedDocs(docs []Doc) []Doc {
 	sorted := slices.Clone(docs)
-	slices.SortStableFunc(sorted, func(a, b Doc) int {
-		return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
-	})
+	slices.SortStableFunc(sorted, compareDocs)
 	return slices.CompactFunc(sorted, func(a, b Doc) bool { return a.ID == b.ID })
+}
+
+func compareDocs(a, b Doc) int {
+	return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
 }
 
 func (s *snapshot) groupUpstreams() {
@@ -120,46 +113,26 @@ func (s *snapshot) groupUpstreams() {
 	}
 }
 
-// fill puts all documents into bleve as one batch, which makes one segment, and
-// takes from it what ranking needs besides the postings.
-func (s *snapshot) fill() error {
-	inner, err := s.bleve.Advanced()
-	if err != nil {
-		return fmt.Errorf("open index: %w", err)
-	}
-	batch := blevesearch.NewBatch()
-	made := make([]*document.Document, len(s.docs))
-	for ord := range s.docs {
-		made[ord] = s.document(ord)
-		batch.Update(made[ord])
-	}
-	if err := inner.Batch(batch); err != nil {
-		return fmt.Errorf("index documents: %w", err)
-	}
-	s.measure(made)
-	if s.reader, err = inner.Reader(); err != nil {
-		return fmt.Errorf("open reader: %w", err)
-	}
-	return s.numberDocs()
+// textPart is a text of a document, and the field that it is of.
+type textPart struct {
+	*document.TextField
+	field field
 }
 
-func (s *snapshot) document(ord int) *document.Document {
-	doc := document.NewDocument(strconv.Itoa(ord))
-	for f, text := range s.docs[ord].texts() {
+// document is what bleve gets of d.
+func (a *analyzers) document(key string, d Doc) *document.Document {
+	doc := document.NewDocument(key)
+	for i, text := range d.texts() {
 		if text == "" {
 			continue
 		}
-		analyzer := s.words.name
-		if field(f).prose() {
-			analyzer = s.words.prose
+		f, analyzer := field(i), analysis.Analyzer(a.name)
+		if f.prose() {
+			analyzer = a.prose
 		}
-		doc.AddField(textField(field(f), text, analyzer))
+		doc.AddField(&textPart{document.NewTextFieldCustom(f.String(), nil, []byte(text), blevesearch.IndexField, analyzer), f})
 	}
 	return doc
-}
-
-func textField(f field, text string, a analysis.Analyzer) document.Field {
-	return document.NewTextFieldCustom(f.String(), nil, []byte(text), blevesearch.IndexField, a)
 }
 
 func (d Doc) wire() string { return cmp.Or(d.Wire, d.ID.Name) }
@@ -197,27 +170,22 @@ func cutLead(text string) (lead, rest string) {
 
 // measure computes BM25F's per-document factors from the lengths that analysis
 // found: long fields count less per word, each field by its own weight.
-func (s *snapshot) measure(made []*document.Document) {
-	lengths := [fieldCount][]int{}
-	for f := range lengths {
-		lengths[f] = make([]int, len(made))
-	}
-	for ord, doc := range made {
-		for _, df := range doc.Fields {
-			for f := range fieldCount {
-				if df.Name() == f.String() {
-					lengths[f][ord] = df.AnalyzedLength()
-				}
-			}
-		}
-	}
+func (s *snapshot) measure(entries []*entry) {
+	lengths := make([]int32, len(entries))
 	for f := range fieldCount {
-		s.factor[f] = s.weigh.factors(f, lengths[f])
+		for ord, e := range entries {
+			lengths[ord] = e.lengths[f]
+		}
+		s.factor[f] = s.weigh.factors(f, lengths)
 	}
 }
 
-func (s *snapshot) numberDocs() error {
-	s.ordOf = make([]int32, len(s.docs))
+// numberDocs finds out bleve's number of each document.
+func (s *snapshot) numberDocs(entries []*entry) error {
+	ords := make(map[string]int32, len(entries))
+	for ord, e := range entries {
+		ords[e.key] = int32(ord)
+	}
 	all, err := s.reader.DocIDReaderAll()
 	if err != nil {
 		return fmt.Errorf("read document numbers: %w", err)
@@ -225,58 +193,31 @@ func (s *snapshot) numberDocs() error {
 	for {
 		id, err := all.Next()
 		if id == nil || err != nil {
-			return err
+			return cmp.Or(err, all.Close())
 		}
-		external, err := s.reader.ExternalID(id)
+		key, err := s.reader.ExternalID(id)
 		if err != nil {
 			return fmt.Errorf("read document number: %w", err)
 		}
-		ord, err := strconv.Atoi(external)
-		if err != nil || id.Value() >= uint64(len(s.ordOf)) {
-			return fmt.Errorf("read document number %d: unexpected id %q", id.Value(), external)
+		ord, ok := ords[key]
+		if !ok {
+			return fmt.Errorf("read document number %d: unexpected key %q", id.Value(), key)
 		}
-		s.ordOf[id.Value()] = int32(ord)
+		for uint64(len(s.ordOf)) <= id.Value() { // numbers of documents that are gone are left out
+			s.ordOf = append(s.ordOf, 0)
+		}
+		s.ordOf[id.Value()] = ord
 	}
 }
 
-// collectTerms gathers the terms that may stand in for one that no document has.
-func (s *snapshot) collectTerms() error {
-	known := map[string]bool{}
-	for _, f := range []field{fieldName, fieldTitle, fieldUpstream, fieldLead, fieldParam} {
-		dict, err := s.reader.FieldDict(f.String())
-		if err != nil {
-			return fmt.Errorf("read terms: %w", err)
-		}
-		entry, err := dict.Next()
-		for ; entry != nil && err == nil; entry, err = dict.Next() {
-			known[entry.Term] = true
-		}
-		if err := cmp.Or(err, dict.Close()); err != nil {
-			return fmt.Errorf("read terms: %w", err)
-		}
-	}
-	s.terms = slices.Sorted(maps.Keys(known))
-	return nil
-}
-
-// collectNames gathers what exact names are pinned by and what words can be suggested.
-func (s *snapshot) collectNames() {
-	s.pins = map[string][]int32{}
-	known := map[string]bool{}
-	for ord, d := range s.docs {
-		for _, key := range pinKeys(d) {
+// collectPins gathers the keys of exact names.
+func (s *snapshot) collectPins(entries []*entry) {
+	s.pins = make(map[string][]int32, 2*len(entries))
+	for ord, e := range entries {
+		for _, key := range e.pins {
 			s.pins[key] = append(s.pins[key], int32(ord))
 		}
-		for _, w := range s.words.list(d.ID.Upstream + " " + d.ID.Name + " " + d.Title) {
-			known[w.text] = true
-		}
 	}
-	for w := range known {
-		if len(w) >= minFuzzy {
-			s.vocabulary = append(s.vocabulary, w)
-		}
-	}
-	slices.Sort(s.vocabulary)
 }
 
 // pinKeys returns the keys under which a document is pinned to the top, each once.
@@ -307,9 +248,5 @@ func (s *snapshot) retire() error {
 		return nil
 	}
 	s.retired = true
-	readerErr := s.reader.Close()
-	if err := s.bleve.Close(); err != nil {
-		return fmt.Errorf("close index: %w", err)
-	}
-	return readerErr
+	return s.reader.Close()
 }

@@ -37,6 +37,12 @@ type Doc struct {
 // Param is one parameter of a tool, or one property inside of a parameter.
 type Param struct{ Name, Description string }
 
+// same reports whether two documents say the same.
+func (d Doc) same(o Doc) bool {
+	return d.ID == o.ID && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
+		d.Description == o.Description && slices.Equal(d.Params, o.Params)
+}
+
 // FromTool makes the document of t. upstreamText holds words about its
 // upstream (title, description, instructions). The parameters come from the
 // input schema, those of nested objects too; whatever in it is not a schema is

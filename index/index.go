@@ -71,6 +71,8 @@ type Index struct {
 	// change is held while the content is being replaced.
 	change sync.Mutex
 	closed bool
+	store  *store   // nil until the first Replace, and after one that failed
+	spent  []*store // what the snapshot may still read
 }
 
 // New builds an index of docs.
@@ -86,8 +88,9 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 }
 
 // Replace makes docs the content of the index; of several with one id the
-// first counts. The new content is built beside the old one, on which searches
-// go on meanwhile. After an error the old content stays.
+// first counts. It costs little more than what differs from the old content, on
+// which searches go on meanwhile. After an error the old content stays. docs
+// belong to the index from then on: their parameters must not be written to.
 func (ix *Index) Replace(docs []Doc) error {
 	ix.change.Lock()
 	defer ix.change.Unlock()
@@ -95,19 +98,32 @@ func (ix *Index) Replace(docs []Doc) error {
 		return ErrClosed
 	}
 	start := time.Now()
-	next, err := buildSnapshot(docs, defaultWeights())
+	if ix.store == nil {
+		var err error
+		if ix.store, err = newStore(defaultWeights()); err != nil {
+			return fmt.Errorf("build index: %w", err)
+		}
+	}
+	next, err := ix.store.update(sortedDocs(docs))
 	if err != nil {
+		ix.spent, ix.store = append(ix.spent, ix.store), nil
 		return fmt.Errorf("build index: %w", err)
 	}
 	ix.logger.Debug("index built", "tools", len(next.docs), "upstreams", len(next.upstreams), "took", time.Since(start))
 	return ix.swap(next)
 }
 
+// swap shows next, and closes the stores that no snapshot reads any more.
 func (ix *Index) swap(next *snapshot) error {
+	var errs []error
 	if old := ix.now.Swap(next); old != nil {
-		return old.retire()
+		errs = append(errs, old.retire())
 	}
-	return nil
+	for _, st := range ix.spent {
+		errs = append(errs, st.close())
+	}
+	ix.spent = nil
+	return errors.Join(errs...)
 }
 
 // Search finds the documents that fit q. No text is an error; the only errors
@@ -142,5 +158,8 @@ func (ix *Index) Close() error {
 	ix.change.Lock()
 	defer ix.change.Unlock()
 	ix.closed = true
+	if ix.store != nil {
+		ix.spent, ix.store = append(ix.spent, ix.store), nil
+	}
 	return ix.swap(nil)
 }

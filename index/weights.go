@@ -33,10 +33,10 @@ func defaultWeights() weights {
 }
 
 // factors returns what one occurrence in field f counts in each document, given the lengths.
-func (w weights) factors(f field, lengths []int) []float32 {
+func (w weights) factors(f field, lengths []int32) []float32 {
 	total, have := 0, 0
 	for _, n := range lengths {
-		total += n
+		total += int(n)
 		if n > 0 {
 			have++
 		}
