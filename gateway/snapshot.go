@@ -57,7 +57,9 @@ func assemble(r *roster) (*snapshot, []index.Doc) {
 		docs = append(docs, p.docs()...)
 	}
 	next.files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
-	slices.SortFunc(next.tools, func(a, b tool.Tool) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	slices.SortFunc(next.tools, func(a, b tool.Tool) int {
+		return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
+	})
 	return next, docs
 }
 
