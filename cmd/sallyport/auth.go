@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
@@ -298,29 +301,75 @@ func authSetCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "set NAME",
 		Short:   "put a secret into the keyring",
-		Long:    "Set reads a secret from stdin and puts it into the keyring of the system, where\n${keyring:NAME} in upstreams.yaml finds it. One newline at its end is left out.",
-		Example: "  sallyport auth set tickets < token.txt",
+		Long:    "Set reads a secret from stdin and puts it into the keyring of the system, where\n${keyring:NAME} in upstreams.yaml finds it. One newline at its end is left out.\nWhat is typed at a terminal is not shown.",
+		Example: "  sallyport auth set tickets\n  sallyport auth set tickets < token.txt",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || !secretName.MatchString(args[0]) {
 				return misuse(cmd, `set takes one name: letters, digits, ".", "_" and "-"`)
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.authSet(args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.authSet(cmd.Context(), args[0]) },
 	}
 }
 
-func (a *app) authSet(name string) error {
-	if isTerminal(a.stdin) {
-		a.say("type the secret (it is shown), then Enter and Ctrl-D:")
-	}
-	value, err := io.ReadAll(io.LimitReader(a.stdin, secret.MaxSize+3))
+func (a *app) authSet(ctx context.Context, name string) error {
+	value, err := a.readSecret(ctx)
 	if err != nil {
 		return fmt.Errorf("read the secret: %w", err)
 	}
-	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
-	if err := secret.Set(name, text); err != nil {
+	if err := secret.Set(name, value); err != nil {
 		return err
 	}
 	return a.print("kept; use ${keyring:" + name + "} in upstreams.yaml")
+}
+
+// readSecret reads all of stdin, or a line that is typed, which is not shown.
+func (a *app) readSecret(ctx context.Context) (string, error) {
+	if terminal, ok := a.stdin.(*os.File); ok && isTerminal(terminal) {
+		return readHidden(ctx, terminal, func() { a.say("type or paste the secret (it is not shown), then Enter:") })
+	}
+	value, err := io.ReadAll(io.LimitReader(a.stdin, secret.MaxSize+3))
+	return strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r"), err
+}
+
+// longestLine is what a terminal takes of a line, in bytes; the rest is lost without a word.
+const longestLine = 4095
+
+// readHidden reads a line from a terminal that shows nothing of what is typed
+// from ask on, and leaves the terminal as it was.
+func readHidden(ctx context.Context, terminal *os.File, ask func()) (string, error) {
+	fd := int(terminal.Fd())
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return "", err
+	}
+	quiet := *before
+	quiet.Lflag = quiet.Lflag&^unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG
+	if err := unix.IoctlSetTermios(fd, unix.TCSETSF, &quiet); err != nil { // what was typed before was shown: it goes
+		return "", err
+	}
+	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETSF, before) }()
+	ask()
+	type answer struct {
+		line string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() { // ends with the process: a read of a terminal cannot be called off
+		line, err := bufio.NewReader(terminal).ReadString('\n')
+		answers <- answer{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case got := <-answers:
+		if got.err != nil && !errors.Is(got.err, io.EOF) {
+			return "", got.err
+		}
+		if len(got.line) >= longestLine {
+			return "", errors.New("a terminal takes no line that long; put it into a file and use: sallyport auth set NAME < FILE")
+		}
+		return strings.TrimRight(got.line, "\r\n"), nil
+	}
 }

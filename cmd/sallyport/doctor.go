@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -140,7 +141,8 @@ func checkConfig(cfg *config.Config, err error) finding {
 func checkUpstream(up gateway.Upstream) finding {
 	check := sandbox.Check{Name: "upstream " + up.ID}
 	if why := problem(up); why != "" {
-		check.Detail, check.Fix = strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": "), remedy(why)
+		why, _, _ = strings.Cut(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": "), ": run `sallyport auth login ")
+		check.Detail, check.Fix = why, remedy(problem(up))
 		return finding{Check: check, Stderr: lastLines(up.State.Stderr)}
 	}
 	check.OK = true
@@ -162,9 +164,16 @@ func server(up gateway.Upstream) string {
 	return name
 }
 
+// loginCommand is what the reason of an upstream says that wants a login.
+var loginCommand = regexp.MustCompile("sallyport auth login [^`)]+")
+
 // remedy turns the reason of a failed connection into what to do about it.
 func remedy(why string) string {
+	if command := loginCommand.FindString(why); command != "" {
+		return "run `" + command + "`"
+	}
 	for _, r := range []struct{ sign, fix string }{
+		{"check client_id", "correct client_id and client_secret under auth in upstreams.yaml"},
 		{"the variable ", "set it where sallyport is started, or write it into the file that env_file in upstreams.yaml names"},
 		{"the keyring has no ", "put it there with `sallyport auth set NAME`"},
 		{"keyring", "use ${VARIABLE} or ${file:PATH} in upstreams.yaml where there is no keyring"},
