@@ -101,7 +101,7 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 		{"its package", "python", "from servers import git\ngit.log()", sandbox.Failed, []string{"hint: upstream git is not available: HTTP 503"}},
 		{"its package", "typescript", "import * as git from 'servers/git';\nawait git.log({})", sandbox.Failed, []string{"hint: upstream git is not available: HTTP 503"}},
 		{"an upstream whose name begins like it", "python", "from servers.github import ad", sandbox.Failed, []string{"did you mean add?"}},
-		{"a tool that fails", "python", "from servers.calc import fail\nfail()", sandbox.Failed, []string{"ToolError: no such [31mledger", "line 2: fail()"}},
+		{"a tool that fails", "python", "from servers.calc import fail\nfail()", sandbox.Failed, []string{"ToolError: no such ledger", "line 2: fail()"}},
 		{"an image", "python", "from servers.calc import picture\np = picture()\n(p.mime, p.data.hex(), p)", sandbox.OK, []string{"image/png", "89504e472e2e2e2e"}},
 		{"an image", "typescript", "import { picture } from 'servers/calc';\nconst p: any = await picture();\n[p.mime, p.data.length, p.data[0]]", sandbox.OK, []string{`["image/png",8,137]`}},
 		{"a syntax error", "python", "x = 1\nif x\n  pass", sandbox.Failed, []string{"SyntaxError", "line 2: if x"}},
@@ -156,7 +156,7 @@ func TestExecuteRefusesWhatMakesNoSense(t *testing.T) {
 		want    string
 	}{
 		{gateway.Program{Code: "1", Language: "ruby"}, `unknown language "ruby" (use python or typescript)`},
-		{gateway.Program{Code: "1", Language: "\x1b[2J"}, `unknown language "[2J" (`},
+		{gateway.Program{Code: "1", Language: "\x1b[2J"}, `unknown language "" (`},
 		{gateway.Program{}, "code must be 1 to 1048576 bytes, not 0"},
 		{gateway.Program{Code: " \n\t"}, "code is blank"},
 		{gateway.Program{Code: strings.Repeat("#", 1<<20+1)}, "code must be 1 to 1048576 bytes, not 1048577"},

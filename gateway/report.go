@@ -36,7 +36,7 @@ func (e Execution) Text() string {
 	return strings.Join(parts, "\n")
 }
 
-// visible drops what does not show, and empty lines at the end.
+// visible drops what does not show, colours, and empty lines at the end.
 func visible(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -48,7 +48,7 @@ func visible(text string) string {
 			return -1
 		}
 		return r
-	}, strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n"))
+	}, strings.ReplaceAll(strings.ToValidUTF8(plain.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
 	return strings.TrimRight(text, "\n")
 }
 

@@ -4,13 +4,18 @@
 package plain
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
+// sequence is a control sequence of a terminal (ECMA-48, 5.4), such as a colour.
+// What other escapes would hide stays to be seen, without the escape.
+var sequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
+
 // Line returns s as one line of at most max runes: all white space runs become one
-// space, invisible characters are dropped, and a cut is marked with "…".
+// space, invisible characters and colours are dropped, and a cut is marked with "…".
 func Line(s string, max int) string {
 	return cutRunes(strings.Join(strings.Fields(clean(bound(s, max))), " "), max)
 }
@@ -41,7 +46,15 @@ func clean(s string) string {
 			return -1
 		}
 		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
+	}, strings.ReplaceAll(Uncoloured(s), "\r\n", "\n"))
+}
+
+// Uncoloured returns s without the control sequences of a terminal, such as colours.
+func Uncoloured(s string) string {
+	if !strings.ContainsAny(s, "\x1b\u009b") {
+		return s
+	}
+	return sequence.ReplaceAllString(s, "")
 }
 
 // Hidden reports whether r shows nothing or changes how its neighbours show:

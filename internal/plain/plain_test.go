@@ -15,7 +15,8 @@ func TestLine(t *testing.T) {
 	}{
 		{"plain", "plain", 20},
 		{"two\r\nlines\tand  spaces ", "two lines and spaces", 40},
-		{"\x1b[31mred\x1b[0m", "[31mred[0m", 40},
+		{"\x1b[31mred\x1b[0m \u009b1mbold \x1b[38;5;1mno. 1", "red bold no. 1", 40},
+		{"\x1b[ \x1b]0;title\x07 \x1b", "[ ]0;title", 40},
 		{"a\u202eb\u200bc\U000E0041d", "abcd", 40},
 		{"a\u2028b\u0085c", "a b c", 40},
 		{"NUL\x00 and bad \xff", "NUL and bad \uFFFD", 40},
