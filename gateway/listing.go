@@ -34,10 +34,6 @@ func (f Found) Text() string {
 func (f Found) listsUpstreams() bool { return f.Listing && f.Upstream == "" }
 
 func (f Found) writeUpstreams(b *strings.Builder) {
-	if len(f.Upstreams) == 0 {
-		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")
-		return
-	}
 	for _, up := range f.Upstreams {
 		fmt.Fprintf(b, "%s (%d %s)", up.ID, up.Tools, plural(up.Tools))
 		if up.Description != "" {
@@ -47,6 +43,13 @@ func (f Found) writeUpstreams(b *strings.Builder) {
 			b.WriteString(" [" + up.Problem + "]")
 		}
 		b.WriteString("\n")
+	}
+	if f.Problem != "" {
+		fmt.Fprintf(b, "(the last edit of the settings is not in force: %s)\n", plain.Line(f.Problem, 2*maxProblem))
+	}
+	if len(f.Upstreams) == 0 {
+		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")
+		return
 	}
 	b.WriteString("search_tools(upstream=NAME) lists the tools of one.")
 }

@@ -97,6 +97,7 @@ func TestFoundText(t *testing.T) {
 		{"an upstream without tools", gateway.Found{Listing: true, Upstream: "mem"}},
 		{"no upstream at all", gateway.Found{Listing: true}},
 		{"no upstream that works", gateway.Found{Listing: true, Upstreams: []gateway.FoundUpstream{{ID: "mem", Description: "Memory", Problem: "still connecting"}}}},
+		{"a bad edit of the settings", gateway.Found{Listing: true, Problem: "/etc/upstreams.yaml:2:9: unknown key \"ulr\"", Upstreams: []gateway.FoundUpstream{{ID: "mem", Tools: 2}}}},
 		{"a long reason", gateway.Found{Tools: mixed[:1], Total: 1, Detail: gateway.Names, Upstreams: []gateway.FoundUpstream{
 			{ID: "gone", Problem: strings.Repeat("why ", 50)}, {ID: "mem", Tools: 2, Problem: "exited"},
 		}}},

@@ -61,6 +61,9 @@ type Found struct {
 	Upstream string `json:"upstream,omitempty"`
 	// Upstreams are all where they are listed, else those of the searched that are not available.
 	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
+	// Problem says, where upstreams are listed, why the settings' file as it is
+	// now is not in force; "" if it is.
+	Problem string `json:"problem,omitempty"`
 	// Offers says in one line how a program reaches the resources and prompts of
 	// Upstream, where its tools are listed; "" if it has none.
 	Offers string `json:"offers,omitempty"`
@@ -100,6 +103,7 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream}
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
+		found.Problem, _, _ = strings.Cut(g.Settings().Problem, "\n")
 		return found, nil
 	}
 	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {
