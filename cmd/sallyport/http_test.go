@@ -3,8 +3,11 @@ package main_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +23,18 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestOverHTTP drives the built binary with clients of both eras at once, at
-// both endpoints, and ends it while a program of one of them is running.
-func TestOverHTTP(t *testing.T) {
+// site is the built binary, serving over HTTP the everything-server of npm and a
+// gate, an upstream of the test.
+type site struct {
+	cmd  *exec.Cmd
+	url  string
+	log  <-chan string // the log after the address, when it has ended
+	dir  string        // all that it may leave behind
+	gate *gate
+}
+
+func newSite(t *testing.T, settings string) *site {
+	t.Helper()
 	runsc, modules := testutil.Runsc(t), testutil.Upstreams(t)
 	dir, err := os.MkdirTemp("/tmp", "http-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
 	if err != nil {
@@ -33,20 +45,102 @@ func TestOverHTTP(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
+	s := &site{dir: dir, gate: newGate(t)}
 	config := filepath.Join(dir, "upstreams.yaml")
-	settings := fmt.Sprintf("upstreams:\n  everything: {command: node, args: [%q, stdio]}\nsandbox: {runsc: %q}\nhttp: {tokens: {test: a-token-for-a-test}}\n",
-		filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), runsc)
-	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
+	text := fmt.Sprintf("upstreams:\n  everything: {command: node, args: [%q, stdio]}\n  gate: {url: %q}\nsandbox: {runsc: %q}\nhttp: {tokens: {test: a-token-for-a-test}%s}\n",
+		filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), s.gate.url, runsc, settings)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "serve", "--config", config, "--http", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_STATE_HOME="+dir)
-	url, rest := started(t, cmd)
+	s.cmd = exec.Command(binary, "serve", "--config", config, "--http", "127.0.0.1:0")
+	s.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	s.url, s.log = started(t, s.cmd)
+	return s
+}
 
+// ended waits for the end that a signal has brought about, and returns the log.
+// Nothing may be left then.
+func (s *site) ended(t *testing.T) string {
+	t.Helper()
+	log := <-s.log
+	if err := s.cmd.Wait(); err != nil || !strings.Contains(log, "msg=stopped") || strings.Contains(log, "a-token") || strings.Contains(log, "level=ERROR") {
+		t.Errorf("ended with %v:\n%s", err, log)
+	}
+	await(t, "no process is left", func() bool { return len(processesWith(s.dir)) == 0 })
+	return log
+}
+
+// gate is an upstream whose tool answers when the test lets it.
+type gate struct {
+	url          string
+	inside, open chan struct{}
+}
+
+func newGate(t *testing.T) *gate {
+	t.Helper()
+	g := &gate{inside: make(chan struct{}, 9), open: make(chan struct{})}
+	server := mcp.NewServer(&mcp.Implementation{Name: "gate", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "enter", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		g.inside <- struct{}{}
+		select {
+		case <-g.open:
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "it is open"}}}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(func() {
+		_ = web.Config.Close()
+		web.Close()
+	})
+	g.url = web.URL
+	return g
+}
+
+// enter starts a program that is inside the gate when enter returns, and runs
+// on for long after it. What comes of it is sent.
+func (s *site) enter(ctx context.Context, t *testing.T, session *mcp.ClientSession, after string) <-chan string {
+	t.Helper()
+	answer := make(chan string, 1)
+	go func() {
+		got, err := callHTTP(ctx, session, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{
+			"code": "import time\nfrom servers.gate import enter\ngot = enter()\n" + after + "\ngot + ', it ended'",
+		}})
+		answer <- fmt.Sprint(got, err)
+	}()
+	select {
+	case <-s.gate.inside:
+	case got := <-answer:
+		t.Fatalf("it does not come to the gate: %s", got)
+	}
+	return answer
+}
+
+func (s *site) terminate(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come about that %s", what)
+		}
+	}
+}
+
+// TestOverHTTP drives the built binary with clients of both eras at once, at
+// both endpoints, and ends it while a program of one of them is running.
+func TestOverHTTP(t *testing.T) {
+	s := newSite(t, "")
 	sessions := map[string]*mcp.ClientSession{}
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		for _, path := range []string{"", "/direct"} {
-			sessions[version+path] = dialHTTP(t, url+path, version)
+			sessions[version+path] = dialHTTP(t, s.url+path, version)
 		}
 	}
 	var work sync.WaitGroup
@@ -64,18 +158,70 @@ func TestOverHTTP(t *testing.T) {
 		})
 	}
 	work.Wait()
-	stopWhileRunning(t, cmd, sessions["2026-07-28"])
-	log := <-rest
-	if err := cmd.Wait(); err != nil || !strings.Contains(log, "msg=stopped") || strings.Contains(log, "a-token") || strings.Contains(log, "level=ERROR") {
-		t.Errorf("ended with %v:\n%s", err, log)
+	answer := s.enter(t.Context(), t, sessions["2026-07-28"], "")
+	s.terminate(t)
+	await(t, "it stops listening", func() bool { return !listens(s.url) })
+	close(s.gate.open)
+	if got := <-answer; !strings.Contains(got, "it is open, it ended") {
+		t.Errorf("the running program: %s", got)
 	}
-	wait := time.Now().Add(5 * time.Second)
-	for left := processesWith(dir); len(left) > 0; left = processesWith(dir) {
-		if time.Now().After(wait) {
-			t.Fatalf("processes left: %v", left)
+	s.ended(t)
+}
+
+func listens(url string) bool {
+	address, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+// TestGraceIsOver: a program that runs for longer is ended, and its client told why.
+func TestGraceIsOver(t *testing.T) {
+	s := newSite(t, ", grace: 300ms")
+	var answers []<-chan string
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		answers = append(answers, s.enter(t.Context(), t, dialHTTP(t, s.url, version), "time.sleep(600)"))
+	}
+	s.terminate(t)
+	for _, answer := range answers {
+		if got := <-answer; !strings.Contains(got, "stopping") {
+			t.Errorf("the running program: %s", got)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
+	if log := s.ended(t); !strings.Contains(log, `msg="calls ended, their time is over" calls=2`) {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// TestHangingUpEndsTheSandbox of a modern client's program; that of an older
+// client, who may come back for its answer, ends when the client says so.
+func TestHangingUpEndsTheSandbox(t *testing.T) {
+	s := newSite(t, "")
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		ctx, hangUp := context.WithCancel(t.Context())
+		answer := s.enter(ctx, t, dialHTTP(t, s.url, version), "time.sleep(600)")
+		if len(s.sandboxes()) == 0 {
+			t.Fatal("no sandbox is seen")
+		}
+		hangUp()
+		<-answer
+		await(t, "the sandbox is gone", func() bool { return len(s.sandboxes()) == 0 })
+	}
+	s.terminate(t)
+	s.ended(t)
+}
+
+// sandboxes returns the processes of runsc that belong to the site.
+func (s *site) sandboxes() (found []string) {
+	for _, path := range processesWith(s.dir) {
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if err == nil && strings.Contains(string(data), "runsc") {
+			found = append(found, path)
+		}
+	}
+	return found
 }
 
 // started returns the address that the binary logs, and later the rest of its log.
@@ -138,23 +284,4 @@ func callHTTP(ctx context.Context, session *mcp.ClientSession, params *mcp.CallT
 	}
 	text, _ := result.Content[0].(*mcp.TextContent)
 	return text.Text, nil
-}
-
-// stopWhileRunning sends SIGTERM while a program runs, which may end.
-func stopWhileRunning(t *testing.T, cmd *exec.Cmd, session *mcp.ClientSession) {
-	t.Helper()
-	answer := make(chan string, 1)
-	go func() {
-		got, err := callHTTP(t.Context(), session, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{
-			"code": "import time\nfrom servers.everything import echo\necho('a')\ntime.sleep(3)\necho('it ended')",
-		}})
-		answer <- fmt.Sprint(got, err)
-	}()
-	time.Sleep(1500 * time.Millisecond) // longer than a sandbox takes to start, shorter than the program
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-answer; !strings.Contains(got, "it ended") {
-		t.Errorf("the running program: %s", got)
-	}
 }

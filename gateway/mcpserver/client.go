@@ -51,7 +51,7 @@ func newClient(ctx context.Context, session *mcp.ServerSession, params object, r
 	_ = json.Unmarshal(params["_meta"], &meta) // none is none
 	c.token = meta["progressToken"]
 	if c.modern {
-		c.level = text1(meta[mcp.MetaKeyLogLevel])
+		c.level = text1(meta[mcp.MetaKeyLogLevel]) //nolint:staticcheck // deprecated, and still to be passed on
 		c.abilities(meta[mcp.MetaKeyClientCapabilities])
 	} else if init := session.InitializeParams(); init != nil && init.Capabilities != nil {
 		c.abilities(encode(init.Capabilities))

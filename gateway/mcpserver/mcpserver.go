@@ -11,6 +11,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -142,7 +143,11 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	if err != nil {
 		return failure(err), nil
 	}
-	return text(execution.Text(), execution.Failed()), nil
+	said := execution.Text()
+	if execution.Failed() && errors.Is(context.Cause(ctx), errStopping) {
+		said += "\n(the gateway is stopping; it could be run again later)"
+	}
+	return text(said, execution.Failed()), nil
 }
 
 // failure is an error as a result that the model can read and act on.

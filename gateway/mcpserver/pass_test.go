@@ -1,3 +1,4 @@
+//nolint:staticcheck // logging and roots are deprecated, and still to be passed on
 package mcpserver_test
 
 import (
@@ -141,6 +142,7 @@ func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 
 // pairs runs a test for old and new upstreams with old and new clients.
 func pairs(t *testing.T, test func(t *testing.T, up *talker, d *direct, version string)) {
+	t.Helper()
 	for _, stateless := range []bool{false, true} {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
 			t.Run(fmt.Sprintf("stateless=%v,client=%s", stateless, version), func(t *testing.T) {
@@ -156,6 +158,7 @@ func pairs(t *testing.T, test func(t *testing.T, up *talker, d *direct, version 
 func TestUpdatesReachWhoSubscribed(t *testing.T) {
 	t.Parallel()
 	pairs(t, func(t *testing.T, up *talker, d *direct, version string) {
+		t.Helper()
 		told := make(chan string, 9)
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 			ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) { told <- req.Params.URI },
@@ -187,6 +190,7 @@ func TestUpdatesReachWhoSubscribed(t *testing.T) {
 func TestLogMessagesPass(t *testing.T) {
 	t.Parallel()
 	pairs(t, func(t *testing.T, up *talker, d *direct, version string) {
+		t.Helper()
 		said := make(chan string, 9)
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 			LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) {
@@ -240,6 +244,7 @@ func TestRootsAreThoseOfTheClient(t *testing.T) {
 func TestCancellationReachesTheUpstream(t *testing.T) {
 	t.Parallel()
 	pairs(t, func(t *testing.T, up *talker, d *direct, version string) {
+		t.Helper()
 		session, _ := d.connect(mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil), version)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -76,12 +76,13 @@ async function scenarios(url, revision) {
   return { status, all, failed: names(scored, "✗").map((name) => ({ name, scored: !unscored.has(name) })), said: child.said };
 }
 
-// baseline reads lines of REVISION SCENARIO REASON; * stands for anything in the first two.
+// baseline reads lines of REVISION SCENARIO REASON, each with the exact name of one scenario; * stands for every revision.
 function baseline(file, revision) {
   const lines = readFileSync(join(here, file), "utf8").split("\n").filter((line) => line.trim() && !line.startsWith("#"));
-  return lines.map((line) => line.trim().split(/\s+/)).filter(([when]) => when === "*" || when === revision).map(([, pattern, ...reason]) => {
-    if (reason.length < 3) throw new Error(`${file}: ${pattern} has no reason`);
-    return { pattern, expression: new RegExp(`^${pattern.replaceAll("*", ".*")}$`), used: false };
+  return lines.map((line) => line.trim().split(/\s+/)).filter(([when]) => when === "*" || when === revision).map(([, scenario, ...reason]) => {
+    if (scenario.includes("*")) throw new Error(`${file}: ${scenario} is no name of a scenario`);
+    if (reason.length < 3) throw new Error(`${file}: ${scenario} has no reason`);
+    return { scenario, used: false };
   });
 }
 
@@ -92,12 +93,12 @@ async function check(title, revision, file, strict, settings, args) {
   const known = baseline(file, revision);
   const faults = [];
   for (const { name, scored } of failed) {
-    const line = known.find((k) => k.expression.test(name));
+    const line = known.find((k) => k.scenario === name);
     if (line) line.used = true;
     if (!line) faults.push(`${name} fails`);
     else if (scored && strict) faults.push(`${name} fails, and counts`);
   }
-  for (const { pattern, used } of known) if (!used) faults.push(`${pattern} of ${file} does not fail any more: remove the line`);
+  for (const { scenario, used } of known) if (!used) faults.push(`${scenario} of ${file} does not fail: remove the line`);
   await stop(child);
   if (child.exitCode !== 0) faults.push(`sallyport ended with ${child.exitCode}:\n${child.said.slice(-2000)}`);
   console.log(`${faults.length ? "FAIL" : "ok  "} ${revision} ${title}: ${all.length - failed.length} of ${all.length} scenarios pass, ${failed.length} are explained in ${file}`);
