@@ -145,7 +145,7 @@ var overHTTP = []trap{
 	{mode: "http-session-missing", args: hello, says: echoes()}, // the server did not act on it: it is sent again
 	{mode: "http-session-always-missing", kind: tool.Upstream, says: []string{"has forgotten the session", "has not taken effect"}, check: wantRequests("tools/call", 2)},
 	{mode: "http-all-hang", patience: 2 * time.Second, kind: tool.Timeout, says: []string{"upstream bad"}},
-	{mode: "http-unauthorized", kind: tool.Upstream, says: []string{"needs authorization: HTTP 401"}, check: wantQuiet},
+	{mode: "http-unauthorized", kind: tool.Denied, says: []string{"needs authorization: HTTP 401"}, check: wantQuiet},
 	{mode: "http-stream-drips", args: hello, says: echoes()},
 	{mode: "http-stream-floods", args: hello, says: echoes()},
 	{mode: "http-stream-forges", args: hello, says: echoes()},

@@ -108,7 +108,7 @@ func (c *club) answers(name string) {
 func (c *club) refuses(name string, parts ...string) {
 	c.t.Helper()
 	_, err := call(c.t, c.g, "tickets."+name, "{}")
-	wantError(c.t, err, tool.Upstream, parts...)
+	wantError(c.t, err, tool.Denied, parts...)
 	c.once(err.Error())
 }
 

@@ -115,7 +115,7 @@ func TestAuthorizeFails(t *testing.T) {
 			web.demand(&number)
 			s := open(t, web.open(), &upstream.Options{Auth: test.auth})
 			for range 3 {
-				wantError(t, s.Connect(t.Context()), tool.Upstream, test.says)
+				wantError(t, s.Connect(t.Context()), tool.Denied, test.says)
 			}
 			if state := s.State(); state.Status != upstream.Parked || !state.Login || state.RetryAt.Before(time.Now().Add(50*time.Second)) {
 				t.Errorf("state: %+v", state)
@@ -167,7 +167,7 @@ func TestAuthorizationEnds(t *testing.T) {
 	for range 10 {
 		calls.Go(func() {
 			_, err := callContext(t.Context(), s, "echo", "{}")
-			wantError(t, err, tool.Upstream, "upstream web needs authorization", "revoked", "sallyport auth login web")
+			wantError(t, err, tool.Denied, "upstream web needs authorization", "revoked", "sallyport auth login web")
 		})
 	}
 	calls.Wait()
@@ -193,7 +193,7 @@ func TestInsufficientScope(t *testing.T) {
 	for range 3 {
 		call(t, s, "echo", "{}") // others go on
 		_, err := callContext(t.Context(), s, "echo", `{"a":"secret"}`)
-		wantError(t, err, tool.Upstream, "HTTP 403 Forbidden: not allowed to ask", "sallyport auth login web")
+		wantError(t, err, tool.Denied, "HTTP 403 Forbidden: not allowed to ask", "sallyport auth login web")
 	}
 	if k.asked.Load() != 1 {
 		t.Errorf("Authorize was called %d times, want once", k.asked.Load())
@@ -229,7 +229,7 @@ func TestScopeMissingThenTokenRefused(t *testing.T) {
 	for range 2 {
 		for _, scope := range []string{"one", "two"} {
 			_, err := callContext(t.Context(), s, "echo", `{"a":"`+scope+`"}`)
-			wantError(t, err, tool.Upstream, "HTTP 403 Forbidden: more scopes: run `sallyport auth login web --scope x`")
+			wantError(t, err, tool.Denied, "HTTP 403 Forbidden: more scopes: run `sallyport auth login web --scope x`")
 			if n := strings.Count(err.Error(), "auth login"); n != 1 {
 				t.Errorf("it says %d times what to do: %v", n, err)
 			}

@@ -228,8 +228,9 @@ func (s *Session) lostError(err error) *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Err: err, Message: fmt.Sprintf("upstream %s is down: %s", s.settings.ID, s.veil.describe(err))}
 }
 
+// loginNeeded is denied, not a failure: no program can mend it, nor does another attempt.
 func (s *Session) loginNeeded(e *loginError) *tool.Error {
-	return &tool.Error{Kind: tool.Upstream, Err: e, Hint: e.remedy,
+	return &tool.Error{Kind: tool.Denied, Err: e, Hint: e.remedy,
 		Message: fmt.Sprintf("upstream %s needs authorization: %s", s.settings.ID, s.veil.line(e.reason, shownReason))}
 }
 

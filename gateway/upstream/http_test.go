@@ -229,7 +229,7 @@ func TestHTTPErrorStatus(t *testing.T) {
 	})
 	s := open(t, web.settings(), nil)
 	want := "upstream web needs authorization: HTTP 401 Unauthorized (check its Authorization header)"
-	wantError(t, s.Connect(t.Context()), tool.Upstream, want)
+	wantError(t, s.Connect(t.Context()), tool.Denied, want)
 	if state := s.State(); state.Status != upstream.Parked || state.Login || state.Error != want {
 		t.Errorf("state: %+v", state)
 	}

@@ -89,7 +89,7 @@ func (s *Session) tooSoon(wait time.Duration) *tool.Error {
 	e := &tool.Error{Kind: tool.Upstream, Message: s.state.Error, Hint: "next attempt in " + about(wait)}
 	switch {
 	case s.backoff.login: // says itself what to do
-		e.Hint = ""
+		e.Kind, e.Hint = tool.Denied, ""
 	case s.backoff.parks > 0:
 		e.Hint = fmt.Sprintf("parked after %d failures: somebody has to look at it; %s", s.backoff.failures, e.Hint)
 	}

@@ -178,7 +178,7 @@ func TestParkedSaysWhy(t *testing.T) {
 			t.Errorf("after %d tries, for %v: %+v", tries, wait, state)
 		}
 		want := "cannot connect to upstream m: no database (parked after 5 failures: somebody has to look at it; next attempt in 2 min)"
-		if err := s.Connect(t.Context()); err == nil || err.Error() != want {
+		if err := s.Connect(t.Context()); err == nil || err.Error() != want || tool.AsError(err).Kind != tool.Denied {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		m := newMemory(s)
@@ -220,7 +220,7 @@ func TestLoginIsParkedAtOnce(t *testing.T) {
 		}
 		want := "upstream m needs authorization: HTTP 401 Unauthorized (a person has to run: sallyport auth login m)"
 		for range 3 {
-			if err := s.Connect(t.Context()); err == nil || err.Error() != want {
+			if err := s.Connect(t.Context()); err == nil || err.Error() != want || tool.AsError(err).Kind != tool.Denied {
 				t.Errorf("error %v, want %s", err, want)
 			}
 		}
