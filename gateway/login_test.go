@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
 	"sallyport/gateway"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
@@ -255,6 +257,15 @@ func TestLoginOfRobot(t *testing.T) {
 			}
 		})
 	}
+	t.Run("token refused", func(t *testing.T) {
+		t.Parallel()
+		other := func(m *oauthex.ProtectedResourceMetadata) { m.Resource = strings.TrimSuffix(m.Resource, "/mcp") }
+		c := newClub(t, &oauthtest.Options{Metadata: other}, robot("s3cret-of-robot"))
+		c.parked("HTTP 401 Unauthorized", "check client_id and client_secret of upstream tickets")
+		if got := c.as.Count("client_credentials"); got != 1 {
+			t.Errorf("the server was asked %d times", got)
+		}
+	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		c := newClub(t, &oauthtest.Options{}, robot("s3cret-of-another"))

@@ -270,10 +270,20 @@ type challenge struct {
 	metadata string
 }
 
+// maxChallenge bounds what is parsed of them, in bytes: the SDK takes seconds for a megabyte of commas.
+const maxChallenge = 16 << 10
+
 // challengeOf reads the Bearer challenges; what cannot be read is not there.
 func challengeOf(resp *http.Response) challenge {
 	var c challenge
-	all, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	headers, size := resp.Header.Values("WWW-Authenticate"), 0
+	for _, header := range headers {
+		size += len(header)
+	}
+	if size > maxChallenge {
+		return c
+	}
+	all, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil {
 		return c
 	}
