@@ -1,7 +1,6 @@
 package codegen_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/codegen"
+	"sallyport/internal/testutil/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden shows what schemas become: each file of testdata/golden holds the
 // tools, then all that is generated for them.
@@ -23,11 +21,11 @@ func TestGolden(t *testing.T) {
 		t.Fatalf("no golden files: %v", err)
 	}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { golden(t, path) })
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { check(t, path) })
 	}
 }
 
-func golden(t *testing.T, path string) {
+func check(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -44,7 +42,7 @@ func golden(t *testing.T, path string) {
 	bundle(t, dir, `import * as servers from "./servers/index"; console.log(servers);`)
 
 	got := archive{want.comment, append([]member{want.files[0], {"signatures", texts(up)}}, toolFiles(files)...)}
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

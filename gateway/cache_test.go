@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -92,7 +93,7 @@ func TestEagerAndFreshUpstreamsAreStarted(t *testing.T) {
 	cfg.Upstreams[0].Eager = true
 	fill(t, cfg, opts)
 	g := open(t, cfg, opts)
-	eventually(t, "the eager one is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
+	testutil.Eventually(t, "the eager one is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
 	opts.Fresh = true
 	fresh := open(t, cfg, opts)
 	fresh.Settle(t.Context())
@@ -172,7 +173,7 @@ func TestCacheFollowsTheSettings(t *testing.T) {
 	cfg.Upstreams[1].Timeout, cfg.Upstreams[1].Description = 7*time.Second, "counts" // changes nothing
 	cfg.Upstreams[0].Env["TOKEN"] = "other"
 	g := open(t, cfg, opts)
-	eventually(t, "the one with other settings is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
+	testutil.Eventually(t, "the one with other settings is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
 }
 
 // TestOldCacheFilesAreSwept leaves what is used.
@@ -217,13 +218,13 @@ func TestCacheOfYesterday(t *testing.T) {
 		if result, err := call(t, g, test.id, test.args); err != nil || result.Text() != test.args {
 			t.Errorf("%s: %v, %v", test.id, result, err)
 		}
-		eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 2 })
+		testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 2 })
 	}
 	g := open(t, cfg, opts)
 	if _, err := call(t, g, "up.write", `{}`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the cache follows", soon, func() bool {
+	testutil.Eventually(t, "the cache follows", soon, func() bool {
 		again, err := gateway.Open(cfg, opts)
 		if err != nil {
 			t.Fatal(err)

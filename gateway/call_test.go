@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -212,7 +213,7 @@ func TestUpstreamThatWasDownComesBack(t *testing.T) {
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.Upstream, "calc")
 	s.down.Store(false)
-	eventually(t, "a call wakes the upstream", 3*time.Second, func() bool {
+	testutil.Eventually(t, "a call wakes the upstream", 3*time.Second, func() bool {
 		result, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 		return err == nil && result.Text() == "3"
 	})
@@ -229,7 +230,7 @@ func TestUpstreamIsTriedAgainUnasked(t *testing.T) {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 	s.down.Store(false)
-	eventually(t, "a search finds its tools", 5*time.Second, func() bool {
+	testutil.Eventually(t, "a search finds its tools", 5*time.Second, func() bool {
 		found, err := g.Search(t.Context(), gateway.Search{Query: "add numbers"})
 		return err == nil && len(found.Tools) > 0 && found.Tools[0].ID.String() == "calc.add" && len(found.Upstreams) == 0
 	})
@@ -253,7 +254,7 @@ func TestSlowUpstreamsKeepNobodyWaiting(t *testing.T) {
 	if result, err := call(t, g, "calc1.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" || time.Since(begin) > 20*time.Second {
 		t.Errorf("a call: %v, %v, after %v", result, err, time.Since(begin))
 	}
-	eventually(t, "the upstreams among them are found", 20*time.Second, func() bool { return len(g.Tools()) == 10*4 })
+	testutil.Eventually(t, "the upstreams among them are found", 20*time.Second, func() bool { return len(g.Tools()) == 10*4 })
 	found, err := g.Search(t.Context(), gateway.Search{})
 	if err != nil || len(found.Upstreams) != 30 || found.Upstreams[1].Problem != "still connecting" {
 		t.Errorf("found %+v, %v", found, err)

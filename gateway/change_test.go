@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -26,7 +27,7 @@ func TestToolsFollowTheUpstream(t *testing.T) {
 
 	sites["calc"].tool("subtract", "Take away.", `"properties":{"from":{"type":"number"}}`, echo)
 	sites["calc"].RemoveTools("add")
-	eventually(t, "the wrappers follow", soon, func() bool {
+	testutil.Eventually(t, "the wrappers follow", soon, func() bool {
 		tree := g.Tree()
 		return tree["calc/subtract.py"] != nil && tree["calc/subtract.ts"] != nil && tree["calc/add.py"] == nil && tree["calc/add.ts"] == nil
 	})
@@ -60,7 +61,7 @@ func TestSchemaFollowsTheUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tool("read", "", `"properties":{"file":{"type":"string"}}`, echo)
-	eventually(t, "arguments are checked against the new schema", soon, func() bool {
+	testutil.Eventually(t, "arguments are checked against the new schema", soon, func() bool {
 		_, err := call(t, g, "up.read", `{"path":"x"}`)
 		return err != nil && strings.Contains(err.Error(), "parameters: file")
 	})
@@ -76,7 +77,7 @@ func TestListThatBecomesEmpty(t *testing.T) {
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
 	g.Settle(t.Context())
 	s.RemoveTools("add", "echo", "fail", "picture")
-	eventually(t, "all tools are gone", soon, func() bool { return len(g.Tools()) == 0 })
+	testutil.Eventually(t, "all tools are gone", soon, func() bool { return len(g.Tools()) == 0 })
 	if g.Tree()["calc/add.py"] != nil || g.Tree()["calc/__init__.py"] == nil {
 		t.Error("the wrappers did not follow")
 	}
@@ -87,7 +88,7 @@ func TestListThatBecomesEmpty(t *testing.T) {
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.NotFound, "there is no tool calc.add")
 	s.tool("again", "", "", echo)
-	eventually(t, "a new one is seen", soon, func() bool { return len(g.Tools()) == 1 })
+	testutil.Eventually(t, "a new one is seen", soon, func() bool { return len(g.Tools()) == 1 })
 }
 
 // TestSearchesWhileListsChange never sees half of a change: what is found can be described.
@@ -124,7 +125,7 @@ func TestWrappersThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tool("subtract", "Take away.", "", echo)
-	eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 5 })
+	testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 5 })
 	_, err = g.Execute(t.Context(), gateway.Program{Code: "1"})
 	wantError(t, err, tool.Internal, "programs cannot be run: publish wrappers", "sallyport doctor")
 	if err := errors.Join(os.Remove(tree), os.Rename(tree+".away", tree)); err != nil {

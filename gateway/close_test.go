@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -24,8 +25,8 @@ func leftovers(t *testing.T) (check func()) {
 	before := runtime.NumGoroutine()
 	return func() {
 		t.Helper()
-		eventually(t, "all goroutines end", 5*time.Second, func() bool { return runtime.NumGoroutine() <= before })
-		eventually(t, "all processes end", 5*time.Second, func() bool { return len(processes()) == 0 })
+		testutil.Eventually(t, "all goroutines end", 5*time.Second, func() bool { return runtime.NumGoroutine() <= before })
+		testutil.Eventually(t, "all processes end", 5*time.Second, func() bool { return len(processes()) == 0 })
 		if left := stateLeft(); len(left) > 0 {
 			t.Errorf("directories left: %v", left)
 		}
@@ -145,7 +146,7 @@ func TestCloseWhileProgramsRun(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "the programs run", 20*time.Second, func() bool { return web.hits.Load() > 100 })
+		testutil.Eventually(t, "the programs run", 20*time.Second, func() bool { return web.hits.Load() > 100 })
 		mustClose(t, g)
 		programs.Wait()
 	})

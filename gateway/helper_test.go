@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,14 +11,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
@@ -28,8 +25,6 @@ import (
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestMain gives the sandboxes of this package a directory of their own, and
 // fails if one of them leaves something in it.
@@ -275,37 +270,6 @@ func wantError(t testing.TB, err error, kind tool.Kind, parts ...string) {
 		if !strings.Contains(e.Error(), part) {
 			t.Errorf("error %q does not say %q", e, part)
 		}
-	}
-}
-
-func eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			stacks := make([]byte, 1<<20)
-			t.Fatalf("it does not come about that %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
-		}
-	}
-}
-
-// golden compares with a file of testdata, or rewrites it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
 

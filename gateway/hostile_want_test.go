@@ -10,6 +10,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/trust"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -94,7 +95,7 @@ func wantHeld(name, why string) func(*testing.T, *hostile, tool.Result, error) {
 			return err
 		}
 		var held error
-		eventually(t, "the call is denied", 10*time.Second, func() bool {
+		testutil.Eventually(t, "the call is denied", 10*time.Second, func() bool {
 			held = try(name)
 			return held != nil
 		})
@@ -108,7 +109,7 @@ func wantHeld(name, why string) func(*testing.T, *hostile, tool.Result, error) {
 		if err != nil || len(waiting) != 1 || waiting[0].Name != name {
 			t.Fatalf("%v, %+v", err, waiting)
 		}
-		eventually(t, "an approved tool is let through", 20*time.Second, func() bool {
+		testutil.Eventually(t, "an approved tool is let through", 20*time.Second, func() bool {
 			if waiting, err := book.Held(); err == nil { // one that changed meanwhile waits again
 				_ = book.Approve(waiting...)
 			}
@@ -193,7 +194,7 @@ func wantRequests(method string, n int) func(*testing.T, *hostile, tool.Result, 
 func wantParked(t *testing.T, h *hostile, _ tool.Result, _ error) {
 	t.Helper()
 	var last error
-	eventually(t, "the upstream is parked", 30*time.Second, func() bool {
+	testutil.Eventually(t, "the upstream is parked", 30*time.Second, func() bool {
 		_, last = h.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "bad", Name: "echo"}})
 		return strings.Contains(fmt.Sprint(last), "parked")
 	})

@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/tool"
 )
@@ -124,7 +125,7 @@ func (c *club) once(text string) {
 // parked wants the upstream to wait for a person, with that reason wherever one looks.
 func (c *club) parked(parts ...string) {
 	c.t.Helper()
-	eventually(c.t, "it is parked", 5*time.Second, func() bool { return c.state().Status == upstream.Parked })
+	testutil.Eventually(c.t, "it is parked", 5*time.Second, func() bool { return c.state().Status == upstream.Parked })
 	state := c.state()
 	if !state.Login || time.Until(state.RetryAt) < 30*time.Second {
 		c.t.Errorf("state %+v", state)
@@ -144,7 +145,7 @@ func (c *club) state() upstream.State { return c.g.Upstreams()[0].State }
 
 func (c *club) ready() {
 	c.t.Helper()
-	eventually(c.t, "it is no longer parked", 10*time.Second, func() bool { return c.state().Status != upstream.Parked && len(c.g.Tools()) == 2 })
+	testutil.Eventually(c.t, "it is no longer parked", 10*time.Second, func() bool { return c.state().Status != upstream.Parked && len(c.g.Tools()) == 2 })
 }
 
 // noSecrets looks for tokens (they are JWTs) and the client's secret in the log.

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -43,7 +44,7 @@ func TestUnsetVariable(t *testing.T) {
 		t.Errorf("search: %v\n%s", err, results.Text())
 	}
 	writeFile(t, vars, "NOT_THERE=here\n")
-	eventually(t, "the variable is noticed", 10*time.Second, func() bool { return g.Upstreams()[1].State.Error == "" })
+	testutil.Eventually(t, "the variable is noticed", 10*time.Second, func() bool { return g.Upstreams()[1].State.Error == "" })
 	if _, err := call(t, g, "bad.add", `{"a":1,"b":2}`); err != nil {
 		t.Errorf("with the variable: %v", err)
 	}

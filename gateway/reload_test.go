@@ -17,6 +17,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -83,7 +84,7 @@ func TestReload(t *testing.T) {
 	}
 	_, err := call(t, g, "removed.list_notes", "")
 	wantError(t, err, tool.NotFound, "there is no upstream removed")
-	eventually(t, "searches follow", soon, func() bool {
+	testutil.Eventually(t, "searches follow", soon, func() bool {
 		found := search(t, g, gateway.Search{Query: "add numbers"})
 		return len(found.Tools) > 0 && found.Tools[0].ID.String() == "added.add" && g.Tree()["removed/__init__.py"] == nil
 	})
@@ -157,9 +158,9 @@ func TestFollow(t *testing.T) {
 	defer cancel()
 
 	write("upstreams:\n  calc: {url: " + site.web.URL + "}\n  more: {url: " + site.web.URL + "}\n")
-	eventually(t, "what was added is there", 10*time.Second, func() bool { return len(g.Upstreams()) == 2 })
+	testutil.Eventually(t, "what was added is there", 10*time.Second, func() bool { return len(g.Upstreams()) == 2 })
 	write("upstreams:\n  calc: {ulr: nonsense}\n")
-	eventually(t, "a bad edit is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, `unknown key "ulr"`) })
+	testutil.Eventually(t, "a bad edit is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, `unknown key "ulr"`) })
 	if _, err := call(t, g, "more.add", `{"a":1,"b":2}`); err != nil || len(g.Upstreams()) != 2 {
 		t.Errorf("the last good settings are not in force: %v", err)
 	}
@@ -169,9 +170,9 @@ func TestFollow(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a file that is gone is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, "no such file") })
+	testutil.Eventually(t, "a file that is gone is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, "no such file") })
 	write("upstreams: {}\n")
-	eventually(t, "good settings are in force again", 10*time.Second, func() bool { return len(g.Upstreams()) == 0 && g.Settings().Problem == "" })
+	testutil.Eventually(t, "good settings are in force again", 10*time.Second, func() bool { return len(g.Upstreams()) == 0 && g.Settings().Problem == "" })
 	if told := log.find("settings are not reloaded, the last good ones stay in force"); len(told) != 2 {
 		t.Errorf("told %v", told)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -65,7 +66,7 @@ func TestExecutionText(t *testing.T) {
 			t.Errorf("%s: failed is %v", test.name, e.Failed())
 		}
 	}
-	golden(t, "execution.txt", all.String())
+	golden.Check(t, "testdata/execution.txt", all.String())
 }
 
 // TestFoundText is about what no real server shows in search.txt.
@@ -104,5 +105,5 @@ func TestFoundText(t *testing.T) {
 	} {
 		fmt.Fprintf(&all, "## %s\n%s\n\n", test.name, test.found.Text())
 	}
-	golden(t, "found.txt", all.String())
+	golden.Check(t, "testdata/found.txt", all.String())
 }

@@ -14,6 +14,8 @@ import (
 	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
+	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
 )
 
@@ -56,7 +58,7 @@ func TestSearchText(t *testing.T) {
 	} {
 		fmt.Fprintf(&all, "## %+v\n%s\n\n", s, search(t, g, s).Text())
 	}
-	golden(t, "search.txt", strings.ReplaceAll(all.String(), down.web.URL, "http://ledger"))
+	golden.Check(t, "testdata/search.txt", strings.ReplaceAll(all.String(), down.web.URL, "http://ledger"))
 }
 
 func TestSearchRefusesWhatMakesNoSense(t *testing.T) {
@@ -128,12 +130,12 @@ func TestLostUpstreamStaysFindable(t *testing.T) {
 	if err := syscall.Kill(state.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the loss is noticed", 5*time.Second, func() bool { return g.Upstreams()[0].State.Error != "" })
+	testutil.Eventually(t, "the loss is noticed", 5*time.Second, func() bool { return g.Upstreams()[0].State.Error != "" })
 	found := search(t, g, gateway.Search{Query: "create note", Limit: 1})
 	if text := found.Text(); !strings.Contains(text, "create_note(") || !strings.Contains(text, "(lost, a call connects again: my_notes, ") {
 		t.Errorf("text: %s", text)
 	}
-	eventually(t, "a call connects again", 5*time.Second, func() bool {
+	testutil.Eventually(t, "a call connects again", 5*time.Second, func() bool {
 		_, err := call(t, g, "my_notes.list_notes", `{}`)
 		return err == nil
 	})

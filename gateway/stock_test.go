@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sallyport/gateway/upstream/upstreamtest"
+	"sallyport/internal/testutil"
 )
 
 // stockVar marks the processes of this test, and what they start.
@@ -69,7 +70,7 @@ func labelled(test string) (n int) {
 // wantNothingLeft waits until no goroutine and no process of the test is left.
 func wantNothingLeft(t *testing.T, test string) {
 	t.Helper()
-	eventually(t, "nothing of "+test+" is left", 10*time.Second, func() bool {
+	testutil.Eventually(t, "nothing of "+test+" is left", 10*time.Second, func() bool {
 		return labelled(test) == 0 && len(marked(mark(test)+"\x00")) == 0
 	})
 }
@@ -81,7 +82,7 @@ func endStrays(t *testing.T, test string, n int) {
 		return
 	}
 	var left []string
-	eventually(t, "only strays are left", 10*time.Second, func() bool {
+	testutil.Eventually(t, "only strays are left", 10*time.Second, func() bool {
 		left = marked(mark(test) + "\x00")
 		return len(left) == n
 	})
@@ -111,7 +112,7 @@ func ours() (pids []string) {
 func (before stock) compare(t *testing.T) {
 	t.Helper()
 	var now stock
-	eventually(t, "all is back to where it was", 10*time.Second, func() bool {
+	testutil.Eventually(t, "all is back to where it was", 10*time.Second, func() bool {
 		now = takeStock(t)
 		return now.goroutines <= before.goroutines && now.files <= before.files && now.processes <= before.processes
 	})

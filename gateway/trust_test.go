@@ -17,6 +17,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -33,13 +34,13 @@ func TestChangedDefinitionIsQuarantined(t *testing.T) {
 	}
 	hits := s.hits.Load()
 	s.tool("add", "Add two numbers. Now differently.", `"properties":{"a":{"type":"number"},"b":{"type":"number"}}`, echo)
-	eventually(t, "the change is quarantined", soon, func() bool { return g.Upstreams()[0].Held == 1 })
+	testutil.Eventually(t, "the change is quarantined", soon, func() bool { return g.Upstreams()[0].Held == 1 })
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.Denied, "tool calc.add is quarantined: its definition changed", "sallyport upstreams review calc")
 	if s.hits.Load() != hits {
 		t.Error("it was called")
 	}
-	eventually(t, "it is shown nowhere", soon, func() bool { return len(g.Tools()) == 3 && g.Tree()["calc/add.py"] == nil })
+	testutil.Eventually(t, "it is shown nowhere", soon, func() bool { return len(g.Tools()) == 3 && g.Tree()["calc/add.py"] == nil })
 	for _, hit := range search(t, g, gateway.Search{Query: "add two numbers"}).Tools {
 		if hit.ID.Name == "add" {
 			t.Error("a search finds it")
@@ -64,7 +65,7 @@ func TestChangedDefinitionIsQuarantined(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, g := range []*gateway.Gateway{g, again} {
-		eventually(t, "the approval is noticed", 10*time.Second, func() bool {
+		testutil.Eventually(t, "the approval is noticed", 10*time.Second, func() bool {
 			_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 			return err == nil && g.Upstreams()[0].Held == 0
 		})
@@ -133,7 +134,7 @@ func TestLoginElsewhereUnparks(t *testing.T) {
 	}
 	now := time.Now()
 	keeper.since.Store(&now)
-	eventually(t, "its tools are there unasked", 10*time.Second, func() bool { return len(g.Tools()) == 4 })
+	testutil.Eventually(t, "its tools are there unasked", 10*time.Second, func() bool { return len(g.Tools()) == 4 })
 	if result, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" {
 		t.Errorf("%v, %v", result, err)
 	}

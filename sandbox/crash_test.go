@@ -68,7 +68,7 @@ func TestCancelAtAnyTime(t *testing.T) {
 			t.Errorf("after %d ms: %+v, %v; want canceled", i*10, outcome, err)
 		}
 	}
-	if left := append(processes(filepath.Join(state, "host-")), cgroups(hostNames(t, state))...); len(left) > 0 {
+	if left := append(testutil.Processes(filepath.Join(state, "host-")), cgroups(hostNames(t, state))...); len(left) > 0 {
 		t.Errorf("left while the host is open: %v", left)
 	}
 }
@@ -100,7 +100,7 @@ func TestKilledHost(t *testing.T) {
 		return
 	}
 	runsc := testutil.Runsc(t)
-	state := shortDir(t)
+	state := testutil.ShortDir(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHost$")
 	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_VICTIM="+state)
 	stdout, err := cmd.StdoutPipe()
@@ -116,15 +116,7 @@ func TestKilledHost(t *testing.T) {
 	names := hostNames(t, state)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for range 100 {
-		if len(processes(state)) == 0 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if left := processes(state); len(left) > 0 {
-		t.Errorf("outlived their killed gateway: %v", left)
-	}
+	testutil.NoProcesses(t, state)
 	host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +161,7 @@ func TestSandboxThatDoesNotStart(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho 'cannot mount /secret/path' >&2\nexit 128\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	state := shortDir(t)
+	state := testutil.ShortDir(t)
 	host, err := sandbox.New(sandbox.Options{Runsc: broken, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)

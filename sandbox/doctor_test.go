@@ -22,7 +22,7 @@ func script(t *testing.T, body string) string {
 }
 
 func TestChecksWhereAllIsWell(t *testing.T) {
-	state := shortDir(t)
+	state := testutil.ShortDir(t)
 	checks := sandbox.Checks(t.Context(), sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state})
 	var names []string
 	for _, check := range checks {
@@ -57,7 +57,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		{"a program that is no python", func(o *sandbox.Options) { o.Python = "/usr/bin/node" }, "sandbox with python", "ended with status 9 before the program began"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			options := sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: shortDir(t)}
+			options := sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: testutil.ShortDir(t)}
 			test.change(&options)
 			for _, check := range sandbox.Checks(t.Context(), options) {
 				switch {

@@ -20,7 +20,7 @@ import (
 // TestInterpreterFromElsewhere runs programs on a node that is not in /usr, as
 // nvm or a tarball puts it, and on a python that is a link from there.
 func TestInterpreterFromElsewhere(t *testing.T) {
-	dir, state := shortDir(t), shortDir(t)
+	dir, state := testutil.ShortDir(t), testutil.ShortDir(t)
 	real, err := filepath.EvalSymlinks(testutil.Program(t, "node"))
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 func newHost(t *testing.T) (*sandbox.Host, string) {
 	t.Helper()
 	t.Setenv("SALLYPORT_CANARY", "canary-0123456789abcdef")
-	state := shortDir(t)
+	state := testutil.ShortDir(t)
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t), DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG")})
 	if err != nil {
 		t.Fatal(err)
@@ -52,34 +52,13 @@ func hostNames(t *testing.T, state string) []string {
 	return dirs
 }
 
-// shortDir is t.TempDir with a path that leaves room for a socket's name.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // nothingLeft fails if a process, a file of the state directory, or a cgroup of the hosts is still there.
 func nothingLeft(t *testing.T, state string, hosts ...string) {
 	t.Helper()
 	if left, err := filepath.Glob(filepath.Join(state, "*")); err != nil || len(left) > 0 {
 		t.Errorf("left in the state directory: %v, %v", left, err)
 	}
-	deadline := time.Now().Add(3 * time.Second)
-	for len(processes(state)) > 0 && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if left := processes(state); len(left) > 0 {
-		t.Errorf("processes left: %v", left)
-	}
+	testutil.NoProcesses(t, state)
 	if left := cgroups(hosts); len(left) > 0 {
 		t.Errorf("cgroups left: %v", left)
 	}
@@ -99,25 +78,13 @@ func cgroups(hosts []string) []string {
 	return found
 }
 
-// processes returns the command lines of all processes that name the state directory.
-func processes(state string) []string {
-	var found []string
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), state) {
-			found = append(found, file+": "+strings.ReplaceAll(string(data), "\x00", " "))
-		}
-	}
-	return found
-}
-
 func TestConformance(t *testing.T) {
 	host, state := newHost(t)
 	sandboxtest.Run(t, host)
 	if left, err := filepath.Glob(filepath.Join(state, "host-*", "case-*")); err != nil || len(left) > 0 {
 		t.Errorf("left of executions while the host is open: %v, %v", left, err)
 	}
-	if left := processes(state); len(left) > 0 {
+	if left := testutil.Processes(state); len(left) > 0 {
 		t.Errorf("processes left while the host is open: %v", left)
 	}
 }
@@ -128,7 +95,7 @@ func TestConformanceRootless(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("TestConformance has just done that: this user is not root")
 	}
-	dir := shortDir(t)
+	dir := testutil.ShortDir(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

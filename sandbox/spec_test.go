@@ -2,18 +2,14 @@ package sandbox
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"sallyport/internal/testutil/golden"
 	"sallyport/sandbox/runsc"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func specHost(ignoreCgroups bool, python, node interpreter) *Host {
 	return &Host{
@@ -39,23 +35,9 @@ func TestSpec(t *testing.T) {
 			test.job.Code = "never in the spec"
 			got, err := test.host.spec(test.job, "/state/host-1/"+test.job.ID+"/bridge")
 			must(t, err)
-			golden(t, filepath.Join("testdata", "spec", test.name+".json"), got)
+			golden.Check(t, filepath.Join("testdata", "spec", test.name+".json"), string(got)+"\n")
 			checkSpec(t, got)
 		})
-	}
-}
-
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	got = append(got, '\n')
-	if *update {
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o600))
-		return
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s; -update rewrites it (-want +got):\n%s", path, diff)
 	}
 }
 

@@ -9,19 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"sallyport/internal/testutil"
 	"sallyport/sandbox/runsc"
 )
-
-// shortTemp is t.TempDir with a path that leaves room for a socket's name.
-func shortTemp(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
 
 func must(t *testing.T, errs ...error) {
 	t.Helper()
@@ -31,7 +21,7 @@ func must(t *testing.T, errs ...error) {
 }
 
 func TestStateDir(t *testing.T) {
-	base := shortTemp(t)
+	base := testutil.ShortDir(t)
 	in := func(name string) string { return filepath.Join(base, name) }
 	made := func(name string, mode os.FileMode) string {
 		must(t, os.Mkdir(in(name), 0o700), os.Chmod(in(name), mode))
@@ -67,7 +57,7 @@ func TestStateDir(t *testing.T) {
 }
 
 func TestDefaultStateDir(t *testing.T) {
-	base := shortTemp(t)
+	base := testutil.ShortDir(t)
 	t.Setenv("TMPDIR", base)
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	if dir, err := stateDir(""); err != nil || !strings.HasPrefix(dir, base+"/sallyport-") {
@@ -89,7 +79,7 @@ func TestDefaultStateDir(t *testing.T) {
 
 // TestClearStale leaves what is alive, which its lock tells, and removes the rest.
 func TestClearStale(t *testing.T) {
-	parent := shortTemp(t)
+	parent := testutil.ShortDir(t)
 	for _, name := range []string{"host-dead/e-1/bridge", "host-alive/e-1", "host-killed-early", "other"} {
 		must(t, os.MkdirAll(filepath.Join(parent, name), 0o700))
 	}
@@ -109,7 +99,7 @@ func TestClearStale(t *testing.T) {
 
 // TestHostsComeAndGoTogether: gateways that start and end at once never take each other's directory for a dead one's.
 func TestHostsComeAndGoTogether(t *testing.T) {
-	parent := shortTemp(t)
+	parent := testutil.ShortDir(t)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

@@ -2,11 +2,7 @@
 # golden.sh: runs the tests of the packages that have an -update flag, with it; the others would refuse the flag.
 set -e
 cd "$(dirname "$0")/.."
-flag='\("update"'
-if grep -rqE "$flag" --include='*.go' internal/testutil 2>/dev/null; then
-	flag="$flag|\"sallyport/internal/testutil\""
-fi
-dirs=$(grep -rlE "$flag" --include='*_test.go' --exclude-dir='.?*' --exclude-dir=node_modules . | xargs -r -n 1 dirname | sort -u)
+dirs=$(grep -rlF '"sallyport/internal/testutil/golden"' --include='*_test.go' --exclude-dir='.?*' --exclude-dir=node_modules . | xargs -r -n 1 dirname | sort -u)
 [ -n "$dirs" ] || { echo "no test has an -update flag"; exit 0; }
 # shellcheck disable=SC2086 # one argument a directory, none with a space: they are package names
 go test -timeout 15m $dirs -update

@@ -32,12 +32,7 @@ func newRig(t *testing.T) *rig {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	r := &rig{t: t, folder: t.TempDir(), marker: fmt.Sprintf("marker-%d", time.Now().UnixNano())}
-	var err error
-	if r.state, err = os.MkdirTemp("/tmp", "e2e-"); err != nil { //nolint:usetesting // the paths of t.TempDir are too long for sockets
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(r.state) })
+	r := &rig{t: t, folder: t.TempDir(), state: testutil.ShortDir(t), marker: fmt.Sprintf("marker-%d", time.Now().UnixNano())}
 	r.write(filepath.Join(r.folder, r.marker+".txt"), "the content of "+r.marker)
 	config := filepath.Join(t.TempDir(), "upstreams.yaml")
 	script := func(name string) string {
@@ -209,14 +204,7 @@ func (r *rig) nothingLeft() {
 	if left, err := filepath.Glob(filepath.Join(r.state, "sallyport", "*")); err != nil || len(left) > 0 {
 		r.t.Errorf("left in the state directory: %v, %v", left, err)
 	}
-	var left []string
-	for range 100 {
-		if left = processesWith(r.state); len(left) == 0 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	r.t.Errorf("processes left: %v", left)
+	testutil.Eventually(r.t, "all processes end", 2*time.Second, func() bool { return len(processesWith(r.state)) == 0 })
 }
 
 // processesWith returns the processes whose environment or command line has the text.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/testutil/golden"
 )
 
 // TestMain makes the test binary every program that a script names: sallyport
@@ -35,8 +35,6 @@ func TestMain(m *testing.M) {
 		"taken":      taken,
 	})
 }
-
-var update = flag.Bool("update", false, "rewrite what scripts compare with")
 
 // browse is the person at the browser that auth login opens.
 func browse() {
@@ -58,7 +56,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition:          condition,
 		RequireUniqueNames: true,
-		UpdateScripts:      *update,
+		UpdateScripts:      golden.Update(),
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status":      wantStatus,
 			"nothingleft": nothingLeft,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -171,7 +172,7 @@ func TestAuthorizationEnds(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	eventually(t, "it is parked", func() bool { return s.State().Status == upstream.Parked })
+	testutil.Eventually(t, "it is parked", soon, func() bool { return s.State().Status == upstream.Parked })
 	if !s.State().Login || k.asked.Load() != 1 {
 		t.Errorf("after %d tries: %+v", k.asked.Load(), s.State())
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -45,7 +46,7 @@ func open(t testing.TB, s upstream.Settings, opts *upstream.Options) *upstream.S
 			t.Errorf("Close took %v", took)
 		}
 		noneLeft(t, s)
-		eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+		testutil.Eventually(t, "goroutines end", soon, func() bool { return runtime.NumGoroutine() <= before })
 	})
 	return session
 }
@@ -54,9 +55,12 @@ func open(t testing.TB, s upstream.Settings, opts *upstream.Options) *upstream.S
 func noneLeft(t testing.TB, s upstream.Settings) {
 	t.Helper()
 	for _, pid := range starts(t, s) {
-		eventually(t, fmt.Sprintf("process %d ends", pid), func() bool { return !running(pid) })
+		testutil.Eventually(t, fmt.Sprintf("process %d ends", pid), soon, func() bool { return !running(pid) })
 	}
 }
+
+// soon is how long a change may take to be noticed, on a busy machine.
+const soon = 5 * time.Second
 
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -78,18 +82,6 @@ func starts(t testing.TB, s upstream.Settings) (pids []int) {
 		pids = append(pids, pid)
 	}
 	return pids
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 300 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	stacks := make([]byte, 1<<20)
-	t.Fatalf("it does not come about that %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
 }
 
 func call(t testing.TB, s *upstream.Session, name, args string) tool.Result {

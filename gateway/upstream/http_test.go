@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -131,7 +132,7 @@ func TestHTTP(t *testing.T) {
 				}
 				_, err := callContext(t.Context(), s, "slow", "")
 				wantError(t, err, tool.Timeout, "web.slow")
-				eventually(t, "the handler is cancelled", func() bool { return web.cancelled.Load() == 1 })
+				testutil.Eventually(t, "the handler is cancelled", soon, func() bool { return web.cancelled.Load() == 1 })
 				web.mu.Lock()
 				defer web.mu.Unlock()
 				if web.missing != 0 {

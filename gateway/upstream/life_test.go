@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -56,7 +57,7 @@ func TestCrashFailsPendingCallsAndRecovers(t *testing.T) {
 			wantError(t, err, tool.Upstream, "exited with status 7", "fatal: lost [hidden]")
 		})
 	}
-	eventually(t, "calls are sent", func() bool { return s.State().Status == upstream.Ready })
+	testutil.Eventually(t, "calls are sent", soon, func() bool { return s.State().Status == upstream.Ready })
 	time.Sleep(50 * time.Millisecond)
 	begin := time.Now()
 	_, err := callContext(t.Context(), s, "crash", "")
@@ -65,7 +66,7 @@ func TestCrashFailsPendingCallsAndRecovers(t *testing.T) {
 		t.Errorf("pending calls failed after %v", took)
 	}
 	wantError(t, err, tool.Upstream, "mem.crash: upstream failed: exited with status 7", "may or may not have taken effect")
-	eventually(t, "the loss is seen", func() bool { return s.State().Status == upstream.Failed })
+	testutil.Eventually(t, "the loss is seen", soon, func() bool { return s.State().Status == upstream.Failed })
 	if state := s.State(); !strings.Contains(state.Error, "status 7") || state.PID != 0 || strings.Contains(state.Stderr, "hunter2") {
 		t.Errorf("state: %+v", state)
 	}
@@ -162,7 +163,7 @@ func TestTimeoutAndCancelReachTheUpstream(t *testing.T) {
 	_, err = callContext(ctx, s, "slow", "")
 	wantError(t, err, tool.Canceled)
 
-	eventually(t, "both calls are cancelled", func() bool {
+	testutil.Eventually(t, "both calls are cancelled", soon, func() bool {
 		return string(call(t, s, "cancelled", "{}").Structured) == `{"n":2}`
 	})
 }
@@ -179,7 +180,7 @@ func TestStubbornProcessGroup(t *testing.T) {
 	cfg := settings(t, "stubborn")
 	s := open(t, cfg, nil)
 	call(t, s, "echo", "{}")
-	eventually(t, "the grandchild runs", func() bool { return len(starts(t, cfg)) == 2 })
+	testutil.Eventually(t, "the grandchild runs", soon, func() bool { return len(starts(t, cfg)) == 2 })
 	if err := s.Close(); err != nil { // open checks the time and the processes
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func TestGatewayKilled(t *testing.T) {
 	if _, err := out.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the grandchild runs", func() bool { return len(starts(t, cfg)) == 2 })
+	testutil.Eventually(t, "the grandchild runs", soon, func() bool { return len(starts(t, cfg)) == 2 })
 	if err := gateway.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

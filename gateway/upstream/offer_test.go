@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -160,7 +161,7 @@ func TestBrokenSubscriptionIsOpenedAgain(t *testing.T) {
 	connect(t, s)
 	<-offers
 	call(t, s, "bye", "")
-	eventually(t, "it listens again", func() bool {
+	testutil.Eventually(t, "it listens again", soon, func() bool {
 		return strings.Contains(string(call(t, s, "counts", "").Structured), `"listen":2`)
 	})
 	call(t, s, "grow", `{"kind":"prompts"}`)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -124,7 +125,7 @@ func TestSubscribe(t *testing.T) {
 		}
 		all := `{\"toolsListChanged\":true,\"promptsListChanged\":true,\"resourcesListChanged\":true`
 		want := map[string]string{tool.Subscribe: all + `,\"resourceSubscriptions\":[\"mem://text\"]}":1`, tool.Unsubscribe: all + `}":2`}[method]
-		eventually(t, "it listens for what is wanted after "+method, func() bool {
+		testutil.Eventually(t, "it listens for what is wanted after "+method, soon, func() bool {
 			return strings.Contains(string(call(t, s, "counts", "").Structured), want)
 		})
 	}
@@ -219,7 +220,7 @@ func TestLogMessages(t *testing.T) {
 		defer close(done)
 		_, _ = s.Call(waiting, tool.Call{Tool: tool.ID{Name: "wait"}, Peer: other, Args: raw(`{"method":"x"}`)})
 	}()
-	eventually(t, "both are told", func() bool {
+	testutil.Eventually(t, "both are told", soon, func() bool {
 		one = &peer{}
 		if _, err := one.run(t, s, named("log", `{"say":{"n":9007199254740993}}`)); err != nil {
 			t.Fatal(err)
@@ -321,7 +322,7 @@ func TestAsksWithNoCall(t *testing.T) {
 	if _, err := p.run(t, s, named("late", "")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is refused", func() bool {
+	testutil.Eventually(t, "it is refused", soon, func() bool {
 		return strings.Contains(call(t, s, "answered", "").Text(), "it belongs to no call")
 	})
 	if p.asked != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -40,7 +41,7 @@ func TestSSE(t *testing.T) {
 			}
 			_, err := callContext(t.Context(), s, "slow", "")
 			wantError(t, err, tool.Timeout, "web.slow")
-			eventually(t, "the handler is cancelled", func() bool { return web.cancelled.Load() == 1 })
+			testutil.Eventually(t, "the handler is cancelled", soon, func() bool { return web.cancelled.Load() == 1 })
 			call(t, s, "grow", "")
 			for _, want := range []int{4, 5} {
 				if got := <-lists; got != want {
@@ -138,7 +139,7 @@ func TestSSEStreamBreaks(t *testing.T) {
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")
 	web.CloseClientConnections()
-	eventually(t, "the loss is seen", func() bool { return s.State().Status == upstream.Failed })
+	testutil.Eventually(t, "the loss is seen", soon, func() bool { return s.State().Status == upstream.Failed })
 	if got := s.State().Error; !strings.Contains(got, "upstream web is down") {
 		t.Errorf("state says %q", got)
 	}
@@ -207,7 +208,7 @@ func TestCancelClosesTheStream(t *testing.T) {
 	s := open(t, cfg, nil)
 	_, err := callContext(t.Context(), s, "slow", "")
 	wantError(t, err, tool.Timeout)
-	eventually(t, "the handler is cancelled", func() bool { return web.cancelled.Load() == 1 })
+	testutil.Eventually(t, "the handler is cancelled", soon, func() bool { return web.cancelled.Load() == 1 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

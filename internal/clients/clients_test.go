@@ -1,7 +1,6 @@
 package clients_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -10,13 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // place is where all tests are.
 func place() clients.Place {
@@ -86,7 +82,7 @@ func TestImport(t *testing.T) {
 					t.Errorf("%s is added twice", row.Name)
 				}
 			}
-			golden(t, "testdata/import/"+c.Name+".txt", report(rows, notes)+"---\n"+string(f.Data))
+			golden.Check(t, "testdata/import/"+c.Name+".txt", report(rows, notes)+"---\n"+string(f.Data))
 		})
 	}
 	for _, c := range clients.All() {
@@ -111,20 +107,4 @@ func report(rows []clients.Row, notes []string) string {
 		}
 	}
 	return b.String()
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
 }

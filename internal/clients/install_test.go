@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/clients"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/golden"
 )
 
 func self() clients.Self {
@@ -169,7 +170,7 @@ func TestInstall(t *testing.T) {
 			if strings.Contains(diff, "S3cret") {
 				t.Errorf("a secret shows:\n%s", diff)
 			}
-			golden(t, "testdata/install/"+c.Name+".txt", diff+"---\n"+strings.ReplaceAll(string(without), "S3cret", "s3cret"))
+			golden.Check(t, "testdata/install/"+c.Name+".txt", diff+"---\n"+strings.ReplaceAll(string(without), "S3cret", "s3cret"))
 		})
 	}
 }
@@ -183,7 +184,7 @@ func TestFiles(t *testing.T) {
 			b.WriteString(system + " " + c.Title + ": " + c.UserFile(p) + " " + c.ProjectFile(p) + "\n")
 		}
 	}
-	golden(t, "testdata/files.txt", b.String())
+	golden.Check(t, "testdata/files.txt", b.String())
 }
 
 // TestGuess finds the client of a file by what is in it.

@@ -1,5 +1,6 @@
-// Package testutil holds what tests of several rooms need: a logger, golden
-// files, and the real components that `make` builds for them.
+// Package testutil holds what tests of several rooms need: a logger, a way to wait,
+// and the real components that `make` builds for them. Below it, golden compares
+// with files, and authserver is an authorization server to log in to.
 package testutil
 
 import (
@@ -7,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Logger returns a logger that writes to the test's own log.
@@ -22,6 +25,56 @@ type logWriter struct{ tb testing.TB }
 func (w logWriter) Write(p []byte) (int, error) {
 	w.tb.Log(strings.TrimRight(string(p), "\n"))
 	return len(p), nil
+}
+
+// Eventually waits until ok, looking every 5 ms, and fails the test with all stacks when the limit
+// is over. The words say what is awaited: "the wrappers follow".
+func Eventually(tb testing.TB, what string, limit time.Duration, ok func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<20)
+			tb.Fatalf("it does not come about that %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// ShortDir is tb.TempDir with a path that leaves room for a socket's name, which 108 bytes must hold.
+func ShortDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/tmp", "sp-") //nolint:usetesting // the paths of TempDir are too long for sockets
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+// Processes returns the command lines that have the text in them, such as the path of a state directory.
+func Processes(text string) []string {
+	var found []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), text) {
+			found = append(found, file+": "+strings.ReplaceAll(string(data), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// NoProcesses gives the [Processes] with that text 3 s to end, and fails the test if one is left.
+func NoProcesses(tb testing.TB, text string) {
+	tb.Helper()
+	for end := time.Now().Add(3 * time.Second); len(Processes(text)) > 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if left := Processes(text); len(left) > 0 {
+		tb.Errorf("processes left: %q", left)
+	}
 }
 
 // Runsc returns the path of the runsc that `make runsc` builds.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/testutil"
 	"sallyport/sandbox/runsc"
 )
 
@@ -34,16 +35,13 @@ func start(t *testing.T, script string) (*runsc.Process, string) {
 // asSentry is shell that starts a process which stands in for the sentry. It ignores what can be ignored.
 const asSentry = `sh -c "trap '' TERM INT HUP; while :; do sleep 1; done # $DIR" & echo $! >"$DIR/sentry.pid"` + "\n"
 
-// eventually waits until there is something at the path.
-func eventually(t *testing.T, path string) {
+// awaitFile waits until there is something in the file.
+func awaitFile(t *testing.T, path string) {
 	t.Helper()
-	for range 500 {
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("%s is not there", path)
+	testutil.Eventually(t, path+" is there", 5*time.Second, func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Size() > 0
+	})
 }
 
 func ended(p *runsc.Process) bool {
@@ -134,7 +132,7 @@ func TestDestroy(t *testing.T) {
 			if strings.Contains(test.script, "sentry.wait") {
 				ready = "sentry.wait"
 			}
-			eventually(t, filepath.Join(dir, ready))
+			awaitFile(t, filepath.Join(dir, ready))
 			began := time.Now()
 			if err := p.Destroy(t.Context()); err != nil {
 				t.Errorf("destroy: %v", err)

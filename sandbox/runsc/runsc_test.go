@@ -26,28 +26,8 @@ func standIn(t *testing.T, script string) (path, dir string) {
 	if err := os.WriteFile(path, []byte("#!/bin/sh\nDIR='"+dir+"'\n"+script+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		deadline := time.Now().Add(3 * time.Second)
-		for len(processes(dir)) > 0 && time.Now().Before(deadline) {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if left := processes(dir); len(left) > 0 {
-			t.Errorf("processes left: %q", left)
-		}
-	})
+	t.Cleanup(func() { testutil.NoProcesses(t, dir) })
 	return path, dir
-}
-
-// processes returns the command lines that name dir.
-func processes(dir string) []string {
-	var found []string
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), dir) {
-			found = append(found, strings.ReplaceAll(string(data), "\x00", " "))
-		}
-	}
-	return found
 }
 
 // TestArguments is what runsc is called with, verb by verb.
