@@ -11,8 +11,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -75,7 +73,7 @@ func (s *inputSchema) refuse(args json.RawMessage) error {
 	if invalid == nil {
 		return nil
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: "wrong arguments: " + describeInvalid(invalid), Hint: s.hint(s.misspelt(invalid, names))}
+	return &tool.Error{Kind: tool.Invalid, Message: "wrong arguments: " + describeInvalid(invalid, s.raw, args), Hint: s.hint(s.misspelt(invalid, names))}
 }
 
 // refuseUnknown catches misspelt names even where the schema forgot to forbid
@@ -122,31 +120,4 @@ func (s *inputSchema) hint(near string) string {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return plain.Line(hint, 600)
-}
-
-// describeInvalid names the first faults: where, and what was expected.
-func describeInvalid(err *jsonschema.ValidationError) string {
-	var faults []string
-	printer := message.NewPrinter(language.English)
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if len(faults) == 3 {
-			return
-		}
-		if len(e.Causes) == 0 {
-			faults = append(faults, plain.Line(place(e.InstanceLocation)+e.ErrorKind.LocalizedString(printer), 300))
-		}
-		for _, cause := range e.Causes {
-			walk(cause)
-		}
-	}
-	walk(err)
-	return strings.Join(faults, "; ")
-}
-
-func place(path []string) string {
-	if len(path) == 0 {
-		return ""
-	}
-	return strings.Join(path, ".") + ": "
 }

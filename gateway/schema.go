@@ -20,6 +20,7 @@ import (
 type inputSchema struct {
 	names []string // the properties, sorted
 	open  bool     // there may be others
+	raw   json.RawMessage
 	// check is nil where the schema cannot be compiled; meter counts its steps.
 	check *jsonschema.Schema
 	meter *meter
@@ -34,7 +35,7 @@ const (
 )
 
 func compileSchema(input json.RawMessage) *inputSchema {
-	s := &inputSchema{open: true, meter: &meter{}}
+	s := &inputSchema{open: true, raw: input, meter: &meter{}}
 	var keywords map[string]json.RawMessage
 	var properties map[string]json.RawMessage
 	if json.Unmarshal(input, &keywords) != nil {
