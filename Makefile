@@ -24,7 +24,7 @@ test golden fuzz bench: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstre
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
 demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP client use the gateway

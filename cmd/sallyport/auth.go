@@ -65,7 +65,7 @@ keeps the tokens. A gateway that runs notices by itself.`,
 	cmd.Flags().StringArrayVar(&flags.scopes, "scope", nil, "ask for `SCOPE` too; may be given more than once")
 	cmd.Flags().BoolVar(&flags.noBrowser, "no-browser", false, "open no browser, only print the page's URL")
 	cmd.Flags().BoolVar(&flags.paste, "paste", false, "read the URL that the browser ended at from stdin")
-	cmd.Flags().DurationVar(&flags.wait, "wait", 5*time.Minute, "wait so long for the answer")
+	cmd.Flags().DurationVar(&flags.wait, "wait", 5*time.Minute, "wait for the answer for `DURATION`")
 	return cmd
 }
 

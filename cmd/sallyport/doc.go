@@ -4,7 +4,8 @@ runs the model's programs, which call those tools, in gVisor sandboxes.
 
 This package is the command line: main.go is the process, root.go what all verbs
 share, fault.go the errors and exit statuses, output.go the way to the terminal,
-and every verb has a file of its own. Nothing is decided here that a package
+and every verb (serve, exec, search, tools, generate, doctor, upstreams, auth,
+import, install, version) has a file of its own. Nothing is decided here that a package
 below could decide.
 
 # A tour of the house
@@ -15,8 +16,9 @@ In the order of one call, from a client to a tool and back:
     what an execution may use.
   - internal/clients reads the settings of other clients into it (import), and puts
     our entry into theirs (install).
-  - gateway/mcpserver is the face that MCP clients see: search_tools and
-    execute_code, each a thin call of one of the gateway's verbs.
+  - gateway/mcpserver is what MCP clients see, over stdio and HTTP: search_tools
+    and execute_code, each a thin call of one of the gateway's verbs, or in direct
+    mode what the upstreams themselves have.
   - gateway has these verbs (Search, Execute, Call), the catalog of all tools, and
     the middleware that every call of a tool passes through.
   - index finds the tools that fit a model's words.
@@ -26,7 +28,9 @@ In the order of one call, from a client to a tool and back:
     and codegen/runtime is what the program finds inside.
   - sandbox/bridge is the only way out: a call of a wrapper comes through its
     websocket and goes to gateway.Call.
-  - gateway/upstream holds one live session to each upstream, and makes the call.
+  - gateway/trust holds back tools whose definition changed or misleads.
+  - gateway/upstream holds one live session to each upstream, and makes the call;
+    gateway/upstream/oauth has its logins.
   - internal/tool is the vocabulary of all of them, internal/plain makes untrusted
     text fit to be shown, internal/nearest finds what someone meant.
 

@@ -27,13 +27,15 @@ func importCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [flags] [CLIENT|FILE]...",
 		Short: "take the MCP servers of other clients into the settings",
-		Long: `Import reads the MCP servers from the settings of other clients (` + clientNames() + `)
-or from files in their formats, and adds them to upstreams.yaml, which is made if
-there is none. Without an argument it looks at every client. It starts no command
-and changes nothing of a client.
+		Long: `Import reads the MCP servers from the settings of other clients, or from files in
+their formats, and adds them to upstreams.yaml, which is made if there is none.
+Without an argument it looks at every client. It starts no command and changes
+nothing of a client. The clients:
+` + clientNames() + `.
 
 What looks like a secret does not go into upstreams.yaml: a variable stands there,
-and --env-file writes the values into a file that upstreams.yaml then reads. What cannot be kept is told as a note.
+and --env-file writes the values into a file that upstreams.yaml then reads.
+What cannot be kept is told as a note.
 
 A server that is there already is not added again. One whose name stands for
 another definition gets the name of its client behind its own.`,
@@ -43,7 +45,7 @@ another definition gets the name of its client behind its own.`,
 		ValidArgs: clientList(),
 		RunE:      func(_ *cobra.Command, args []string) error { return a.importServers(args, envFile, dryRun) },
 	}
-	cmd.Flags().StringVar(&envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and env_file: FILE into upstreams.yaml")
+	cmd.Flags().StringVar(&envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
 	return cmd
 }

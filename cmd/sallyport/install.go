@@ -28,7 +28,8 @@ func installCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install CLIENT [flags]",
 		Short: "put sallyport into the settings of a client",
-		Long: `Install adds the one server "sallyport" to the settings of a client: ` + clientNames() + `.
+		Long: `Install adds the one server "sallyport" to the settings of a client, one of
+` + clientNames() + `.
 All else in the file stays as it is, byte for byte, comments too. The file as it
 was is kept beside it, as FILE.backup-DATE-TIME; to undo, move that back.
 
@@ -52,7 +53,7 @@ terminal; otherwise they stay, unless --replace is given.`,
 	flags.BoolVar(&opts.project, "project", false, "use the settings of the project in this directory, not the user's")
 	flags.BoolVar(&opts.dryRun, "dry-run", false, "print which lines would change, and write nothing")
 	flags.BoolVar(&opts.replace, "replace", false, "remove the servers that are in upstreams.yaml")
-	flags.BoolVar(&opts.keep, "keep", false, "leave them, and do not ask")
+	flags.BoolVar(&opts.keep, "keep", false, "leave the servers that are in upstreams.yaml, and do not ask")
 	return cmd
 }
 

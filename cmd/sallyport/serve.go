@@ -61,7 +61,7 @@ upstream that is down does not end it.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
-	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
+	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
 	complete(cmd, "mode", modeTools, modeDirect)
 	return cmd

@@ -4,10 +4,18 @@
 // [Session]. Every byte that an upstream sends is untrusted; nothing that one
 // upstream does hurts more than the calls to itself.
 //
-// From the outside in: session.go and loop.go decide when to connect; link.go is
-// one connection, made and ended; wire.go carries our requests beside those of
-// the SDK; process.go, frames.go and httpbase.go, stream.go are what it runs on;
-// list.go and result.go read what comes back.
+// From the outside in:
+//   - session.go and loop.go decide when to connect, park.go how long to wait after
+//     a failure, queue.go how many calls run at once and when an idle upstream stops;
+//   - link.go is one connection, made and ended; probe.go finds the protocol's
+//     revision, and wire.go carries our requests beside those of the SDK;
+//   - it runs on process.go, frames.go, ring.go (stderr) and heir.go (kills what a
+//     killed gateway leaves), or on httpbase.go, stream.go, sse.go and authorize.go;
+//   - call.go and headers.go write a call down, repeat.go says whether it may be sent
+//     twice, fault.go what an error is for the caller;
+//   - list.go and offer.go read what there is, result.go what comes back;
+//   - progress.go, tap.go, ask.go, rounds.go and listen.go hear what an upstream says
+//     or asks unasked, and take it to the call that it belongs to.
 package upstream
 
 import (

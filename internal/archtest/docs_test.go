@@ -1,0 +1,69 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/testutil"
+)
+
+// notFiles look like files or rooms of ours in the docs, and are none.
+var notFiles = map[string]string{
+	"config.json": "of an OCI bundle, made at run time", "tools/list": "a method of MCP", "tools/call": "a method of MCP",
+	"gateway/httpapi": "a room that is to come", "gateway/workflow": "a room that is to come",
+	"getUser.py": "an example of a name", "getuser.py": "an example of a name",
+}
+
+var (
+	inBackticks = regexp.MustCompile("`([^`\n]+)`")
+	fileName    = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)*\.(go|md|py|ts|mjs|sh|txt|txtar|yaml|yml|json|jsonl|lock|mod)$`)
+	roomName    = regexp.MustCompile(`^(cmd|gateway|codegen|sandbox|index|internal|bench|tools|docs)(/[\w.-]+)*/?$`)
+)
+
+// TestDocsNameWhatExists holds the docs to the tree: a file by its path or the end of it, a room by its path.
+func TestDocsNameWhatExists(t *testing.T) {
+	root := testutil.ModuleRoot(t)
+	paths := tree(t, root)
+	docs, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	checked := 0
+	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range inBackticks.FindAllSubmatch(text, -1) {
+			name := string(found[1])
+			if _, known := notFiles[name]; known || !fileName.MatchString(name) && !roomName.MatchString(name) {
+				continue
+			}
+			checked++
+			if end := "/" + strings.TrimSuffix(name, "/"); !slices.ContainsFunc(paths, func(path string) bool { return strings.HasSuffix(path, end) }) {
+				t.Errorf("%s names `%s`, which does not exist", filepath.Base(doc), name)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d names were found in the docs", checked)
+	}
+}
+
+// tree returns all files and folders below the root, each as "/path".
+func tree(t *testing.T, root string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && path != root && d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		paths = append(paths, strings.TrimPrefix(path, root))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
