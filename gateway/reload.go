@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,6 +38,12 @@ type Settings struct {
 
 // Settings returns which settings are in force.
 func (g *Gateway) Settings() Settings { return *g.settings.Load() }
+
+// summary is the problem in one line, for clients that the folders here are no business of.
+func (s Settings) summary() string {
+	line, _, _ := strings.Cut(s.Problem, "\n")
+	return strings.ReplaceAll(line, filepath.Dir(s.Path)+string(filepath.Separator), "")
+}
 
 // adopt brings settings into force, but for the upstreams.
 func (g *Gateway) adopt(cfg *config.Config) {

@@ -164,7 +164,7 @@ func TestFollow(t *testing.T) {
 	if _, err := call(t, g, "more.add", `{"a":1,"b":2}`); err != nil || len(g.Upstreams()) != 2 {
 		t.Errorf("the last good settings are not in force: %v", err)
 	}
-	if found, err := g.Search(t.Context(), gateway.Search{}); err != nil || !strings.Contains(found.Text(), `is not in force: `+path+`:2`) || strings.Count(found.Text(), "\n") != 3 {
+	if found, err := g.Search(t.Context(), gateway.Search{}); err != nil || !strings.Contains(found.Text(), `is not in force: `+filepath.Base(path)+`:2`) || strings.Count(found.Text(), "\n") != 3 {
 		t.Errorf("the list of upstreams: %s, %v", found.Text(), err)
 	}
 	if err := os.Rename(path, path+".away"); err != nil {

@@ -103,7 +103,7 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream}
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
-		found.Problem, _, _ = strings.Cut(g.Settings().Problem, "\n")
+		found.Problem = g.Settings().summary()
 		return found, nil
 	}
 	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {

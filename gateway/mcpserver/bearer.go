@@ -57,8 +57,16 @@ func (b *bearer) around(next http.Handler) http.Handler {
 	opts := &auth.RequireBearerTokenOptions{}
 	if b.issuer != nil {
 		opts.ResourceMetadataURL, opts.Scopes = b.issuer.metadataURL(), b.issuer.Scopes
+		return auth.RequireBearerToken(b.verify, opts)(next)
 	}
-	return auth.RequireBearerToken(b.verify, opts)(next)
+	inner := auth.RequireBearerToken(b.verify, opts)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Del("WWW-Authenticate")
+		next.ServeHTTP(w, r)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Bearer") // a refusal must say what is wanted; the SDK says it only with metadata
+		inner.ServeHTTP(w, r)
+	})
 }
 
 func (b *bearer) verify(ctx context.Context, token string, r *http.Request) (*auth.TokenInfo, error) {

@@ -290,6 +290,8 @@ func TestErrorsPass(t *testing.T) {
 			{"resources/read", `{"uri":"odd://1"}`, `{"code":-32077,"message":"no such method","data":{"big":9007199254740993}}`},
 			{"tools/call", `{"name":"odd__odd_tool","arguments":{"a":1}}`, `"data":{"big":9007199254740993}`},
 			{"tools/call", `{"name":"nope"}`, `"code":-32602,"message":"unknown tool \"nope\""`},
+			{"tools/call", `{"name":"odd__od_tool"}`, `unknown tool \"odd__od_tool\"; did you mean odd__odd_tool?"`},
+			{"prompts/get", `{"name":"odd__ask"}`, `did you mean odd__ask_me?`},
 			{"tools/call", `{"name":"odd__odd_tool","arguments":{"zz":1}}`, `unknown parameter`},
 			{"prompts/get", `{"name":"nope"}`, `"code":-32602`},
 			{"resources/subscribe", `{"uri":"odd://1"}`, `-32601`},

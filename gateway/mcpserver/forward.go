@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -66,7 +68,7 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 	case "tools/call":
 		id, ok := r.tools[text1(params["name"])]
 		if !ok {
-			return call, unknownName("tool", params["name"])
+			return call, unknownName("tool", params["name"], r.tools)
 		}
 		call.Tool, call.Args = id, params["arguments"]
 		delete(rest, "name")
@@ -74,7 +76,7 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 	case tool.GetPrompt:
 		id, ok := r.prompts[text1(params["name"])]
 		if !ok {
-			return call, unknownName("prompt", params["name"])
+			return call, unknownName("prompt", params["name"], r.prompts)
 		}
 		args := object{"name": encode(id.Name)}
 		take(args, rest, "arguments")
@@ -107,7 +109,7 @@ func routeCompletion(r *roster, params object) (tool.Call, error) {
 	case "ref/prompt":
 		id, ok := r.prompts[ref.Name]
 		if !ok {
-			return call, unknownName("prompt", encode(ref.Name))
+			return call, unknownName("prompt", encode(ref.Name), r.prompts)
 		}
 		call.Tool.Upstream, args["ref"] = id.Upstream, with(params["ref"], "name", encode(id.Name))
 	default:
@@ -157,8 +159,12 @@ func text1(raw json.RawMessage) string {
 	return s
 }
 
-func unknownName(what string, name json.RawMessage) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(text1(name), 150))}
+func unknownName(what string, name json.RawMessage, known map[string]tool.ID) error {
+	message := fmt.Sprintf("unknown %s %q", what, plain.Line(text1(name), 150))
+	if near := nearest.Of(text1(name), slices.Sorted(maps.Keys(known))); near != "" {
+		message += "; did you mean " + plain.Line(near, 150) + "?"
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }
 
 func unknownResource(uri json.RawMessage) error {

@@ -75,6 +75,9 @@ func NewSite(direct *Direct, opts *SiteOptions) *Site {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "This is Sallyport. MCP is spoken at /mcp.\n")
 	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "there is nothing here; MCP is spoken at /mcp", http.StatusNotFound)
+	})
 	s.guarded = mux
 	return s
 }

@@ -164,12 +164,15 @@ func TestTokens(t *testing.T) {
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret", "ada": "0ther"}}
 	d.url = serve(t, d.face, &mcpserver.SiteOptions{Settings: settings}) + "/mcp"
 	for _, bad := range [][]string{nil, {"Authorization: Bearer s3cre"}, {"Authorization: Bearer "}, {"Authorization: Basic s3cret"}, {"Authorization: Bearer ci"}} {
-		if resp, body := request(t, "POST", d.url, hi, bad...); resp.StatusCode != 401 || strings.Contains(body, "ci") {
+		if resp, body := request(t, "POST", d.url, hi, bad...); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(body, "ci") {
 			t.Errorf("%v: %d %s", bad, resp.StatusCode, body)
 		}
 	}
 	good, other := "Authorization: Bearer s3cret", "Authorization: Bearer 0ther"
 	resp, _ := request(t, "POST", d.url, hi, good)
+	if challenge := resp.Header.Get("WWW-Authenticate"); challenge != "" {
+		t.Errorf("a good token is answered with %s", challenge)
+	}
 	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")
 	list := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"odd__odd_tool","arguments":{}}}`
 	if resp, body := request(t, "POST", d.url, list, session, other); resp.StatusCode != 403 {
