@@ -72,7 +72,7 @@ func TestSearchRefusesWhatMakesNoSense(t *testing.T) {
 		{gateway.Search{Language: "pyhton"}, tool.Invalid, `unknown language "pyhton" (use python or typescript)`},
 		{gateway.Search{Upstream: "my_nots"}, tool.NotFound, "there is no upstream my_nots (did you mean my_notes?)"},
 		{gateway.Search{Upstream: "github"}, tool.NotFound, "there is no upstream github (there are: "},
-		{gateway.Search{Upstream: "\x1b[2J\n"}, tool.NotFound, "there is no upstream [2J ("},
+		{gateway.Search{Upstream: "\x1b[2J\n"}, tool.NotFound, "there is no upstream  (there are: "},
 	} {
 		_, err := g.Search(t.Context(), test.search)
 		wantError(t, err, test.kind, test.want)
