@@ -174,7 +174,7 @@ func wantQuiet(t *testing.T, h *hostile, _ tool.Result, err error) {
 	before := h.requests.all()
 	for range 50 {
 		_, err := h.Call(t.Context(), tool.Call{Tool: tool.ID{Upstream: "bad", Name: "echo"}})
-		wantError(t, err, tool.Upstream, "needs authorization: HTTP 401")
+		wantError(t, err, tool.Denied, "needs authorization: HTTP 401")
 	}
 	if after := h.requests.all(); before > 2 || after != before {
 		t.Errorf("%d requests, then %d", before, after)
