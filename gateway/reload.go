@@ -192,7 +192,8 @@ func (g *Gateway) follow(load func() (*config.Config, error)) {
 	if problem := plain.Text(err.Error(), 1000); problem != now.Problem {
 		now.Problem = problem
 		g.settings.Store(&now)
-		g.log.Error("settings are not reloaded, the last good ones stay in force", "config", now.Path, "error", problem)
+		line, _, _ := strings.Cut(problem, "\n") // the lines after it show the file, which may hold a secret
+		g.log.Error("settings are not reloaded, the last good ones stay in force", "config", now.Path, "error", line)
 	}
 }
 
