@@ -169,7 +169,7 @@ func TestCallOfWhatIsNotThere(t *testing.T) {
 		{"my_notes.zzz", "there is no tool my_notes.zzz (find it with search_tools)"},
 		{"clac.add", "there is no upstream clac (did you mean calc?)"},
 		{"zzz.add", "there is no upstream zzz (find it with search_tools)"},
-		{"ca\x1b[31mlc\u202e.add", "there is no upstream ca[31mlc ("},
+		{"ca\x1b[31mlc\u202e.add", "there is no upstream calc ("},
 	} {
 		_, err := call(t, g, test.id, `{}`)
 		wantError(t, err, tool.NotFound, test.want)

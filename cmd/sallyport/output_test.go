@@ -78,7 +78,7 @@ func TestEnds(t *testing.T) {
 		says    string
 	}{
 		{sandbox.Outcome{Status: sandbox.OK}, 0, ""},
-		{sandbox.Outcome{Status: sandbox.Failed, Fault: &bridge.Fault{Type: "E", Message: "m\x1b[2J"}}, 1, "E: m[2J"},
+		{sandbox.Outcome{Status: sandbox.Failed, Fault: &bridge.Fault{Type: "E", Message: "m\x1b[2J"}}, 1, "E: m"},
 		{sandbox.Outcome{Status: sandbox.Exited, Exit: 3}, 3, ""},
 		{sandbox.Outcome{Status: sandbox.TimedOut}, 124, "sallyport: stopped: it ran longer"},
 		{sandbox.Outcome{Status: sandbox.OutOfMemory}, 125, "sallyport: stopped: it used more than 512 MiB"},

@@ -264,3 +264,26 @@ func TestGatewayKilled(t *testing.T) {
 	_ = gateway.Wait()
 	noneLeft(t, cfg)
 }
+
+// Whoever connects while OnOffer is being told waits for it, too.
+func TestConnectWaitsForOnOffer(t *testing.T) {
+	told, release, second := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	s := open(t, settings(t, "good"), &upstream.Options{OnOffer: func(tool.Offer) { close(told); <-release }})
+	first := make(chan error, 1)
+	go func() { first <- s.Connect(context.Background()) }()
+	<-told
+	go func() { second <- s.Connect(context.Background()) }()
+	select {
+	case err := <-second:
+		t.Errorf("Connect returned %v before OnOffer had", err)
+		second <- err
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(release)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+}

@@ -50,7 +50,7 @@ func (s *Session) join() (*link, *attempt, error) {
 	if s.settings.Problem != "" {
 		return nil, nil, s.unusable()
 	}
-	if s.link != nil && s.link.alive() {
+	if s.attempt == nil && s.link != nil && s.link.alive() { // during an attempt OnOffer has not been told yet
 		return s.link, nil, nil
 	}
 	s.bury()
