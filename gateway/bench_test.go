@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -47,7 +46,7 @@ func benchSDK(b *testing.B, url string) {
 		b.Fatal(err)
 	}
 	defer session.Close()
-	measure(b, func() error {
+	testutil.Measure(b, func() error {
 		_, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "forecast", Arguments: json.RawMessage(benchArgs)})
 		return err
 	})
@@ -60,24 +59,8 @@ func benchGateway(b *testing.B, url string) {
 	g := open(b, cfg, nil)
 	g.Settle(b.Context())
 	id := tool.ID{Upstream: "up", Name: "forecast"}
-	measure(b, func() error {
+	testutil.Measure(b, func() error {
 		_, err := g.Call(b.Context(), tool.Call{Tool: id, Args: json.RawMessage(benchArgs)})
 		return err
 	})
-}
-
-func measure(b *testing.B, call func() error) {
-	b.Helper()
-	b.ReportAllocs()
-	var took []time.Duration
-	for b.Loop() {
-		begin := time.Now()
-		if err := call(); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(begin))
-	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
-	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
 }

@@ -95,11 +95,7 @@ func (a *app) ourSettings() (*config.File, error) {
 	if err != nil {
 		return nil, &configError{err}
 	}
-	f, err := config.Open(path, a.env)
-	if err != nil {
-		return nil, &configError{err}
-	}
-	return f, nil
+	return a.openSettings(path)
 }
 
 // edition is one edit of a client's settings.

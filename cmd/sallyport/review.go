@@ -81,11 +81,7 @@ func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON 
 			return err
 		}
 	}
-	cfg, book, err := a.openBook()
-	if err != nil {
-		return err
-	}
-	held, err := book.Held()
+	cfg, _, held, err := a.openHeld()
 	if err != nil {
 		return err
 	}
@@ -102,16 +98,18 @@ func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON 
 	return a.showHeld(cfg, held)
 }
 
-func (a *app) openBook() (*config.Config, *trust.Book, error) {
+// openHeld opens the lock file beside the settings and returns what waits.
+func (a *app) openHeld() (*config.Config, *trust.Book, []trust.Held, error) {
 	cfg, err := a.load()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	book, err := trust.Beside(cfg, a.cacheDir(), a.logger(slog.LevelError))
 	if err != nil {
-		return nil, nil, &configError{err}
+		return nil, nil, nil, &configError{err}
 	}
-	return cfg, book, nil
+	held, err := book.Held()
+	return cfg, book, held, err
 }
 
 func (a *app) printHeld(cfg *config.Config, held []trust.Held) error {
@@ -192,11 +190,7 @@ func namedUpstream(cfg *config.Config, name string) (string, error) {
 }
 
 func (a *app) upstreamsApprove(names []string) error {
-	cfg, book, err := a.openBook()
-	if err != nil {
-		return err
-	}
-	held, err := book.Held()
+	cfg, book, held, err := a.openHeld()
 	if err != nil {
 		return err
 	}

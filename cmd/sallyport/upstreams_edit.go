@@ -171,6 +171,11 @@ func (a *app) editSettings() (*config.File, error) {
 	if err != nil {
 		return nil, &configError{err}
 	}
+	return a.openSettings(path)
+}
+
+// openSettings opens the settings at path, to be looked at or edited as they are written.
+func (a *app) openSettings(path string) (*config.File, error) {
 	f, err := config.Open(path, a.env)
 	if err != nil {
 		return nil, &configError{err}

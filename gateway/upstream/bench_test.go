@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 )
 
 const benchArgs = `{"city":"Lisbon","days":3}`
@@ -24,7 +23,7 @@ func BenchmarkCall(b *testing.B) {
 	if err := s.Connect(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	measure(b, func() error {
+	testutil.Measure(b, func() error {
 		_, err := callContext(b.Context(), s, "echo", benchArgs)
 		return err
 	})
@@ -39,24 +38,8 @@ func BenchmarkBareSDK(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer session.Close()
-	measure(b, func() error {
+	testutil.Measure(b, func() error {
 		_, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "echo", Arguments: json.RawMessage(benchArgs)})
 		return err
 	})
-}
-
-func measure(b *testing.B, call func() error) {
-	b.Helper()
-	b.ReportAllocs()
-	var took []time.Duration
-	for b.Loop() {
-		begin := time.Now()
-		if err := call(); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(begin))
-	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
-	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
 }

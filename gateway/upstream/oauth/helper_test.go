@@ -72,6 +72,17 @@ func (w *world) connect(h *oauth.Handler) (*mcp.ClientSession, error) {
 }
 
 // works calls a tool through the handler.
+// session logs in and connects.
+func (w *world) session(h *oauth.Handler) *mcp.ClientSession {
+	w.t.Helper()
+	w.login(h)
+	session, err := w.connect(h)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return session
+}
+
 func (w *world) works(h *oauth.Handler) {
 	w.t.Helper()
 	session, err := w.connect(h)

@@ -103,11 +103,7 @@ func TestRefreshOnceAcrossProcesses(t *testing.T) {
 func TestRefusedTokenIsRefreshed(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	h := w.handler(nil)
-	w.login(h)
-	session, err := w.connect(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := w.session(h)
 	w.as.RevokeAccess()
 	var all sync.WaitGroup
 	for range 20 {
@@ -124,17 +120,13 @@ func TestRefusedTokenIsRefreshed(t *testing.T) {
 func TestRevokedLoginNeedsLogin(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	h := w.handler(nil)
-	w.login(h)
-	session, err := w.connect(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := w.session(h)
 	w.as.RevokeAll()
 	wantLogin(t, callTool(t.Context(), session, "echo"), "has expired or was revoked: run `sallyport auth login tickets`")
 	if status, _ := h.Status(); status.LoggedIn || !strings.Contains(status.Ended, "revoked") {
 		t.Errorf("status %+v", status)
 	}
-	_, err = w.connect(h)
+	_, err := w.connect(h)
 	wantLogin(t, err, "revoked")
 	w.count("refresh_token", 1) // nobody asks again and again
 
@@ -193,11 +185,7 @@ func TestRefreshWhileServerIsDown(t *testing.T) {
 func TestStepUp(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	h := w.handler(nil)
-	w.login(h)
-	session, err := w.connect(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := w.session(h)
 	wantLogin(t, callTool(t.Context(), session, "admin"), "run `sallyport auth login tickets --scope write`")
 	w.login(w.handler(nil), "write")
 	if err := callTool(t.Context(), session, "admin"); err != nil {
