@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/ and tools/conformance/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/ and tools/typecheck/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -21,6 +21,7 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 test golden fuzz bench: export SALLYPORT_REQUIRE = 1
 test golden fuzz bench: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
 test golden fuzz bench: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
+test golden fuzz bench: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
 
 .PHONY: help
 help: ## list the targets
@@ -32,7 +33,7 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 	@"$(BIN)/demo" -sallyport "$(BIN)/sallyport"
 
 .PHONY: test
-test: prereq-test build runsc upstreams check ## all checks, then all tests with the race detector
+test: prereq-test build runsc upstreams checkers check ## all checks, then all tests with the race detector
 	@echo "==> go test $(RACE) ./..."
 	@go test $(RACE) -timeout 15m ./...
 
@@ -62,6 +63,10 @@ runsc: prereq-go ## build the pinned gVisor runtime, once
 upstreams: prereq-node ## install the npm servers that demo and tests connect to, once
 	@./tools/npm.sh tools/upstreams "installing the npm upstreams (a few seconds, once)"
 
+.PHONY: checkers
+checkers: prereq-node ## install the type checkers that generated code has to pass, once
+	@./tools/npm.sh tools/typecheck "installing the type checkers (a few seconds, once)"
+
 .PHONY: lint
 lint: prereq-go ## golangci-lint: staticcheck and the other rules of .golangci.yml
 	@./tools/tool.sh lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "about two minutes, once"
@@ -84,20 +89,20 @@ fmt: prereq-go ## gofmt every file
 	@./tools/gofmt.sh -w
 
 .PHONY: golden
-golden: prereq-demo runsc upstreams ## rewrite the golden files; look at the diff before you commit it
+golden: prereq-demo runsc upstreams checkers ## rewrite the golden files; look at the diff before you commit it
 	@./tools/golden.sh
 
 .PHONY: fuzz
-fuzz: prereq-demo runsc upstreams ## run every fuzzer for FUZZTIME (10s)
+fuzz: prereq-demo runsc upstreams checkers ## run every fuzzer for FUZZTIME (10s)
 	@./tools/fuzz.sh "$(FUZZTIME)"
 
 .PHONY: bench
-bench: prereq-demo runsc upstreams ## run the benchmarks
+bench: prereq-demo runsc upstreams checkers ## run the benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test
 prereq: prereq-test ## say what this machine lacks for make demo and make test

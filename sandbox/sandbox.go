@@ -10,6 +10,7 @@ package sandbox
 import (
 	"time"
 
+	"sallyport/internal/tool"
 	"sallyport/sandbox/bridge"
 )
 
@@ -97,6 +98,8 @@ type Outcome struct {
 	Fault *bridge.Fault
 	// Exit is its status, for Exited and Crashed.
 	Exit int
+	// Emitted is what it sent to the client (text, images, audio, resources), in order.
+	Emitted []tool.Content
 	// Calls is how many tool calls it made.
 	Calls int
 	// Duration is from the start of the sandbox to the end of the program.

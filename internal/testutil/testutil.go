@@ -89,6 +89,12 @@ func Upstreams(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules", "make upstreams")
 }
 
+// Checkers returns the node_modules folder that `make checkers` fills: pyright, typescript, @types/node.
+func Checkers(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules", "make checkers")
+}
+
 // Program returns the path of an interpreter that `make` asks for.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()

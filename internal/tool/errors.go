@@ -36,6 +36,9 @@ type Error struct {
 	Message string
 	// Hint says what would be right; may be empty.
 	Hint string
+	// Retryable says that the same call may be made again: that it can succeed
+	// then, and that it cannot have been done already.
+	Retryable bool
 	// Err is the cause, for logs; never shown to a model.
 	Err error
 }

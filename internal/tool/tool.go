@@ -1,6 +1,6 @@
 // Package tool is the vocabulary that every room of the house shares: what a
 // tool of an upstream is, how a call of it is asked for, what comes back, and
-// how a call can fail. It imports nothing but the standard library.
+// how a call can fail. It imports nothing but the standard library and internal/shape.
 package tool
 
 import (
@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"sallyport/internal/shape"
 )
 
 // ID names one tool of one upstream. Both parts are identifiers as they are
@@ -61,6 +63,18 @@ type Tool struct {
 	// Raw is the definition as it was sent, with what has no field here (_meta,
 	// icons, execution); nil for a tool that no upstream sent.
 	Raw json.RawMessage
+	// Observed is what results of the tool looked like so far, nil if none was
+	// seen; no part of the definition.
+	Observed *Observed `json:"-"`
+}
+
+// Observed is what was learned from the results of a tool.
+type Observed struct {
+	// Shape is that of the value which a program gets (see [Result.Value]).
+	Shape shape.Shape
+	// Count is how many results it was made of, rounded down to 1, 2, 5, 10, 20,
+	// 50 ... so that it seldom changes.
+	Count int
 }
 
 // Annotations are MCP's tool hints. A nil hint was not sent; the protocol's
