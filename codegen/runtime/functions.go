@@ -1,0 +1,113 @@
+package runtime
+
+import "fmt"
+
+// Function is something that a program can import from "sallyport" beside the
+// wrappers. Functions are found by search, as tools are.
+type Function struct {
+	// Name is the same in both languages.
+	Name string
+	// Summary says in one line what it is for.
+	Summary string
+	// Words are further words that one would look for it with.
+	Words string
+	// Python and TypeScript say how it is written.
+	Python, TypeScript Form
+}
+
+// Form is a function in one language: the line that imports it, its signature
+// and what there is to know about it, in the voice of its doc string.
+type Form struct{ Import, Signature, Doc string }
+
+// Functions returns all of them, in the order in which a person would learn
+// them. The texts are our own: nothing of an upstream is in them.
+func Functions() []Function {
+	functions := []Function{
+		searchTools(), describe(), parallel(), shapeOf(), emit(), save(), load(), progress(), toolError(),
+	}
+	for i, f := range functions {
+		functions[i].Python.Import = "from sallyport import " + f.Name
+		functions[i].TypeScript.Import = `import { ` + f.Name + ` } from "sallyport"`
+	}
+	return functions
+}
+
+func searchTools() Function {
+	doc := `detail is "names", "summary", "signature" or "full". Returns the text that the tool search_tools gives, signatures in the program's own language.`
+	return Function{
+		Name: "search_tools", Summary: "Finds tools of all upstreams by words, from inside a program.", Words: "find look up discover list catalog query which tool",
+		Python:     Form{Signature: "search_tools(query: str, detail: str | None = None, upstream: str | None = None, limit: int | None = None) -> str", Doc: doc},
+		TypeScript: Form{Signature: "search_tools(query: string, options?: { detail?: string, upstream?: string, limit?: number }): Promise<string>", Doc: doc},
+	}
+}
+
+func describe() Function {
+	doc := `tool is a wrapper (%s), "upstream.name" or the id of an upstream. Returns the whole description: parameters, result, notes.`
+	return Function{
+		Name: "describe", Summary: "Tells all about a tool: parameters, result, notes.", Words: "help documentation signature schema parameters explain",
+		Python:     Form{Signature: "describe(tool: Any) -> str", Doc: fmt.Sprintf(doc, "describe(create_issue)")},
+		TypeScript: Form{Signature: "describe(tool: string | ((...args: any[]) => any)): Promise<string>", Doc: fmt.Sprintf(doc, "await describe(create_issue)")},
+	}
+}
+
+func parallel() Function {
+	doc := "%s. Results keep their order; at most limit run at once. After an error no further one is started, those that run are waited for, and the error is raised; with errors the others go on and each error stands in its result's place."
+	return Function{
+		Name: "parallel", Summary: "Runs functions at once and returns their results in order.", Words: "concurrent async gather threads batch map many bounded pool promise.all",
+		Python:     Form{Signature: "parallel(*functions, limit: int = 16, errors: bool = False) -> list[Any]", Doc: fmt.Sprintf(doc, "parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])")},
+		TypeScript: Form{Signature: "parallel(...functions, options?: { limit?: number, errors?: boolean }): Promise<any[]>", Doc: fmt.Sprintf(doc, "await parallel(() => a(1), () => b(2)) or await parallel(xs.map((x) => () => f(x)))")},
+	}
+}
+
+func shapeOf() Function {
+	doc := "Types and names of members, no values: to learn what a tool returns that says nothing about it. %s"
+	return Function{
+		Name: "shape_of", Summary: "Returns the type of a value as a short text.", Words: "type structure schema inspect result keys fields unknown look",
+		Python:     Form{Signature: "shape_of(value: Any) -> str", Doc: fmt.Sprintf(doc, "print(shape_of(f(...))) prints e.g. {id: int, tags: list[str], note?: str}")},
+		TypeScript: Form{Signature: "shape_of(value: unknown): string", Doc: fmt.Sprintf(doc, "console.log(shape_of(await f({ ... }))) prints e.g. { id: number, tags: string[], note?: string }")},
+	}
+}
+
+func emit() Function {
+	doc := "thing is a text, a Blob, bytes, a path, %s. Only what a person or the model should see: it does not come back into the program."
+	return Function{
+		Name: "emit", Summary: "Sends an image, a file, a table or a text to the client, beside what the program prints.", Words: "show display picture plot chart figure attachment output image audio pdf png table markdown file",
+		Python:     Form{Signature: "emit(thing: Any, *, name: str | None = None, mime: str | None = None) -> None", Doc: fmt.Sprintf(doc, "a figure (savefig), a picture (save), or a table (list of dicts or lists, data frame)")},
+		TypeScript: Form{Signature: "emit(thing: unknown, options?: { name?: string, mime?: string }): Promise<void>", Doc: fmt.Sprintf(doc, "or a table (list of objects or lists)")},
+	}
+}
+
+func save() Function {
+	doc := "Values are kept as JSON, %s as they are. The name is a plain file name."
+	return Function{
+		Name: "save", Summary: "Keeps a value in the workspace under a name, for load.", Words: "store persist keep cache write remember workspace large value",
+		Python:     Form{Signature: "save(name: str, value: Any) -> None", Doc: fmt.Sprintf(doc, "bytes and Blob")},
+		TypeScript: Form{Signature: "save(name: string, value: unknown): void", Doc: fmt.Sprintf(doc, "Uint8Array and Blob")},
+	}
+}
+
+func load() Function {
+	doc := "Whichever language saved it. A name that was not saved is a ToolError of code not_found."
+	return Function{
+		Name: "load", Summary: "Returns what save kept in the workspace under a name.", Words: "restore read fetch stored saved workspace value",
+		Python:     Form{Signature: "load(name: str) -> Any", Doc: doc},
+		TypeScript: Form{Signature: "load(name: string): any", Doc: doc},
+	}
+}
+
+func progress() Function {
+	return Function{
+		Name: "progress", Summary: "Hears how far the calls are that are made inside.", Words: "status percent long running listener notification",
+		Python:     Form{Signature: "progress(listener: Callable[[Progress], Any])", Doc: "with progress(lambda p: print(p.progress, p.total, p.message)): f(...)"},
+		TypeScript: Form{Signature: "progress(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T>", Doc: "await progress((p) => console.log(p.progress, p.total, p.message), () => f({ ... }))"},
+	}
+}
+
+func toolError() Function {
+	doc := "code is invalid, not_found, denied, limit, timeout, canceled, upstream, failed (the tool itself says so) or internal; retryable says whether the same call may be made again."
+	return Function{
+		Name: "ToolError", Summary: "The exception of a call that failed: message, code, upstream, tool, hint, retryable.", Words: "error exception catch except try failed retry handle",
+		Python:     Form{Signature: `ToolError(message: str, code: str = "internal", tool: str = "", hint: str = "", retryable: bool = False)`, Doc: "except ToolError as e: " + doc},
+		TypeScript: Form{Signature: `ToolError(message: string, code?: string, tool?: string, hint?: string, retryable?: boolean)`, Doc: "if (e instanceof ToolError): " + doc},
+	}
+}
