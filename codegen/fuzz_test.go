@@ -99,7 +99,7 @@ type pyScan struct {
 	line  strings.Builder
 }
 
-var pyToken = regexp.MustCompile(`^(?:"""(?s:[^"\\]|\\.|"[^"]|""[^"])*"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*)`)
+var pyToken = regexp.MustCompile(`^(?:"""(?s:[^"\\]|\\.|"[^"]|""[^"])*"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|#[^\n]*)`)
 
 func (s *pyScan) scan() (fault string) {
 	for s.rest != "" {

@@ -162,7 +162,8 @@ func (p *pyFile) function(t tool.Tool) {
 	p.list("def "+ident(p.name)+"(", params, ") -> "+p.typ(p.fn.result)+":")
 	p.depth++
 	p.lines(pyDoc(pyFunctionDoc(t, p.fn, names)))
-	p.list("return "+p.use("_call")+"("+pyString(t.ID.String())+", {", args, "})")
+	p.list("return "+p.use("_call")+"("+pyString(t.ID.String())+", {", args, "},")
+	p.line(pyText(toolSpec(t, p.fn, Python)), ")")
 	p.depth--
 }
 

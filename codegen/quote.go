@@ -31,18 +31,22 @@ func digits(text string) code {
 }
 
 // pyString returns a Python string literal with exactly the runes of s.
-func pyString(s string) code { return quoted(s, pyRune) }
+func pyString(s string) code { return quoted(s, '"', pyRune) }
 
 // tsString returns a TypeScript string literal with exactly the runes of s.
-func tsString(s string) code { return quoted(s, tsRune) }
+func tsString(s string) code { return quoted(s, '"', tsRune) }
 
-func quoted(s string, escape func(*strings.Builder, rune)) code {
+// pyText and tsText are the same in single quotes, for JSON.
+func pyText(s string) code { return quoted(s, '\'', pyRune) }
+func tsText(s string) code { return quoted(s, '\'', tsRune) }
+
+func quoted(s string, quote rune, escape func(*strings.Builder, rune)) code {
 	var b strings.Builder
 	b.Grow(len(s) + 2)
-	b.WriteByte('"')
+	b.WriteRune(quote)
 	for _, r := range s {
 		switch {
-		case r == '"' || r == '\\':
+		case r == quote || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
 		case r == '\n':
@@ -55,7 +59,7 @@ func quoted(s string, escape func(*strings.Builder, rune)) code {
 			escape(&b, r)
 		}
 	}
-	b.WriteByte('"')
+	b.WriteRune(quote)
 	return code(b.String())
 }
 

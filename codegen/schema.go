@@ -192,6 +192,7 @@ func (c *converter) array(o *object, at place) *typ {
 // object returns a reference to a definition, or a map where no member has a name.
 func (c *converter) object(o *object, at place) *typ {
 	t := &typ{kind: objectKind, fields: c.fields(o, at), open: isOpen(o)}
+	t.closed = c.isClosed(o, len(t.fields))
 	if len(t.fields) == 0 {
 		return mapOf(c.others(o, at))
 	}
@@ -221,6 +222,13 @@ func isOpen(o *object) bool {
 		return more
 	}
 	return o.hasAny("additionalProperties", "patternProperties")
+}
+
+// isClosed reports whether a schema, of which fields members are known, forbids
+// all others. One that is not known whole forbids nothing.
+func (c *converter) isClosed(o *object, fields int) bool {
+	return o.get("additionalProperties") == false && !o.hasAny("patternProperties", "$ref", "allOf") &&
+		fields >= len(o.object("properties").members()) && c.nodes <= maxNodes
 }
 
 func (c *converter) fields(o *object, at place) []field {

@@ -34,7 +34,9 @@ type typ struct {
 	fields []field
 	// open says that an object may have more members than its fields.
 	open bool
-	def  *def
+	// closed says that the schema forbids other members than the fields.
+	closed bool
+	def    *def
 }
 
 // literal is a string, number or boolean that stands for itself.
@@ -189,6 +191,9 @@ func (t *typ) writeKey(b *strings.Builder) {
 	}
 	if t.open {
 		b.WriteByte('+')
+	}
+	if t.closed {
+		b.WriteByte('-')
 	}
 	if t.elem != nil {
 		b.WriteByte('[')

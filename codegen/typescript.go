@@ -88,7 +88,8 @@ func (p *tsFile) function(t tool.Tool) {
 		p.block(open+"args: {", func() { p.members(p.fn.params, p.fn.extra, maxParamDoc) }, "}"+p.preset()+"): Promise<"+result+"> {")
 	}
 	p.depth++
-	p.line("return call<", result, ">(", id, ", args);")
+	p.line("return call<", result, ">(", id, ", args,")
+	p.line(tsText(toolSpec(t, p.fn, TypeScript)), ");")
 	p.depth--
 	p.line("}")
 }

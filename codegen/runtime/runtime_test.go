@@ -69,9 +69,9 @@ func TestTypeScriptModule(t *testing.T) {
 	}
 	script := `globalThis[Symbol.for("sallyport")] = { call: (...a) => ["call", ...a], parallel: (...a) => a.length, progress: (l, f) => f() + l(), ToolError: Error, Blob: Map };
 const m = await import(process.argv[1]);
-console.log(JSON.stringify([m.call("a.b"), m.call("a.b", { x: 1 }), m.parallel(1, 2), await m.progress(() => 1, () => 2), m.ToolError === Error, m.Blob === Map]));`
+console.log(JSON.stringify([m.call("a.b"), m.call("a.b", { x: 1 }, "{}"), m.parallel(1, 2), await m.progress(() => 1, () => 2), m.ToolError === Error, m.Blob === Map]));`
 	out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, module).CombinedOutput()
-	if want := `[["call","a.b",{}],["call","a.b",{"x":1}],2,3,true,true]` + "\n"; err != nil || string(out) != want {
+	if want := `[["call","a.b",{},null],["call","a.b",{"x":1},"{}"],2,3,true,true]` + "\n"; err != nil || string(out) != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}
 }

@@ -26,7 +26,7 @@ export interface Progress {
 
 interface Runtime {
   progress(listener: (p: Progress) => unknown, body: () => any): any;
-  call(tool: string, args?: object): Promise<any>;
+  call(tool: string, args?: object, spec?: string): Promise<any>;
   parallel(...thunks: any[]): Promise<any[]>;
   ToolError: new (message: string, kind?: string, tool?: string, hint?: string) => ToolError;
   Blob: new (data: Uint8Array, mime?: string, uri?: string, name?: string) => Blob;
@@ -34,9 +34,9 @@ interface Runtime {
 
 const runtime: Runtime = (globalThis as any)[Symbol.for("sallyport")];
 
-/** Calls the tool with id "upstream.name"; the wrappers under "servers" are the usual way in. */
-export function call<T = any>(tool: string, args: object = {}): Promise<T> {
-  return runtime.call(tool, args);
+/** Calls the tool with id "upstream.name"; the wrappers under "servers" are the usual way in, and hand over what is known of it as `spec`. */
+export function call<T = any>(tool: string, args: object = {}, spec?: string): Promise<T> {
+  return runtime.call(tool, args, spec);
 }
 
 /** Runs functions at once and returns their results in order: parallel(() => a(1), () => b(2)). */

@@ -191,7 +191,7 @@ function encoded(args) {
   return text.includes(BIGINT) ? text.replaceAll(new RegExp(`"${BIGINT}(-?\\d+)"`, "g"), "$1") : text;
 }
 
-async function call(tool, args = {}) {
+async function call(tool, args = {}, spec = undefined) {
   const at = new Error();
   if (args === null || typeof args !== "object" || Array.isArray(args)) {
     throw new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, `write: await ${tool.split(".")[1]}({ name: value })`);

@@ -55,8 +55,8 @@ def is_package(node):
 def is_send(node):
     if not (isinstance(node, ast.Return) and isinstance(node.value, ast.Call)):
         return False
-    tool, args = node.value.args
-    return isinstance(tool, ast.Constant) and all(isinstance(v, ast.Name) or is_texts(v) for v in args.values)
+    tool, args, *spec = node.value.args
+    return isinstance(tool, ast.Constant) and all(isinstance(s, ast.Constant) for s in spec) and all(isinstance(v, ast.Name) or is_texts(v) for v in args.values)
 
 
 def is_texts(v):

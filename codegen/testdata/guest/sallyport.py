@@ -7,12 +7,12 @@ OMIT = object()
 Blob = bytes
 
 
-def call(tool, args):
+def call(tool, args, spec=None):
     return {"tool": tool, "args": {k: v for k, v in args.items() if v is not OMIT}}
 
 
-async def async_call(tool, args):
-    return call(tool, args)
+async def async_call(tool, args, spec=None):
+    return call(tool, args, spec)
 
 
 def package(name, names):

@@ -262,8 +262,8 @@ def _plain(value):
     raise TypeError(f"an argument of type {type(value).__name__} cannot be sent: use str, numbers, bool, None, list or dict")
 
 
-def call(tool, args=None):
-    """Calls the tool with id "upstream.name"; `args` by their names on the wire."""
+def call(tool, args=None, spec=None):
+    """Calls the tool with id "upstream.name"; `args` by their names on the wire, `spec` as a wrapper has it."""
     args = {name: value for name, value in (args or {}).items() if value is not OMIT}
     try:
         args = json.loads(json.dumps(args, default=_plain, allow_nan=False))
@@ -277,11 +277,11 @@ def call(tool, args=None):
     return _native(frame["value"])
 
 
-async def async_call(tool, args=None):
+async def async_call(tool, args=None, spec=None):
     """Is `call` for asynchronous code."""
     import asyncio
 
-    return await asyncio.get_running_loop().run_in_executor(_executor(), contextvars.copy_context().run, call, tool, args)
+    return await asyncio.get_running_loop().run_in_executor(_executor(), contextvars.copy_context().run, call, tool, args, spec)
 
 
 _threads = None

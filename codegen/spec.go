@@ -1,0 +1,246 @@
+package codegen
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// A spec is what the guest's runtime knows of a tool: the third argument of every
+// wrapper's call, one JSON object in a string literal at the end of the file. It is
+// parsed at the tool's first call only, since most wrappers that are imported are
+// never called.
+//
+//	{"sig":"memory.open_nodes(names: list[str])","args":{"o":{"names":{"l":"s"}}},"defs":[...]}
+//
+// args is the type of the arguments, and left out where they cannot be checked. A type is
+//
+//	"s" "i" "n" "b" "z" "*"       text, whole number, number, boolean, null, anything
+//	{"e":["a",1,true]}            one of these values
+//	{"l":T}  {"m":T}              a list of T; an object with any keys and values T
+//	{"t":[T,T],"l":T}             a list that begins with these; l is what follows, anything where it is left out
+//	{"u":[T,T]}                   one of these
+//	{"o":{"a":T,"b?":T},"x":T}    an object; b may be left out; x is the type of other members, none are taken without it
+//	0, 1, ...                     defs[0], defs[1], ...
+//
+// A name that ends in ? or ! itself has a ! behind it if it is required.
+type spec struct {
+	b bytes.Buffer
+	// place is where a definition stands in defs; those with one user stand where they are used.
+	place map[*def]int
+}
+
+// maxSpec is the longest args and defs together, in bytes: beyond it arguments are
+// checked by the gateway alone. The longest of a real tool has 20 KB.
+const maxSpec = 48 << 10
+
+// maxSpecSignature bounds the signature, in runes: it is what an error shows.
+const maxSpecSignature = 600
+
+// toolSpec returns the spec of a tool as JSON text.
+func toolSpec(t tool.Tool, fn function, lang Language) string {
+	s := &spec{}
+	s.text(`{"sig":`)
+	params, _ := parameterList(fn, lang)
+	s.string(plain.Line(string(ident(t.ID.Upstream)+"."+ident(t.ID.Name))+"("+params+")", maxSpecSignature))
+	if types := argumentTypes(fn); len(types) <= maxSpec {
+		s.text(types)
+	}
+	s.text("}")
+	return s.b.String()
+}
+
+// argumentTypes returns the members args and defs, with a comma in front.
+func argumentTypes(fn function) string {
+	if len(fn.params) == 0 && fn.extra != nil && fn.extra.kind == anyKind {
+		return ""
+	}
+	s := &spec{place: map[*def]int{}}
+	defs := s.shared(fn)
+	s.text(`,"args":`)
+	s.object(fn.params, fn.extra)
+	for i, d := range defs {
+		s.text([]string{`,"defs":[`, ","}[min(i, 1)])
+		s.typ(d.typ)
+	}
+	if len(defs) > 0 {
+		s.text("]")
+	}
+	return s.b.String()
+}
+
+// shared finds the definitions that arguments use more than once, and gives them places.
+func (s *spec) shared(fn function) []*def {
+	uses := map[*def]int{}
+	var count func(t *typ)
+	count = func(t *typ) {
+		if t.def != nil {
+			if uses[t.def]++; uses[t.def] == 1 {
+				count(t.def.typ)
+			}
+		}
+		if t.elem != nil {
+			count(t.elem)
+		}
+		for _, arm := range t.arms {
+			count(arm)
+		}
+		for _, f := range t.fields {
+			count(f.typ)
+		}
+	}
+	for _, f := range fn.params {
+		count(f.typ)
+	}
+	if fn.extra != nil {
+		count(fn.extra)
+	}
+	var defs []*def
+	for _, d := range fn.defs {
+		if uses[d] > 1 {
+			s.place[d] = len(defs)
+			defs = append(defs, d)
+		}
+	}
+	return defs
+}
+
+func (s *spec) text(text string) { s.b.WriteString(text) }
+
+// string writes a JSON string.
+func (s *spec) string(text string) {
+	enc := json.NewEncoder(&s.b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(text) == nil { // no string fails
+		s.b.Truncate(s.b.Len() - 1) // the newline
+	}
+}
+
+func (s *spec) typ(t *typ) {
+	if s.b.Len() > maxSpec { // it is thrown away
+		return
+	}
+	switch t.kind {
+	case literalKind:
+		s.literals(t.values)
+	case listKind:
+		s.one("l", t.elem)
+	case mapKind:
+		s.one("m", t.elem)
+	case tupleKind:
+		s.list("t", t.arms)
+		if t.elem != nil {
+			s.text(`,"l":`)
+			s.typ(t.elem)
+		}
+		s.text("}")
+	case unionKind:
+		s.list("u", t.arms)
+		s.text("}")
+	case objectKind:
+		s.object(t.fields, others(t))
+	case refKind:
+		s.reference(t.def)
+	default:
+		s.text(scalarSpec(t.kind))
+	}
+}
+
+// scalarSpec is a type without parts.
+func scalarSpec(k kind) string {
+	switch k {
+	case nullKind:
+		return `"z"`
+	case boolKind:
+		return `"b"`
+	case intKind:
+		return `"i"`
+	case numberKind:
+		return `"n"`
+	case stringKind:
+		return `"s"`
+	}
+	return `"*"`
+}
+
+// others is the type of the members of an object that its fields do not name, nil
+// where the schema forbids them. Only what it forbids may be refused.
+func others(t *typ) *typ {
+	if t.closed {
+		return nil
+	}
+	return anyType
+}
+
+func (s *spec) one(key string, t *typ) {
+	s.text(`{"` + key + `":`)
+	s.typ(t)
+	s.text("}")
+}
+
+// list writes an object's first member and leaves the object open.
+func (s *spec) list(key string, types []*typ) {
+	s.text(`{"` + key + `":[`)
+	for i, t := range types {
+		if i > 0 {
+			s.text(",")
+		}
+		s.typ(t)
+	}
+	s.text("]")
+}
+
+func (s *spec) reference(d *def) {
+	if i, ok := s.place[d]; ok {
+		s.text(strconv.Itoa(i))
+		return
+	}
+	s.typ(d.typ)
+}
+
+func (s *spec) object(fields []field, more *typ) {
+	s.text(`{"o":{`)
+	for i, f := range fields {
+		if i > 0 {
+			s.text(",")
+		}
+		s.string(specName(f))
+		s.text(":")
+		s.typ(f.typ)
+	}
+	s.text("}")
+	if more != nil {
+		s.text(`,"x":`)
+		s.typ(more)
+	}
+	s.text("}")
+}
+
+func specName(f field) string {
+	switch {
+	case !f.required:
+		return f.name + "?"
+	case strings.HasSuffix(f.name, "?"), strings.HasSuffix(f.name, "!"):
+		return f.name + "!"
+	}
+	return f.name
+}
+
+func (s *spec) literals(values []literal) {
+	s.text(`{"e":[`)
+	for i, v := range values {
+		if i > 0 {
+			s.text(",")
+		}
+		if v.kind == stringKind {
+			s.string(v.text)
+			continue
+		}
+		s.text(string(tsLiteral(v)))
+	}
+	s.text("]}")
+}
