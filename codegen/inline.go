@@ -96,6 +96,8 @@ func (w *inliner) scalar(k kind) code {
 		return w.either("float", "number")
 	case stringKind:
 		return w.either("str", "string")
+	case blobKind:
+		return "Blob"
 	}
 	return w.either("Any", "any")
 }

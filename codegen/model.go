@@ -14,6 +14,7 @@ func model(t tool.Tool) function {
 	var fn function
 	c.input(&fn, t)
 	fn.result = c.output(t)
+	c.learned(&fn, t)
 	c.cutCircles()
 	fn.defs = reachable(c.defs, fn)
 	return fn

@@ -148,5 +148,5 @@ var pyKeywords = stringSet(strings.Fields(`False None True and as assert async a
 	_call _OMIT _extra`))
 
 // reservedTypes are names that the generated code uses itself, or that readers would take for something else.
-var reservedTypes = stringSet(strings.Fields(`Any Literal TypedDict NotRequired TypeAlias Promise Record Array Object String
+var reservedTypes = stringSet(strings.Fields(`Any Blob Literal TypedDict NotRequired TypeAlias Promise Record Array Object String
 	Number Boolean Function Symbol Date Error Map Set None True False`))

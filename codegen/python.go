@@ -56,7 +56,7 @@ func (p *pyFile) imports() {
 		p.used["TYPE_CHECKING"] = true
 	}
 	p.from("typing", "Any", "Literal", "TYPE_CHECKING", "TypedDict")
-	p.from("sallyport", "_OMIT", "_call")
+	p.from("sallyport", "Blob", "_OMIT", "_call")
 	p.from("..__aio__", "_with_aio")
 	if late { // newer than Python 3.9
 		p.line()
@@ -114,7 +114,7 @@ func (p *pyFile) classFit(fields []field) bool {
 	})
 }
 
-var pyTypeNames = stringSet(strings.Fields("Any Literal NotRequired bool dict float int list str tuple"))
+var pyTypeNames = stringSet(strings.Fields("Any Blob Literal NotRequired bool dict float int list str tuple"))
 
 func (p *pyFile) class(d *def) {
 	p.block("class "+ident(d.name)+"("+p.use("TypedDict")+"):", func() {

@@ -25,6 +25,8 @@ func (p *pyFile) typ(t *typ) code {
 		return p.use("dict") + "[" + p.use("str") + ", " + p.typ(t.elem) + "]"
 	case unionKind:
 		return p.union(t.arms)
+	case blobKind:
+		return p.use("Blob")
 	case refKind:
 		return ident(t.def.name)
 	}

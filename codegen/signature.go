@@ -46,7 +46,7 @@ func signature(t tool.Tool, fn function, lang Language) (text string, whole bool
 	} else {
 		text = name + "(" + params + ") -> " + result
 	}
-	return plain.Line(text, maxSignature), whole && wholeResult
+	return plain.Line(text, maxSignature) + observedMark(fn, lang), whole && wholeResult
 }
 
 // parameterList writes the parameters. While they are too long, the longest is

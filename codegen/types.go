@@ -23,6 +23,7 @@ const (
 	objectKind              // fields; stands only as the type of a def
 	unionKind               // one of arms; never nested, never with any, null last
 	refKind                 // def
+	blobKind                // bytes, which a program gets as a Blob
 )
 
 // typ is a type of the neutral model: what a JSON Schema says, free of any language.
@@ -81,6 +82,8 @@ type function struct {
 	result *typ
 	// defs holds what params and result refer to, each before its first user where it can be.
 	defs []*def
+	// observed is how many results the result's type was learned from, 0 where it is declared.
+	observed int
 }
 
 var (
@@ -90,6 +93,7 @@ var (
 	intType    = &typ{kind: intKind}
 	numberType = &typ{kind: numberKind}
 	stringType = &typ{kind: stringKind}
+	blobType   = &typ{kind: blobKind}
 )
 
 func listOf(elem *typ) *typ { return &typ{kind: listKind, elem: elem} }

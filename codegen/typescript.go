@@ -16,7 +16,7 @@ type tsFile struct {
 func typescriptTool(t tool.Tool, fn function) []byte {
 	p := &tsFile{printer: printer{unit: "  "}, fn: fn}
 	p.line("// ", header)
-	p.line(`import { call } from "sallyport";`)
+	p.line("import { call", blobImport(fn), ` } from "sallyport";`)
 	for _, d := range fn.defs {
 		p.line()
 		p.def(d)
@@ -130,6 +130,8 @@ func tsType(t *typ, ref func(*def) code) code {
 		return "{ [key: string]: " + tsType(t.elem, ref) + " }"
 	case unionKind:
 		return joinCode(tsTypes(t.arms, ref), " | ")
+	case blobKind:
+		return "Blob"
 	case refKind:
 		return ref(t.def)
 	}

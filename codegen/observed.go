@@ -1,0 +1,122 @@
+package codegen
+
+import (
+	"slices"
+	"strconv"
+
+	"sallyport/internal/shape"
+	"sallyport/internal/tool"
+)
+
+// DeclaresResult reports whether the upstream itself says what the tool returns:
+// more than that it is anything, or an object.
+func DeclaresResult(t tool.Tool) bool {
+	return len(t.Output) > 0 && !saysNothing(newConverter(t.ID.Name).output(t))
+}
+
+func saysNothing(t *typ) bool {
+	return t.kind == anyKind || t.kind == mapKind && t.elem.kind == anyKind
+}
+
+// learned gives the function the result that was observed, where none of use is declared.
+func (c *converter) learned(fn *function, t tool.Tool) {
+	if t.Observed == nil || t.Observed.Count <= 0 || !saysNothing(fn.result) {
+		return
+	}
+	result := c.observed(t.Observed.Shape, place{hint: "Result"})
+	if result.kind == anyKind {
+		return
+	}
+	fn.result, fn.observed = result, t.Observed.Count
+	results := " results"
+	if fn.observed == 1 {
+		results = " result"
+	}
+	fn.notes = append(fn.notes, "Result type observed in "+strconv.Itoa(fn.observed)+results+", not declared: members may be missing or more.")
+}
+
+// observedMark stands behind a signature whose result was learned.
+func observedMark(fn function, lang Language) string {
+	switch {
+	case fn.observed == 0:
+		return ""
+	case lang == TypeScript:
+		return "  // observed " + strconv.Itoa(fn.observed) + "x"
+	}
+	return "  # observed " + strconv.Itoa(fn.observed) + "x"
+}
+
+// observed is the type of a shape. Objects in it get definitions, as those of a schema do.
+func (c *converter) observed(s shape.Shape, at place) *typ {
+	if s.Any {
+		return anyType
+	}
+	var types []*typ
+	for _, scalar := range []struct {
+		kind shape.Kind
+		typ  *typ
+	}{{shape.Bool, boolType}, {shape.Int, intType}, {shape.Number, numberType}, {shape.String, stringType}} {
+		if s.Kinds&scalar.kind != 0 {
+			types = append(types, scalar.typ)
+		}
+	}
+	if s.Kinds&shape.List != 0 {
+		types = append(types, listOf(c.observedInside(s.Elem, at)))
+	}
+	if s.Kinds&shape.Object != 0 {
+		types = append(types, c.observedObject(s, at))
+	}
+	if s.Kinds&shape.Blob != 0 {
+		types = append(types, blobType)
+	}
+	if s.Kinds&shape.Null != 0 {
+		types = append(types, nullType)
+	}
+	return union(types...)
+}
+
+func (c *converter) observedInside(s *shape.Shape, at place) *typ {
+	if s == nil {
+		return anyType
+	}
+	return c.observed(*s, at.in(singular(at.hint)))
+}
+
+func (c *converter) observedObject(s shape.Shape, at place) *typ {
+	if len(s.Fields) == 0 {
+		return mapOf(c.observedInside(s.Values, at))
+	}
+	t := &typ{kind: objectKind}
+	for _, f := range s.Fields {
+		t.fields = append(t.fields, field{
+			name: f.Name, typ: c.observed(f.Shape, at.in(f.Name)), required: !f.Optional, doc: doc{notes: formatNotes(f.Shape)},
+		})
+	}
+	return refTo(c.define(t, at.hint, nil))
+}
+
+// formatNotes says what all strings of a member had in common.
+func formatNotes(s shape.Shape) []string {
+	var notes []string
+	if s.Format != "" {
+		notes = append(notes, s.Format)
+	}
+	if s.Elem != nil && s.Elem.Format != "" {
+		notes = append(notes, "each "+s.Elem.Format)
+	}
+	return notes
+}
+
+// blobImport imports the type of bytes, where it is used.
+func blobImport(fn function) code {
+	if !fn.result.hasBlob() && !slices.ContainsFunc(fn.defs, func(d *def) bool { return d.typ.hasBlob() }) {
+		return ""
+	}
+	return ", type Blob"
+}
+
+// hasBlob reports whether bytes are in t, but for what is in definitions.
+func (t *typ) hasBlob() bool {
+	return t.kind == blobKind || t.elem != nil && t.elem.hasBlob() ||
+		slices.ContainsFunc(t.arms, (*typ).hasBlob) || slices.ContainsFunc(t.fields, func(f field) bool { return f.typ.hasBlob() })
+}
