@@ -157,7 +157,7 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 		b.host.log.Error("clear sandbox away", "execution", b.job.ID, "error", err)
 	}
 	watchers.Wait()
-	outcome.Stdout, outcome.Stderr = b.stdout.output(), b.stderr.output()
+	outcome.Stdout, outcome.Stderr, outcome.Emitted = b.stdout.output(), b.stderr.output(), b.bridge.Emitted()
 	b.judge(&outcome, done, err, cause)
 	if !b.bridge.Started() && outcome.Status != Canceled {
 		// What was printed is runsc's, with paths of the host in it: for the log, not for the model.

@@ -37,7 +37,8 @@ type Error struct {
 	// Hint says what would be right; may be empty.
 	Hint string
 	// Retryable says that the same call may be made again: that it can succeed
-	// then, and that it cannot have been done already.
+	// then, and that it cannot have been done already, or that by the tool's own
+	// word a second time does no harm.
 	Retryable bool
 	// Err is the cause, for logs; never shown to a model.
 	Err error

@@ -8,6 +8,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,12 @@ type Limits struct {
 	Frame int64
 	// Write is how long a guest that does not read may hold up its answers; 0 is 30 s.
 	Write time.Duration
+	// Emits is how many things a program may emit; 0 is 32.
+	Emits int
+	// Emit is the size in bytes of the largest of them; 0 is 4 MiB.
+	Emit int
+	// Emitted is how many bytes they may have together; 0 is 8 MiB.
+	Emitted int
 }
 
 func (l Limits) withDefaults() Limits {
@@ -54,6 +61,7 @@ func (l Limits) withDefaults() Limits {
 	if l.Write == 0 {
 		l.Write = 30 * time.Second
 	}
+	l.Emits, l.Emit, l.Emitted = cmp.Or(l.Emits, 32), cmp.Or(l.Emit, 4<<20), cmp.Or(l.Emitted, 8<<20)
 	return l
 }
 
@@ -86,6 +94,7 @@ type Bridge struct {
 	taken    atomic.Bool
 	started  atomic.Bool
 	calls    atomic.Int64
+	emitted  emitted
 	served   sync.WaitGroup
 
 	mu     sync.Mutex // guards conn and the closing of closed

@@ -32,7 +32,7 @@ func TestDocumentExamples(t *testing.T) {
 		_ = json.Unmarshal([]byte(example[2]), &frame)
 		seen[frame.Type]++
 	}
-	for kind, least := range map[string]int{"run": 1, "call": 3, "progress": 2, "result": 3, "error": 1, "done": 4} {
+	for kind, least := range map[string]int{"run": 1, "call": 3, "progress": 2, "result": 3, "error": 2, "emit": 3, "done": 4} {
 		if seen[kind] < least {
 			t.Errorf("%d examples of %s, want %d", seen[kind], kind, least)
 		}
@@ -68,7 +68,7 @@ func encodeHost(example []byte) ([]byte, error) {
 	case "progress":
 		return appendProgress(nil, frame.ID, frame.progress), nil
 	case "error":
-		return appendError(nil, frame.ID, &tool.Error{Kind: frame.Error.Kind, Message: frame.Error.Message, Hint: frame.Error.Hint}), nil
+		return appendError(nil, frame.ID, &tool.Error{Kind: frame.Error.Kind, Message: frame.Error.Message, Hint: frame.Error.Hint, Retryable: frame.Error.Retryable}), nil
 	}
 	return nil, fmt.Errorf("type %q", frame.Type)
 }
@@ -81,6 +81,9 @@ func encodeGuest(example []byte) ([]byte, error) {
 	}
 	if err := strictly(example, &incoming{}); err != nil {
 		return nil, err
+	}
+	if frame.Type == "emit" {
+		return encodeEmit(frame)
 	}
 	if frame.Type == "done" {
 		return appendJSON(nil, struct {
@@ -95,6 +98,29 @@ func encodeGuest(example []byte) ([]byte, error) {
 		Args     json.RawMessage `json:"args"`
 		Progress bool            `json:"progress,omitempty"`
 	}{frame.Type, frame.ID, frame.Tool, frame.Args, frame.Progress})
+}
+
+// encodeEmit reads what is emitted as the host does, and writes that as a guest would.
+func encodeEmit(frame incoming) ([]byte, error) {
+	if err := strictly(frame.Content, &content{}); err != nil {
+		return nil, err
+	}
+	c, err := readContent(frame.Content, Limits{}.withDefaults().Emit)
+	if err != nil {
+		return nil, err
+	}
+	return appendJSON(nil, struct {
+		Type    string `json:"type"`
+		ID      int64  `json:"id"`
+		Content any    `json:"content"`
+	}{frame.Type, frame.ID, struct {
+		Type string `json:"type"`
+		Text string `json:"text,omitempty"`
+		Data []byte `json:"data,omitempty"`
+		MIME string `json:"mimeType"`
+		Name string `json:"name,omitempty"`
+		URI  string `json:"uri,omitempty"`
+	}{c.Type, c.Text, c.Data, c.MIME, c.Name, c.URI}})
 }
 
 // TestDocumentNumbers compares the page's limits, kinds and handshake with what the code has.
@@ -115,6 +141,12 @@ func TestDocumentNumbers(t *testing.T) {
 		fmt.Sprintf("| hint | %d KiB |", maxHint>>10),
 		fmt.Sprintf("| lines | %d |", maxLines),
 		fmt.Sprintf("| source of a line | %d KiB |", maxSource>>10),
+		fmt.Sprintf("| things that a program emits | %d |", limits.Emits),
+		fmt.Sprintf("| one of them | %d MiB |", limits.Emit>>20),
+		fmt.Sprintf("| a text among them | %d KiB |", maxEmitText>>10),
+		fmt.Sprintf("| all of them | %d MiB |", limits.Emitted>>20),
+		fmt.Sprintf("| name of one | %d characters |", maxEmitName),
+		fmt.Sprintf("| URI of one | %d KiB |", maxEmitURI>>10),
 		"\nGET " + endpoint + " HTTP/1.1\n",
 	} {
 		if !strings.Contains(page, want) {

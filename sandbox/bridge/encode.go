@@ -32,6 +32,8 @@ type reason struct {
 	Kind    tool.Kind `json:"kind"`
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitempty"`
+	// Retryable is [tool.Error]'s.
+	Retryable bool `json:"retryable,omitempty"`
 }
 
 // told is the frame that tells of a call's progress.
@@ -46,7 +48,7 @@ func appendRun(b []byte, program Program) ([]byte, error) {
 }
 
 func appendError(b []byte, id int64, e *tool.Error) []byte {
-	frame, err := appendJSON(b, failure{Type: "error", ID: id, Error: reason{Kind: e.Kind, Message: e.Message, Hint: e.Hint}})
+	frame, err := appendJSON(b, failure{Type: "error", ID: id, Error: reason{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}})
 	if err != nil {
 		panic(err) // strings and a number can always be encoded
 	}

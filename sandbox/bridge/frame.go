@@ -49,7 +49,7 @@ type Line struct {
 	Source   string `json:"source,omitempty"`
 }
 
-// incoming is any frame of a guest: "call" or "done".
+// incoming is any frame of a guest: "call", "emit" or "done".
 type incoming struct {
 	Type string          `json:"type"`
 	ID   int64           `json:"id"`
@@ -57,6 +57,8 @@ type incoming struct {
 	Args json.RawMessage `json:"args"`
 	// Progress asks for frames about the call's progress.
 	Progress bool `json:"progress"`
+	// Content is what an "emit" brings; read only there.
+	Content json.RawMessage `json:"content"`
 
 	Value *Value `json:"value"`
 	Fault *fault `json:"fault"`

@@ -32,6 +32,7 @@ func FuzzFrames(f *testing.F) {
 		`{"type":"result","id":1}` + "\n" + `{"type":"call","type":"done"}` + "\n" + `{"type":"call","tool":"a.b","args":{},"ARGS":"x","execution":"e-2"}`,
 		`{"type":"done","fault":{"lines":[` + "\n" + `{"type":"call","id":1e3,"tool":"a.b"}`,
 		"{\"type\":\"call\",\"tool\":\"a.b\",\"args\":\"\xff\"}\n{}",
+		`{"type":"emit","id":1,"content":{"type":"text","text":"a"}}` + "\n" + `{"type":"emit","content":7,"tool":"a.b"}` + "\n" + `{"type":"emit"}` + "\n" + `{"type":"call","tool":"a.b"}`,
 	} {
 		f.Add([]byte(seed), false)
 	}

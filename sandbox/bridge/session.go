@@ -32,6 +32,8 @@ func (s *session) serve(ctx context.Context) (Done, error) {
 		switch frame.Type {
 		case "call":
 			s.admit(ctx, frame)
+		case "emit":
+			s.emit(frame)
 		case "done":
 			return frame.done(s.valueLimit), nil
 		}
