@@ -16,7 +16,7 @@ import (
 )
 
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
-var files = []string{"fault.mjs", "fault.py", "guest.mjs", "guest.py", "sallyport/__init__.py"}
+var files = []string{"api.mjs", "fault.mjs", "fault.py", "guest.mjs", "guest.py", "sallyport/__init__.py"}
 
 func TestGuestHoldsItsFiles(t *testing.T) {
 	var found []string

@@ -2,41 +2,17 @@
 // JavaScript module, compiled on the host), runs it, reports. Nothing in here is
 // trusted by the host: a program can change all of it, for itself only.
 
-import { AsyncLocalStorage } from "node:async_hooks";
-import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createConnection } from "node:net";
 import { dirname } from "node:path";
 import { Writable } from "node:stream";
 import { inspect } from "node:util";
+import { Blob, call, parallel, progress, tell, ToolError, use } from "./api.mjs";
 import { describe } from "./fault.mjs";
 
 const BRIDGE = "/run/sallyport/bridge.sock";
 const MODULE = "/tmp/.program/program.mjs";
-
-class ToolError extends Error {
-  constructor(message, kind = "internal", tool = "", hint = "") {
-    super(message);
-    this.name = "ToolError";
-    Object.assign(this, { kind, tool, hint });
-  }
-}
-
-class Blob {
-  constructor(data, mime = "", uri = "", name = "") {
-    Object.assign(this, { data, mime, uri, name });
-  }
-  get length() {
-    return this.data.length;
-  }
-  toJSON() {
-    return Buffer.from(this.data).toString("base64");
-  }
-  [inspect.custom]() {
-    return `<Blob ${this.mime || "application/octet-stream"}, ${this.data.length} bytes>`;
-  }
-}
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
 class Bridge {
@@ -149,83 +125,15 @@ class Bridge {
   }
 
   // args is JSON already: what it holds beyond what JavaScript's numbers can must not be parsed again.
-  call(tool, args) {
+  call(tool, args, listener) {
     if (this.lost) return Promise.resolve({ error: { kind: "internal", message: "the gateway closed the bridge" } });
     return new Promise((resolve) => {
       const id = this.next++;
-      const listener = listeners?.getStore();
       this.calls.set(id, { resolve, tool, listener });
       this.socket.ref();
       this.send(`{"type":"call","id":${id},"tool":${JSON.stringify(tool)},"args":${args}${listener ? ',"progress":true' : ""}}`);
     });
   }
-}
-
-function native(value) {
-  if (value.parts) return value.parts.map(native);
-  if (!value.blob) return value.json;
-  const { data, mime, uri, name } = value.blob;
-  return new Blob(new Uint8Array(Buffer.from(data ?? "", "base64")), mime, uri, name);
-}
-
-// Bigints leave JSON.stringify as marked strings and lose the mark afterwards: node 20 has no other way.
-const BIGINT = `bigint-${randomUUID()}:`;
-const UNSENDABLE = /^(Promise|RegExp|WeakMap|WeakSet|WeakRef|.*Error)$/;
-
-// What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects. What JSON would lose is refused.
-function plain(key, value) {
-  const original = this[key];
-  if (original instanceof Uint8Array || original instanceof ArrayBuffer) return Buffer.from(original).toString("base64");
-  if (original instanceof Set) return [...original];
-  if (original instanceof Map) return Object.fromEntries(original);
-  if (typeof value === "bigint") return BIGINT + value;
-  const kind = typeof value === "object" ? (value?.constructor?.name ?? "") : typeof value;
-  if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`argument ${key || "list"}: NaN and Infinity cannot be sent`);
-  if (kind === "Promise") throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
-  if (kind === "function" || kind === "symbol" || UNSENDABLE.test(kind)) throw new TypeError(`argument ${key}: a ${kind} cannot be sent`);
-  return value;
-}
-
-function encoded(args) {
-  const text = JSON.stringify(args, plain);
-  return text.includes(BIGINT) ? text.replaceAll(new RegExp(`"${BIGINT}(-?\\d+)"`, "g"), "$1") : text;
-}
-
-async function call(tool, args = {}, spec = undefined) {
-  const at = new Error();
-  if (args === null || typeof args !== "object" || Array.isArray(args)) {
-    throw new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, `write: await ${tool.split(".")[1]}({ name: value })`);
-  }
-  const answer = await bridge.call(tool, encoded(args));
-  if (!answer.error) return native(answer.value);
-  const { message, kind, hint } = answer.error;
-  const error = new ToolError(message, kind, tool, hint);
-  error.stack = `ToolError: ${message}\n${at.stack.split("\n").slice(1).join("\n")}`;
-  throw error;
-}
-
-let listeners; // made when first needed: it costs every promise something
-
-// Hears how far the calls are that body makes.
-function progress(listener, body) {
-  if (typeof listener !== "function" || typeof body !== "function") throw new TypeError("progress takes two functions: await progress((p) => console.log(p), () => f({ ... }))");
-  listeners ??= new AsyncLocalStorage();
-  return listeners.run(listener, body);
-}
-
-// Hands progress to the program. Its mistakes do not hurt the call.
-async function tell(waiting, { progress, total, message = "" }) {
-  try {
-    await waiting.listener?.({ progress, total, message, tool: waiting.tool });
-  } catch (error) {
-    waiting.listener = undefined;
-    console.error(`progress of ${waiting.tool}: ${error}`);
-  }
-}
-
-async function parallel(...thunks) {
-  const list = thunks.length === 1 && Array.isArray(thunks[0]) ? thunks[0] : thunks;
-  return Promise.all(list.map((thunk) => (typeof thunk === "function" ? thunk() : thunk)));
 }
 
 // Describes a value for the host: JSON where it is JSON, else what inspect says; cut at limit characters.
@@ -310,6 +218,7 @@ printAtOnce("stdout", 1);
 printAtOnce("stderr", 2);
 globalThis.require = createRequire("/workspace/");
 const bridge = new Bridge(BRIDGE);
+use(bridge);
 globalThis[Symbol.for("sallyport")] = Object.freeze({ call, parallel, progress, ToolError, Blob });
 bridge.onMessage = (message) => {
   job = message;

@@ -234,6 +234,16 @@ def _open(path):
     return _bridge
 
 
+def _link():
+    """By what calls go out: the bridge, or outside of a sandbox the client of a gateway."""
+    global _bridge
+    if _bridge is None:
+        from . import client
+
+        _bridge = client.link()
+    return _bridge
+
+
 def _native(value):
     if "parts" in value:
         return [_native(part) for part in value["parts"]]
@@ -270,7 +280,7 @@ def call(tool, args=None, spec=None):
     except ValueError as err:
         why = "NaN and infinity cannot be sent" if "float" in str(err) else err
         raise TypeError(f"arguments of {tool} are not JSON: {why}") from None
-    frame = _bridge.call(tool, args)
+    frame = _link().call(tool, args)
     if "error" in frame:
         error = frame["error"]
         raise ToolError(error["message"], error.get("kind", "internal"), tool, error.get("hint", ""))

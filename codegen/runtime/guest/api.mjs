@@ -1,0 +1,104 @@
+// What programs import as "sallyport", apart from how calls travel: over the bridge of a
+// sandbox (guest.mjs), or over HTTP in a program of a person's own (client.mjs).
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomUUID } from "node:crypto";
+import { inspect } from "node:util";
+
+export class ToolError extends Error {
+  constructor(message, kind = "internal", tool = "", hint = "") {
+    super(message);
+    this.name = "ToolError";
+    Object.assign(this, { kind, tool, hint });
+  }
+}
+
+export class Blob {
+  constructor(data, mime = "", uri = "", name = "") {
+    Object.assign(this, { data, mime, uri, name });
+  }
+  get length() {
+    return this.data.length;
+  }
+  toJSON() {
+    return Buffer.from(this.data).toString("base64");
+  }
+  [inspect.custom]() {
+    return `<Blob ${this.mime || "application/octet-stream"}, ${this.data.length} bytes>`;
+  }
+}
+
+let link;
+
+// Says by what calls go out: link.call(tool, args as JSON, listener of progress or undefined)
+// resolves to a frame of docs/bridge.md, a result or an error.
+export function use(transport) {
+  link = transport;
+}
+
+function native(value) {
+  if (value.parts) return value.parts.map(native);
+  if (!value.blob) return value.json;
+  const { data, mime, uri, name } = value.blob;
+  return new Blob(new Uint8Array(Buffer.from(data ?? "", "base64")), mime, uri, name);
+}
+
+// Bigints leave JSON.stringify as marked strings and lose the mark afterwards: node 20 has no other way.
+const BIGINT = `bigint-${randomUUID()}:`;
+const UNSENDABLE = /^(Promise|RegExp|WeakMap|WeakSet|WeakRef|.*Error)$/;
+
+// What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects. What JSON would lose is refused.
+function plain(key, value) {
+  const original = this[key];
+  if (original instanceof Uint8Array || original instanceof ArrayBuffer) return Buffer.from(original).toString("base64");
+  if (original instanceof Set) return [...original];
+  if (original instanceof Map) return Object.fromEntries(original);
+  if (typeof value === "bigint") return BIGINT + value;
+  const kind = typeof value === "object" ? (value?.constructor?.name ?? "") : typeof value;
+  if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`argument ${key || "list"}: NaN and Infinity cannot be sent`);
+  if (kind === "Promise") throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
+  if (kind === "function" || kind === "symbol" || UNSENDABLE.test(kind)) throw new TypeError(`argument ${key}: a ${kind} cannot be sent`);
+  return value;
+}
+
+function encoded(args) {
+  const text = JSON.stringify(args, plain);
+  return text.includes(BIGINT) ? text.replaceAll(new RegExp(`"${BIGINT}(-?\\d+)"`, "g"), "$1") : text;
+}
+
+export async function call(tool, args = {}, spec = undefined) {
+  const at = new Error();
+  if (args === null || typeof args !== "object" || Array.isArray(args)) {
+    throw new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, `write: await ${tool.split(".")[1]}({ name: value })`);
+  }
+  const answer = await link.call(tool, encoded(args), listeners?.getStore());
+  if (!answer.error) return native(answer.value);
+  const { message, kind, hint } = answer.error;
+  const error = new ToolError(message, kind, tool, hint);
+  error.stack = `ToolError: ${message}\n${at.stack.split("\n").slice(1).join("\n")}`;
+  throw error;
+}
+
+let listeners; // made when first needed: it costs every promise something
+
+// Hears how far the calls are that body makes.
+export function progress(listener, body) {
+  if (typeof listener !== "function" || typeof body !== "function") throw new TypeError("progress takes two functions: await progress((p) => console.log(p), () => f({ ... }))");
+  listeners ??= new AsyncLocalStorage();
+  return listeners.run(listener, body);
+}
+
+// Hands progress to the program. Its mistakes do not hurt the call.
+export async function tell(waiting, { progress, total, message = "" }) {
+  try {
+    await waiting.listener?.({ progress, total, message, tool: waiting.tool });
+  } catch (error) {
+    waiting.listener = undefined;
+    console.error(`progress of ${waiting.tool}: ${error}`);
+  }
+}
+
+export async function parallel(...thunks) {
+  const list = thunks.length === 1 && Array.isArray(thunks[0]) ? thunks[0] : thunks;
+  return Promise.all(list.map((thunk) => (typeof thunk === "function" ? thunk() : thunk)));
+}
