@@ -1,0 +1,207 @@
+"""What `emit` does: makes a block of MCP content of whatever it is given."""
+
+import os
+
+MOST, MOST_TEXT = 4 << 20, 64 << 10  # bytes of one block: docs/bridge.md
+ROWS, COLUMNS, CELL, TABLE = 50, 20, 200, 20_000  # of a table; the last is characters in all
+
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+AUDIO = ("audio/wav", "audio/mpeg", "audio/ogg", "audio/flac")
+MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"), (b"ID3", "audio/mpeg"), (b"\xff\xfb", "audio/mpeg"), (b"\xff\xf3", "audio/mpeg"), (b"\xff\xf2", "audio/mpeg"),
+    (b"OggS", "audio/ogg"), (b"fLaC", "audio/flac"), (b"PK\x03\x04", "application/zip"), (b"\x1f\x8b", "application/gzip"),
+)  # fmt: skip
+ENDINGS = {
+    "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp", "svg": "image/svg+xml",
+    "pdf": "application/pdf", "wav": "audio/wav", "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "audio/flac", "zip": "application/zip", "gz": "application/gzip",
+    "txt": "text/plain", "log": "text/plain", "md": "text/markdown", "csv": "text/csv", "tsv": "text/tab-separated-values", "html": "text/html", "htm": "text/html",
+    "css": "text/css", "xml": "application/xml", "json": "application/json", "jsonl": "application/jsonl", "yaml": "application/yaml", "yml": "application/yaml",
+    "js": "text/javascript", "ts": "text/typescript", "py": "text/x-python", "mp4": "video/mp4",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}  # fmt: skip
+
+
+def content(thing, name, mime):
+    """Returns the content of an emit frame."""
+    if isinstance(thing, str) and (name or mime) and not _is_file(thing):
+        return _block(thing.encode("utf-8", "replace"), name, mime or _by_ending(name) or "text/plain")
+    if isinstance(thing, str) and not _is_file(thing):
+        return _text(thing)
+    data, name, mime, uri = _bytes(thing, name, mime)
+    if data is not None:
+        return _block(data, name, mime, uri)
+    rows = _rows(thing)
+    if rows is not None:
+        return _text(_table(*rows))
+    if isinstance(thing, (dict, list, tuple, int, float)):
+        return _text(_json(thing, indent=1))
+    raise TypeError(f"a {type(thing).__name__} cannot be emitted: a text, bytes, a Blob, a path, a figure (savefig), a picture (save), or rows (a list of dicts or lists)")
+
+
+def _is_file(text):
+    return len(text) < 1000 and "\n" not in text and "\0" not in text and os.path.isfile(text)
+
+
+def _bytes(thing, name, mime):
+    """(data, name, mime, uri) of what has bytes; data is None for what has none."""
+    from . import Blob
+
+    if isinstance(thing, Blob):
+        return thing.data, name or thing.name, mime or thing.mime, thing.uri
+    if isinstance(thing, (bytes, bytearray, memoryview)):
+        return bytes(thing), name, mime, ""
+    if isinstance(thing, str) or hasattr(thing, "__fspath__"):
+        return _read(os.fspath(thing)), name or os.path.basename(os.fspath(thing)), mime, ""
+    if isinstance(thing, type):
+        return None, name, mime, ""
+    for method, style in (("savefig", "png"), ("save", "PNG")):
+        if callable(getattr(thing, method, None)):
+            import io
+
+            drawn = io.BytesIO()
+            getattr(thing, method)(drawn, format=style)
+            return drawn.getvalue(), name, mime, ""
+    if callable(getattr(thing, "getvalue", None) or getattr(thing, "read", None)):
+        data = thing.getvalue() if hasattr(thing, "getvalue") else thing.read()
+        return data.encode("utf-8", "replace") if isinstance(data, str) else data, name, mime, ""
+    return None, name, mime, ""
+
+
+def _read(path):
+    with open(path, "rb") as file:
+        data = file.read(MOST + 1)
+    if len(data) > MOST:
+        raise _too_large(os.path.getsize(path), MOST, "")
+    return data
+
+
+def _block(data, name, mime, uri=""):
+    """An image or a sound as such, everything else as a resource."""
+    if len(data) > MOST:
+        raise _too_large(len(data), MOST, "")
+    mime = mime or _sniffed(data) or _by_ending(name) or ("text/plain" if _decoded(data) is not None else "application/octet-stream")
+    kind = "image" if mime in IMAGES else "audio" if mime in AUDIO else "resource"
+    name = name or ("image" if kind == "image" else "audio" if kind == "audio" else "file") + _ending(mime)
+    block = {"type": kind, "mimeType": mime, "name": name, "uri": uri}
+    text = _decoded(data) if kind == "resource" and _is_text(mime) else None
+    if text is not None:
+        return {**block, "text": text}
+    import base64
+
+    return {**block, "data": base64.b64encode(data).decode()}
+
+
+def _text(text):
+    size = len(text.encode("utf-8", "replace"))
+    if size > MOST_TEXT:
+        raise _too_large(size, MOST_TEXT, 'emit it as a file: emit(text, name="report.txt")')
+    return {"type": "text", "text": text or "(empty)"}
+
+
+def _too_large(size, most, hint):
+    from . import ToolError
+
+    return ToolError(
+        f"{size:,} bytes are too much: at most {most:,} can be emitted at once", "limit", "sallyport.emit",
+        hint or "make it smaller: fewer pixels, rows or seconds, or compressed",
+    )  # fmt: skip
+
+
+def _sniffed(data):
+    if data[:4] == b"RIFF":
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(bytes(data[8:12]), "")
+    return next((mime for magic, mime in MAGIC if data.startswith(magic)), "")
+
+
+def _by_ending(name):
+    return ENDINGS.get((name or "").rpartition(".")[2].lower(), "") if "." in (name or "") else ""
+
+
+def _ending(mime):
+    return next(("." + ending for ending, known in ENDINGS.items() if known == mime), "")
+
+
+def _is_text(mime):
+    return mime.startswith("text/") or mime.endswith(("+xml", "+json", "/json", "/xml", "/yaml", "/jsonl"))
+
+
+def _decoded(data):
+    try:
+        return data.decode() if b"\0" not in data else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _rows(thing):
+    """(rows, how many there are) of a table, None if it is none."""
+    total = None
+    if not isinstance(thing, (list, tuple, dict)) and callable(getattr(thing, "head", None)) and hasattr(thing, "__len__"):
+        total, thing = len(thing), thing.head(ROWS)
+    if callable(getattr(thing, "to_dicts", None)):
+        thing = thing.to_dicts()
+    elif callable(getattr(thing, "to_dict", None)):
+        thing = _records(thing)
+    elif callable(getattr(thing, "to_csv", None)):
+        import csv
+
+        lines = list(csv.reader(thing.to_csv().splitlines()))
+        thing = [dict(zip(lines[0], line)) for line in lines[1:]] if lines else []
+    rows = list(thing) if isinstance(thing, (list, tuple)) else []
+    if not rows or not (all(isinstance(row, dict) for row in rows) or all(isinstance(row, (list, tuple)) for row in rows)):
+        return None
+    return rows, total or len(rows)
+
+
+def _records(frame):
+    try:
+        return frame.to_dict("records")
+    except TypeError:  # a series, or somebody's own
+        found = frame.to_dict()
+        return [{"": key, "value": value} for key, value in found.items()] if isinstance(found, dict) else found
+
+
+def _table(rows, total):
+    """Markdown, cut to what somebody would read."""
+    if isinstance(rows[0], dict):
+        heads = list(dict.fromkeys(key for row in rows[:ROWS] for key in row))
+        lines = ([row.get(head) for head in heads] for row in rows[:ROWS])
+    else:
+        heads = [""] * max(len(row) for row in rows[:ROWS])
+        if rows[0] and all(isinstance(cell, str) for cell in rows[0]):
+            heads, rows, total = list(rows[0]), rows[1:], total - 1
+        lines = (list(row) for row in rows[:ROWS])
+    more = max(0, len(heads) - COLUMNS)
+    text = [_line(heads[:COLUMNS]), "|" + " --- |" * min(len(heads), COLUMNS)]
+    for line in lines:
+        text.append(_line(line[:COLUMNS]))
+        if sum(map(len, text)) > TABLE:
+            break
+    left = total - (len(text) - 2)
+    if left > 0:
+        text.append(f"\n... and {left:,} more rows")
+    if more:
+        text.append(f"\n... and {more:,} more columns: {', '.join(_cell(head) for head in heads[COLUMNS:COLUMNS + 10])}")
+    return "\n".join(text)
+
+
+def _line(cells):
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(value):
+    text = "" if value is None else value if isinstance(value, str) else _json(value)
+    text = " ".join(text[: 2 * CELL].split()).replace("\\", "\\\\").replace("|", "\\|")
+    return text if len(text) <= CELL else text[: CELL - 1].rstrip("\\") + "…"
+
+
+def _json(value, indent=None):
+    import json
+
+    from . import _plain
+
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    except (TypeError, ValueError):
+        return repr(value)

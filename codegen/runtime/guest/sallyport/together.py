@@ -1,0 +1,178 @@
+"""What `parallel` does: functions run at once, in threads, the caller's own among them.
+
+A thread that waits for a nested parallel works on it meanwhile, so that no
+nesting and no lack of threads can bring all of them to a stand.
+"""
+
+import contextvars
+import sys
+import threading
+
+HELPERS = 32  # threads of all parallels together, beside those that called it
+_helpers = threading.Semaphore(HELPERS)
+_USE = "parallel(lambda: f(1), lambda: f(2)) or parallel([lambda x=x: f(x) for x in xs])"
+
+
+class _Run:
+    def __init__(self, functions, limit, errors, settle):
+        self.todo, self.results = iter(enumerate(functions)), [None] * len(functions)
+        self.limit, self.errors, self.settle = min(limit, len(functions)), errors, settle
+        self.failed, self.started, self.stopped = {}, 0, False
+        self.lock, self.context = threading.Lock(), contextvars.copy_context()
+
+    def work(self):
+        while True:
+            with self.lock:
+                position, function = (None, None) if self.stopped else next(self.todo, (None, None))
+                if position is None:
+                    return
+                self.started += 1
+            try:
+                self.results[position] = self.one(function)
+            except BaseException as err:
+                self.fail(position, err)
+            finally:
+                function = None
+
+    def one(self, function):
+        result = self.context.copy().run(function)
+        return self.settle(result) if hasattr(result, "__await__") else result
+
+    def fail(self, position, err):
+        with self.lock:
+            self.results[position] = self.failed[position] = err
+            if not self.errors or not isinstance(err, Exception):
+                self.stopped = True
+
+    def help(self):
+        try:
+            self.work()
+        finally:
+            _helpers.release()
+
+    def run(self):
+        """Works with as many threads as there may be, and returns the results or raises the first error."""
+        threads = []
+        while len(threads) < self.limit - 1 and _helpers.acquire(blocking=False):
+            thread = threading.Thread(target=self.help)
+            try:
+                thread.start()
+            except RuntimeError:  # the sandbox has no more threads: those that there are do it
+                _helpers.release()
+                break
+            threads.append(thread)
+        self.work()
+        for thread in threads:
+            thread.join()
+        if self.stopped and self.failed:
+            raise self.first()
+        return self.results
+
+    def first(self):
+        """The error that stands first, with a word about the others."""
+        worst = {at: err for at, err in self.failed.items() if not (self.errors and isinstance(err, Exception))}
+        err, failed, left = worst[min(worst)], len(self.failed), len(self.results) - self.started
+        if failed > 1 or left:
+            note = f"parallel: {failed} of {len(self.results)} functions failed, {left} were not started"
+            err.__notes__ = [*getattr(err, "__notes__", ()), note]
+        return err
+
+
+def run(functions, limit, errors):
+    functions = _listed(functions, limit)
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return _Run(functions, limit, errors, _settle).run()
+    # What is called from a coroutine must not run in its thread: it could not use asyncio.run there.
+    job = _Run(functions, limit, errors, _settle)
+    done = _started(job.run)
+    done[0].join()
+    return _outcome(done)
+
+
+async def run_async(functions, limit, errors):
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+
+    async def settled(awaitable):
+        return await awaitable
+
+    def settle(awaitable):
+        return asyncio.run_coroutine_threadsafe(settled(awaitable), loop).result()
+
+    functions = [_call(f) if hasattr(f, "__await__") else f for f in _members(functions)]
+    job = _Run(_listed(functions, limit), limit, errors, settle)
+    over = asyncio.Event()
+    done = _started(job.run, lambda: loop.call_soon_threadsafe(over.set))
+    try:
+        await over.wait()
+    finally:
+        job.stopped = True  # canceled: no further one is started
+    return _outcome(done)
+
+
+def _call(awaitable):
+    return lambda: awaitable
+
+
+def _settle(awaitable):
+    """Waits for what an asynchronous function returned, in a loop of this thread's own."""
+    import asyncio
+
+    async def settled():
+        return await awaitable
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(settled())
+    finally:
+        loop.close()
+
+
+def _started(function, after=lambda: None):
+    """Runs function in a thread: [thread, how it ended, with what]."""
+    context = contextvars.copy_context()
+
+    def body():
+        try:
+            done[1:] = True, context.run(function)
+        except BaseException as err:
+            done[1:] = False, err
+        after()
+
+    done = [threading.Thread(target=body), False, None]
+    done[0].start()
+    return done
+
+
+def _outcome(done):
+    if done[1]:
+        return done[2]
+    raise done[2]
+
+
+def _members(functions):
+    if len(functions) == 1 and hasattr(functions[0], "__iter__") and not callable(functions[0]) and not hasattr(functions[0], "__await__"):
+        return list(functions[0])
+    return list(functions)
+
+
+def _listed(functions, limit):
+    functions = _members(functions)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise TypeError(f"limit says how many run at once: a whole number from 1 on, not {limit!r:.50}")
+    for at, function in enumerate(functions, 1):
+        if not callable(function):
+            raise _unfit(functions, at)
+    return functions
+
+
+def _unfit(functions, at):
+    wrong = functions[at - 1]
+    if not hasattr(wrong, "__await__"):
+        return TypeError(f"parallel takes functions, not results, and number {at} is of type {type(wrong).__name__}: {_USE}")
+    for one in functions:
+        if hasattr(one, "close"):
+            one.close()  # that nobody awaits it is known by now
+    return TypeError(f"parallel takes functions, and number {at} is a coroutine: parallel(lambda: f(1), ...), or await parallel.aio(f.aio(1), ...)")
