@@ -14,7 +14,9 @@ import sys
 import threading
 import types
 
-__all__ = ["call", "async_call", "parallel", "progress", "ToolError", "Blob"]
+__all__ = [
+    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "call", "async_call", "ToolError", "Blob",
+]  # fmt: skip
 
 
 class _Omit:
@@ -26,11 +28,21 @@ OMIT = _Omit()
 
 
 class ToolError(Exception):
-    """A tool call that failed: `kind` says how, `tool` which, `hint` what would be right."""
+    """A call that failed: `message`, `code`, `tool` ("upstream.name"), `upstream`, `hint`; `retryable`: the same call may be made again."""
 
-    def __init__(self, message, kind="internal", tool="", hint=""):
+    def __init__(self, message, code="internal", tool="", hint="", retryable=False):
         super().__init__(message)
-        self.message, self.kind, self.tool, self.hint = message, kind, tool, hint
+        self.message, self.code, self.tool, self.hint, self.retryable = message, code, tool, hint, retryable
+        self.upstream = tool.partition(".")[0]
+
+    kind = property(lambda self: self.code, doc="The older name of code.")
+
+    def __reduce__(self):
+        return type(self), (self.message, self.code, self.tool, self.hint, self.retryable)
+
+    def __repr__(self):
+        more = "".join(f", {name}={getattr(self, name)!r}" for name in ("tool", "hint", "retryable") if getattr(self, name))
+        return f"{type(self).__name__}({self.message!r}, code={self.code!r}{more})"
 
 
 class Blob:
@@ -160,17 +172,22 @@ class _Bridge:
                     return _parse(b"".join(parts))
 
     def call(self, tool, args):
+        """Calls a tool and returns the frame that answers."""
+        return self.ask({"type": "call", "id": 0, "tool": tool, "args": args}, tool, _listener.get())
+
+    def ask(self, frame, tool, listener=None):
+        """Sends a frame under an id of its own and returns the one that answers."""
         if os.getpid() != self._pid:
             raise ToolError("tools can be called only in the main process", "invalid", tool, "use threads: sallyport.parallel")
-        waiting = _Call(tool, _listener.get())
+        waiting = _Call(tool, listener)
         with self._state:
             if self._lost:
                 raise ToolError(self._lost, "internal", tool)
             number, self._next = self._next, self._next + 1
             self._calls[number] = waiting
         try:
-            frame = {"type": "call", "id": number, "tool": tool, "args": args}
-            if waiting.listener:
+            frame["id"] = number
+            if listener:
                 frame["progress"] = True
             self.send(frame)
             self._wait(waiting)
@@ -280,18 +297,27 @@ def call(tool, args=None, spec=None):
     except ValueError as err:
         why = "NaN and infinity cannot be sent" if "float" in str(err) else err
         raise TypeError(f"arguments of {tool} are not JSON: {why}") from None
-    frame = _link().call(tool, args)
+    return _answer(_link().call(tool, args), tool)
+
+
+def _answer(frame, tool):
     if "error" in frame:
         error = frame["error"]
-        raise ToolError(error["message"], error.get("kind", "internal"), tool, error.get("hint", ""))
+        raise ToolError(error["message"], error.get("kind", "internal"), tool, error.get("hint", ""), error.get("retryable", False))
     return _native(frame["value"])
 
 
 async def async_call(tool, args=None, spec=None):
     """Is `call` for asynchronous code."""
+    return await _aside(call, tool, args, spec)
+
+
+async def _aside(function, *args, **kwargs):
+    """Runs a function that waits in a thread. Only such as come to an end by themselves: there are 16."""
     import asyncio
 
-    return await asyncio.get_running_loop().run_in_executor(_executor(), contextvars.copy_context().run, call, tool, args, spec)
+    run = contextvars.copy_context().run
+    return await asyncio.get_running_loop().run_in_executor(_executor(), lambda: run(function, *args, **kwargs))
 
 
 _threads = None
@@ -306,19 +332,97 @@ def _executor():
     return _threads
 
 
-def parallel(*thunks):
-    """Runs functions without arguments at once and returns their results in order.
+def _with_aio(function):
+    """Gives a function its twin for asynchronous code: await function.aio(...)."""
+
+    async def aio(*args, **kwargs):
+        return await _aside(function, *args, **kwargs)
+
+    aio.__doc__ = function.__doc__
+    function.aio = aio
+    return function
+
+
+@_with_aio
+def search_tools(query, detail=None, upstream=None, limit=None):
+    """Finds tools by words. `detail` is "names", "summary", "signature" or "full"; returns text to print."""
+    asked = {"query": query, "detail": detail, "upstream": upstream, "limit": limit, "language": "python"}
+    return call("sallyport.search_tools", {name: value for name, value in asked.items() if value is not None})
+
+
+@_with_aio
+def describe(tool):
+    """Tells all about a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
+    return call("sallyport.describe", {"tool": _id(tool), "language": "python"})
+
+
+def _id(tool):
+    if isinstance(tool, str):
+        return tool
+    if isinstance(tool, types.ModuleType):
+        return tool.__name__.rpartition("servers.")[2]
+    home = getattr(tool, "__module__", None) or ""
+    if "servers." not in home:
+        raise TypeError(f'describe takes a wrapper or "upstream.name", not a {type(tool).__name__}')
+    return home.rpartition("servers.")[2].partition(".")[0] + "." + tool.__name__
+
+
+def parallel(*functions, limit=16, errors=False):
+    """Runs functions without arguments at once, at most `limit` of them, and returns their results in order.
 
     parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
+    After an error no further one is started; when those that run have ended it is raised, of several the
+    one that stands first. With errors=True all are run, and an exception stands where its result would.
+    In asynchronous code: await parallel.aio(...), which takes awaitables too.
     """
-    if len(thunks) == 1 and hasattr(thunks[0], "__iter__") and not callable(thunks[0]):
-        thunks = list(thunks[0])
-    if not all(callable(thunk) for thunk in thunks):
-        raise TypeError("parallel takes functions, not results: parallel(lambda: f(1), lambda: f(2))")
-    futures = [_executor().submit(contextvars.copy_context().run, thunk) for thunk in thunks]
-    for future in futures:
-        future.exception()
-    return [future.result() for future in futures]
+    from . import together
+
+    return together.run(functions, limit, errors)
+
+
+async def _parallel_aio(*functions, limit=16, errors=False):
+    """Is `parallel` for asynchronous code; takes functions, asynchronous functions and awaitables."""
+    from . import together
+
+    return await together.run_async(functions, limit, errors)
+
+
+parallel.aio = _parallel_aio
+
+
+def shape_of(value):
+    """Returns the type of a value as text, without any value in it: {id: int, tags: list[str], note?: str}"""
+    from . import shapes
+
+    return shapes.shape_of(value)
+
+
+@_with_aio
+def emit(thing, *, name=None, mime=None):
+    """Sends something to the client, beside what is printed: an image, a file, a table, a text.
+
+    `thing` is bytes, a Blob, a path, a figure (savefig), a picture (save), rows (a list of dicts or lists, a data frame) or a str.
+    """
+    from . import media
+
+    frame = {"type": "emit", "id": 0, "content": media.content(thing, name, mime)}
+    if not isinstance(_bridge, _Bridge):
+        raise ToolError("emit works inside of execute_code only: here is no client to send to", "invalid", "sallyport.emit")
+    _answer(_bridge.ask(frame, "sallyport.emit"), "sallyport.emit")
+
+
+def save(name, value):
+    """Keeps a value in the workspace for load(name): bytes and Blob as they are, everything else as JSON."""
+    from . import saved
+
+    saved.save(name, value)
+
+
+def load(name):
+    """Returns what save(name, value) kept, whichever language did."""
+    from . import saved
+
+    return saved.load(name)
 
 
 class _Package(types.ModuleType):
