@@ -130,7 +130,7 @@ func TestKilledHost(t *testing.T) {
 	nothingLeft(t, state, names...)
 }
 
-// victim runs a program for ever and says when it has started.
+// victim runs a program and a service for ever and says when it has started.
 func victim(t *testing.T, state string) {
 	t.Helper()
 	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state})
@@ -138,8 +138,12 @@ func victim(t *testing.T, state string) {
 		t.Fatal(err)
 	}
 	job := sandboxtest.Job(sandbox.Python, "import time\ntime.sleep(600)")
+	if _, err := host.Serve(service(t, "service")); err != nil {
+		t.Fatal(err)
+	}
 	go func() {
 		sentry(t, state, job.ID)
+		sentry(t, state, "service")
 		time.Sleep(300 * time.Millisecond)
 		fmt.Println("running")
 	}()

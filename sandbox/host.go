@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -148,8 +149,24 @@ func (h *Host) layOut() error {
 		return err
 	}
 	h.runsc.Root = filepath.Join(h.dir, "runsc")
-	root := filepath.Join(h.dir, "rootfs")
-	if err := makeRootfs(root, h.system); err != nil {
+	if err := h.makeRoot(h.rootfs(), nil); err != nil {
+		return err
+	}
+	if err := os.CopyFS(filepath.Join(h.dir, "guest"), h.opts.Guest); err != nil {
+		return fmt.Errorf("write guest files: %w", err)
+	}
+	if err := openUp(filepath.Join(h.dir, "guest")); err != nil {
+		return err
+	}
+	return h.Publish(nil)
+}
+
+// rootfs is the root file system that all programs share.
+func (h *Host) rootfs() string { return filepath.Join(h.dir, "rootfs") }
+
+// makeRoot lays out a root file system with mount points for all that every sandbox has, and for more.
+func (h *Host) makeRoot(root string, more []string) error {
+	if err := makeRootfs(root, slices.Concat(h.system, more)); err != nil {
 		return err
 	}
 	for _, i := range []interpreter{h.python, h.node} {
@@ -159,13 +176,7 @@ func (h *Host) layOut() error {
 			}
 		}
 	}
-	if err := os.CopyFS(filepath.Join(h.dir, "guest"), h.opts.Guest); err != nil {
-		return fmt.Errorf("write guest files: %w", err)
-	}
-	if err := errors.Join(openUp(root), openUp(filepath.Join(h.dir, "guest"))); err != nil {
-		return err
-	}
-	return h.Publish(nil)
+	return openUp(root)
 }
 
 // take makes this host's own directory and locks it.

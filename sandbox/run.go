@@ -218,16 +218,22 @@ func (b *box) judge(outcome *Outcome, done bridge.Done, err, cause error) {
 func (b *box) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	var errs []error
-	if b.process != nil {
-		errs = append(errs, b.process.Destroy(ctx))
-	}
-	if !b.host.runsc.IgnoreCgroups {
-		errs = append(errs, removeCgroup(cgroupName(b.host.dir, b.job.ID)))
-	}
+	errs := []error{b.host.end(ctx, b.process, b.job.ID)}
 	b.drained.Wait()
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())
 	}
 	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+}
+
+// end leaves no process and no cgroup of a sandbox; process is nil for one that did not start.
+func (h *Host) end(ctx context.Context, process *runsc.Process, id string) error {
+	var errs []error
+	if process != nil {
+		errs = append(errs, process.Destroy(ctx))
+	}
+	if !h.runsc.IgnoreCgroups {
+		errs = append(errs, removeCgroup(cgroupName(h.dir, id)))
+	}
+	return errors.Join(errs...)
 }

@@ -22,12 +22,18 @@ const (
 
 // spec writes the OCI runtime configuration of a sandbox. Every value in it is ours: nothing comes from the program.
 func (h *Host) spec(job Job, bridgeSource string) ([]byte, error) {
+	mounts := append(h.mounts(), tmpfs("/workspace", job.Limits.Workspace, "0777"), bind(bridgeDir, bridgeSource))
+	return h.write(job.ID, h.rootfs(), job.Limits.Memory, h.process(job), mounts)
+}
+
+// write writes the configuration of the sandbox with that id, what all of them have in common included.
+func (h *Host) write(id, root string, memory int64, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
 	spec := specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
-		Root:     &specs.Root{Path: filepath.Join(h.dir, "rootfs"), Readonly: true},
-		Process:  h.process(job),
-		Mounts:   h.mounts(job.Limits, bridgeSource),
+		Root:     &specs.Root{Path: root, Readonly: true},
+		Process:  process,
+		Mounts:   mounts,
 		Linux: &specs.Linux{
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
@@ -36,9 +42,9 @@ func (h *Host) spec(job Job, bridgeSource string) ([]byte, error) {
 		},
 	}
 	if !h.runsc.IgnoreCgroups {
-		memory := job.Limits.Memory + sentryHeadroom
+		memory += sentryHeadroom
 		// A relative path stays below our own cgroup, and so within its limits.
-		spec.Linux.CgroupsPath = cgroupName(h.dir, job.ID)
+		spec.Linux.CgroupsPath = cgroupName(h.dir, id)
 		spec.Linux.Resources = &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory}}
 	}
 	data, err := json.MarshalIndent(spec, "", " ")
@@ -52,12 +58,16 @@ func (h *Host) process(job Job) *specs.Process {
 	return &specs.Process{
 		Args:            h.args(job),
 		Cwd:             "/workspace",
-		Env:             []string{"PATH=/usr/bin", "HOME=/workspace", "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"},
+		Env:             environment("/workspace"),
 		User:            specs.User{UID: nobody, GID: nobody},
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
 		Rlimits:         rlimits(job),
 	}
+}
+
+func environment(home string) []string {
+	return []string{"PATH=/usr/bin", "HOME=" + home, "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"}
 }
 
 func (h *Host) args(job Job) []string {
@@ -70,15 +80,7 @@ func (h *Host) args(job Job) []string {
 }
 
 func rlimits(job Job) []specs.POSIXRlimit {
-	limit := func(kind string, n uint64) specs.POSIXRlimit {
-		return specs.POSIXRlimit{Type: kind, Soft: n, Hard: n}
-	}
-	limits := []specs.POSIXRlimit{
-		limit("RLIMIT_NPROC", uint64(job.Limits.Processes)),
-		limit("RLIMIT_NOFILE", uint64(job.Limits.OpenFiles)),
-		limit("RLIMIT_FSIZE", uint64(job.Limits.Workspace)),
-		limit("RLIMIT_CORE", 0),
-	}
+	limits := commonRlimits(job.Limits.Processes, job.Limits.OpenFiles, job.Limits.Workspace)
 	if job.Interpreter == Python {
 		// Python then raises MemoryError, which a model can read; the hard limit leaves
 		// room to report it. V8 reserves far more address space than it uses, so node
@@ -89,14 +91,13 @@ func rlimits(job Job) []specs.POSIXRlimit {
 	return limits
 }
 
-func (h *Host) mounts(limits Limits, bridgeSource string) []specs.Mount {
+// mounts are those of every sandbox.
+func (h *Host) mounts() []specs.Mount {
 	mounts := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
 		tmpfs("/tmp", tmpSize, "1777"),
 		tmpfs("/dev/shm", tmpSize, "1777"),
-		tmpfs("/workspace", limits.Workspace, "0777"),
 		bind(guestDir, filepath.Join(h.dir, "guest")),
-		bind(bridgeDir, bridgeSource),
 		bind(serversDir, h.servers()),
 	}
 	for _, dir := range h.system {
@@ -108,6 +109,18 @@ func (h *Host) mounts(limits Limits, bridgeSource string) []specs.Mount {
 		}
 	}
 	return mounts
+}
+
+func commonRlimits(processes, openFiles int, fileSize int64) []specs.POSIXRlimit {
+	limit := func(kind string, n uint64) specs.POSIXRlimit {
+		return specs.POSIXRlimit{Type: kind, Soft: n, Hard: n}
+	}
+	return []specs.POSIXRlimit{
+		limit("RLIMIT_NPROC", uint64(processes)),
+		limit("RLIMIT_NOFILE", uint64(openFiles)),
+		limit("RLIMIT_FSIZE", uint64(fileSize)),
+		limit("RLIMIT_CORE", 0),
+	}
 }
 
 func tmpfs(at string, size int64, mode string) specs.Mount {

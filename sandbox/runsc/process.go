@@ -35,6 +35,8 @@ type Process struct {
 // Stdio are the container's standard streams. They must be pipes or other
 // non-seekable files: the sentry writes to a regular file at an offset of its own.
 type Stdio struct {
+	// Stdin is nil for one that is empty.
+	Stdin          *os.File
 	Stdout, Stderr *os.File
 }
 
@@ -45,13 +47,20 @@ func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 	//nolint:noctx // a context would kill the command alone: Destroy ends all of the container
 	p.cmd = exec.Command(r.Path, append(r.global(), "run", "--bundle="+bundle, "--pid-file="+p.pidFile, id)...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = stdio.Stdout, stdio.Stderr, environment()
+	if stdio.Stdin != nil {
+		p.cmd.Stdin = stdio.Stdin
+	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
 		// A parent death signal is sent when the thread that forked ends, so that
 		// thread has to live as long as the child.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+		if r.Nice == 0 {
+			defer runtime.UnlockOSThread()
+		} else { // on Linux it is the thread's, and inherited: the thread is given up with the goroutine
+			_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, r.Nice)
+		}
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {

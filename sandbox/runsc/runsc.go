@@ -28,23 +28,36 @@ type Runsc struct {
 	Rootless bool
 	// IgnoreCgroups leaves cgroups alone, where they cannot be written.
 	IgnoreCgroups bool
+	// SharedMounts sees what changes on the host in mounted files, at the price of slower access to
+	// them; without it, gVisor keeps what a container has looked at.
+	SharedMounts bool
+	// NoSockets hides the host's Unix sockets in mounted folders.
+	NoSockets bool
+	// Nice is added to the niceness of what Start starts, 0 to 19.
+	Nice int
 	// DebugLog is a directory (with a trailing slash) for runsc's logs; "" is none.
 	DebugLog string
 }
 
 // global returns the flags that every verb gets.
 func (r *Runsc) global() []string {
-	platform := r.Platform
+	platform, access, sockets := r.Platform, "exclusive", "open"
 	if platform == "" {
 		platform = "systrap"
+	}
+	if r.SharedMounts {
+		access = "shared"
+	}
+	if r.NoSockets {
+		sockets = "none"
 	}
 	args := []string{
 		"--root=" + r.Root,
 		"--platform=" + platform,
 		"--network=none",
-		"--host-uds=open", // the bridge's socket; programs cannot create one on the host
+		"--host-uds=" + sockets, // the bridge's socket; programs cannot create one on the host
 		"--overlay2=none", // the root file system is read-only and needs none
-		"--file-access-mounts=exclusive",
+		"--file-access-mounts=" + access,
 		"--ignore-cgroups=" + fmt.Sprint(r.IgnoreCgroups),
 	}
 	if r.Rootless {

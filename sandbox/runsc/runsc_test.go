@@ -48,6 +48,8 @@ func TestArguments(t *testing.T) {
 		flags []string
 	}{
 		{"plain", runsc.Runsc{Path: path, Root: "/r"}, plain},
+		{"service", runsc.Runsc{Path: path, Root: "/r", SharedMounts: true, NoSockets: true, Nice: 5},
+			[]string{"--root=/r", "--platform=systrap", "--network=none", "--host-uds=none", "--overlay2=none", "--file-access-mounts=shared", "--ignore-cgroups=false"}},
 		{"full", runsc.Runsc{Path: path, Root: "/r", Platform: "kvm", Rootless: true, IgnoreCgroups: true, DebugLog: "/log/"}, full},
 	} {
 		r := settings.runsc

@@ -1,0 +1,209 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"sallyport/internal/plain"
+	"sallyport/sandbox/runsc"
+)
+
+// Service is a program of the operator's that reads what models wrote, such as
+// a type checker, and is held like their programs for that: no network, no
+// environment, nothing of the host but what is named here, all of it read-only.
+// It has no bridge, and is spoken to over its standard input and output.
+type Service struct {
+	// ID is as a Job's; no two sandboxes of a host may have the same at once.
+	ID string
+	// Interpreter runs Args; "" is none, and Args[0] the path of a binary without libraries.
+	Interpreter Interpreter
+	// Args are as inside of the sandbox.
+	Args []string
+	// Dir is where Files appear, by slash-separated path, and the working directory.
+	Dir   string
+	Files map[string][]byte
+	// Mounts are folders of the host by where they appear.
+	Mounts map[string]string
+	// Memory is in bytes. The service is stopped when it uses more.
+	Memory int64
+	// Processes counts processes and threads, OpenFiles is per process.
+	Processes, OpenFiles int
+}
+
+// serviceNice lets programs go first where both want the processor.
+const serviceNice = 10
+
+// Server is a service that runs. What it sees at /servers is what Publish made
+// last. Reading, writing and closing may be done at the same time.
+type Server struct {
+	host          *Host
+	id, dir       string
+	process       *runsc.Process
+	stdin, stdout *os.File
+	stderr        *clip
+	drained       sync.WaitGroup
+	stop          context.CancelCauseFunc
+	ended         chan struct{}
+	err           error // why it ended, and what could not be cleared away
+}
+
+// Serve starts a service and returns at once; what keeps it from starting for
+// good is seen as its end. It takes none of the places of Options.Parallel.
+// Close ends it, and so does closing the host.
+func (h *Host) Serve(service Service) (*Server, error) {
+	if !validID.MatchString(service.ID) {
+		return nil, fmt.Errorf("start service: %.50q is no id", service.ID)
+	}
+	if err := h.enter(); err != nil {
+		return nil, err
+	}
+	s := &Server{host: h, id: service.ID, dir: filepath.Join(h.dir, service.ID), ended: make(chan struct{})}
+	ctx, stop := context.WithCancelCause(h.ctx)
+	s.stop = stop
+	if err := s.start(service); err != nil {
+		stop(err)
+		err = errors.Join(err, s.clean())
+		h.running.Done()
+		return nil, fmt.Errorf("start service: %w", err)
+	}
+	go s.follow(ctx, service.Memory)
+	return s, nil
+}
+
+func (s *Server) start(service Service) error {
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		s.dir = "" // it is another's
+		return err
+	}
+	root := filepath.Join(s.dir, "rootfs")
+	mounts := s.host.mounts()
+	points := []string{service.Dir}
+	for at, source := range service.Mounts {
+		mounts, points = append(mounts, bind(at, source)), append(points, at)
+	}
+	if err := s.host.makeRoot(root, points); err != nil {
+		return err
+	}
+	if err := writeService(filepath.Join(root, service.Dir), service.Files); err != nil {
+		return err
+	}
+	spec, err := s.host.write(s.id, root, service.Memory, s.host.serviceProcess(service), mounts)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "config.json"), spec, 0o600); err != nil {
+		return err
+	}
+	return s.launch()
+}
+
+// writeService writes the files of a service into its root file system, for every user to read.
+func writeService(dir string, files map[string][]byte) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return writeFiles(root, files)
+}
+
+func (h *Host) serviceProcess(service Service) *specs.Process {
+	args := service.Args
+	switch service.Interpreter {
+	case Node:
+		args = append([]string{h.node.inside}, args...)
+	case Python:
+		args = append([]string{h.python.inside}, args...)
+	}
+	return &specs.Process{
+		Args: args, Cwd: service.Dir, Env: environment("/tmp"),
+		User: specs.User{UID: nobody, GID: nobody}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
+		Rlimits: commonRlimits(service.Processes, service.OpenFiles, tmpSize),
+	}
+}
+
+// launch starts runsc between two pipes. What it says on stderr is kept for the log.
+func (s *Server) launch() error {
+	var stdio runsc.Stdio
+	var stderr *os.File
+	defer func() { // they are the service's now, or nobody's
+		_, _, _ = stdio.Stdin.Close(), stdio.Stdout.Close(), stdio.Stderr.Close()
+	}()
+	for _, pipe := range []struct{ read, write **os.File }{{&stdio.Stdin, &s.stdin}, {&s.stdout, &stdio.Stdout}, {&stderr, &stdio.Stderr}} {
+		var err error
+		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
+			return fmt.Errorf("make pipe: %w", err)
+		}
+	}
+	s.stderr = newClip(4<<10, 1<<62, func() {})
+	s.drained.Go(func() { s.stderr.drain(stderr); _ = stderr.Close() })
+	settings := *s.host.runsc
+	settings.SharedMounts, settings.NoSockets, settings.Nice = true, true, serviceNice
+	var err error
+	s.process, err = settings.Start(s.id, s.dir, stdio)
+	return err
+}
+
+// follow waits for the end, of whatever kind, and clears the sandbox away.
+func (s *Server) follow(ctx context.Context, memory int64) {
+	defer s.host.running.Done()
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		watchMemory(ctx, s.process.Sentry, memory, func() { s.stop(stopped{OutOfMemory}) })
+	})
+	select {
+	case <-s.process.Done():
+		exit, _ := s.process.Wait()
+		s.stop(fmt.Errorf("it ended with status %d", exit))
+	case <-ctx.Done():
+	}
+	cleanErr := s.clean()
+	watcher.Wait()
+	cause := context.Cause(ctx)
+	s.host.log.Debug("service ended", "service", s.id, "why", cause, "stderr", plain.Line(s.stderr.output().Text, 500))
+	if cleanErr != nil {
+		s.host.log.Error("clear sandbox away", "service", s.id, "error", cleanErr)
+	}
+	s.err = cleanErr
+	close(s.ended)
+}
+
+func (s *Server) clean() error {
+	if s.dir == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := s.host.end(ctx, s.process, s.id)
+	for _, pipe := range []*os.File{s.stdin, s.stdout} {
+		if pipe != nil {
+			_ = pipe.Close()
+		}
+	}
+	s.drained.Wait()
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// Read reads what the service wrote to standard output. It ends with an error when the service has.
+func (s *Server) Read(p []byte) (int, error) { return s.stdout.Read(p) }
+
+// Write writes to its standard input, and waits while the service does not read.
+func (s *Server) Write(p []byte) (int, error) { return s.stdin.Write(p) }
+
+// Done is closed when the service has ended and nothing of it is left.
+func (s *Server) Done() <-chan struct{} { return s.ended }
+
+// Close kills the service, waits until nothing of it is left, and unblocks Read
+// and Write. It is idempotent.
+func (s *Server) Close() error {
+	s.stop(stopped{Canceled})
+	<-s.ended
+	return s.err
+}
