@@ -13,7 +13,7 @@ func structural(o *object) bool {
 
 func structuralBeyondType(o *object) bool {
 	return o.hasAny("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
-		"enum", "const", "anyOf", "oneOf")
+		"unevaluatedProperties", "enum", "const", "anyOf", "oneOf")
 }
 
 // flatten returns a schema that says the same without allOf, nor a reference
@@ -22,19 +22,34 @@ func (c *converter) flatten(o *object, depth int) *object {
 	if !o.hasAny("allOf", "$ref") || depth > maxFlatten {
 		return o
 	}
-	flat := o.clone("allOf", "$ref")
+	flat := stow(o.clone("allOf", "$ref"))
 	if o.has("$ref") {
-		flat = merge(flat, c.flatten(c.target(o), depth+1))
+		flat = c.join(flat, c.target(o), depth)
 	}
 	for _, arm := range o.list("allOf") {
-		if c.nodes++; c.nodes > maxNodes {
-			break
-		}
 		if a, ok := arm.(*object); ok {
-			flat = merge(flat, c.flatten(a, depth+1))
+			flat = c.join(flat, a, depth)
 		}
 	}
 	return flat
+}
+
+// join merges one more schema, flattened, into flat; its size counts as work.
+func (c *converter) join(flat, o *object, depth int) *object {
+	if c.nodes += 1 + len(flat.object("properties").members())/8; c.nodes > maxNodes {
+		return opened(flat)
+	}
+	return merge(flat, stow(c.flatten(o, depth+1)))
+}
+
+// opened is a schema with any further members, where some of what says which there are was left out.
+func opened(o *object) *object {
+	if o.has("additionalProperties") {
+		return o
+	}
+	o = o.clone()
+	o.set("additionalProperties", true)
+	return o
 }
 
 // merge returns a schema for what fits a and b, as near as a type can be: the
@@ -46,17 +61,35 @@ func merge(a, b *object) *object {
 			m.set(key, b.get(key))
 			continue
 		}
+		if key == "anyOf" || key == "oneOf" {
+			m = mergeAlternatives(m, b.list(key))
+			continue
+		}
 		m.set(key, mergeKeyword(key, m.get(key), b.get(key)))
 	}
 	return m
+}
+
+// mergeAlternatives adds a second list of alternatives under the other of the two
+// keywords, which are one to a type; a third has no room.
+func mergeAlternatives(o *object, arms []any) *object {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if !o.has(key) {
+			o.set(key, arms)
+			return o
+		}
+	}
+	return opened(o)
 }
 
 func mergeKeyword(key string, a, b any) any {
 	switch key {
 	case "properties", "patternProperties":
 		return mergeProperties(a, b)
-	case "required":
+	case "required", whens:
 		return mergeLists(a, b)
+	case "items":
+		return mergeItems(a, b)
 	case "type":
 		return mergeTypes(a, b)
 	case "enum":
@@ -87,6 +120,15 @@ func mergeProperties(a, b any) any {
 		m.set(name, v)
 	}
 	return m
+}
+
+func mergeItems(a, b any) any {
+	oa, ok := a.(*object)
+	ob, both := b.(*object)
+	if ok && both && oa != ob {
+		return mergeProperty(oa, ob)
+	}
+	return a
 }
 
 // mergeProperty leaves the merging of the two to the time of their conversion.

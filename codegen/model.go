@@ -43,12 +43,14 @@ func (c *converter) input(fn *function, t tool.Tool) {
 		fn.extra, fn.notes = anyType, []string{"The upstream's schema asks for no object: any arguments are passed on."}
 		return
 	}
-	o = c.arguments(c.flatten(o, 0), fn)
+	o = withConditions(c.arguments(c.flatten(o, 0), fn, 0))
 	fields := c.fields(o, place{hint: "Arguments"})
 	slices.SortStableFunc(fields, func(a, b field) int { return rank(a) - rank(b) })
 	fn.params = fields
 	fn.extra = c.furtherArguments(o, len(fields))
-	fn.notes = append(fn.notes, dependencies(o)...)
+	for _, note := range memberNotes(o) {
+		fn.notes = append(fn.notes, note+".")
+	}
 }
 
 func rank(f field) int {
@@ -67,11 +69,11 @@ func canBeObject(o *object) bool {
 // just true beside named ones, as loose validators write it, none are taken, so
 // that a misspelt name is found.
 func (c *converter) furtherArguments(o *object, named int) *typ {
-	more := o.get("additionalProperties")
+	more := furtherMembers(o)
 	if s, ok := more.(*object); ok && len(s.keys) > 0 || o.has("patternProperties") {
 		return c.others(o, place{hint: "Extra"})
 	}
-	cut := named < len(o.object("properties").members())
+	cut := named < len(namedMembers(o))
 	if more != false && named == 0 && !o.has("properties") || cut {
 		return anyType
 	}
@@ -80,40 +82,73 @@ func (c *converter) furtherArguments(o *object, named int) *typ {
 
 // arguments folds alternatives on the top level into one set of parameters:
 // required is then what all of them require.
-func (c *converter) arguments(o *object, fn *function) *object {
+func (c *converter) arguments(o *object, fn *function, depth int) *object {
 	for _, key := range []string{"oneOf", "anyOf"} {
-		var arms []*object
-		for _, arm := range o.list(key) {
-			if a, ok := arm.(*object); ok && len(arms) < maxLiterals {
-				arms = append(arms, c.flatten(a, 0))
-			}
-		}
+		arms := c.arms(o.list(key), fn, depth)
 		if len(arms) == 0 {
 			continue
 		}
-		fn.notes = append(fn.notes, alternativesNote(key, arms)...)
+		if depth == 0 {
+			fn.notes = append(fn.notes, alternativesNote(key, arms)...)
+		}
 		o = fold(o.clone(key), arms)
 	}
 	return o
 }
 
+// arms returns the alternatives of the arguments, folded themselves; one that is no
+// schema with members allows whatever the others do.
+func (c *converter) arms(list []any, fn *function, depth int) []*object {
+	var arms []*object
+	for _, arm := range list[:min(len(list), maxLiterals)] {
+		a, _ := arm.(*object)
+		if c.nodes++; c.nodes > maxNodes || depth > maxFlatten || arm == false || !canBeObject(a) {
+			continue
+		}
+		arms = append(arms, withConditions(c.arguments(c.flatten(a, 0), fn, depth+1)))
+	}
+	return arms
+}
+
 func fold(o *object, arms []*object) *object {
 	props, required := o.object("properties").clone(), arms[0].strings("required")
+	o = o.clone("required")
 	for _, arm := range arms {
 		more := arm.object("properties")
-		for _, name := range more.members() {
-			props.set(name, either(props.get(name), more.get(name)))
+		for _, name := range append(slices.Clone(more.members()), missing(arm)...) {
+			if base, _ := o.object("properties").get(name).(*object); !scalar(base) { // else what holds always says enough
+				props.set(name, either(props.get(name), more.get(name)))
+			}
 		}
 		required = slices.DeleteFunc(required, func(name string) bool { return !slices.Contains(arm.strings("required"), name) })
+		foldFurther(o, arm)
 	}
 	list := slices.Clone(o.list("required"))
 	for _, name := range required {
 		list = append(list, name)
 	}
-	o = o.clone("properties", "required")
 	o.set("properties", props)
 	o.set("required", list)
 	return o
+}
+
+// scalar reports whether only values without members fit a schema.
+func scalar(o *object) bool {
+	types := typesOf(o)
+	return len(types) > 0 && !containsValue(types, "object") && !containsValue(types, "array") && !slices.ContainsFunc(types, func(t any) bool {
+		_, ok := t.(string)
+		return !ok
+	})
+}
+
+// foldFurther lets o have the members without a name that one of its alternatives has.
+func foldFurther(o, arm *object) {
+	if _, ok := furtherMembers(arm).(*object); ok && !o.has("additionalProperties") {
+		o.set("additionalProperties", furtherMembers(arm))
+	}
+	if arm.has("patternProperties") && !o.has("patternProperties") {
+		o.set("patternProperties", arm.get("patternProperties"))
+	}
 }
 
 // either is a schema for what fits one of two.
@@ -126,7 +161,7 @@ func either(a, b any) any {
 	case !both || oa == ob:
 		return a
 	}
-	if arms := oa.list("anyOf"); len(arms) > 0 && len(oa.keys) <= 2 {
+	if arms := oa.list("anyOf"); len(arms) > 0 && len(oa.clone("anyOf", "description").keys) == 0 {
 		oa = oa.clone()
 		oa.set("anyOf", append(slices.Clone(arms), b))
 		return oa
@@ -155,23 +190,6 @@ func alternativesNote(key string, arms []*object) []string {
 		start = "Needs at least one of: "
 	}
 	return []string{start + strings.Join(sets, " | ")}
-}
-
-// dependencies says which arguments ask for others.
-func dependencies(o *object) []string {
-	var notes []string
-	for _, key := range []string{"dependentRequired", "dependencies"} {
-		deps := o.object(key)
-		for _, name := range deps.members()[:min(len(deps.members()), 8)] {
-			if needs := deps.strings(name); len(needs) > 0 {
-				notes = append(notes, showText(name)+" needs "+plain.Line(strings.Join(needs[:min(len(needs), 10)], ", "), 200)+".")
-			}
-		}
-	}
-	if o.hasAny("if", "not") {
-		notes = append(notes, "The upstream checks further conditions.")
-	}
-	return notes
 }
 
 // reachable keeps the definitions that the function refers to.

@@ -7,7 +7,10 @@ import (
 	"strings"
 )
 
-// reference is a $ref that was met: in work, or done.
+// maxPointer is the longest reference that is followed, in bytes.
+const maxPointer = 4000
+
+// reference is a schema that can be met inside of itself: in work, or done.
 type reference struct {
 	hint string
 	// before is how many definitions there were when the work on it began.
@@ -24,12 +27,19 @@ func (c *converter) reference(ref string, at place) *typ {
 	if !ok {
 		return anyType
 	}
-	if r := c.refs[ref]; r != nil {
+	hint := refHint(ref, at.hint)
+	return c.once(ref, hint, func() *typ { return c.convert(target, at.in(hint)) })
+}
+
+// once converts what key stands for, a reference or a schema; where it is met
+// inside of itself, that is a reference to its definition.
+func (c *converter) once(key any, hint string, convert func() *typ) *typ {
+	if r := c.refs[key]; r != nil {
 		return c.again(r)
 	}
-	r := &reference{hint: refHint(ref, at.hint), before: len(c.defs)}
-	c.refs[ref] = r
-	r.done = c.tie(r, c.convert(target, at.in(r.hint)))
+	r := &reference{hint: hint, before: len(c.defs)}
+	c.refs[key] = r
+	r.done = c.tie(r, convert())
 	return r.done
 }
 
@@ -110,7 +120,7 @@ func (c *converter) follow(o *object) *object {
 // resolve finds the target of a local reference: "#", "#/a/b" or "#anchor".
 func (c *converter) resolve(ref string) (any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
-	if !ok || len(ref) > 4*maxName {
+	if !ok || len(ref) > maxPointer {
 		return nil, false
 	}
 	if pointer == "" {
@@ -160,7 +170,7 @@ func (c *converter) anchor(name string) (any, bool) {
 func collectAnchors(v any, into map[string]any) {
 	switch v := v.(type) {
 	case *object:
-		for _, name := range []string{v.text("$anchor"), strings.TrimPrefix(v.text("$id"), "#"), strings.TrimPrefix(v.text("id"), "#")} {
+		for _, name := range anchorsOf(v) {
 			if _, known := into[name]; !known {
 				into[name] = v
 			}

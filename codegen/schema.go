@@ -1,6 +1,9 @@
 package codegen
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 const (
 	// maxNodes bounds the work for one schema; the largest of a real server has 3,000.
@@ -15,8 +18,8 @@ const (
 // fails: what it does not understand becomes any.
 type converter struct {
 	root  any
-	refs  map[string]*reference
-	named map[string]bool // names that are taken
+	refs  map[any]*reference // by the reference's text, or the schema
+	named map[string]bool    // names that are taken
 	byKey map[string]*def
 	defs  []*def
 	nodes int
@@ -44,7 +47,8 @@ func newConverter(taken ...string) *converter {
 
 // enter makes root the document that references point into.
 func (c *converter) enter(root any) {
-	c.root, c.refs, c.anchors = root, map[string]*reference{}, nil
+	settle(root)
+	c.root, c.refs, c.anchors = root, map[any]*reference{}, nil
 }
 
 // convert returns the type that a schema describes.
@@ -53,26 +57,57 @@ func (c *converter) convert(schema any, at place) *typ {
 	if c.nodes++; !ok || c.nodes > maxNodes || at.depth > maxDepth {
 		return anyType
 	}
-	if !structural(o) {
-		if o.has("$ref") {
-			return c.reference(o.text("$ref"), at)
-		}
-		if arms := o.list("allOf"); len(arms) == 1 {
-			return c.convert(arms[0], at.in(at.hint))
-		}
+	var t *typ
+	switch alias := c.alias(o); {
+	case alias == nil:
+		t = c.shape(o, at)
+	case alias.has("$ref"):
+		t = c.reference(alias.text("$ref"), at)
+	default:
+		t = c.convert(alias, at.in(at.hint))
 	}
-	o = c.flatten(o, 0)
-	t := c.shape(o, at)
 	if o.get("nullable") == true && t.kind != anyKind {
 		t = union(t, nullType)
 	}
 	return t
 }
 
-func (c *converter) shape(o *object, at place) *typ {
-	if values, ok := constants(o); ok {
-		return literals(values)
+// alias returns the one schema that o only stands for, beside words: a schema
+// with a $ref, which may be o itself, or the one arm of its allOf. nil if there is none.
+func (c *converter) alias(o *object) *object {
+	if structural(o) || conditional(o) {
+		return nil
 	}
+	var said []*object
+	for _, arm := range o.list("allOf") {
+		if a, ok := arm.(*object); ok && (structural(a) || conditional(a) || a.hasAny("$ref", "allOf")) {
+			said = append(said, a)
+		}
+	}
+	switch {
+	case o.has("$ref") && len(said) == 0:
+		return o
+	case !o.has("$ref") && len(said) == 1:
+		return said[0]
+	}
+	return nil
+}
+
+// shape converts a schema that says something itself. One that is put together
+// may be met inside of itself, where the parts that it is made of say so.
+func (c *converter) shape(o *object, at place) *typ {
+	if !o.hasAny("allOf", "$ref") {
+		return c.flat(o, at)
+	}
+	return c.once(o, at.hint, func() *typ { return c.flat(c.flatten(o, 0), at) })
+}
+
+// flat converts a schema without allOf and $ref of its own.
+func (c *converter) flat(o *object, at place) *typ {
+	if values, ok := constants(o); ok {
+		return literals(fitting(values, o))
+	}
+	o = withConditions(o)
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if arms := o.list(key); shaped(arms) {
 			return c.alternatives(o, key, arms, at)
@@ -87,7 +122,7 @@ func (c *converter) alternatives(o *object, key string, arms []any, at place) *t
 	types := make([]*typ, 0, len(arms))
 	for _, arm := range arms[:min(len(arms), maxFields)] {
 		a, ok := arm.(*object)
-		if ok && structuralBeyondType(base) {
+		if ok && (structuralBeyondType(base) || base.has("type") && !structural(a) && !a.hasAny("$ref", "allOf")) {
 			arm = merge(c.flatten(a, 0), base)
 		}
 		types = append(types, c.convert(arm, at.in(at.hint+" "+variant(a))))
@@ -136,17 +171,20 @@ func typesOf(o *object) []any {
 	case []any:
 		return t
 	}
-	switch {
-	case o.hasAny("properties", "additionalProperties", "patternProperties", "required", "propertyNames", "minProperties"):
-		return []any{"object"}
-	case o.hasAny("items", "prefixItems", "minItems", "maxItems", "uniqueItems"):
-		return []any{"array"}
-	case o.hasAny("pattern", "minLength", "maxLength", "contentEncoding"):
-		return []any{"string"}
-	case o.hasAny("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-		return []any{"number"}
+	var implied []any
+	if o.hasAny("properties", "additionalProperties", "patternProperties", "required", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties") {
+		implied = append(implied, "object")
 	}
-	return nil
+	if o.hasAny("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains") {
+		implied = append(implied, "array")
+	}
+	if o.hasAny("pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType") {
+		implied = append(implied, "string")
+	}
+	if o.hasAny("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf") {
+		implied = append(implied, "number")
+	}
+	return implied
 }
 
 func (c *converter) oneType(name any, o *object, at place) *typ {
@@ -179,7 +217,7 @@ func (c *converter) array(o *object, at place) *typ {
 	if len(items) == 0 || len(items) > 32 {
 		return listOf(c.convert(rest, at.in(singular(at.hint))))
 	}
-	t := &typ{kind: tupleKind}
+	t := &typ{kind: tupleKind, open: !fixedLength(o, len(items), rest)}
 	for _, item := range items {
 		t.arms = append(t.arms, c.convert(item, at.in(singular(at.hint))))
 	}
@@ -189,9 +227,30 @@ func (c *converter) array(o *object, at place) *typ {
 	return t
 }
 
+// fixedLength reports whether a schema insists on the n elements that it lists, and on no others but rest.
+func fixedLength(o *object, n int, rest any) bool {
+	least, most := count(o.get("minItems")), count(o.get("maxItems"))
+	_, more := rest.(*object)
+	return least >= n && (rest == false || more || most == n)
+}
+
+// count returns a whole number, -1 for what is none.
+func count(v any) int {
+	n, ok := v.(json.Number)
+	if !ok {
+		return -1
+	}
+	f, err := n.Float64()
+	if err != nil || f < 0 || f > maxSchemaBytes {
+		return -1
+	}
+	return int(f)
+}
+
 // object returns a reference to a definition, or a map where no member has a name.
 func (c *converter) object(o *object, at place) *typ {
 	t := &typ{kind: objectKind, fields: c.fields(o, at), open: isOpen(o)}
+	t.open = t.open || len(t.fields) < len(namedMembers(o))
 	t.closed = c.isClosed(o, len(t.fields))
 	if len(t.fields) == 0 {
 		return mapOf(c.others(o, at))
@@ -206,7 +265,7 @@ func (c *converter) others(o *object, at place) *typ {
 	for _, p := range patterns.members() {
 		types = append(types, c.convert(patterns.get(p), at.in(singular(at.hint))))
 	}
-	switch more := o.get("additionalProperties").(type) {
+	switch more := furtherMembers(o).(type) {
 	case *object:
 		types = append(types, c.convert(more, at.in(singular(at.hint))))
 	case bool:
@@ -217,25 +276,37 @@ func (c *converter) others(o *object, at place) *typ {
 	return union(types...)
 }
 
-func isOpen(o *object) bool {
-	if more, ok := o.get("additionalProperties").(bool); ok {
-		return more
+// furtherMembers is the schema of members without a name: that of additionalProperties, or of its younger sister.
+func furtherMembers(o *object) any {
+	if o.has("additionalProperties") {
+		return o.get("additionalProperties")
 	}
-	return o.hasAny("additionalProperties", "patternProperties")
+	return o.get("unevaluatedProperties")
 }
 
 // isClosed reports whether a schema, of which fields members are known, forbids
 // all others. One that is not known whole forbids nothing.
 func (c *converter) isClosed(o *object, fields int) bool {
 	return o.get("additionalProperties") == false && !o.hasAny("patternProperties", "$ref", "allOf") &&
-		fields >= len(o.object("properties").members()) && c.nodes <= maxNodes
+		fields >= len(namedMembers(o)) && c.nodes <= maxNodes
 }
 
+func isOpen(o *object) bool {
+	switch more := furtherMembers(o).(type) {
+	case bool:
+		return more || o.has("patternProperties")
+	case *object:
+		return true
+	}
+	return o.has("patternProperties")
+}
+
+// fields returns the members of an object that have a name in the schema, as far as they are few and short.
 func (c *converter) fields(o *object, at place) []field {
 	props, required := o.object("properties"), stringSet(o.strings("required"))
 	var fields []field
-	for _, name := range append(slices.Clone(props.members()), missing(o)...) {
-		if len(fields) == maxFields || len(name) > maxName || props.get(name) == false {
+	for _, name := range namedMembers(o) {
+		if len(fields) == maxFields || len(name) > maxName {
 			continue
 		}
 		f := c.field(name, props.get(name), at)
@@ -245,10 +316,28 @@ func (c *converter) fields(o *object, at place) []field {
 	return fields
 }
 
+// namedMembers returns the names of the members that a schema lists or requires, without those that it forbids.
+func namedMembers(o *object) []string {
+	props := o.object("properties")
+	names := append(slices.Clone(props.members()), missing(o)...)
+	return slices.DeleteFunc(names, func(name string) bool { return props.has(name) && forbidden(props.get(name)) })
+}
+
+// forbidden reports whether no value at all fits a schema.
+func forbidden(schema any) bool {
+	o, _ := schema.(*object)
+	not, ok := o.get("not").(*object)
+	return schema == false || o.get("not") == true || ok && len(not.keys) == 0
+}
+
 // missing returns the members that are required and described nowhere.
 func missing(o *object) []string {
-	props := o.object("properties")
-	return slices.DeleteFunc(o.strings("required"), props.has)
+	props, seen := o.object("properties"), map[string]bool{}
+	return slices.DeleteFunc(o.strings("required"), func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again || props.has(name)
+	})
 }
 
 func (c *converter) field(name string, schema any, at place) field {

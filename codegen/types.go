@@ -33,7 +33,8 @@ type typ struct {
 	elem   *typ
 	arms   []*typ
 	fields []field
-	// open says that an object may have more members than its fields.
+	// open says that an object may have more members than its fields, and of a tuple
+	// that a list of another length is right too, though it is hardly meant.
 	open bool
 	// closed says that the schema forbids other members than the fields.
 	closed bool
@@ -103,7 +104,7 @@ func refTo(d *def) *typ     { return &typ{kind: refKind, def: d} }
 // union joins types: nested unions are opened, doubles dropped, literals of all
 // arms gathered in one, null put last. No arms, or any among them, make any.
 func union(types ...*typ) *typ {
-	u := &unionBuilder{seen: map[string]bool{}}
+	u := &unionBuilder{seen: map[string]bool{}, values: map[literal]bool{}}
 	for _, t := range types {
 		u.add(t)
 	}
@@ -113,9 +114,11 @@ func union(types ...*typ) *typ {
 type unionBuilder struct {
 	arms     []*typ
 	literals *typ
+	size     int // of the literals, in bytes
 	// any, null and number say that such a type was among them.
 	any, null, number bool
 	seen              map[string]bool
+	values            map[literal]bool
 }
 
 func (u *unionBuilder) add(t *typ) {
@@ -142,9 +145,22 @@ func (u *unionBuilder) addLiterals(values []literal) {
 		u.arms = append(u.arms, u.literals)
 	}
 	for _, v := range values {
-		if !slices.Contains(u.literals.values, v) {
+		if !u.values[v] {
+			u.values[v] = true
 			u.literals.values = append(u.literals.values, v)
+			u.size += len(v.text)
 		}
+	}
+}
+
+// widen says of literals that are too many to tell only what kinds they are of.
+func (u *unionBuilder) widen() {
+	if u.literals == nil || len(u.literals.values) <= maxLiterals && u.size <= maxLiteralBytes {
+		return
+	}
+	u.arms = slices.DeleteFunc(u.arms, func(t *typ) bool { return t == u.literals })
+	for _, v := range u.literals.values {
+		u.add(&typ{kind: v.kind})
 	}
 }
 
@@ -156,6 +172,7 @@ func (u *unionBuilder) addArm(t *typ) {
 }
 
 func (u *unionBuilder) build() *typ {
+	u.widen()
 	if u.any || len(u.arms) == 0 && !u.null {
 		return anyType
 	}

@@ -32,27 +32,73 @@ func constants(o *object) ([]any, bool) {
 	return values, len(values) > 0
 }
 
+// fitting leaves out the values of an enum that the type beside it does not allow, unless that leaves none.
+func fitting(values []any, o *object) []any {
+	types := typesOf(o)
+	if !o.has("type") || slices.ContainsFunc(types, func(t any) bool { return isKind(t) == nil }) {
+		return values
+	}
+	fit := slices.DeleteFunc(slices.Clone(values), func(v any) bool {
+		return !slices.ContainsFunc(types, func(t any) bool { return isKind(t)(v) })
+	})
+	if o.get("nullable") == true || len(fit) == 0 {
+		return values
+	}
+	return fit
+}
+
+// isKind returns the test of a type's name, nil if there is no such type.
+func isKind(name any) func(any) bool {
+	switch name {
+	case "string":
+		return isA[string]
+	case "boolean":
+		return isA[bool]
+	case "integer", "number":
+		return isA[json.Number]
+	case "array":
+		return isA[[]any]
+	case "object":
+		return isA[*object]
+	case "null":
+		return func(v any) bool { return v == nil }
+	}
+	return nil
+}
+
+func isA[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
+
 // literals is the type of a list of values; of their kinds only, where they are
 // many, long, or no scalars.
 func literals(values []any) *typ {
-	exact, size := len(values) <= maxLiterals, 0
-	types := make([]*typ, 0, len(values))
+	size, types := 0, make([]*typ, 0, len(values))
 	for _, v := range values {
 		l, ok := literalOf(v)
 		size += len(l.text)
-		exact = exact && (ok || v == nil) && len(l.text) <= maxLiteral
-		types = append(types, &typ{kind: literalKind, values: []literal{l}})
-		if v == nil {
-			types[len(types)-1] = nullType
+		switch {
+		case v == nil:
+			types = append(types, nullType)
+		case !ok || len(l.text) > maxLiteral:
+			return union(kindsOf(values)...)
+		default:
+			types = append(types, &typ{kind: literalKind, values: []literal{l}})
 		}
 	}
-	if exact && size <= maxLiteralBytes {
-		return union(types...)
+	if len(values) > maxLiterals || size > maxLiteralBytes {
+		return union(kindsOf(values)...)
 	}
+	return union(types...)
+}
+
+func kindsOf(values []any) []*typ {
+	types := make([]*typ, len(values))
 	for i, v := range values {
 		types[i] = typeOf(v)
 	}
-	return union(types...)
+	return types
 }
 
 func literalOf(v any) (literal, bool) {
@@ -129,9 +175,9 @@ func (c *converter) document(o *object) doc {
 
 // notes says in words what the type cannot.
 func (c *converter) notes(o *object) []string {
-	notes := scalarNotes(o)
+	notes := valueNotes(o)
 	if items := c.follow(o.object("items")); items != nil {
-		for _, n := range scalarNotes(items) {
+		for _, n := range valueNotes(items) {
 			notes = append(notes, "each "+n)
 		}
 	}
@@ -141,6 +187,11 @@ func (c *converter) notes(o *object) []string {
 		notes = append(notes, "e.g. "+show(examples[0]))
 	}
 	return notes
+}
+
+// valueNotes says what a schema asks of the value itself.
+func valueNotes(o *object) []string {
+	return append(scalarNotes(o), memberNotes(o)...)
 }
 
 func scalarNotes(o *object) []string {
@@ -182,14 +233,7 @@ func valuesNote(o *object) string {
 		t.kind == unionKind && slices.ContainsFunc(t.arms, func(arm *typ) bool { return arm.kind == literalKind }) {
 		return ""
 	}
-	shown := make([]string, 0, 10)
-	for _, v := range values[:min(len(values), 10)] {
-		shown = append(shown, show(v))
-	}
-	if len(values) > len(shown) {
-		shown = append(shown, strconv.Itoa(len(values)-len(shown))+" more")
-	}
-	return "one of " + strings.Join(shown, ", ")
+	return "one of " + showAll(values)
 }
 
 // lower and upper are bounds with their sign where they are exclusive; draft 4
@@ -240,28 +284,99 @@ func boundText(v any, sign string) string {
 	return ""
 }
 
-// show writes a JSON value for reading.
-func show(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return showText(strconv.Quote(v))
-	case bool:
-		return strconv.FormatBool(v)
-	case json.Number:
-		return showText(v.String())
-	case []any:
-		if len(v) == 0 {
-			return "[]"
-		}
-		return "[...]"
-	case *object:
-		if len(v.keys) == 0 {
-			return "{}"
+// memberNotes says what a schema asks of an object as a whole.
+func memberNotes(o *object) []string {
+	notes := append(keyNotes(o), conditionNotes(o)...)
+	if by := o.object("discriminator").text("propertyName"); by != "" {
+		notes = append(notes, "told apart by "+showText(by)+mapped(o.object("discriminator").object("mapping")))
+	}
+	return notes
+}
+
+func mapped(mapping *object) string {
+	if len(mapping.members()) == 0 {
+		return ""
+	}
+	return ": " + nameList(mapping.members())
+}
+
+// keyNotes says which names members may have that the schema does not list.
+func keyNotes(o *object) []string {
+	var notes []string
+	names := o.object("propertyNames")
+	if values, ok := constants(names); ok {
+		notes = append(notes, "keys "+showAll(values))
+	} else if p := names.text("pattern"); p != "" {
+		notes = append(notes, "keys match "+showText(p))
+	} else if f := names.text("format"); f != "" {
+		notes = append(notes, "keys are "+showText(f))
+	}
+	patterns := o.object("patternProperties").members()
+	for _, p := range patterns[:min(len(patterns), 4)] {
+		if p != "" && p != ".*" && p != "^.*$" {
+			notes = append(notes, "keys match "+showText(p))
 		}
 	}
-	return "{...}"
+	return notes
+}
+
+// showAll lists values, the first ten of them.
+func showAll(values []any) string {
+	shown := make([]string, 0, 11)
+	for _, v := range values[:min(len(values), 10)] {
+		shown = append(shown, show(v))
+	}
+	if more := len(values) - len(shown); more > 0 {
+		shown = append(shown, strconv.Itoa(more)+" more")
+	}
+	return strings.Join(shown, ", ")
+}
+
+// show writes a JSON value for reading, what is long cut.
+func show(v any) string {
+	return showText(compact(v, maxNote))
+}
+
+// compact writes a value as JSON; its work ends soon after limit bytes.
+func compact(v any, limit int) string {
+	var b strings.Builder
+	writeCompact(&b, v, limit)
+	return b.String()
+}
+
+func writeCompact(b *strings.Builder, v any, limit int) {
+	if b.Len() > limit {
+		return
+	}
+	switch v := v.(type) {
+	case nil:
+		b.WriteString("null")
+	case string:
+		b.WriteString(strconv.Quote(v[:min(len(v), 8*limit)]))
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+	case json.Number:
+		b.WriteString(v.String())
+	case []any:
+		b.WriteByte('[')
+		for i, item := range v[:min(len(v), limit)] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writeCompact(b, item, limit)
+		}
+		b.WriteByte(']')
+	case *object:
+		b.WriteByte('{')
+		for i, k := range v.keys[:min(len(v.keys), limit)] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(strconv.Quote(k[:min(len(k), 8*limit)]) + ": ")
+			writeCompact(b, v.values[k], limit)
+		}
+		b.WriteByte('}')
+	}
 }
 
 func showText(s string) string { return plain.Line(s, maxNote) }
