@@ -21,6 +21,7 @@ import (
 
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/upstream"
+	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -60,9 +61,11 @@ type Gateway struct {
 	patient atomic.Pointer[time.Time] // until then the upstreams' first connection is waited for
 	log     *slog.Logger
 	catalog *catalog
-	runner  *runner
-	call    Handler
-	close   func() error
+	// functions is the index of what programs can import from "sallyport".
+	functions *index.Index
+	runner    *runner
+	call      Handler
+	close     func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
@@ -86,13 +89,18 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.started = cfg
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
-	catalog, err := openCatalog(enabled(cfg), g.opts, g.runner.publish)
+	functions, err := functionIndex()
 	if err != nil {
 		return nil, err
 	}
+	g.functions = functions
+	catalog, err := openCatalog(enabled(cfg), g.opts, g.runner.publish)
+	if err != nil {
+		return nil, errors.Join(err, functions.Close())
+	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, g.checked)
-	g.close = sync.OnceValue(func() error { return errors.Join(g.runner.close(), g.catalog.close()) })
+	g.call = chain(g.dispatch, g.logged, g.owned, g.checked)
+	g.close = sync.OnceValue(func() error { return errors.Join(g.runner.close(), g.catalog.close(), g.functions.Close()) })
 	return g, nil
 }
 

@@ -51,7 +51,7 @@ func (f Found) writeUpstreams(b *strings.Builder) {
 		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")
 		return
 	}
-	b.WriteString("search_tools(upstream=NAME) lists the tools of one.")
+	b.WriteString("search_tools(upstream=NAME) lists the tools of one; NAME sallyport: helpers for programs (emit, parallel, ...).")
 }
 
 func (f Found) writeVerdict(b *strings.Builder) {

@@ -100,11 +100,23 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 		return Found{}, err
 	}
 	g.settle(ctx, s.Upstream)
+	return g.search(ctx, s, lang)
+}
+
+// search is Search of what is known now.
+func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (Found, error) {
 	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream}
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		found.Problem = g.Settings().summary()
 		return found, nil
+	}
+	if s.Upstream == ownID && found.Listing {
+		listFunctions(&found, lang)
+		return found, nil
+	}
+	if s.Upstream == ownID {
+		return found, g.searchFunctions(ctx, s, lang, &found)
 	}
 	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {
 		found.Offers = m.offers(lang)
@@ -121,7 +133,14 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 			found.Total--
 		}
 	}
-	return found, nil
+	if s.Upstream == "" {
+		best := 0.0
+		for _, hit := range results.Hits {
+			best = max(best, hit.Cover)
+		}
+		err = g.addFunctions(ctx, s, lang, &found, best)
+	}
+	return found, err
 }
 
 func searchError(err error) error {
@@ -165,6 +184,9 @@ func notOneOf(what, word, hint string) *tool.Error {
 // upstreamID finds an upstream by its id or by its name in the settings.
 func (g *Gateway) upstreamID(name string) (string, error) {
 	ids := g.catalog.roster.Load().ids()
+	if name == ownID {
+		return ownID, nil
+	}
 	for _, id := range []string{name, tool.Identifier(name)} {
 		if name == "" || slices.Contains(ids, id) {
 			return id, nil

@@ -35,6 +35,9 @@ type Hit struct {
 	ID tool.ID
 	// Score orders the hits of one search; scores of different searches do not compare.
 	Score float64
+	// Cover is how much of what was asked for the tool has, 0 to 1: its share of
+	// the query's words, each weighed by how rare it is.
+	Cover float64
 }
 
 // Results is what a search found.
@@ -43,6 +46,8 @@ type Results struct {
 	Hits []Hit
 	// Total counts the documents that matched at all.
 	Total int
+	// Words counts the different words of the query that say something.
+	Words int
 	// Weak says that nothing fits well: the hits are the nearest, not an answer.
 	Weak bool
 	// Unmatched holds the words of the query that no document has.

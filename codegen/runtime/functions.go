@@ -53,7 +53,7 @@ func describe() Function {
 func parallel() Function {
 	doc := "%s. Results keep their order; at most limit run at once. After an error no further one is started, those that run are waited for, and the error is raised; with errors the others go on and each error stands in its result's place."
 	return Function{
-		Name: "parallel", Summary: "Runs functions at once and returns their results in order.", Words: "concurrent async gather threads batch map many bounded pool promise.all",
+		Name: "parallel", Summary: "Runs functions at once and returns their results in order.", Words: "calls requests several simultaneously concurrent async gather threads batch map many bounded pool promise.all",
 		Python:     Form{Signature: "parallel(*functions, limit: int = 16, errors: bool = False) -> list[Any]", Doc: fmt.Sprintf(doc, "parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])")},
 		TypeScript: Form{Signature: "parallel(...functions, options?: { limit?: number, errors?: boolean }): Promise<any[]>", Doc: fmt.Sprintf(doc, "await parallel(() => a(1), () => b(2)) or await parallel(xs.map((x) => () => f(x)))")},
 	}
@@ -71,7 +71,7 @@ func shapeOf() Function {
 func emit() Function {
 	doc := "thing is a text, a Blob, bytes, a path, %s. Only what a person or the model should see: it does not come back into the program."
 	return Function{
-		Name: "emit", Summary: "Sends an image, a file, a table or a text to the client, beside what the program prints.", Words: "show display picture plot chart figure attachment output image audio pdf png table markdown file",
+		Name: "emit", Summary: "Sends an image, a file, a table or a text to the client, beside what the program prints.", Words: "show display picture plot chart figure attachment attach answer send user person return output image audio pdf png table markdown file",
 		Python:     Form{Signature: "emit(thing: Any, *, name: str | None = None, mime: str | None = None) -> None", Doc: fmt.Sprintf(doc, "a figure (savefig), a picture (save), or a table (list of dicts or lists, data frame)")},
 		TypeScript: Form{Signature: "emit(thing: unknown, options?: { name?: string, mime?: string }): Promise<void>", Doc: fmt.Sprintf(doc, "or a table (list of objects or lists)")},
 	}

@@ -97,13 +97,14 @@ func shortDigest(s string) string {
 }
 
 // reserved holds the keywords of both languages, and names that a wrapper
-// package needs for itself or that would change what a JavaScript object is.
+// package needs for itself, that would change what a JavaScript object is, or
+// under which programs reach the gateway itself ("sallyport").
 var reserved = wordSet(`
 	False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield match case type
 	arguments catch const debugger default delete do enum eval export extends function implements instanceof
 	interface let new null package private protected public static super switch this throw true false typeof
-	undefined var void constructor prototype then index servers call resources prompts`)
+	undefined var void constructor prototype then index servers call resources prompts sallyport`)
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
