@@ -1,0 +1,336 @@
+"""Checks the arguments of a call before they leave the sandbox, by the types in its wrapper's spec (codegen/spec.go).
+
+Refuses only what the upstream's schema refuses too; patterns, ranges and the like are the gateway's matter.
+check.mjs is the same for TypeScript, line by line: a wrong call gets the same words in both.
+"""
+
+import json
+
+FAULTS, STEPS, DEPTH = 3, 20_000, 60  # how much is told, and how much is looked at: what is beyond passes
+TEXT, VALUE, CHOICES = 300, 40, 10
+
+_specs = {}
+
+
+def refuse(args, text):
+    """Returns what is wrong with args and the tool's signature, or None.
+
+    Takes out of args each None for an optional parameter that cannot be None.
+    """
+    spec = _specs.get(text)
+    if spec is None:
+        spec = _specs[text] = json.loads(text)
+    types = spec.get("args")
+    if types is None:
+        return None
+    check = Check(spec.get("defs", ()))
+    for name, (t, needed) in check.members(types).items():
+        if not needed and args.get(name, 0) is None and not check.fits(t, None):
+            del args[name]
+    if check.fits(types, args):
+        return None
+    check.steps = STEPS
+    check.explain(types, args, "")
+    found = [line(fault, TEXT) for fault in check.faults[:FAULTS]] or ["they do not fit"]
+    more = "; and more" if len(check.faults) > FAULTS else ""
+    return "wrong arguments: " + "; ".join(found) + more, spec["sig"]
+
+
+class Check:
+    def __init__(self, defs):
+        self.defs, self.faults, self.steps = defs, [], STEPS
+
+    def resolve(self, t):
+        for _ in range(DEPTH):
+            if type(t) is not int:
+                return t
+            t = self.defs[t]
+        return "*"
+
+    def members(self, t):
+        """The members of an object type: their types, and whether they are required."""
+        found = t.get(".")
+        if found is None:
+            found = t["."] = {}
+            for name, typ in t["o"].items():
+                last = name[-1:]
+                found[name[:-1] if last in ("?", "!") else name] = (typ, last != "?")
+        return found
+
+    def fits(self, t, v, depth=0):
+        self.steps -= 1
+        if self.steps < 0 or depth > DEPTH:
+            return True
+        t = self.resolve(t)
+        if type(t) is str:
+            return t == "*" or kind(v) in KINDS[t] and (t != "i" or type(v) is int or v.is_integer())
+        if "o" in t:
+            return type(v) is dict and self.fits_members(t, v, depth + 1)
+        if "e" in t:
+            return among(t["e"], v)
+        if "u" in t:
+            return any(self.fits(arm, v, depth + 1) for arm in t["u"])
+        if "m" in t:
+            return type(v) is dict and all(self.fits(t["m"], item, depth + 1) for item in v.values())
+        return type(v) is list and all(self.fits(self.element(t, i), item, depth + 1) for i, item in enumerate(v))
+
+    def fits_members(self, t, v, depth):
+        members, more = self.members(t), t.get("x")
+        for name, (typ, needed) in members.items():
+            if name in v:
+                if not self.fits(typ, v[name], depth):
+                    return False
+            elif needed:
+                return False
+        if more == "*":
+            return True
+        return all(name in members or more is not None and self.fits(more, item, depth) for name, item in v.items())
+
+    def element(self, t, i):
+        """The type of a list's element."""
+        first = t.get("t", ())
+        return first[i] if i < len(first) else t.get("l", "*")
+
+    def explain(self, t, v, path, name=""):
+        """Gathers the faults of v, which does not fit."""
+        self.steps -= 1
+        if self.steps < 0 or len(self.faults) > FAULTS or path.count(".") + path.count("[") > DEPTH:
+            return
+        t = self.resolve(t)
+        if type(t) is dict and "u" in t and self.explain_union(t, v, path, name):
+            return
+        if type(t) is dict and "o" in t and type(v) is dict:
+            self.explain_members(t, v, path)
+        elif type(t) is dict and "m" in t and type(v) is dict:
+            for key, item in v.items():
+                self.explain_part(t["m"], item, path, key)
+        elif type(t) is dict and ("l" in t or "t" in t) and type(v) is list:
+            for i, item in enumerate(v):
+                self.explain_part(self.element(t, i), item, path, i)
+        else:
+            self.fault(path, f"expected {self.name(t)}, got {got(v)}{self.advice(t, v, name)}")
+
+    def explain_part(self, t, v, path, key):
+        if not self.fits(t, v):
+            self.explain(t, v, step(path, key), key if type(key) is str else "")
+
+    def explain_members(self, t, v, path):
+        members, more, meant = self.members(t), t.get("x"), set()
+        unknown = [name for name in v if name not in members]
+        absent = [name for name, (_, needed) in members.items() if needed and name not in v]
+        for name in unknown[: FAULTS + 1] if more is None else ():
+            near = nearest(name, [known for known in members if known not in v]) or nearest(name, members)
+            meant.add(near)
+            what = "member" if path else "parameter"
+            choice = f": did you mean {key(near)}?" if near else f", it has {', '.join(map(key, list(members)[:CHOICES]))}" if path and members else ""
+            self.fault(path, f"unknown {what} {quote(name)}{choice}")
+        missing = [name for name in absent if name not in meant]
+        if missing:
+            near = nearest(missing[0], unknown[:200]) if more is not None else ""
+            said = ", ".join(f"{key(name)}: {self.name(members[name][0], 1)}" for name in missing[:CHOICES])
+            self.fault(path, f"missing {said}" + (f" (you wrote {quote(near)})" if near else ""))
+        for name, item in v.items():
+            if name in members:
+                self.explain_part(members[name][0], item, path, name)
+            elif more is not None:
+                self.explain_part(more, item, path, name)
+
+    def explain_union(self, t, v, path, name):
+        """Explains the arm that was meant. False if there is none: v is of a kind that no arm has."""
+        arms = [arm for arm in map(self.resolve, t["u"]) if kind(v) in self.kinds(arm)]
+        if type(v) is dict and len(arms) > 1:
+            tag, values = self.tag(arms)
+            if tag and tag not in v:
+                self.fault(path, f"missing {key(tag)}: {self.name({'e': values})}")
+                return True
+            if tag and not among(values, v[tag]):
+                self.explain({"e": values}, v[tag], step(path, tag))
+                return True
+            arms = [arm for arm in arms if not tag or among(self.literals(self.members(arm)[tag][0]), v[tag])]
+        best = None
+        for arm in arms:
+            saved, self.faults = self.faults, []
+            self.explain(arm, v, path, name)
+            found, self.faults = self.faults, saved
+            if best is None or len(found) < len(best):
+                best = found
+        self.faults += best or []
+        return bool(best)
+
+    def tag(self, arms):
+        """The member whose value tells object types apart, and the values that it can have."""
+        if all(type(arm) is dict and "o" in arm for arm in arms):
+            for name in self.members(arms[0]):
+                found = [self.members(arm).get(name, ("*", False)) for arm in arms]
+                lists = [self.literals(t) for t, needed in found if needed]
+                if len(lists) == len(arms) and all(lists):
+                    return name, [value for values in lists for value in values]
+        return "", []
+
+    def literals(self, t):
+        t = self.resolve(t)
+        return t.get("e", ()) if type(t) is dict else ()
+
+    def kinds(self, t):
+        """The kinds of values that can be meant for a type."""
+        if type(t) is str:
+            return KINDS.get(t, "snbzlo")
+        if "e" in t:
+            return "".join(map(kind, t["e"]))
+        return "o" if "o" in t or "m" in t else "l"
+
+    def fault(self, path, text):
+        self.faults.append(f"{path}: {text}" if path else text)
+
+    def advice(self, t, v, name):
+        """What to write instead, where that is plain."""
+        if type(v) is str:
+            near = nearest(v, [value for arm in self.arms(t) for value in self.literals(arm) if type(value) is str])
+            if near:
+                return f": did you mean {quote(near)}?"
+            parsed = parse(v)
+            if parsed is not None and self.fits(t, parsed):
+                return f": pass the {NAMES[kind(parsed)]} itself, not its JSON" if type(parsed) in (dict, list) else f": write {show(parsed)}"
+        if kind(v) == "n" and self.fits(t, show(v)):
+            return f": write {quote(show(v))}"
+        if not self.tuple(t) and self.fits(t, [v]):
+            return f": write [{show(v)}]" if type(v) not in (dict, list) else ": put it into a list"
+        if type(v) is list and len(v) == 1 and self.fits(t, v[0]):
+            return ": take it out of the list"
+        if type(v) is dict and name in v and self.fits(t, v[name]):
+            return f": pass the {key(name)} in it"
+        return ""
+
+    def arms(self, t):
+        return list(map(self.resolve, t["u"])) if type(t) is dict and "u" in t else [t]
+
+    def tuple(self, t):
+        return any(type(arm) is dict and "t" in arm for arm in self.arms(t))
+
+    def name(self, t, level=0):
+        """Writes a type as a signature does."""
+        return line(self.write(self.resolve(t), level), 120)
+
+    def write(self, t, level):
+        if type(t) is str:
+            return TYPES[t]
+        if "e" in t:
+            more = [f"{len(t['e']) - CHOICES} more"] if len(t["e"]) > CHOICES else []
+            return " | ".join([show(value) for value in t["e"][:CHOICES]] + more)
+        if "u" in t:
+            return " | ".join(self.write(self.resolve(arm), level) for arm in t["u"][:CHOICES])
+        if "t" in t:
+            return "[" + ", ".join(self.write(self.resolve(arm), level + 1) for arm in t["t"][:CHOICES]) + "]"
+        if level > 2:
+            return "..."
+        if "l" in t:
+            elem = self.resolve(t["l"])
+            return LIST(self.write(elem, level + 1))
+        if "m" in t:
+            return MAP(self.write(self.resolve(t["m"]), level + 1))
+        members = [f"{key(name)}{'' if needed else '?'}: {self.write(self.resolve(typ), level + 1)}" for name, (typ, needed) in self.members(t).items()]
+        return "{" + ", ".join(members[:CHOICES] + ["..."] * (len(members) > CHOICES)) + "}"
+
+
+# What differs from check.mjs: the language's own words.
+KINDS = {"s": "s", "i": "n", "n": "n", "b": "b", "z": "z"}
+NAMES = {"s": "str", "n": "float", "b": "bool", "z": "None", "l": "list", "o": "dict"}
+TYPES = {"s": "str", "i": "int", "n": "float", "b": "bool", "z": "None", "*": "Any"}
+LIST, MAP = "list[{}]".format, "dict[str, {}]".format
+
+
+def kind(v):
+    return {str: "s", int: "n", float: "n", bool: "b", list: "l", dict: "o"}.get(type(v), "z")
+
+
+def among(values, v):
+    if type(v) is str:
+        return v in values
+    return kind(v) in "nb" and any(kind(value) == kind(v) and same(value, v) for value in values)
+
+
+def same(a, b):
+    try:
+        return float(a) == float(b)  # as the numbers of JSON are compared
+    except OverflowError:
+        return False
+
+
+def parse(text):
+    try:
+        value = json.loads(text) if len(text) < 100_000 else None
+    except (ValueError, RecursionError):
+        return None
+    return None if type(value) is float and value - value != 0 else value  # NaN and infinity cannot be sent
+
+
+def got(v):
+    """Describes a value that is wrong."""
+    if type(v) is list:
+        return f"list of {len(v)}" if v else "empty list"
+    if type(v) is dict:
+        return "dict {" + ", ".join(map(key, list(v)[:5])) + (", ..." if len(v) > 5 else "") + "}"
+    if type(v) in (str, int, float):
+        return f"{type(v).__name__} {show(v)}"
+    return show(v)
+
+
+def show(v):
+    if type(v) is str:
+        return quote(v)
+    return str(v) if type(v) in (bool, type(None)) else line(json.dumps(v), VALUE)
+
+
+def quote(text):
+    return clean(json.dumps(text if len(text) <= VALUE else text[:VALUE] + "...", ensure_ascii=False))
+
+
+def clean(text):
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def key(name):
+    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else quote(name)
+
+
+def step(path, part):
+    if type(part) is int:
+        return f"{path}[{part}]"
+    shown = key(part)
+    return (f"{path}[{shown}]" if path else shown) if shown != part else f"{path}.{part}" if path else part
+
+
+def line(text, limit):
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def nearest(word, names):
+    """The name that was probably meant, "" if none is near: internal/nearest in Go is the same."""
+    best, cost, folded = "", 1 << 30, fold(word)
+    for name in names if folded else ():
+        other = fold(name)
+        short, long = sorted((folded, other), key=len)
+        new = 1 << 30
+        if len(short) >= 4 and 2 * len(short) >= len(long) and short in long:
+            new = 1
+        elif len(long) - len(short) <= max(1, len(folded) // 3):
+            new = distance(folded, other)
+        if new < cost or new == cost and name < best:
+            best, cost = name, new
+    return best if cost <= max(1, len(folded) // 3) else ""
+
+
+def fold(text):
+    return "".join(c for c in text[:64].lower() if c not in "-_. ")
+
+
+def distance(a, b):
+    before, last, row = [0] * (len(b) + 1), list(range(len(b) + 1)), [0] * (len(b) + 1)
+    for i in range(1, len(a) + 1):
+        row[0] = i
+        for j in range(1, len(b) + 1):
+            row[j] = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]))
+            if i > 1 and j > 1 and a[i - 1] == b[j - 2] and a[i - 2] == b[j - 1]:
+                row[j] = min(row[j], before[j - 2] + 1)
+        before, last, row = last, row, before
+    return last[len(b)]
