@@ -69,14 +69,39 @@ function encoded(args) {
 export async function call(tool, args = {}, spec = undefined) {
   const at = new Error();
   if (args === null || typeof args !== "object" || Array.isArray(args)) {
-    throw new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, `write: await ${tool.split(".")[1]}({ name: value })`);
+    const hint = spec ? (await checker()).rewrite(tool, args, spec) : `write: await ${tool.split(".")[1]}({ name: value })`;
+    throw thrown(at, new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, hint));
   }
-  const answer = await link.call(tool, encoded(args), listeners?.getStore());
+  const text = encoded(args);
+  const answer = await link.call(tool, spec ? await checked(tool, args, text, spec, at) : text, listeners?.getStore());
   if (!answer.error) return native(answer.value);
   const { message, kind, hint } = answer.error;
-  const error = new ToolError(message, kind, tool, hint);
-  error.stack = `ToolError: ${message}\n${at.stack.split("\n").slice(1).join("\n")}`;
-  throw error;
+  throw thrown(at, new ToolError(message, kind, tool, hint));
+}
+
+// Says that an error was thrown where at was made.
+function thrown(at, error) {
+  error.stack = `ToolError: ${error.message}\n${at.stack.split("\n").slice(1).join("\n")}`;
+  return error;
+}
+
+let check; // loaded by the first call that needs it
+
+async function checker() {
+  return (check ??= await import("./check.mjs"));
+}
+
+// Arguments of more characters are checked by the gateway alone.
+const CHECKED = 8 << 20;
+
+// Returns the arguments, encoded as text, as they are sent; throws if the tool cannot take them.
+async function checked(tool, args, text, spec, at) {
+  if (text.length > CHECKED) return text;
+  const { wrong, hint, drop } = (check ?? (await checker())).refuse(JSON.parse(text), spec);
+  if (wrong) throw thrown(at, new ToolError(wrong, "invalid", tool, hint));
+  if (drop.length === 0) return text;
+  const members = Object.entries(args instanceof Map ? Object.fromEntries(args) : args);
+  return encoded(Object.fromEntries(members.filter(([name]) => !drop.includes(name))));
 }
 
 let listeners; // made when first needed: it costs every promise something

@@ -297,6 +297,12 @@ def call(tool, args=None, spec=None):
     except ValueError as err:
         why = "NaN and infinity cannot be sent" if "float" in str(err) else err
         raise TypeError(f"arguments of {tool} are not JSON: {why}") from None
+    if spec:
+        from .check import refuse
+
+        wrong, signature = refuse(args, spec)
+        if wrong:
+            raise ToolError(wrong, "invalid", tool, signature)
     return _answer(_link().call(tool, args), tool)
 
 

@@ -13,7 +13,7 @@ _specs = {}
 
 
 def refuse(args, text):
-    """Returns what is wrong with args and the tool's signature, or None.
+    """Returns what is wrong with args, "" if nothing, and the tool's signature.
 
     Takes out of args each None for an optional parameter that cannot be None.
     """
@@ -22,13 +22,13 @@ def refuse(args, text):
         spec = _specs[text] = json.loads(text)
     types = spec.get("args")
     if types is None:
-        return None
+        return "", ""
     check = Check(spec.get("defs", ()))
     for name, (t, needed) in check.members(types).items():
         if not needed and args.get(name, 0) is None and not check.fits(t, None):
             del args[name]
     if check.fits(types, args):
-        return None
+        return "", ""
     check.steps = STEPS
     check.explain(types, args, "")
     found = [line(fault, TEXT) for fault in check.faults[:FAULTS]] or ["they do not fit"]
