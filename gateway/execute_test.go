@@ -94,7 +94,7 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 		{"a misspelt tool of a package", "python", "from servers import my_notes\nmy_notes.creat_note(title='x')", sandbox.Failed, []string{"did you mean create_note?", "line 2"}},
 		{"a misspelt parameter", "python", "from servers.my_notes import create_note\ncreate_note(titel='x')", sandbox.Failed, []string{"did you mean title?", "line 2"}},
 		{"a misspelt parameter", "typescript", "import { create_note } from 'servers/my_notes';\nawait create_note({ titel: 'x' } as any)", sandbox.Failed, []string{"did you mean title?", "line 2"}},
-		{"a wrong type", "typescript", "import { create_note } from 'servers/my_notes';\nawait create_note({ title: 7 } as any)", sandbox.Failed, []string{"title: got number, want string", "line 2"}},
+		{"a wrong type", "typescript", "import { create_note } from 'servers/my_notes';\nawait create_note({ title: 7 } as any)", sandbox.Failed, []string{"title: expected string, got number 7: write \"7\"", "line 2"}},
 		{"a tool by its id", "python", "from sallyport import call\ncall('calc.ad', {'a': 1, 'b': 2})", sandbox.Failed, []string{"there is no tool calc.ad", "did you mean calc.add?"}},
 		{"an upstream that is down", "python", "from servers.git import log", sandbox.Failed, []string{"hint: upstream git is not available: HTTP 503"}},
 		{"an upstream that is down", "typescript", "import { log } from 'servers/git'; await log({})", sandbox.Failed, []string{"hint: upstream git is not available: HTTP 503"}},
