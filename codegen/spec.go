@@ -27,6 +27,8 @@ import (
 //	{"o":{"a":T,"b?":T},"x":T}    an object; b may be left out; x is the type of other members, none are taken without it
 //	0, 1, ...                     defs[0], defs[1], ...
 //
+// pages says how iterate follows the results (see pages.go).
+//
 // A name that ends in ? or ! itself has a ! behind it if it is required.
 type spec struct {
 	b bytes.Buffer
@@ -49,6 +51,9 @@ func toolSpec(t tool.Tool, fn function, lang Language) string {
 	s.string(plain.Line(string(ident(t.ID.Upstream)+"."+ident(t.ID.Name))+"("+params+")", maxSpecSignature))
 	if types := argumentTypes(fn); len(types) <= maxSpec {
 		s.text(types)
+	}
+	if paged := pagesJSON(fn); paged != "" {
+		s.text(`,"pages":` + paged)
 	}
 	s.text("}")
 	return s.b.String()

@@ -23,7 +23,7 @@ type Form struct{ Import, Signature, Doc string }
 // them. The texts are our own: nothing of an upstream is in them.
 func Functions() []Function {
 	functions := []Function{
-		searchTools(), describe(), parallel(), shapeOf(), emit(), save(), load(), progress(), toolError(),
+		searchTools(), describe(), parallel(), iterate(), shapeOf(), emit(), save(), load(), progress(), toolError(),
 	}
 	for i, f := range functions {
 		functions[i].Python.Import = "from sallyport import " + f.Name
@@ -56,6 +56,15 @@ func parallel() Function {
 		Name: "parallel", Summary: "Runs functions at once and returns their results in order.", Words: "calls requests several simultaneously concurrent async gather threads batch map many bounded pool promise.all",
 		Python:     Form{Signature: "parallel(*functions, limit: int = 16, errors: bool = False) -> list[Any]", Doc: fmt.Sprintf(doc, "parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])")},
 		TypeScript: Form{Signature: "parallel(...functions, options?: { limit?: number, errors?: boolean }): Promise<any[]>", Doc: fmt.Sprintf(doc, "await parallel(() => a(1), () => b(2)) or await parallel(xs.map((x) => () => f(x)))")},
+	}
+}
+
+func iterate() Function {
+	doc := "The further arguments are the tool's own; pages are asked for one after the other, as they are needed. %s"
+	return Function{
+		Name: "iterate", Summary: "Goes through the items of all pages of a tool's results.", Words: "pagination paging cursor next page offset all results loop list everything",
+		Python:     Form{Signature: "iterate(tool, *, max_items: int | None = None, **arguments) -> Iterator[Any]", Doc: fmt.Sprintf(doc, "for issue in iterate(list_issues, owner=..., repo=...): ... (or async for)")},
+		TypeScript: Form{Signature: "iterate(tool, args?: object, options?: { max_items?: number }): AsyncIterable<any>", Doc: fmt.Sprintf(doc, "for await (const issue of iterate(list_issues, { owner, repo })) ...")},
 	}
 }
 

@@ -28,6 +28,7 @@ interface Runtime {
   progress(listener: (p: Progress) => unknown, body: () => any): any;
   call(tool: string, args?: object, spec?: string): Promise<any>;
   parallel(...thunks: any[]): Promise<any[]>;
+  iterate(wrapper: any, args?: object, options?: object): any;
   ToolError: new (message: string, kind?: string, tool?: string, hint?: string) => ToolError;
   Blob: new (data: Uint8Array, mime?: string, uri?: string, name?: string) => Blob;
 }
@@ -47,6 +48,16 @@ export function parallel<T = any>(...thunks: (Array<() => T | Promise<T>> | (() 
 /** Hears how far the calls are that body makes: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */
 export async function progress<T>(listener: (p: Progress) => unknown, body: () => T | Promise<T>): Promise<T> {
   return runtime.progress(listener, body);
+}
+
+/** What one finds on a page of results of type R: the element of the list in it. */
+export type Item<R> = 0 extends 1 & R ? any : R extends readonly (infer T)[] ? T : ItemOf<Extract<R, object>>;
+type ItemOf<R> = [Lists<R>] extends [never] ? any : Lists<R>;
+type Lists<R> = R extends object ? { [K in keyof R]: NonNullable<R[K]> extends readonly (infer T)[] ? T : never }[keyof R] : never;
+
+/** The items of all pages: for await (const issue of iterate(list_issues, { owner, repo })). Pages are asked for as they are needed. */
+export function iterate<A extends object, R>(wrapper: (args: A) => Promise<R>, args?: A, options?: { max_items?: number }): AsyncIterable<Item<R>> {
+  return runtime.iterate(wrapper, args, options);
 }
 
 export const ToolError = runtime.ToolError;

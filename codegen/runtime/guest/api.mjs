@@ -66,7 +66,34 @@ function encoded(args) {
   return text.includes(BIGINT) ? text.replaceAll(new RegExp(`"${BIGINT}(-?\\d+)"`, "g"), "$1") : text;
 }
 
+let asking; // who wants to know what a wrapper would call
+
+// Returns { tool, args, spec } of the call that a wrapper would make. The call is not made.
+function asked(wrapper, args) {
+  let seen;
+  asking = (found) => (seen ??= found);
+  try {
+    Promise.resolve(wrapper(args)).catch(() => {});
+  } finally {
+    asking = undefined;
+  }
+  if (!seen) throw new TypeError("iterate takes a wrapper and its arguments: iterate(list_issues, { owner: ... })");
+  return seen;
+}
+
+export function iterate(wrapper, args = {}, options = {}) {
+  if (typeof wrapper !== "function") throw new TypeError(`iterate takes a wrapper and its arguments: iterate(list_issues, { owner: ... }), not a ${typeof wrapper}`);
+  const first = asked(wrapper, args);
+  return {
+    async *[Symbol.asyncIterator]() {
+      const { pages } = await import("./pages.mjs"); // few programs need it
+      yield* pages(first, options.max_items, { call, ToolError });
+    },
+  };
+}
+
 export async function call(tool, args = {}, spec = undefined) {
+  if (asking) return asking({ tool, args, spec });
   const at = new Error();
   if (args === null || typeof args !== "object" || Array.isArray(args)) {
     const hint = spec ? (await checker()).rewrite(tool, args, spec) : `write: await ${tool.split(".")[1]}({ name: value })`;

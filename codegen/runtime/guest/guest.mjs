@@ -8,7 +8,7 @@ import { createConnection } from "node:net";
 import { dirname } from "node:path";
 import { Writable } from "node:stream";
 import { inspect } from "node:util";
-import { Blob, call, parallel, progress, tell, ToolError, use } from "./api.mjs";
+import { Blob, call, iterate, parallel, progress, tell, ToolError, use } from "./api.mjs";
 import { describe } from "./fault.mjs";
 
 const BRIDGE = "/run/sallyport/bridge.sock";
@@ -219,7 +219,7 @@ printAtOnce("stderr", 2);
 globalThis.require = createRequire("/workspace/");
 const bridge = new Bridge(BRIDGE);
 use(bridge);
-globalThis[Symbol.for("sallyport")] = Object.freeze({ call, parallel, progress, ToolError, Blob });
+globalThis[Symbol.for("sallyport")] = Object.freeze({ call, iterate, parallel, progress, ToolError, Blob });
 bridge.onMessage = (message) => {
   job = message;
   bridge.onMessage = () => {};

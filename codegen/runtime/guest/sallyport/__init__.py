@@ -15,7 +15,7 @@ import threading
 import types
 
 __all__ = [
-    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "call", "async_call", "ToolError", "Blob",
+    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "call", "async_call", "ToolError", "Blob",
 ]  # fmt: skip
 
 
@@ -289,9 +289,18 @@ def _plain(value):
     raise TypeError(f"an argument of type {type(value).__name__} cannot be sent: use str, numbers, bool, None, list or dict")
 
 
+_asking = contextvars.ContextVar("asking", default=None)  # who wants to know what a wrapper would call: _Asked
+
+
+class _Asked(BaseException):
+    """Carries out of a wrapper what it would call."""
+
+
 def call(tool, args=None, spec=None):
     """Calls the tool with id "upstream.name"; `args` by their names on the wire, `spec` as a wrapper has it."""
     args = {name: value for name, value in (args or {}).items() if value is not OMIT}
+    if _asking.get():
+        raise _Asked(tool, args, spec)
     try:
         args = json.loads(json.dumps(args, default=_plain, allow_nan=False))
     except ValueError as err:
@@ -394,6 +403,32 @@ async def _parallel_aio(*functions, limit=16, errors=False):
 
 
 parallel.aio = _parallel_aio
+
+
+def iterate(wrapper, *args, max_items=None, **kwargs):
+    """The items of all pages: for issue in iterate(list_issues, owner="a", repo="b"): ..., or async for.
+
+    The further arguments are the wrapper's own. Pages are asked for as they are needed, one after the other.
+    """
+    from . import pages
+
+    if not callable(wrapper):
+        raise TypeError(f"iterate takes a wrapper and its arguments: iterate(list_issues, owner=...), not a {type(wrapper).__name__}")
+    return pages.Pages(*_asked(wrapper, args, kwargs), max_items)
+
+
+def _asked(wrapper, args, kwargs):
+    """(tool, args, spec) of the call that a wrapper would make. The call is not made."""
+    token = _asking.set(True)
+    try:
+        result = wrapper(*args, **kwargs)
+    except _Asked as asked:
+        return asked.args
+    finally:
+        _asking.reset(token)
+    if hasattr(result, "close"):
+        result.close()  # a coroutine that is not wanted
+    raise TypeError("iterate takes the wrapper itself: iterate(list_issues, owner=...), for asynchronous code too")
 
 
 def shape_of(value):

@@ -1,0 +1,233 @@
+package codegen
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// paging says how a tool hands out a long list, as the guest's iterate follows it:
+// the member "pages" of a spec.
+//
+//	{"by":"cursor","name":"after","next":["pageInfo","endCursor"],"items":["issues"]}
+type paging struct {
+	// By is "cursor" (the result tells where to go on), "link" (it tells it as a
+	// whole URL), "last" (the id of the last item does), "page" (a number that
+	// counts pages) or "offset" (a number that counts items).
+	By string `json:"by"`
+	// Name is the parameter on the wire.
+	Name string `json:"name"`
+	// First is the number of the first page where it is not 1.
+	First *int `json:"first,omitempty"`
+	// Next, More and Items are where the result has the next cursor, whether there
+	// is more, and the list; missing where its type does not tell: iterate then
+	// looks at the results themselves, by the same names.
+	Next  []string `json:"next,omitempty"`
+	More  []string `json:"more,omitempty"`
+	Items []string `json:"items,omitempty"`
+}
+
+// Names of parameters and members are compared without case and punctuation.
+var (
+	cursorNames = stringSet(strings.Fields(`pagetoken nexttoken nextcursor nextpagetoken nextpagecursor startcursor pagecursor aftercursor continuationtoken
+		paginationtoken paginationcursor scrollid skiptoken startingtoken nextmarker exclusivestartkey`))
+	vagueCursors = stringSet(strings.Fields("cursor continuation marker start after from nextpage next token"))
+	pageNames    = stringSet(strings.Fields("page pagenumber pageno pagenum pageindex pageidx currentpage"))
+	offsetNames  = stringSet(strings.Fields("offset skip startindex startat start from"))
+	sizeNames    = stringSet(strings.Fields(`limit perpage pagesize size count top first maxresults maxcount maxitems pagelimit resultsperpage itemsperpage
+		numresults rows take max n num`))
+
+	nextNames = stringSet(strings.Fields(`nextcursor nextpagetoken nexttoken endcursor nextpagecursor nextstartcursor continuationtoken continuation
+		nextmarker scrollid odatanextlink nextlink nextpageuri nextpageurl nexturl nextpage next nextoffset nextskiptoken cursor`))
+	moreNames = stringSet(strings.Fields("hasmore hasnextpage hasnext morepages moreavailable hasadditionalresults istruncated"))
+
+	aboutCursors = regexp.MustCompile(`(?i)cursor|paginat|continuation|next (page|set)|previous (response|page|result)|page token`)
+	aboutPages   = regexp.MustCompile(`(?i)paginat|page (number|index)|results? page|page of (the )?results|number of the page|which page`)
+	aboutText    = regexp.MustCompile(`(?i)\b(lines?|characters?|chars?|bytes?|tokens?|seconds?|frames?|pixels?)\b`)
+	zeroBased    = regexp.MustCompile(`(?i)(0|zero)[- ]?(based|indexed)|(starts?|starting|begins?) (at|from|with) (0|zero)\b|first page is 0`)
+	fewPages     = regexp.MustCompile(`(?im)\bmax(imum)?:? (is )?1?[0-9]\b|^0-1?[0-9]$`)
+)
+
+// letters is a name without case and punctuation.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, name)
+}
+
+// pages says how a function's results are paged, nil where they are not, as far as that can be seen.
+func pages(fn function) *paging {
+	if textual(fn.result) {
+		return nil
+	}
+	var p *paging
+	for _, find := range []func([]field, field) *paging{byCursor, byPage, byOffset} {
+		for _, f := range fn.params {
+			if p = find(fn.params, f); p != nil {
+				p.look(fn.result)
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// pagesJSON returns how the results are paged as JSON, "" where they are not.
+func pagesJSON(fn function) string {
+	p := pages(fn)
+	if p == nil {
+		return ""
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return "" // strings and numbers can be marshaled
+	}
+	return string(data)
+}
+
+// textual reports whether a result is known to hold no list.
+func textual(t *typ) bool {
+	switch t.kind {
+	case stringKind, boolKind, intKind, numberKind, nullKind, literalKind:
+		return true
+	case unionKind:
+		return !slices.ContainsFunc(t.arms, func(arm *typ) bool { return !textual(arm) })
+	}
+	return false
+}
+
+func (f field) words() string { return f.doc.text + "\n" + strings.Join(f.doc.notes, "\n") }
+
+// accepts reports whether a parameter takes a plain value of one of the kinds.
+func (f field) accepts(kinds ...kind) bool {
+	arms := []*typ{f.typ}
+	if f.typ.kind == unionKind {
+		arms = f.typ.arms
+	}
+	return slices.ContainsFunc(arms, func(t *typ) bool { return slices.Contains(kinds, t.kind) })
+}
+
+func hasSize(params []field, but string) bool {
+	return slices.ContainsFunc(params, func(f field) bool {
+		return f.name != but && sizeNames[letters(f.name)] && f.accepts(intKind, numberKind, stringKind, anyKind, literalKind)
+	})
+}
+
+func byCursor(params []field, f field) *paging {
+	name, words := letters(f.name), f.words()
+	switch {
+	case f.required || !f.accepts(stringKind, anyKind):
+		return nil
+	case name == "startingafter":
+		return &paging{By: "last", Name: f.name}
+	case cursorNames[name], name == "cursor" && hasSize(params, f.name), vagueCursors[name] && aboutCursors.MatchString(words):
+	default:
+		return nil
+	}
+	if strings.Contains(strings.ToLower(words), "nextlink") || name == "nextlink" || name == "nexturl" {
+		return &paging{By: "link", Name: f.name}
+	}
+	return &paging{By: "cursor", Name: f.name}
+}
+
+func byPage(params []field, f field) *paging {
+	if f.required || !pageNames[letters(f.name)] || !f.accepts(intKind, numberKind) {
+		return nil
+	}
+	if !hasSize(params, f.name) && !aboutPages.MatchString(f.words()) {
+		return nil
+	}
+	p := &paging{By: "page", Name: f.name}
+	if zeroBased.MatchString(f.words()) || f.preset != nil && f.preset.text == "0" {
+		p.First = new(int)
+	}
+	return p
+}
+
+// byOffset takes no offset into a text. One that can be no larger than 19 counts pages.
+func byOffset(params []field, f field) *paging {
+	words := f.words()
+	if f.required || !offsetNames[letters(f.name)] || !f.accepts(intKind, numberKind) || aboutText.MatchString(words) {
+		return nil
+	}
+	switch {
+	case !hasSize(params, f.name) && !aboutCursors.MatchString(words):
+		return nil
+	case fewPages.MatchString(words):
+		return &paging{By: "page", Name: f.name, First: new(int)}
+	}
+	return &paging{By: "offset", Name: f.name}
+}
+
+// maxPagePath is how deep in a result a cursor or a list is looked for.
+const maxPagePath = 3
+
+// look finds the cursor and the list in the result's type.
+func (p *paging) look(result *typ) {
+	if result.kind != refKind {
+		return
+	}
+	if p.By == "cursor" || p.By == "link" {
+		p.Next = find(result, nil, func(f field) bool { return nextNames[letters(f.name)] && !f.accepts(listKind, refKind, boolKind) })
+	}
+	p.More = find(result, nil, func(f field) bool { return moreNames[letters(f.name)] })
+	p.Items = find(result, nil, func(f field) bool { return f.accepts(listKind) })
+}
+
+// find returns the path of the member that fits and is nearest to the top. Where
+// several fit on one level there is no telling, and none is returned.
+func find(t *typ, path []string, fit func(field) bool) []string {
+	type place struct {
+		typ  *typ
+		path []string
+	}
+	level := []place{{t, path}}
+	for range maxPagePath {
+		var found [][]string
+		var below []place
+		for _, at := range level {
+			for _, f := range members(at.typ) {
+				if len(f.name) > maxName {
+					continue
+				}
+				here := append(slices.Clone(at.path), f.name)
+				if fit(f) {
+					found = append(found, here)
+				}
+				below = append(below, place{f.typ, here})
+			}
+		}
+		if len(found) == 1 {
+			return found[0]
+		}
+		if len(found) > 1 {
+			return nil
+		}
+		level = below[:min(len(below), 100)]
+	}
+	return nil
+}
+
+// members are those of an object, of any of the alternatives that are one.
+func members(t *typ) (fields []field) {
+	switch t.kind {
+	case refKind:
+		return members(t.def.typ)
+	case objectKind:
+		return t.fields
+	case unionKind:
+		for _, arm := range t.arms {
+			if arm.kind != unionKind {
+				fields = append(fields, members(arm)...)
+			}
+		}
+	}
+	return fields
+}
