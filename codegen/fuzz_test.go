@@ -63,7 +63,7 @@ func checkTypeScript(t *testing.T, files []codegen.File) {
 }
 
 // tsTop is what is left of a wrapper without its types and comments.
-var tsTop = regexp.MustCompile(`^(import \{ call \} from "sallyport";|export async function \w+\(args( = \{\})?\) \{|\}|(im|ex)port \{ \w+ \} from "\./\w+";|export \{|\};|)\n$|^\s*/?\*`)
+var tsTop = regexp.MustCompile(`^(import \{ call \} from "sallyport";|const SPEC = ('[^'\n]*'|"[^"\n]*"|` + "`" + `[^` + "`" + `\n]*` + "`" + `);|(export )?async function \w+\(args( = \{\})?\) \{|\}|(im|ex)port \{ \w+ \} from "\./\w+";|export \{|\};|)\n$|^\s*/?\*`)
 
 // checkPython reads Python as tokens: brackets and strings must close, and only
 // the beginnings of lines that a wrapper has may stand at the top level.
@@ -89,8 +89,8 @@ func checkPython(t *testing.T, files []codegen.File) {
 }
 
 // pyTop matches lines in which every string is written as "" and every comment as #.
-var pyTop = regexp.MustCompile(`^(#|""|from [\w.]+ import [\w, ]+|import typing as __typing|if (__typing\.)?TYPE_CHECKING:|class \w+\(_?TypedDict\):|` +
-	`\w+ = _?TypedDict\("", \{|\w+: _?TypeAlias = ""|__all__ = \[.*|__package\(__name__, \{.*|def \w+\(.*|@_?_with_aio|[\]})].*|)$`)
+var pyTop = regexp.MustCompile(`^(#|""|from [\w.]+ import [\w, ]+|import typing( as __typing)?|if __typing\.TYPE_CHECKING:|class \w+\((typing\.)?TypedDict\):|` +
+	`\w+ = (typing\.)?TypedDict\("", \{|\w+: _*TypeAlias = ""|_?SPEC = ""|__all__ = \[.*|__package\(__name__, \{.*|def \w+\(.*|@_*with_aio|[\]})].*|)$`)
 
 type pyScan struct {
 	rest  string

@@ -37,7 +37,7 @@ func breakouts() []string {
 	return append(texts,
 		"# coding: utf-7\n+AAo-"+pyPayload, "# -*- coding: rot13 -*-", "type: ignore", "@ts-nocheck", "@__NO_SIDE_EFFECTS__",
 		"# sourceMappingURL=/etc/passwd", `="+`+pyPayload+`+"`, "a, b="+pyPayload, "self", "*args", "**kwargs", "__class__",
-		"__proto__", "constructor", "then", "prototype", "toString", "__debug__", "None", "lambda", "class", "_call", "_OMIT",
+		"__proto__", "constructor", "then", "prototype", "toString", "__debug__", "None", "lambda", "class", "call", "_call", "SPEC", "_SPEC", "OMIT", "_OMIT",
 		strings.Repeat("A", 100_000), strings.Repeat(`"""*/`, 20_000), strings.Repeat("\\", 9_999)+`"`)
 }
 
@@ -66,8 +66,9 @@ func hostileTool(name, text string) tool.Tool {
 func hostileUpstream() codegen.Upstream {
 	texts := breakouts()
 	up := codegen.Upstream{ID: "evil", Title: strings.Join(texts[:40], ""), Description: strings.Join(texts[40:200], "")}
-	names := append([]string{"list", "str", "dict", "Any", "Literal", "TypedDict", "NotRequired", "_with_aio", "Result",
-		"Promise", "Record", "annotations", "typing", "print", "os", "sys", "json", "importlib", "Array", "async", "get", "of"}, texts...)
+	names := append([]string{"list", "str", "dict", "Any", "Literal", "TypedDict", "NotRequired", "with_aio", "_with_aio", "Result",
+		"Blob", "TypeAlias", "typing", "TYPE_CHECKING", "sallyport", "servers", "builtins", "aio",
+		"Promise", "Record", "annotations", "print", "os", "sys", "json", "importlib", "Array", "async", "get", "of"}, texts...)
 	for _, text := range texts {
 		up.Resources = append(up.Resources, tool.Resource{URI: text, Name: text, Description: text, MIME: text})
 		up.Templates = append(up.Templates, tool.Template{URI: text, Title: text})

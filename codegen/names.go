@@ -142,11 +142,11 @@ func shortDigest(s string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// pyKeywords cannot be a parameter's name; _call and _OMIT are the wrapper's own.
+// pyKeywords cannot be a parameter's name; _extra is the wrapper's own.
 var pyKeywords = stringSet(strings.Fields(`False None True and as assert async await break class continue def del elif
 	else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield
-	_call _OMIT _extra`))
+	_extra`))
 
 // reservedTypes are names that the generated code uses itself, or that readers would take for something else.
-var reservedTypes = stringSet(strings.Fields(`Any Blob Literal TypedDict NotRequired TypeAlias Promise Record Array Object String
+var reservedTypes = stringSet(strings.Fields(`Any Blob Literal TypedDict NotRequired TypeAlias OMIT SPEC Promise Record Array Object String
 	Number Boolean Function Symbol Date Error Map Set None True False`))

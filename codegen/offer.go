@@ -89,7 +89,8 @@ func offerFiles(up Upstream) (files []File) {
 }
 
 func pythonResources(up Upstream) []byte {
-	p := pythonOfferModule(resourcesDoc(up), "Resource", "Template")
+	p := pythonOfferModule(resourcesDoc(up), "from sallyport import Blob as _Blob",
+		"from ..__aio__ import call as _call, with_aio as _with_aio", "from ..__offer__ import Resource as _Resource, Template as _Template")
 	p.offered("read(uri: str) -> str | _Blob | _list[str | _Blob]", "Reads one resource: a str, a Blob, or a list of them.", pyString(up.method(tool.ReadResource)), `{"uri": uri}`)
 	p.offered("list() -> _list[_Resource]", "Tells the resources that there are.", pyString(up.method(tool.ListResources)), "{}")
 	p.offered("templates() -> _list[_Template]", "Tells the templates of URIs (RFC 6570) that can be read.", pyString(up.method(tool.ListTemplates)), "{}")
@@ -97,7 +98,8 @@ func pythonResources(up Upstream) []byte {
 }
 
 func pythonPrompts(up Upstream) []byte {
-	p := pythonOfferModule(promptsDoc(up), "Answer", "Prompt", "texts")
+	p := pythonOfferModule(promptsDoc(up),
+		"from ..__aio__ import Any as _Any, call as _call, with_aio as _with_aio", "from ..__offer__ import Answer as _Answer, Prompt as _Prompt, texts as _texts")
 	p.offered("get(name: str, arguments: dict[str, _Any] | None = None, /, **more: _Any) -> _Answer",
 		"Fills in a prompt: get(name, topic=...) or get(name, {...}).", pyString(up.method(tool.GetPrompt)), `{"name": name, "arguments": _texts(arguments, more)}`)
 	p.offered("list() -> _list[_Prompt]", "Tells the prompts that there are, with their arguments.", pyString(up.method(tool.ListPrompts)), "{}")
@@ -109,20 +111,13 @@ func (up Upstream) method(name string) string {
 }
 
 // pythonOfferModule begins a module; the names that it imports are its own.
-func pythonOfferModule(doc string, shared ...code) *pyFile {
+func pythonOfferModule(doc string, imports ...code) *pyFile {
 	p := &pyFile{printer: printer{unit: "    "}}
 	p.line("# ", header)
 	p.lines(pyDoc(doc))
 	p.line("from __future__ import annotations")
-	p.line()
 	p.line("from builtins import list as _list")
-	p.line("from typing import Any as _Any")
-	p.line("from sallyport import Blob as _Blob, call as _call")
-	p.line("from ..__aio__ import with_aio as _with_aio")
-	for i, name := range shared {
-		shared[i] = name + " as _" + name
-	}
-	p.line("from ..__offer__ import ", joinCode(shared, ", "))
+	p.lines(imports)
 	return p
 }
 

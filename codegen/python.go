@@ -21,18 +21,24 @@ const (
 type pyFile struct {
 	printer
 	fn function
-	// name is the function's name. A type or helper of that name is imported under another.
-	name string
-	used map[string]bool
+	// name is the function's name, params are those of its parameters. What is
+	// imported under one of these names gets another.
+	name   string
+	params []string
+	used   map[string]bool
 }
 
 func pythonTool(t tool.Tool, fn function) []byte {
-	p := &pyFile{printer: printer{unit: "    "}, fn: fn, name: t.ID.Name, used: map[string]bool{}}
+	p := &pyFile{printer: printer{unit: "    "}, fn: fn, name: t.ID.Name, params: pyParams(fn.params), used: map[string]bool{}}
+	p.function(t)
 	for _, d := range fn.defs {
 		p.def(d)
 	}
-	p.function(t)
-	head := &pyFile{printer: printer{unit: "    "}, name: p.name, used: p.used}
+	p.line()
+	p.line()
+	p.line(p.alias("SPEC"), " = ", pyText(toolSpec(t, fn, Python)))
+	head := &pyFile{printer: printer{unit: "    "}, name: p.name, used: p.used, params: p.params}
+	head.used["annotations"] = true
 	head.imports()
 	return append(head.bytes(), p.bytes()...)
 }
@@ -40,56 +46,57 @@ func pythonTool(t tool.Tool, fn function) []byte {
 // use returns how a name that is not the module's own is written in it.
 func (p *pyFile) use(name code) code {
 	p.used[string(name)] = true
-	if string(name) == p.name {
+	return p.alias(name)
+}
+
+// alias is use without remembering. No tool and no parameter begins with two underscores.
+func (p *pyFile) alias(name code) code {
+	switch {
+	case !p.taken(name):
+		return name
+	case name == "TypedDict": // pyright knows it by this name alone
+		return "typing.TypedDict"
+	case !p.taken("_" + name):
 		return "_" + name
 	}
-	return name
+	return "__" + name
 }
 
+// taken reports whether a name means something else in the module, or in the function's body.
+func (p *pyFile) taken(name code) bool {
+	return string(name) == p.name || inBody[strings.TrimLeft(string(name), "_")] && slices.Contains(p.params, string(name))
+}
+
+// inBody are the names that a function's body uses, where its parameters hide others.
+var inBody = stringSet([]string{"call", "SPEC"})
+
+// imports prints the first lines. The signature follows at once, then the types, then what only
+// the runtime reads: whoever reads the beginning of the file has read what is needed for a call.
 func (p *pyFile) imports() {
 	p.line("# ", header)
-	p.line("from __future__ import annotations")
-	p.line()
+	p.from("__future__", "annotations")
 	p.from("builtins", "bool", "dict", "float", "int", "list", "str", "tuple")
-	late := p.used["NotRequired"] || p.used["TypeAlias"]
-	if late {
-		p.used["TYPE_CHECKING"] = true
+	if p.used["TypedDict"] && p.taken("TypedDict") {
+		p.line("import typing")
 	}
-	p.from("typing", "Any", "Literal", "TYPE_CHECKING", "TypedDict")
-	p.from("sallyport", "Blob", "_OMIT", "_call")
-	p.from("..__aio__", "_with_aio")
-	if late { // newer than Python 3.9
-		p.line()
-		p.block("if TYPE_CHECKING:", func() { p.from("typing", "NotRequired", "TypeAlias") }, "")
-	}
+	p.from("..__aio__", "OMIT", "Any", "Blob", "Literal", "NotRequired", "TypeAlias", "TypedDict", "call", "with_aio")
 }
 
-// from imports those of the names that are used: built-in ones only where they
-// need another name, "_x" as x.
+// from imports those of the names that are used: built-in ones only where they need another name.
 func (p *pyFile) from(module code, names ...code) {
 	var parts []code
 	for _, name := range names {
-		as := p.use2(name)
-		original := code(strings.TrimPrefix(string(name), "_"))
-		switch {
-		case !p.used[string(name)], module == "builtins" && as == name:
-		case as == original:
+		switch as := p.alias(name); {
+		case !p.used[string(name)], module == "builtins" && as == name, name == "TypedDict" && as != name:
+		case as == name:
 			parts = append(parts, name)
 		default:
-			parts = append(parts, original+" as "+as)
+			parts = append(parts, name+" as "+as)
 		}
 	}
 	if len(parts) > 0 {
 		p.line("from ", module, " import ", joinCode(parts, ", "))
 	}
-}
-
-// use2 is use without remembering.
-func (p *pyFile) use2(name code) code {
-	if string(name) == p.name {
-		return "_" + name
-	}
-	return name
 }
 
 func (p *pyFile) def(d *def) {
@@ -154,16 +161,14 @@ func (p *pyFile) member(f field) code {
 }
 
 func (p *pyFile) function(t tool.Tool) {
-	names := pyParams(p.fn.params)
 	p.line()
 	p.line()
-	p.line("@", p.use("_with_aio"))
-	params, args := p.parameters(names)
+	p.line("@", p.use("with_aio"))
+	params, args := p.parameters(p.params)
 	p.list("def "+ident(p.name)+"(", params, ") -> "+p.typ(p.fn.result)+":")
 	p.depth++
-	p.lines(pyDoc(pyFunctionDoc(t, p.fn, names)))
-	p.list("return "+p.use("_call")+"("+pyString(t.ID.String())+", {", args, "},")
-	p.line(pyText(toolSpec(t, p.fn, Python)), ")")
+	p.lines(pyDoc(pyFunctionDoc(t, p.fn, p.params)))
+	p.list("return "+p.use("call")+"("+pyString(t.ID.String())+", {", args, "}, "+p.alias("SPEC")+")")
 	p.depth--
 }
 
@@ -177,7 +182,7 @@ func (p *pyFile) parameters(names []string) (params, args []code) {
 		}
 		param := name + ": " + p.typ(f.typ)
 		if !f.required {
-			param += " = " + p.use("_OMIT")
+			param += " = " + p.use("OMIT")
 		}
 		params = append(params, param)
 		args = append(args, pyString(f.name)+": "+name)

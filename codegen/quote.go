@@ -85,11 +85,11 @@ func hexDigits(r rune, width int) string {
 }
 
 // pyDoc returns the lines of a docstring, with its quotes, of text that was put
-// together from anything. Two quotes in a row, a quote at the end and every
+// together from anything. Three quotes in a row, a quote at the end and every
 // backslash are escaped, so that nothing can end it early.
 func pyDoc(text string) []code {
 	text = strings.ReplaceAll(docText(text), `\`, `\\`)
-	text = strings.ReplaceAll(text, `""`, `\"\"`)
+	text = strings.ReplaceAll(text, `"""`, `\"\"\"`)
 	if strings.HasSuffix(text, `"`) {
 		text = text[:len(text)-1] + `\"`
 	}

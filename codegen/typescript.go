@@ -17,14 +17,22 @@ func typescriptTool(t tool.Tool, fn function) []byte {
 	p := &tsFile{printer: printer{unit: "  "}, fn: fn}
 	p.line("// ", header)
 	p.line("import { call", blobImport(fn), ` } from "sallyport";`)
+	p.line()
+	p.function(t)
 	for _, d := range fn.defs {
 		p.line()
 		p.def(d)
 	}
 	p.line()
-	p.function(t)
+	p.line("const SPEC = ", tsText(toolSpec(t, fn, TypeScript)), ";")
+	if tsOwn[t.ID.Name] {
+		p.line("export { _", ident(t.ID.Name), " as ", ident(t.ID.Name), " };")
+	}
 	return p.bytes()
 }
+
+// tsOwn are the names that a module has besides its function's and its types'.
+var tsOwn = stringSet([]string{"call", "Blob", "SPEC"})
 
 func (p *tsFile) def(d *def) {
 	p.doc(doc{text: d.doc.text})
@@ -80,6 +88,9 @@ func (p *tsFile) function(t tool.Tool) {
 	p.lines(tsDoc(tsFunctionDoc(t, p.fn)))
 	result := tsType(p.fn.result, tsRef)
 	open := "export async function " + ident(t.ID.Name) + "("
+	if tsOwn[t.ID.Name] {
+		open = "async function _" + ident(t.ID.Name) + "("
+	}
 	id := tsString(t.ID.String())
 	switch {
 	case len(p.fn.params) == 0 && p.fn.extra == nil:
@@ -88,8 +99,7 @@ func (p *tsFile) function(t tool.Tool) {
 		p.block(open+"args: {", func() { p.members(p.fn.params, p.fn.extra, maxParamDoc) }, "}"+p.preset()+"): Promise<"+result+"> {")
 	}
 	p.depth++
-	p.line("return call<", result, ">(", id, ", args,")
-	p.line(tsText(toolSpec(t, p.fn, TypeScript)), ");")
+	p.line("return call(", id, ", args, SPEC);")
 	p.depth--
 	p.line("}")
 }

@@ -17,6 +17,12 @@ var guest embed.FS
 //go:embed sallyport.ts
 var TypeScript []byte
 
+// PythonTypes is the stub of the Python module "sallyport", for type checkers and
+// editors: sallyport/__init__.pyi. No program needs it, so no sandbox has it.
+//
+//go:embed guest/sallyport/__init__.pyi
+var PythonTypes []byte
+
 // Guest returns the files that a sandbox mounts at /opt/sallyport.
 func Guest() fs.FS {
 	sub, err := fs.Sub(guest, "guest")

@@ -23,7 +23,7 @@ def expected(node, path):
     if isinstance(node, ast.AnnAssign):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign):
-        return is_names(node.value) or is_dict_type(node.value)
+        return is_names(node.value) or is_dict_type(node.value) or is_spec(node)
     if isinstance(node, ast.FunctionDef) and path.name != "__init__.py":
         return len(node.body) == 2 and is_text(node.body[0]) and is_send(node.body[1])
     if path.name in ("resources.py", "prompts.py") and is_text(node):
@@ -37,12 +37,16 @@ def is_text(node):
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+def is_spec(node):
+    return ast.unparse(node.targets[0]) in ("SPEC", "_SPEC", "__SPEC") and isinstance(node.value, ast.Constant)
+
+
 def is_names(value):
     return isinstance(value, ast.List) and all(isinstance(e, ast.Constant) for e in value.elts)
 
 
 def is_dict_type(value):
-    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id.strip("_") == "TypedDict"):
+    if not (isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypedDict", "typing.TypedDict")):
         return False
     return len(value.args) == 2 and all(isinstance(v, ast.Constant) for v in value.args[1].keys + value.args[1].values)
 
@@ -56,7 +60,7 @@ def is_send(node):
     if not (isinstance(node, ast.Return) and isinstance(node.value, ast.Call)):
         return False
     tool, args, *spec = node.value.args
-    return isinstance(tool, ast.Constant) and all(isinstance(s, ast.Constant) for s in spec) and all(isinstance(v, ast.Name) or is_texts(v) for v in args.values)
+    return isinstance(tool, ast.Constant) and all(ast.unparse(s) in ("SPEC", "_SPEC", "__SPEC") for s in spec) and all(isinstance(v, ast.Name) or is_texts(v) for v in args.values)
 
 
 def is_texts(v):
