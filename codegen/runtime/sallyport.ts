@@ -9,11 +9,15 @@ export interface Blob {
   readonly name: string;
 }
 
-/** A tool call that failed: `kind` says how, `tool` which, `hint` what would be right. */
+/** A call that failed: `code` says how, `tool` ("upstream.name") which, `hint` what would be right; `retryable`: the same call may be made again. */
 export interface ToolError extends Error {
+  readonly code: string;
+  /** The older name of code. */
   readonly kind: string;
+  readonly upstream: string;
   readonly tool: string;
   readonly hint: string;
+  readonly retryable: boolean;
 }
 
 /** How far a call is: `progress` of `total`, if that is known. */
@@ -24,12 +28,31 @@ export interface Progress {
   readonly tool: string;
 }
 
+/** How many functions `parallel` runs at once (16), and whether each error stands in its result's place (false). */
+export interface ParallelOptions {
+  limit?: number;
+  errors?: boolean;
+}
+
+/** What a search can be narrowed by; `detail` is "names", "summary", "signature" or "full". */
+export interface SearchOptions {
+  detail?: string;
+  upstream?: string;
+  limit?: number;
+}
+
 interface Runtime {
+  search_tools(query: string, options?: SearchOptions): Promise<string>;
+  describe(tool: string | ((...args: any[]) => any)): Promise<string>;
+  shape_of(value: unknown): string;
+  emit(thing: unknown, options?: { name?: string; mime?: string }): Promise<void>;
+  save(name: string, value: unknown): void;
+  load(name: string): any;
   progress(listener: (p: Progress) => unknown, body: () => any): any;
   call(tool: string, args?: object, spec?: string): Promise<any>;
   parallel(...thunks: any[]): Promise<any[]>;
   iterate(wrapper: any, args?: object, options?: object): any;
-  ToolError: new (message: string, kind?: string, tool?: string, hint?: string) => ToolError;
+  ToolError: new (message: string, code?: string, tool?: string, hint?: string, retryable?: boolean) => ToolError;
   Blob: new (data: Uint8Array, mime?: string, uri?: string, name?: string) => Blob;
 }
 
@@ -40,9 +63,51 @@ export function call<T = any>(tool: string, args: object = {}, spec?: string): P
   return runtime.call(tool, args, spec);
 }
 
-/** Runs functions at once and returns their results in order: parallel(() => a(1), () => b(2)). */
-export function parallel<T = any>(...thunks: (Array<() => T | Promise<T>> | (() => T | Promise<T>))[]): Promise<T[]> {
-  return runtime.parallel(...thunks);
+/** Finds tools by words. Returns text to print. */
+export function search_tools(query: string, options?: SearchOptions): Promise<string> {
+  return runtime.search_tools(query, options);
+}
+
+/** Tells all about a tool: await describe(create_issue) or await describe("github.create_issue"). Returns text to print. */
+export function describe(tool: string | ((...args: any[]) => any)): Promise<string> {
+  return runtime.describe(tool);
+}
+
+type Task = (() => unknown) | PromiseLike<unknown>;
+type Results<F extends readonly Task[]> = { -readonly [K in keyof F]: F[K] extends () => infer R ? Awaited<R> : Awaited<F[K]> };
+
+/**
+ * Runs functions at once, at most `limit` of them, and returns their results in order:
+ * await parallel(() => a(1), () => b(2)) or await parallel(xs.map((x) => () => f(x)), { limit: 4 }).
+ * After an error no further one is started; when those that run have ended it is thrown, of several the one that
+ * stands first. With errors: true all are run, and an error stands where its result would.
+ */
+export function parallel<T>(functions: Iterable<(() => T | PromiseLike<T>) | PromiseLike<T>>, options: ParallelOptions & { errors: true }): Promise<(T | Error)[]>;
+export function parallel<T>(functions: Iterable<(() => T | PromiseLike<T>) | PromiseLike<T>>, options?: ParallelOptions): Promise<T[]>;
+export function parallel<F extends readonly Task[]>(...functions: F): Promise<Results<F>>;
+export function parallel<F extends readonly Task[]>(...functions: [...F, ParallelOptions]): Promise<Results<F>>;
+export function parallel(...given: any[]): Promise<any> {
+  return runtime.parallel(...given);
+}
+
+/** Returns the type of a value as text, without any value in it: {id: number, tags: string[], note?: string} */
+export function shape_of(value: unknown): string {
+  return runtime.shape_of(value);
+}
+
+/** Sends something to the client, beside what is printed: a Blob, bytes, the path of a file, rows (a list of objects or lists), a text. */
+export function emit(thing: unknown, options?: { name?: string; mime?: string }): Promise<void> {
+  return runtime.emit(thing, options);
+}
+
+/** Keeps a value in the workspace for load(name): Uint8Array and Blob as they are, everything else as JSON. */
+export function save(name: string, value: unknown): void {
+  runtime.save(name, value);
+}
+
+/** Returns what save(name, value) kept, whichever language did. */
+export function load<T = any>(name: string): T {
+  return runtime.load(name);
 }
 
 /** Hears how far the calls are that body makes: await progress((p) => console.log(p.progress, p.total), () => f({ ... })). */

@@ -9,7 +9,7 @@ import (
 )
 
 // inNode gives node programs the client that TypeScript gets by its import.
-const inNode = `const { call, parallel, progress, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
+const inNode = `const { call, parallel, progress, search_tools, describe, shape_of, emit, save, load, ToolError, Blob } = globalThis[Symbol.for("sallyport")];` + "\n"
 
 var overBridge = []Case{
 	{

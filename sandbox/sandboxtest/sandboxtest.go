@@ -55,7 +55,7 @@ func Run(t *testing.T, runner Runner) {
 	for _, group := range []struct {
 		name  string
 		cases []Case
-	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}} {
+	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })
@@ -135,7 +135,7 @@ func show(o sandbox.Outcome) string {
 func head(s string) string { return s[:min(len(s), 600)] }
 
 // Echo answers every tool call with what it was called with; "test.raw" does it
-// as a text. "test.fail" reports an error, "test.blob" an image, "test.deep"
+// as a text. "test.fail" reports an error, "test.busy" one that passes, "test.blob" an image, "test.deep"
 // and "test.binary" what is hard to read, and "test.slow" waits until it is
 // cancelled; "test.far" tells of its progress, "test.flood" does so ten thousand
 // times, and "test.ask" wants a person's answer. There are two resources, and prompts.
@@ -148,6 +148,8 @@ func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: "no such thing"}}}, nil
 	case "test.deny":
 		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "not allowed", Hint: "ask first"}
+	case "test.busy":
+		return tool.Result{}, &tool.Error{Kind: tool.Upstream, Message: "busy", Retryable: true}
 	case "test.blob":
 		return tool.Result{Content: []tool.Content{{Type: "image", Data: []byte{0, 1, 254, 255}, MIME: "image/png"}}}, nil
 	case "test.text":

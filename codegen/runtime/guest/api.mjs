@@ -3,15 +3,28 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
 import { inspect } from "node:util";
 
+// A call that failed: code says how, tool and upstream which, hint what would be right.
 export class ToolError extends Error {
-  constructor(message, kind = "internal", tool = "", hint = "") {
+  constructor(message, code = "internal", tool = "", hint = "", retryable = false) {
     super(message);
-    this.name = "ToolError";
-    Object.assign(this, { kind, tool, hint });
+    Object.assign(this, { code, upstream: tool.split(".")[0], tool, hint, retryable });
+  }
+  get kind() {
+    return this.code; // its older name
+  }
+  toJSON() {
+    const { name, message, code, tool, hint, retryable } = this;
+    return { name, message, code, tool, hint, retryable };
+  }
+  [inspect.custom](depth, options) {
+    const told = Object.entries(this).filter(([name, value]) => value && name !== "upstream");
+    return `${this.name}: ${this.message} ${inspect(Object.fromEntries(told), { ...options, depth: 1, breakLength: Infinity })}`;
   }
 }
+ToolError.prototype.name = "ToolError";
 
 export class Blob {
   constructor(data, mime = "", uri = "", name = "") {
@@ -27,6 +40,8 @@ export class Blob {
     return `<Blob ${this.mime || "application/octet-stream"}, ${this.data.length} bytes>`;
   }
 }
+
+const lazy = createRequire(import.meta.url); // what few programs need is read when one does
 
 let link;
 
@@ -102,8 +117,11 @@ export async function call(tool, args = {}, spec = undefined) {
   const text = encoded(args);
   const answer = await link.call(tool, spec ? await checked(tool, args, text, spec, at) : text, listeners?.getStore());
   if (!answer.error) return native(answer.value);
-  const { message, kind, hint } = answer.error;
-  throw thrown(at, new ToolError(message, kind, tool, hint));
+  throw thrown(at, failure(answer.error, tool));
+}
+
+function failure({ message, kind, hint, retryable }, tool) {
+  return new ToolError(message, kind, tool, hint, retryable);
 }
 
 // Says that an error was thrown where at was made.
@@ -150,7 +168,102 @@ export async function tell(waiting, { progress, total, message = "" }) {
   }
 }
 
-export async function parallel(...thunks) {
-  const list = thunks.length === 1 && Array.isArray(thunks[0]) ? thunks[0] : thunks;
-  return Promise.all(list.map((thunk) => (typeof thunk === "function" ? thunk() : thunk)));
+// Returns the options of a function, of which it has no others.
+function chosen(name, options, known) {
+  const wrong = options === null || typeof options !== "object" ? "" : Object.keys(options).find((key) => !known.includes(key));
+  if (wrong !== undefined) throw new TypeError(`${name} has no option ${JSON.stringify(wrong || options)}; options are an object of: ${known.join(", ")}`);
+  return options;
+}
+
+export async function search_tools(query, options = {}) {
+  const asked = typeof query === "object" && query !== null ? query : { query, ...chosen("search_tools", options, ["detail", "upstream", "limit"]) };
+  const told = Object.entries(asked).filter(([, value]) => value !== undefined && value !== null);
+  return call("sallyport.search_tools", { ...Object.fromEntries(told), language: "typescript" });
+}
+
+// A wrapper says itself which tool it calls.
+const CALLS = /\breturn \(?(?:0, )?[\w$.]*call\w*\)?\(\s*"([^"]+)"/;
+
+export async function describe(tool) {
+  const id = typeof tool === "function" ? CALLS.exec(Function.prototype.toString.call(tool))?.[1] : tool;
+  if (typeof id !== "string") throw new TypeError(`describe takes a wrapper or "upstream.name", not a ${typeof tool}`);
+  return call("sallyport.describe", { tool: id, language: "typescript" });
+}
+
+const isPromise = (value) => typeof value?.then === "function";
+const PARALLEL = "parallel(() => f(1), () => f(2)) or parallel(xs.map((x) => () => f(x)))";
+
+function isOptions(value) {
+  const keys = typeof value === "object" && value !== null && !Array.isArray(value) ? Object.keys(value) : [];
+  return keys.length > 0 && keys.every((key) => key === "limit" || key === "errors");
+}
+
+function unfit(value, at) {
+  const kind = value === null ? "null" : Array.isArray(value) ? "an array" : `of type ${typeof value}`;
+  return new TypeError(`parallel takes functions, not results, and number ${at + 1} is ${kind}: ${PARALLEL}, and then { limit, errors }`);
+}
+
+// Runs functions, at most limit at once. Promises are taken too, but they run already.
+export async function parallel(...given) {
+  const { limit = 16, errors = false } = isOptions(given.at(-1)) ? given.pop() : {};
+  const one = given.length === 1 && typeof given[0] === "object" && typeof given[0]?.[Symbol.iterator] === "function";
+  const list = one ? [...given[0]] : given;
+  const wrong = list.findIndex((value) => typeof value !== "function" && !isPromise(value));
+  const running = list.filter(isPromise);
+  for (const promise of running) Promise.resolve(promise).catch(() => {}); // it is told of in its turn
+  if (wrong >= 0) throw unfit(list[wrong], wrong);
+  if (!Number.isInteger(limit) || limit < 1) throw new TypeError(`limit says how many run at once: a whole number from 1 on, not ${inspect(limit)}`);
+  const results = new Array(list.length);
+  const failed = new Map();
+  let next = 0;
+  const work = async () => {
+    while (next < list.length && (errors || failed.size === 0)) {
+      const at = next++;
+      try {
+        results[at] = await (typeof list[at] === "function" ? list[at]() : list[at]);
+      } catch (error) {
+        results[at] = error;
+        failed.set(at, error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, list.length) }, work));
+  if (errors || failed.size === 0) return results;
+  await Promise.allSettled(running);
+  throw first(failed, list.length, next);
+}
+
+// The error that stands first, with a word about the others.
+function first(failed, all, started) {
+  const error = failed.get(Math.min(...failed.keys()));
+  if (error instanceof Error && (failed.size > 1 || started < all)) {
+    const note = `parallel: ${failed.size} of ${all} functions failed, ${all - started} were not started`;
+    Object.defineProperty(error, "notes", { value: [...(error.notes ?? []), note], configurable: true });
+  }
+  return error;
+}
+
+export function shape_of(value) {
+  return lazy("./shapes.cjs").shape_of(value, Blob);
+}
+
+const kit = { Blob, ToolError, encoded };
+
+export async function emit(thing, options = {}) {
+  const at = new Error();
+  const { name, mime } = chosen("emit", options, ["name", "mime"]);
+  thing = await (isPromise(thing) ? thing : undefined) ?? thing;
+  if (thing instanceof globalThis.Blob) thing = new Blob(new Uint8Array(await thing.arrayBuffer()), thing.type, "", thing.name);
+  const block = lazy("./media.cjs").content(thing, name, mime, kit);
+  if (!link?.ask) throw new ToolError("emit works inside of execute_code only: here is no client to send to", "invalid", "sallyport.emit");
+  const answer = await link.ask("emit", `"content":${JSON.stringify(block)}`, "sallyport.emit");
+  if (answer.error) throw thrown(at, failure(answer.error, "sallyport.emit"));
+}
+
+export function save(name, value) {
+  lazy("./saved.cjs").save(name, value, kit);
+}
+
+export function load(name) {
+  return lazy("./saved.cjs").load(name, kit);
 }

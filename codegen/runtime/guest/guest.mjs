@@ -8,10 +8,11 @@ import { createConnection } from "node:net";
 import { dirname } from "node:path";
 import { Writable } from "node:stream";
 import { inspect } from "node:util";
-import { Blob, call, iterate, parallel, progress, tell, ToolError, use } from "./api.mjs";
+import * as api from "./api.mjs";
 import { describe } from "./fault.mjs";
 
 const BRIDGE = "/run/sallyport/bridge.sock";
+const { Blob, tell, use } = api;
 const MODULE = "/tmp/.program/program.mjs";
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
@@ -126,12 +127,17 @@ class Bridge {
 
   // args is JSON already: what it holds beyond what JavaScript's numbers can must not be parsed again.
   call(tool, args, listener) {
+    return this.ask("call", `"tool":${JSON.stringify(tool)},"args":${args}${listener ? ',"progress":true' : ""}`, tool, listener);
+  }
+
+  // Sends a frame under an id of its own and returns a promise of the one that answers.
+  ask(type, members, tool, listener) {
     if (this.lost) return Promise.resolve({ error: { kind: "internal", message: "the gateway closed the bridge" } });
     return new Promise((resolve) => {
       const id = this.next++;
       this.calls.set(id, { resolve, tool, listener });
       this.socket.ref();
-      this.send(`{"type":"call","id":${id},"tool":${JSON.stringify(tool)},"args":${args}${listener ? ',"progress":true' : ""}}`);
+      this.send(`{"type":"${type}","id":${id},${members}}`);
     });
   }
 }
@@ -219,7 +225,7 @@ printAtOnce("stderr", 2);
 globalThis.require = createRequire("/workspace/");
 const bridge = new Bridge(BRIDGE);
 use(bridge);
-globalThis[Symbol.for("sallyport")] = Object.freeze({ call, iterate, parallel, progress, ToolError, Blob });
+globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api });
 bridge.onMessage = (message) => {
   job = message;
   bridge.onMessage = () => {};
