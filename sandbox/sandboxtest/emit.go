@@ -80,7 +80,7 @@ console.log(JSON.stringify([await refused(new Uint8Array((4 << 20) + 1)), await 
 async function show() { await emit("x", { name: "a.png", mime: "no mime" }); }
 await show();`),
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			wantStdout(t, o, `[["limit","4,194,305 bytes are too much: at most 4,194,304 can be emitt"],["limit","70,000 bytes are too much: at most 65,536 can be emitted at o"],["TypeError","null cannot be emitted: a text, bytes, a Blob, a path, or row"],["TypeError","emit has no option \"nmae\"; options are an object of: name, m"],["invalid","\"nonsense\" is no MIME type"]]`+"\n")
+			wantStdout(t, o, `[["limit","4,194,305 bytes are too much: at most 4,194,304 can be emitt"],["limit","70,000 bytes are too much: at most 65,536 can be emitted at "],["TypeError","null cannot be emitted: a text, bytes, a Blob, a path, or ro"],["TypeError","emit has no option \"nmae\"; options are an object of: name, m"],["invalid","\"nonsense\" is no MIME type"]]`+"\n")
 			want := &bridge.Fault{Type: "ToolError", Message: `"no mime" is no MIME type`, Hint: "such as image/png", Lines: []bridge.Line{{Line: 5}, {Line: 4, Function: "show"}}}
 			if diff := cmp.Diff(want, o.Fault); diff != "" {
 				t.Errorf("fault (-want +got):\n%s", diff)
@@ -111,7 +111,7 @@ func mostlyEmitted() []tool.Content {
 		text("[]"),
 		file("file.txt", "text/plain", "text"),
 		file("a.svg", "image/svg+xml", "<svg/>"),
-		text("| id | name | tags |\n| --- | --- | --- |\n| 1 | a\\|b c |  |\n| 2 |  | [1, {\"x\": null}] |"),
+		text("| id | name | tags |\n| --- | --- | --- |\n| 1 | a\\|b c |  |\n| 2 |  | [1,{\"x\":null}] |"),
 		text("| h | k |\n| --- | --- |\n| 1 | 2.5 |"),
 		text("|  |  |\n| --- | --- |\n| 1 | 2 |\n| 3 |"),
 	}

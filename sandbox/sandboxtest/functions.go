@@ -151,9 +151,9 @@ refused(1), refused([print, {"a": 1}]), refused("ab"), refused(print, [1]), refu
 		Node: inNode + `const refused = (...given) => parallel(...given).then(String, (e) => e.name + ": " + e.message.slice(0, 70));
 const f = () => 1;
 export default [await refused(1), await refused([f, { a: 1 }]), await refused("ab"), await refused(f, [1]), await refused(f, { limit: 0 }), await refused(f, { limit: 2, all: true }), await refused(null), await refused(Promise.reject(new Error("late")), 5)]`,
-		Value: `["TypeError: parallel takes functions, not results, and number 1 is of type number: ","TypeError: parallel takes functions, not results, and number 2 is of type object: ","TypeError: parallel takes functions, not results, and number 1 is of type string: ",` +
-			`"TypeError: parallel takes functions, not results, and number 2 is an array: paral","TypeError: limit says how many run at once: a whole number from 1 on, not 0","TypeError: parallel takes functions, not results, and number 2 is of type object: ",` +
-			`"TypeError: parallel takes functions, not results, and number 1 is null: parallel(","TypeError: parallel takes functions, not results, and number 2 is of type number: "]`,
+		Value: `["TypeError: parallel takes functions, not results, and number 1 is of type number:","TypeError: parallel takes functions, not results, and number 2 is of type object:","TypeError: parallel takes functions, not results, and number 1 is of type string:",` +
+			`"TypeError: parallel takes functions, not results, and number 2 is an array: paral","TypeError: limit says how many run at once: a whole number from 1 on, not 0","TypeError: parallel takes functions, not results, and number 2 is of type object:",` +
+			`"TypeError: parallel takes functions, not results, and number 1 is null: parallel(","TypeError: parallel takes functions, not results, and number 2 is of type number:"]`,
 	},
 	{
 		Name: "parallel in parallel comes to an end",
@@ -179,8 +179,7 @@ async def main():
     mixed = await parallel.aio(lambda: echo(4), lambda: one(5), one(6), asyncio.sleep(0, 7), limit=2)
     wrong = await parallel.aio(one(8), lambda: 1 / 0, errors=True)
     return some == [[i] * 3 for i in range(30)], inside[0], inside[1]["args"]["x"], inside[2], mixed, [str(w) for w in wrong]
-first = asyncio.run(main())
-second = await main()
+first, second = await main(), await main()
 async def late():
     try: await asyncio.wait_for(parallel.aio(*[lambda: threading.Event().wait(0.2)] * 50, limit=1), 0.3)
     except asyncio.TimeoutError: return "canceled"

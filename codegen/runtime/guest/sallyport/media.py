@@ -202,6 +202,6 @@ def _json(value, indent=None):
     from . import _plain
 
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+        return json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", ": " if indent else ":"), default=_plain)
     except (TypeError, ValueError):
         return repr(value)
