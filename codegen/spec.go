@@ -43,7 +43,9 @@ const maxSpec = 48 << 10
 // maxSpecSignature bounds the signature, in runes: it is what an error shows.
 const maxSpecSignature = 600
 
-// toolSpec returns the spec of a tool as JSON text.
+// Spec returns what a tool's wrapper tells the runtime of it, as JSON text.
+func Spec(t tool.Tool, lang Language) string { return toolSpec(t, model(t), lang) }
+
 func toolSpec(t tool.Tool, fn function, lang Language) string {
 	s := &spec{}
 	s.text(`{"sig":`)
