@@ -14,8 +14,8 @@ import (
 func (e Execution) Failed() bool { return e.Status != sandbox.OK }
 
 // Text is what a model reads of an execution: what was printed, the value, and
-// if it failed why, where, and what to do about it. Nothing is said of what went
-// well. Invisible characters and terminal escapes do not get into it.
+// what was emitted, and if it failed why, where, and what to do about it. Nothing
+// is said of what went well. Invisible characters and terminal escapes do not get into it.
 func (e Execution) Text() string {
 	var parts []string
 	if out := visible(e.Stdout.Text); out != "" {
@@ -26,6 +26,9 @@ func (e Execution) Text() string {
 	}
 	if errs := visible(e.Stderr.Text); errs != "" {
 		parts = append(parts, "stderr:\n"+errs)
+	}
+	if sent := emittedText(e.Emitted); sent != "" {
+		parts = append(parts, sent)
 	}
 	if ending := e.ending(); ending != "" {
 		parts = append(parts, ending)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 func execCommand(a *app) *cobra.Command {
 	var program gateway.Program
 	var asJSON bool
+	var folder string
 	cmd := &cobra.Command{
 		Use:   "exec [flags] FILE",
 		Short: "run a program in a sandbox, as execute_code does",
@@ -32,13 +34,15 @@ FILE tells the language (.py, .ts, .js, .mjs); - is stdin, and Python unless
 What the program prints comes out where it printed it, when it has ended. Its
 value (the last expression in Python, the default export or a trailing
 expression in TypeScript) is the last line of stdout; a fault goes to stderr.
+What it emits (images, files, tables) is listed on stderr; --emit writes it.
 
 Exit status: 0 it ran to its end; 1 it failed, or its own status if it exited
 by itself; 2 wrong usage or settings; 124 timeout; 125 another limit, or the
 sandbox could not run it; 130 interrupted.`,
 		Example: `  sallyport exec report.py
   echo '6 * 7' | sallyport exec -
-  sallyport exec --timeout 5s --json job.ts | jq .value`,
+  sallyport exec --timeout 5s --json job.ts | jq .value
+  sallyport exec --emit out plot.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -51,24 +55,28 @@ sandbox could not run it; 130 interrupted.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.exec(cmd.Context(), args[0], program, asJSON)
+			return a.exec(cmd.Context(), args[0], program, folder, asJSON)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&program.Language, "language", "", "run it as `LANGUAGE`: python or typescript")
 	flags.DurationVar(&program.Timeout, "timeout", 0, "stop it after `DURATION`, such as 30s; never later than the\nsettings say")
+	flags.StringVar(&folder, "emit", "", "write what the program emits to files in `DIR`; nothing\nthat is there is overwritten")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "language", "python", "typescript")
 	return cmd
 }
 
-func (a *app) exec(ctx context.Context, file string, program gateway.Program, asJSON bool) (err error) {
+func (a *app) exec(ctx context.Context, file string, program gateway.Program, folder string, asJSON bool) (err error) {
 	if program.Language == "" {
 		if program.Language, err = languageOf(file); err != nil {
 			return err
 		}
 	}
 	if program.Code, err = a.readProgram(file); err != nil {
+		return err
+	}
+	if err := makeFolder(folder); err != nil {
 		return err
 	}
 	opts := gateway.Options{}
@@ -80,12 +88,14 @@ func (a *app) exec(ctx context.Context, file string, program gateway.Program, as
 		if err != nil {
 			return err
 		}
+		files, unwritten := writeEmitted(folder, e.Emitted)
 		if asJSON {
-			err = a.printJSON(newExecutionJSON(e))
+			err = a.printJSON(newExecutionJSON(e).with(files))
 		} else {
 			err = a.printExecution(e)
+			a.listEmitted(e.Emitted, files)
 		}
-		if err != nil {
+		if err := cmp.Or(err, unwritten); err != nil {
 			return err
 		}
 		return executionStatus(e)
@@ -182,7 +192,7 @@ func endingOf(e gateway.Execution) string {
 		return ""
 	}
 	bare := e
-	bare.Stdout, bare.Stderr, bare.Value = sandbox.Output{}, sandbox.Output{}, nil
+	bare.Stdout, bare.Stderr, bare.Value, bare.Emitted = sandbox.Output{}, sandbox.Output{}, nil, nil
 	if e.Status == sandbox.Failed {
 		return bare.Text()
 	}
@@ -219,12 +229,14 @@ type executionJSON struct {
 	Stderr    string `json:"stderr"`
 	StderrCut int64  `json:"stderr_cut_bytes,omitempty"`
 	// Value is absent if there is none. It is itself where ValueKind is json, else a text that describes it.
-	Value      any        `json:"value,omitempty"`
-	ValueKind  string     `json:"value_kind,omitempty"`
-	ValueCut   int64      `json:"value_cut_bytes,omitempty"`
-	Fault      *faultJSON `json:"fault,omitempty"`
-	Calls      int        `json:"calls"`
-	DurationMS int64      `json:"duration_ms"`
+	Value     any        `json:"value,omitempty"`
+	ValueKind string     `json:"value_kind,omitempty"`
+	ValueCut  int64      `json:"value_cut_bytes,omitempty"`
+	Fault     *faultJSON `json:"fault,omitempty"`
+	// Emitted is what the program sent to its client, in order.
+	Emitted    []emittedJSON `json:"emitted,omitempty"`
+	Calls      int           `json:"calls"`
+	DurationMS int64         `json:"duration_ms"`
 }
 
 type faultJSON struct {
@@ -244,7 +256,7 @@ func newExecutionJSON(e gateway.Execution) executionJSON {
 	out := executionJSON{
 		ID: e.ID, Language: e.Language, Status: string(e.Status), Exit: e.Exit,
 		Stdout: e.Stdout.Text, StdoutCut: e.Stdout.Cut, Stderr: e.Stderr.Text, StderrCut: e.Stderr.Cut,
-		Calls: e.Calls, DurationMS: e.Duration.Round(time.Millisecond).Milliseconds(),
+		Emitted: newEmittedJSON(e.Emitted), Calls: e.Calls, DurationMS: e.Duration.Round(time.Millisecond).Milliseconds(),
 	}
 	if e.Value != nil {
 		out.setValue(*e.Value)

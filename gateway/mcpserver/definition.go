@@ -36,8 +36,8 @@ func executeTool() *mcp.Tool {
 			"filter, join and loop in code, and return just the answer.\n" +
 			"Python: from servers.UPSTREAM import TOOL; r = TOOL(name=value)\n" +
 			"TypeScript: import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
-			"Results are native values; look at one before you rely on the shape of an Any. A failed call raises ToolError. " +
-			"From sallyport import ToolError, and parallel(lambda: ..., ...) to run calls at once. " +
+			"Results are native values; a failed call raises ToolError. From sallyport import parallel(lambda: ..., ...) to run calls at once, " +
+			"shape_of(r) for the type of an Any, emit(image, file or rows) to show the user, save, load, describe, ToolError. " +
 			"/workspace is writable, for this run only; wrappers can be read in /servers.",
 		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},` +

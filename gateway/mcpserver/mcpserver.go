@@ -147,7 +147,9 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	if execution.Failed() && errors.Is(context.Cause(ctx), errStopping) {
 		said += "\n(the gateway is stopping; it could be run again later)"
 	}
-	return text(said, execution.Failed()), nil
+	result := text(said, execution.Failed())
+	result.Content = append(result.Content, blocks(execution.Shown(), revision(req))...)
+	return result, nil
 }
 
 // failure is an error as a result that the model can read and act on.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// emittedJSON is one thing that a program emitted. Fields are added, never changed.
+type emittedJSON struct {
+	Type string `json:"type"`
+	Name string `json:"name,omitempty"`
+	MIME string `json:"mime,omitempty"`
+	Size int    `json:"size"`
+	// Text is that of a text; File where --emit has written it.
+	Text string `json:"text,omitempty"`
+	File string `json:"file,omitempty"`
+}
+
+func newEmittedJSON(items []tool.Content) []emittedJSON {
+	var all []emittedJSON
+	for _, c := range items {
+		out := emittedJSON{Type: c.Type, Name: c.Name, MIME: c.MIME, Size: len(bytesOf(c))}
+		if c.Type == "text" {
+			out.Text = c.Text
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// with says where things were written.
+func (out executionJSON) with(files []string) executionJSON {
+	for i, file := range files {
+		out.Emitted[i].File = file
+	}
+	return out
+}
+
+// listEmitted tells on stderr what was emitted, and where it was written. Bytes
+// never go to a terminal.
+func (a *app) listEmitted(items []tool.Content, files []string) {
+	for i, c := range items {
+		line := "emitted: " + gateway.Label(c)
+		if i < len(files) {
+			line += " -> " + files[i]
+		}
+		fmt.Fprintln(a.stderr, clean(line))
+	}
+}
+
+func bytesOf(c tool.Content) []byte {
+	if c.Data != nil {
+		return c.Data
+	}
+	return []byte(c.Text)
+}
+
+// makeFolder makes the folder of --emit if need be, before a program runs for nothing.
+func makeFolder(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return unwritable(err)
+	}
+	return nil
+}
+
+// writeEmitted writes each thing to a file of its own in the folder and returns
+// their paths; "" writes nothing. The names are a program's: nothing outside of
+// the folder is touched, and nothing in it replaced.
+func writeEmitted(folder string, items []tool.Content) (files []string, err error) {
+	if folder == "" || len(items) == 0 {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, unwritable(err)
+	}
+	defer root.Close()
+	for i, c := range items {
+		name, err := writeNew(root, fileName(c, i), bytesOf(c))
+		if err != nil {
+			return files, unwritable(err)
+		}
+		files = append(files, filepath.Join(folder, name))
+	}
+	return files, nil
+}
+
+func unwritable(err error) error {
+	return &tool.Error{Kind: tool.Invalid, Message: "cannot write what is emitted: " + err.Error(), Hint: "give --emit a folder that can be written to", Err: err}
+}
+
+// maxCopies is how many files of one name there may be.
+const maxCopies = 1000
+
+// writeNew writes a file that is not there yet: plot.png, or plot-2.png and so on.
+func writeNew(root *os.Root, name string, data []byte) (string, error) {
+	ending := filepath.Ext(name)
+	for n := 1; n <= maxCopies; n++ {
+		try := name
+		if n > 1 {
+			try = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), n, ending)
+		}
+		f, err := root.OpenFile(try, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(data)
+		return try, errors.Join(err, f.Close())
+	}
+	return "", fmt.Errorf("there are %d files called %s", maxCopies, name)
+}
+
+// maxFileName is in bytes, and leaves room for a number.
+const maxFileName = 200
+
+// fileName is the name that a program gave, as one that does no harm: no path, not
+// hidden, no option of a command. The bridge has cleaned it, which is not relied on.
+func fileName(c tool.Content, i int) string {
+	name := clean(c.Name)
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.TrimLeft(strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || strings.ContainsRune(`:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, name), ". -~")
+	if name == "" {
+		return fmt.Sprintf("emitted-%d%s", i+1, endingOfType(c))
+	}
+	if len(name) > maxFileName {
+		ending := filepath.Ext(name)
+		if len(ending) > 20 {
+			ending = ""
+		}
+		name = strings.ToValidUTF8(name[:maxFileName-len(ending)], "") + ending
+	}
+	return name
+}
+
+// endingOfType is the usual ending of a file of that type.
+func endingOfType(c tool.Content) string {
+	kind, _, _ := strings.Cut(c.MIME, ";")
+	return cmp.Or(map[string]string{
+		"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
+		"audio/wav": ".wav", "audio/mpeg": ".mp3", "text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "text/html": ".html",
+		"application/json": ".json", "application/pdf": ".pdf",
+	}[kind], ".bin")
+}

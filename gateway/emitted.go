@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxNamed is how many things that were emitted are named to a model.
+	maxNamed = 8
+	// maxInline is the longest text of a file, in bytes, that goes to a client as
+	// text: a client puts text in front of its model, where bytes become a file.
+	maxInline = 16 << 10
+)
+
+// Shown is what the program emitted, fit for a client: texts without what is not
+// seen, long and empty files as bytes, and each with a URI that can be a resource.
+func (e Execution) Shown() []tool.Content {
+	shown := make([]tool.Content, len(e.Emitted))
+	for i, c := range e.Emitted {
+		c.Text = seen(c.Text)
+		if c.Type == "resource" && c.Data == nil && (c.Text == "" || len(c.Text) > maxInline) {
+			c.Data, c.Text = []byte(e.Emitted[i].Text), ""
+		}
+		if c.Type != "text" && c.URI == "" {
+			c.URI = fmt.Sprintf("sallyport://%s/%d", e.ID, i+1)
+		}
+		shown[i] = c
+	}
+	return shown
+}
+
+// seen drops what does not show and keeps all white space: rows of a file may end in any.
+func seen(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && r != '\r' && plain.Hidden(r) {
+			return -1
+		}
+		return r
+	}, plain.Uncoloured(text))
+}
+
+// emittedText names what went to the client: a model that cannot see it should
+// know that it was sent.
+func emittedText(items []tool.Content) string {
+	if len(items) == 0 {
+		return ""
+	}
+	var names []string
+	for _, c := range items[:min(len(items), maxNamed)] {
+		names = append(names, Label(c))
+	}
+	if more := len(items) - maxNamed; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "(emitted: " + strings.Join(names, "; ") + ")"
+}
+
+// Label names one thing that was emitted in a few words: "plot.png, 34 KB image/png".
+func Label(c tool.Content) string {
+	name := plain.Line(c.Name, 60)
+	if name != "" {
+		name += ", "
+	}
+	what := cmp.Or(c.MIME, c.Type)
+	if c.Type == "text" && what == "text/plain" {
+		what = "text"
+	}
+	return name + inBytes(max(len(c.Data), len(c.Text))) + " " + plain.Line(what, 60)
+}
+
+func inBytes(n int) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%d KB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%d B", n)
+}

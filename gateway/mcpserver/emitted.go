@@ -1,0 +1,39 @@
+package mcpserver
+
+import (
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/tool"
+)
+
+// audioSince is the first revision of the protocol that has audio. Revisions are dates.
+const audioSince = "2025-03-26"
+
+// revision is what the client of a session speaks, "" where requests stand alone: that is newer than all others.
+func revision(req *mcp.CallToolRequest) string {
+	if req.Session == nil || req.Session.InitializeParams() == nil {
+		return ""
+	}
+	return req.Session.InitializeParams().ProtocolVersion
+}
+
+// blocks is what a program emitted as content of its result. Pictures and sounds
+// are for model and user; texts and files for the user, as the program has what
+// is in them and could have printed it.
+func blocks(items []tool.Content, revision string) []mcp.Content {
+	var all []mcp.Content
+	user := &mcp.Annotations{Audience: []mcp.Role{"user"}}
+	for _, c := range items {
+		switch {
+		case c.Type == "text":
+			all = append(all, &mcp.TextContent{Text: c.Text, Annotations: user})
+		case c.Type == "image":
+			all = append(all, &mcp.ImageContent{Data: c.Data, MIMEType: c.MIME})
+		case c.Type == "audio" && (revision == "" || revision >= audioSince):
+			all = append(all, &mcp.AudioContent{Data: c.Data, MIMEType: c.MIME})
+		default:
+			all = append(all, &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: c.URI, MIMEType: c.MIME, Text: c.Text, Blob: c.Data}, Annotations: user})
+		}
+	}
+	return all
+}
