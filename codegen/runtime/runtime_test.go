@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -107,6 +108,52 @@ assert set(sallyport.__all__) >= {"Blob", "ToolError", "async_call", "call", "pa
 `
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir).CombinedOutput()
 	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestPythonTypesFitTheModule holds the stub against what it describes: the same
+// names, and functions with the same parameters.
+func TestPythonTypesFitTheModule(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, runtime.Guest()); err != nil {
+		t.Fatal(err)
+	}
+	script := `
+import ast, inspect, sys
+sys.path.insert(0, sys.argv[1])
+import sallyport
+stub, seen = ast.parse(sys.stdin.read()), set()
+
+def names(args):
+    every = args.posonlyargs + args.args + [args.vararg] + args.kwonlyargs + [args.kwarg]
+    return [a.arg for a in every if a]
+
+def parameters(function):
+    return [p.name for p in inspect.signature(function).parameters.values()]
+
+for node in stub.body:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        seen.add(node.name)
+        if not any(ast.unparse(d) == "overload" for d in node.decorator_list):
+            assert names(node.args) == parameters(getattr(sallyport, node.name)), node.name
+        assert ("_with_aio" in map(ast.unparse, node.decorator_list)) == hasattr(getattr(sallyport, node.name), "aio"), node.name
+    elif isinstance(node, ast.ClassDef):
+        seen.add(node.name)
+        for member in node.body if not node.name.startswith("_") else ():
+            if isinstance(member, ast.FunctionDef) and not member.decorator_list and member.name == "__init__":
+                assert names(member.args) == parameters(getattr(sallyport, node.name).__init__), node.name
+            elif isinstance(member, ast.FunctionDef):
+                assert hasattr(getattr(sallyport, node.name), member.name), (node.name, member.name)
+    elif isinstance(node, ast.AnnAssign):
+        seen.add(node.target.id)
+    elif isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
+        assert ast.literal_eval(node.value) == sallyport.__all__, "__all__"
+assert not (set(sallyport.__all__) | {"OMIT", "package"}) - seen, (set(sallyport.__all__) - seen)
+`
+	cmd := exec.CommandContext(t.Context(), testutil.Program(t, "/usr/bin/python3"), "-I", "-c", script, dir)
+	cmd.Stdin = bytes.NewReader(runtime.PythonTypes)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,4 +1,6 @@
 """Programs as they should not be: every line that ends in "wrong" must be found, and no other."""
+from sallyport import ToolError, emit, iterate, parallel, search_tools
+from sallyport import serach_tools  # wrong
 from servers import nothing, shop  # wrong
 from servers.shop import creat_issue  # wrong
 from servers.shop import create_issue, get_event, get_tree, list as list_all, list_issues, move
@@ -32,6 +34,17 @@ for item in list_issues("r"):
     print(item["title"])  # wrong
 print(get_event(1)["event"]["commits"])  # wrong
 print(get_tree()["children"][0]["nam"])  # wrong
+iterate(list_issues, "r", state="opne")  # wrong
+iterate(list_issues("r"))  # wrong
+parallel(list_issues("r"), get_tree())  # wrong
+first, second = parallel(lambda: list_issues("r"), lambda: get_tree())
+print(second["items"])  # wrong
+search_tools("x", detail="all")  # wrong
+emit("x", nmae="y")  # wrong
+try:
+    get_tree()
+except ToolError as err:
+    print(err.status)  # wrong
 
 
 async def main() -> None:
@@ -39,3 +52,5 @@ async def main() -> None:
     print(create_issue.aio("o", "r", "t")["number"])  # wrong
     made = await create_issue.aio("o", "r", "t")
     print(made["nummer"])  # wrong
+    print(search_tools.aio("x").strip())  # wrong
+    await parallel.aio(list_issues("r"), get_tree())  # wrong

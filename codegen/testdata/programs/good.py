@@ -3,7 +3,7 @@ import asyncio
 from typing import List
 
 import servers
-from sallyport import Blob, Progress, ToolError, call, parallel, progress
+from sallyport import Blob, Progress, ToolError, call, describe, emit, iterate, load, parallel, progress, save, search_tools, shape_of
 from servers import shop
 from servers.shop import create_issue, get_event, get_tree, list as list_all, list_issues, move, prompts, resources, search
 from servers.shop.create_issue import Assignee
@@ -56,6 +56,18 @@ for one in parallel([lambda n=n: get_event(n) for n in range(3)]):
     print(one["event"]["type"])
 first, second = parallel(lambda: list_issues("r"), lambda: get_tree())
 print(first["items"][0]["title"], second["name"])
+results = parallel([lambda n=n: get_event(n) for n in range(3)], limit=2, errors=True)
+good = [r["event"]["type"] for r in results if not isinstance(r, Exception)]
+many = [lambda: list_issues("r")] * 5
+for found in parallel(*many):
+    print(found["items"])
+for thing in iterate(list_issues, "r", state="open"):
+    print(thing["title"])
+for thing in iterate(list_issues, "r", max_items=5):
+    print(thing["title"])
+print(search_tools("issues", detail="full", limit=3).strip(), describe(list_issues) + describe("shop.move") + describe(shop), shape_of(page), good)
+save("x", page)
+emit(load("x"), name="x.json")
 
 
 def listener(p: Progress) -> None:
@@ -70,13 +82,19 @@ with progress(lambda p: print(p.progress)):
 try:
     search("x")
 except ToolError as err:
-    print(err.kind, err.tool, err.hint, err.message)
+    print(err.code, err.kind, err.upstream, err.tool, err.hint, err.message, err.retryable)
 
 
 async def main() -> None:
     made = await create_issue.aio("o", "r", "t", priority="low")
     both = await asyncio.gather(list_issues.aio("r"), get_tree.aio())
     print(made["number"] + 1, both[0]["items"], both[1]["name"])
+    issues, tree = await parallel.aio(lambda: list_issues.aio("r"), get_tree.aio())
+    print(issues["items"], tree["name"], (await search_tools.aio("x")).strip())
+    print([e["event"]["type"] for e in await parallel.aio([get_event.aio(n) for n in range(3)])])
+    await emit.aio("done")
+    async for thing in iterate(list_issues, repo="r"):
+        print(thing)
 
 
 asyncio.run(main())

@@ -1,25 +1,38 @@
 # What type checkers and editors know of the module that programs and wrappers import; __init__.py is what runs.
-from typing import Any, Callable, Iterable, Mapping, TypeVar, overload
+from types import ModuleType
+from typing import Any, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Literal, Mapping, Protocol, TypeVar, Union, overload
 
-_T = TypeVar("_T")
+from typing_extensions import ParamSpec
+
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 _C = TypeVar("_C")
 _D = TypeVar("_D")
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+_P = ParamSpec("_P")
 
-__all__ = ["call", "async_call", "parallel", "progress", "ToolError", "Blob"]
+__all__ = [
+    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "call", "async_call", "ToolError", "Blob",
+]  # fmt: skip
 
 # The default of a parameter that is not sent. Wrappers give it to parameters of every type.
 OMIT: Any
 
 class ToolError(Exception):
-    """A tool call that failed: `kind` says how, `tool` which, `hint` what would be right."""
+    """A call that failed: `message`, `code`, `tool` ("upstream.name"), `upstream`, `hint`; `retryable`: the same call may be made again."""
 
     message: str
-    kind: str
+    code: str
     tool: str
+    upstream: str
     hint: str
-    def __init__(self, message: str, kind: str = "internal", tool: str = "", hint: str = "") -> None: ...
+    retryable: bool
+    @property
+    def kind(self) -> str:
+        """The older name of code."""
+
+    def __init__(self, message: str, code: str = "internal", tool: str = "", hint: str = "", retryable: bool = False) -> None: ...
 
 class Blob:
     """Binary content of a result: `data` (bytes), `mime`, and `uri` or `name` where there is one."""
@@ -47,29 +60,111 @@ class progress:
     def __enter__(self) -> progress: ...
     def __exit__(self, *_: object) -> None: ...
 
+class _WithAio(Protocol[_P, _T_co]):
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _T_co: ...
+    async def aio(self, *args: _P.args, **kwargs: _P.kwargs) -> _T_co: ...
+
+def _with_aio(function: Callable[_P, _T]) -> _WithAio[_P, _T]: ...
 def call(tool: str, args: Mapping[str, Any] | None = None, spec: str | None = None) -> Any:
-    """Calls the tool with id "upstream.name"; `args` by their names on the wire."""
+    """Calls the tool with id "upstream.name"; `args` by their names on the wire, `spec` as a wrapper has it."""
 
 async def async_call(tool: str, args: Mapping[str, Any] | None = None, spec: str | None = None) -> Any:
     """Is `call` for asynchronous code."""
 
-# Two to four functions are a tuple here, so that "a, b = parallel(f, g)" knows each type; it is a list that comes.
-@overload
-def parallel(a: Callable[[], _A], b: Callable[[], _B], /) -> tuple[_A, _B]:  # pyright: ignore[reportOverlappingOverload]
-    """Runs functions without arguments at once and returns their results in order.
+@_with_aio
+def search_tools(
+    query: str,
+    detail: Literal["names", "summary", "signature", "full"] | None = None,
+    upstream: str | None = None,
+    limit: int | None = None,
+) -> str:
+    """Finds tools by words. `detail` is "names", "summary", "signature" or "full"; returns text to print."""
 
-    parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
+@_with_aio
+def describe(tool: str | Callable[..., Any] | ModuleType) -> str:
+    """Tells all about a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
+
+_Task = Union[Callable[[], Awaitable[_T]], Awaitable[_T]]
+_Any = Union[Callable[[], Any], Awaitable[Any]]
+
+# Two to four functions are a tuple here, so that "a, b = parallel(f, g)" knows each type; it is a list that comes.
+class _Parallel(Protocol):
+    @overload
+    def __call__(self, a: Callable[[], _A], b: Callable[[], _B], /, *, limit: int = 16) -> tuple[_A, _B]: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def __call__(self, a: Callable[[], _A], b: Callable[[], _B], c: Callable[[], _C], /, *, limit: int = 16) -> tuple[_A, _B, _C]: ...
+    @overload
+    def __call__(
+        self, a: Callable[[], _A], b: Callable[[], _B], c: Callable[[], _C], d: Callable[[], _D], /, *, limit: int = 16
+    ) -> tuple[_A, _B, _C, _D]: ...
+    @overload
+    def __call__(self, *functions: Callable[[], _T], limit: int = 16) -> list[_T]: ...
+    @overload
+    def __call__(self, *functions: Callable[[], _T], limit: int = 16, errors: bool) -> list[_T | Exception]: ...
+    @overload
+    def __call__(self, functions: Iterable[Callable[[], _T]], /, *, limit: int = 16) -> list[_T]: ...
+    @overload
+    def __call__(self, functions: Iterable[Callable[[], _T]], /, *, limit: int = 16, errors: bool) -> list[_T | Exception]:
+        """Runs functions without arguments at once, at most `limit` of them, and returns their results in order.
+
+        parallel(lambda: a(1), lambda: b(2)) or parallel([lambda x=x: f(x) for x in xs])
+        After an error no further one is started; when those that run have ended it is raised, of several the
+        one that stands first. With errors=True all are run, and an exception stands where its result would.
+        In asynchronous code: await parallel.aio(...), which takes awaitables too.
+        """
+
+    @overload
+    async def aio(self, a: _Task[_A], b: _Task[_B], /, *, limit: int = 16) -> tuple[_A, _B]: ...
+    @overload
+    async def aio(self, a: _Task[_A], b: _Task[_B], c: _Task[_C], /, *, limit: int = 16) -> tuple[_A, _B, _C]: ...
+    @overload
+    async def aio(self, a: _Task[_A], b: _Task[_B], c: _Task[_C], d: _Task[_D], /, *, limit: int = 16) -> tuple[_A, _B, _C, _D]: ...
+    @overload
+    async def aio(self, *functions: _Task[_T], limit: int = 16) -> list[_T]: ...
+    @overload
+    async def aio(self, *functions: _Task[_T], limit: int = 16, errors: bool) -> list[_T | Exception]: ...
+    @overload
+    async def aio(self, functions: Iterable[_Task[_T]], /, *, limit: int = 16) -> list[_T]: ...
+    @overload
+    async def aio(self, functions: Iterable[_Task[_T]], /, *, limit: int = 16, errors: bool) -> list[_T | Exception]: ...
+    @overload
+    async def aio(self, *functions: _Any | Iterable[_Any], limit: int = 16, errors: bool = False) -> list[Any]:
+        """Is `parallel` for asynchronous code; takes functions, asynchronous functions and awaitables."""
+
+parallel: _Parallel
+
+class _Pages(Protocol[_T_co]):
+    def __iter__(self) -> Iterator[_T_co]: ...
+    def __aiter__(self) -> AsyncIterator[_T_co]: ...
+
+@overload
+def iterate(wrapper: Callable[_P, list[_T]], *args: _P.args, **kwargs: _P.kwargs) -> _Pages[_T]: ...
+@overload
+def iterate(wrapper: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> _Pages[Any]: ...
+@overload
+def iterate(wrapper: Callable[..., list[_T]], *args: Any, max_items: int | None, **kwargs: Any) -> _Pages[_T]: ...
+@overload
+def iterate(wrapper: Callable[..., Any], *args: Any, max_items: int | None, **kwargs: Any) -> _Pages[Any]:
+    """The items of all pages: for issue in iterate(list_issues, owner="a", repo="b"): ..., or async for.
+
+    The further arguments are the wrapper's own. Pages are asked for as they are needed, one after the other.
     """
 
-@overload
-def parallel(a: Callable[[], _A], b: Callable[[], _B], c: Callable[[], _C], /) -> tuple[_A, _B, _C]: ...
-@overload
-def parallel(
-    a: Callable[[], _A], b: Callable[[], _B], c: Callable[[], _C], d: Callable[[], _D], /
-) -> tuple[_A, _B, _C, _D]: ...
-@overload
-def parallel(*thunks: Callable[[], _T]) -> list[_T]: ...
-@overload
-def parallel(thunks: Iterable[Callable[[], _T]], /) -> list[_T]: ...
+def shape_of(value: object) -> str:
+    """Returns the type of a value as text, without any value in it: {id: int, tags: list[str], note?: str}"""
+
+@_with_aio
+def emit(thing: object, *, name: str | None = None, mime: str | None = None) -> None:
+    """Sends something to the client, beside what is printed: an image, a file, a table, a text.
+
+    `thing` is bytes, a Blob, a path, a figure (savefig), a picture (save), rows (a list of dicts or lists, a data frame) or a str.
+    """
+
+def save(name: str, value: object) -> None:
+    """Keeps a value in the workspace for load(name): bytes and Blob as they are, everything else as JSON."""
+
+def load(name: str) -> Any:
+    """Returns what save(name, value) kept, whichever language did."""
+
 def package(name: str, tools: Mapping[str, str]) -> None:
     """Makes the package `name` lazy: tools maps what it exports to its submodules."""
