@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/internal/filelock"
 	"sallyport/internal/plain"
 )
 
@@ -163,7 +164,7 @@ func readPins(path string) (pins, error) {
 
 // updatePins changes the lock file while no other process does, and returns what is in it then.
 func updatePins(path string, change func(pins)) (pins, error) {
-	unlock, err := lockDir(filepath.Dir(path))
+	unlock, err := filelock.Dir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}

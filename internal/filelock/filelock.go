@@ -1,6 +1,7 @@
 //go:build unix
 
-package trust
+// Package filelock keeps processes from changing the same files at the same time.
+package filelock
 
 import (
 	"os"
@@ -8,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir keeps other processes out of a directory's lock file until unlock is
-// called. It locks the directory itself, so that no file is left behind.
-func lockDir(dir string) (unlock func(), err error) {
+// Dir keeps others who call it, in this process or another, waiting until unlock
+// is called. It locks the directory itself, so that no file is left behind; where
+// the file system has no locks it does nothing.
+func Dir(dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
