@@ -99,7 +99,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, g.owned, g.checked)
+	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed)
 	g.close = sync.OnceValue(func() error { return errors.Join(g.runner.close(), g.catalog.close(), g.functions.Close()) })
 	return g, nil
 }

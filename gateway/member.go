@@ -174,21 +174,21 @@ func (c *catalog) show(m *member) {
 }
 
 // look takes the view for the next snapshot, and reports whether it is a new one.
-func (m *member) look() bool {
+func (c *catalog) look(m *member) bool {
 	if !m.stale.Swap(false) {
 		return false
 	}
 	m.seen = m.view.Load()
-	m.portrait = newPortrait(m.describe())
+	m.portrait = newPortrait(m.describe(c.observedTools(m.seen)))
 	return true
 }
 
 // describe is the upstream as wrappers and index are made from it.
-func (m *member) describe() codegen.Upstream {
+func (m *member) describe(tools []tool.Tool) codegen.Upstream {
 	offer := m.seen.offer
 	return codegen.Upstream{
 		ID: m.id, Title: offer.Server.Name, Description: m.cfg.Load().Description,
-		Tools: offer.Tools, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts,
+		Tools: tools, Resources: offer.Resources, Templates: offer.Templates, Prompts: offer.Prompts,
 	}
 }
 
@@ -292,11 +292,18 @@ func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
 // for as long as the definition stays.
 type entry struct {
 	tool.Tool
-	input func() *inputSchema
+	input    func() *inputSchema
+	digest   func() string // Digest, made once
+	declares func() bool   // what its results look like is in the definition
 }
 
 func newEntry(t tool.Tool) *entry {
-	return &entry{Tool: t, input: sync.OnceValue(func() *inputSchema { return compileSchema(t.Input) })}
+	return &entry{
+		Tool:     t,
+		input:    sync.OnceValue(func() *inputSchema { return compileSchema(t.Input) }),
+		digest:   sync.OnceValue(t.Digest),
+		declares: sync.OnceValue(func() bool { return len(t.Output) > 0 && codegen.DeclaresResult(t) }),
+	}
 }
 
 // usage counts calls under way, and refuses more once it is closed. The zero value is open.

@@ -128,7 +128,7 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 	found.Total, found.Weak, found.Unmatched, found.Suggest = results.Total, results.Weak, results.Unmatched, results.Suggest
 	for _, hit := range results.Hits {
 		if e, ok := g.catalog.known(hit.ID); ok {
-			found.Tools = append(found.Tools, describe(e.Tool, s.Detail, lang))
+			found.Tools = append(found.Tools, describe(g.catalog.withObserved(e), s.Detail, lang))
 		} else { // gone since the index was made
 			found.Total--
 		}

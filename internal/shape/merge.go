@@ -188,3 +188,12 @@ func (s Shape) cut(depth int) Shape {
 	}
 	return s
 }
+
+// ListOf is the shape of lists with such elements.
+func ListOf(elements Shape) Shape {
+	s := Shape{Kinds: List}
+	if elements.Any || elements.Kinds != 0 {
+		s.Elem = &elements
+	}
+	return bounded(s.cut(maxDepth))
+}
