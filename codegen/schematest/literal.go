@@ -80,7 +80,7 @@ func (typescript) boolean(v bool) string { return strconv.FormatBool(v) }
 func (typescript) rune(r rune) string    { return fmt.Sprintf(`\u{%x}`, r) }
 
 func (typescript) number(n json.Number) string {
-	if f, _ := n.Float64(); math.Abs(f) > 1<<53 && !strings.ContainsAny(n.String(), ".eE") {
+	if f, _ := n.Float64(); math.Abs(f) >= 1<<53 && !strings.ContainsAny(n.String(), ".eE") {
 		return n.String() + "n"
 	}
 	return n.String()

@@ -136,7 +136,10 @@ class _Bridge:
             pass
 
     def send(self, frame):
-        payload = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        try:
+            payload = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair: JSON can say it, UTF-8 cannot
+            payload = json.dumps(frame, allow_nan=False).encode()
         self._send(0x81, payload)
 
     def _send(self, opcode, payload):
