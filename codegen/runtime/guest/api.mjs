@@ -115,10 +115,19 @@ export async function call(tool, args = {}, spec = undefined) {
     throw thrown(at, new ToolError(`${tool} takes one object of named arguments`, "invalid", tool, hint));
   }
   const text = encoded(args);
-  const answer = await link.call(tool, spec ? await checked(tool, args, text, spec, at) : text, listeners?.getStore());
-  if (!answer.error) return native(answer.value);
-  throw thrown(at, failure(answer.error, tool));
+  const mine = { tool };
+  unanswered.add(mine);
+  try {
+    const answer = await link.call(tool, spec ? await checked(tool, args, text, spec, at) : text, listeners?.getStore());
+    if (!answer.error) return native(answer.value);
+    throw thrown(at, failure(answer.error, tool));
+  } finally {
+    unanswered.delete(mine);
+  }
 }
+
+// The calls under way, as { tool }: who did not wait for one is told so.
+export const unanswered = new Set();
 
 function failure({ message, kind, hint, retryable }, tool) {
   return new ToolError(message, kind, tool, hint, retryable);

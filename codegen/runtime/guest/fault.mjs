@@ -1,20 +1,21 @@
 // Turns what the program threw into what a model can repair: type, message, its own lines, a hint.
 
-import { readdirSync } from "node:fs";
+import { createRequire } from "node:module";
 import { inspect } from "node:util";
 
-const NAME = "program.ts";
-
-export function describe(error) {
+// open are the tools whose calls are under way.
+export function describe(error, open = []) {
   const known = error !== null && typeof error === "object" && "message" in error;
   const fault = { type: "Error", message: "", lines: [], hint: "" };
   try {
     fault.type = known ? String(error.name || error.constructor?.name || "Error") : "Thrown value";
-    fault.message = (known ? String(error.message) : show(error)).slice(0, 4000);
+    const message = (known ? String(error.message) : show(error)).slice(0, 4000);
+    fault.message = message;
     if (error instanceof AggregateError) fault.message += ": " + error.errors.slice(0, 3).map((one) => show(one?.message ?? one).slice(0, 300)).join("; ");
     if (error?.cause) fault.message += ` (caused by ${String(error.cause?.message ?? error.cause).slice(0, 300)})`;
     fault.lines = known ? lines(String(error.stack ?? "")) : [];
-    fault.hint = String(error?.hint || hint(fault.message)).slice(0, 500);
+    for (const note of error?.notes?.slice?.(0, 3) ?? []) fault.message += ` (${String(note).slice(0, 300)})`;
+    fault.hint = createRequire(import.meta.url)("./hints.cjs").hint(error, message, open).slice(0, 500);
   } catch {}
   return fault;
 }
@@ -35,21 +36,4 @@ function lines(stack) {
     if (found) frames.unshift({ line: Number(found[2]), function: /^(async )?(Object\.|Module\.)?<?(anonymous|eval)>?/.test(found[1] ?? "") ? "" : (found[1] ?? ""), source: "" });
   }
   return frames.length <= 10 ? frames : [...frames.slice(0, 5), ...frames.slice(-5)];
-}
-
-function hint(message) {
-  const missing = /^(\w+) is not defined$/.exec(message)?.[1];
-  if (missing) return homes(missing);
-  if (/Cannot find (package|module)/.test(message)) return "only node's own modules, servers and sallyport can be imported";
-  if (/heap out of memory|Array buffer allocation failed|Invalid (string|array) length/.test(message)) return "the sandbox's memory limit is reached: work on smaller pieces";
-  return "";
-}
-
-function homes(name) {
-  for (const upstream of readdirSync("/servers", { withFileTypes: true })) {
-    if (!upstream.isDirectory()) continue;
-    if (upstream.name === name) return `write: import { ${name} } from "servers"`;
-    if (readdirSync("/servers/" + upstream.name).includes(name + ".ts")) return `write: import { ${name} } from "servers/${upstream.name}"`;
-  }
-  return "";
 }

@@ -12,7 +12,7 @@ import * as api from "./api.mjs";
 import { describe } from "./fault.mjs";
 
 const BRIDGE = "/run/sallyport/bridge.sock";
-const { Blob, tell, use } = api;
+const { Blob, tell, unanswered, use } = api;
 const MODULE = "/tmp/.program/program.mjs";
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
@@ -187,13 +187,14 @@ function idle() {
 function report() {
   if (reported) return;
   reported = true;
+  if (promised || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
   bridge.send(JSON.stringify(done));
   bridge.socket.end();
 }
 
 function fail(error) {
   if (reported) return;
-  done.fault = describe(error);
+  done.fault = describe(error, [...unanswered].map((call) => call.tool));
   delete done.value;
   report();
   bridge.socket.once("close", () => process.exit(0));
@@ -209,10 +210,14 @@ async function run() {
   settled = true;
 }
 
+const PROMISED = /Promise \{ <pending> \}|\[object Promise\]/;
+let promised = false; // one was printed
+
 // node writes to pipes in the background: a program could fill the memory with
 // what it prints, and lose the end of it. Writing at once costs nothing here.
 function printAtOnce(name, fd) {
   const write = (chunk, encoding, done) => {
+    promised ||= typeof chunk === "string" && PROMISED.test(chunk);
     for (let rest = typeof chunk === "string" ? Buffer.from(chunk, encoding) : chunk; rest.length; ) rest = rest.subarray(writeSync(fd, rest));
     done();
   };

@@ -1,0 +1,77 @@
+// Says what would have been right, for the mistakes that are usual with wrappers and results.
+
+const { existsSync, readdirSync } = require("node:fs");
+const { nearest } = require("./nearest.cjs");
+
+const SHAPE = 'console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")';
+const OURS = ["search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "iterate", "progress", "call", "ToolError", "Blob"];
+const ELSEWHERE = { True: "true", False: "false", None: "null", print: "console.log(...)", len: "value.length", str: "String(...)", int: "Number(...)", json: "JSON.stringify(...)" };
+const LISTS = /\.(map|filter|forEach|slice|reduce|find|some|every|join|sort|flatMap|push|includes|entries)$/;
+
+// The first that fits says it: [pattern, what to say].
+const SAYINGS = [
+  [/Cannot find (package|module)/, () => "only node's own modules, servers and sallyport can be imported"],
+  [/heap out of memory|Array buffer allocation failed|Invalid (string|array) length/, () => "the sandbox's memory limit is reached: work on smaller pieces"],
+  [/^(\w+) is not defined$/, (found) => missing(found[1])],
+  [/^Cannot read properties of (undefined|null) \(reading '(.+)'\)/, (found, open) => awaited(open) || `what ".${found[2]}" is taken of is ${found[1]}: ${SHAPE}`],
+  [/ is not (async )?iterable|undefined is not a function/, (found, open) => awaited(open) || `it is no list: ${SHAPE}`],
+  [/^(.+) is not a function/, (found, open) => notFunction(found[1], open)],
+  [/is not valid JSON|Unexpected (token|end of JSON input)/, () => "results that are JSON are values already: drop JSON.parse"],
+  [/fetch failed|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ENETUNREACH/, () => "the sandbox has no network: call a tool instead, search_tools finds one"],
+  [/^ENOENT.* '(.+)'/, (found) => files(found[1])],
+  [/^(EROFS|EACCES|EPERM)/, () => "files can be written in /workspace and /tmp"],
+  [/^ENOSPC/, () => "the workspace is full: remove files, or keep less"],
+  [/^Assignment to constant/, () => "declare it with let"],
+  [/serialize a BigInt|mix BigInt/, () => "make it a number or a text first: Number(value), String(value)"],
+];
+
+exports.hint = (error, message, open) => {
+  if (error?.name === "ToolError" && typeof error.code === "string") return ofCall(error);
+  if (error?.hint) return String(error.hint);
+  for (const [pattern, say] of SAYINGS) {
+    const found = pattern.exec(message);
+    if (found) return say(found, open);
+  }
+  return "";
+};
+
+function ofCall({ hint, tool, code, retryable }) {
+  return (hint || (tool ? `${tool}: code ${code}` : "")) + (retryable ? "; the same call may be made again" : "");
+}
+
+function awaited(open) {
+  return open.length ? `a call returns a promise, and that of ${open[0]} is not settled: write await before the call` : "";
+}
+
+function notFunction(text, open) {
+  const name = /(\w+)\)?$/.exec(text)?.[1] ?? "";
+  if (LISTS.test(text)) return awaited(open) || `it is no list: ${SHAPE}`;
+  const upstream = folders().find((each) => name === each || name === each + "_exports");
+  return upstream ? `write: import { TOOL } from "servers/${upstream}"` : awaited(open);
+}
+
+function missing(name) {
+  if (Object.hasOwn(ELSEWHERE, name)) return `in TypeScript: ${ELSEWHERE[name]}`;
+  if (OURS.includes(name)) return `write: import { ${name} } from "sallyport"`;
+  return home(name) || home(name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase());
+}
+
+function home(name) {
+  const homes = [];
+  for (const upstream of folders()) {
+    if (upstream === name) return `write: import { ${name} } from "servers"`;
+    if (existsSync(`/servers/${upstream}/${name}.ts`)) homes.push(`"servers/${upstream}"`);
+  }
+  return homes.length ? `write: import { ${name} } from ${homes[0]}${homes.length > 1 ? ` (or from ${homes.slice(1, 4).join(", ")})` : ""}` : "";
+}
+
+function folders() {
+  return readdirSync("/servers", { withFileTypes: true }).filter((each) => each.isDirectory()).map((each) => each.name);
+}
+
+function files(path) {
+  const names = readdirSync("/workspace").sort().slice(0, 20);
+  const near = nearest(path.split("/").at(-1), names);
+  if (near) return `did you mean ${near}?`;
+  return names.length ? `in /workspace are: ${names.join(", ")}` : "/workspace is empty";
+}
