@@ -43,10 +43,15 @@ type Case struct {
 // Tree is what has to be at /servers while the suite runs.
 func Tree() map[string][]byte {
 	return map[string][]byte{
-		"__init__.py":       nil,
-		"test/__init__.py":  []byte("from sallyport import package\npackage(__name__, {'echo': 'echo', 'resources': 'resources'})\n"),
-		"test/resources.py": []byte("from sallyport import call\ndef read(uri): return call('test.resources/read', {'uri': uri})\n"),
-		"test/echo.py":      []byte("from sallyport import call\ndef echo(x, *, times=1):\n    return call('test.echo', {'x': x, 'times': times})['args']['x']\n"),
+		"__init__.py":      nil,
+		"test/__init__.py": []byte("from sallyport import package\npackage(__name__, {'echo': 'echo', 'open_issue': 'open_issue', 'resources': 'resources'})\n"),
+		"test/open_issue.py": []byte("from sallyport import async_call, call\ndef open_issue(title, *, labels=()):\n    return call('test.open_issue', {'title': title}, SPEC)\n" +
+			"async def aio(title): return await async_call('test.open_issue', {'title': title})\nopen_issue.aio = aio\n" +
+			`SPEC = '{"sig":"test.open_issue(title: str, *, labels: list[str] = ...)","args":{"o":{"title":"s","labels?":{"l":"s"}}}}'` + "\n"),
+		"test/open_issue.ts": nil,
+		"test/echo.ts":       nil,
+		"test/resources.py":  []byte("from sallyport import call\ndef read(uri): return call('test.resources/read', {'uri': uri})\n"),
+		"test/echo.py":       []byte("from sallyport import call\ndef echo(x, *, times=1):\n    return call('test.echo', {'x': x, 'times': times})['args']['x']\n"),
 	}
 }
 
@@ -55,7 +60,7 @@ func Run(t *testing.T, runner Runner) {
 	for _, group := range []struct {
 		name  string
 		cases []Case
-	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}} {
+	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}, {"mistakes", usual}} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })

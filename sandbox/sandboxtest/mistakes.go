@@ -1,0 +1,155 @@
+package sandboxtest
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sallyport/sandbox"
+)
+
+// mistake is what a model is likely to write wrong, and what it is told then.
+type mistake struct{ code, hint string }
+
+const (
+	spec      = `test.open_issue(title: str, *, labels: list[str] = ...)`
+	pyShape   = "print(shape_of(value)) shows what a value is (from sallyport import shape_of)"
+	tsShape   = `console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")`
+	noNetwork = "the sandbox has no network: call a tool instead, search_tools finds one"
+)
+
+var inPython = []mistake{
+	{"open_issue(title='a')", "write: from servers.test import open_issue"},
+	{"openIssue(title='a')", "write: from servers.test import open_issue"},
+	{"parallel(print)", "write: from sallyport import parallel"},
+	{"from sallyport import paralel", "did you mean parallel?"},
+	{"from sallyport import open_issue", "write: from servers.test import open_issue"},
+	{"from servers import tset", "did you mean test?"},
+	{"json.dumps(1)", "write: import json"},
+	{"servers.test.echo(1)", "write: import servers"},
+	{"x = null", "in Python: None"},
+	{"rows = []\nfor r in rwos: pass", "did you mean rows?"},
+	{"from servers.test import open_issue\nopen_issue('a', lables=['b'])", "did you mean labels? " + spec},
+	{"import servers\nservers.test.open_issue()", spec},
+	{"from servers import test\ntest.open_issue('a', ['b'])", spec},
+	{"from servers.test import open_issue\nopen_issue({'title': 'a'})", spec},
+	{"from servers.test import open_issue\nawait open_issue('a')", "calls return their result at once: drop the await, or write await NAME.aio(...)"},
+	{"from servers.test import open_issue\nopen_issue.aio('a')['id']", "an asynchronous call has to be awaited: (await NAME.aio(...)), or call NAME(...) without .aio"},
+	{"from servers.test import open_issue\nfor i in open_issue.aio('a'): pass", "an asynchronous call has to be awaited: (await NAME.aio(...)), or call NAME(...) without .aio"},
+	{"import asyncio\nasync def main(): pass\nmain_ = main()\nawait main_\nasyncio.run(main())", "await works at the top level: write await main()"},
+	{"r = {'title': 1}\nr.title", `results are dicts: write value["title"]`},
+	{"r = {'title': 1, 'id': 2}\nr.titel", `did you mean "title"? there are: title, id`},
+	{"r = {'title': 1, 'id': 2}\nr['titel']", `did you mean "title"? there are: title, id`},
+	{"r = {'items': []}\nfor i in r.items: pass", `a dict has methods of these names: write value["items"], value["keys"], value["values"]`},
+	{"r = {'a': 1}\nfor i in r: i['id']", "it is a text and no dict (going through a dict gives its keys): " + pyShape},
+	{"r = [{'a': 1}]\nr['a']", "it is a list and no dict: value[0][...], or go through it; " + pyShape},
+	{"r = {'a': 1}\nr[:5]", "it is a dict and no list, so it has no slices: " + pyShape},
+	{"r = None\nr['a']", "the value is None: " + pyShape},
+	{"import json\njson.loads({'a': 1})", "results are Python values already: drop json.loads"},
+	{"import json\njson.loads('done')", "results that are JSON are Python values already; this is a text that is none: print(text[:200])"},
+	{"import urllib.request\nurllib.request.urlopen('http://example.com')", noNetwork},
+	{"import requests", "only Python's standard library, servers and sallyport can be imported"},
+	{"open('/workspace/none')", "/workspace is empty"},
+	{"open('/etc/x', 'w')", "files can be written in /workspace and /tmp"},
+	{"return 5", "end with an expression: its value comes back"},
+	{"def f():\n    await g()", "write async def, or call without await: NAME(...)"},
+	{"const x = 5", "this is no Python: for TypeScript say so in language"},
+	{"from sallyport import call\ncall('test.fail')", "test.fail: code failed"},
+	{"from sallyport import call\ncall('test.busy')", "test.busy: code upstream; the same call may be made again"},
+}
+
+// pythonMistakes makes each of them and returns the hints.
+const pythonMistakes = `
+import ast, asyncio, fault, linecache, types, warnings
+warnings.simplefilter("ignore")
+def hint(code):
+    linecache.cache["program.py"] = (len(code), None, code.splitlines(True), "program.py")
+    try:
+        made = types.FunctionType(compile(code, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {"__name__": "__main__"})()
+        if made is not None: asyncio.run(made)
+    except BaseException as err:
+        return fault.describe(err, "program.py")["hint"]
+    return "no mistake"
+[hint(code) for code in mistakes]`
+
+var inTypeScript = []mistake{
+	{"echo({})", `write: import { echo } from "servers/test"`},
+	{"openIssue({})", `write: import { open_issue } from "servers/test"`},
+	{"test.echo({})", `write: import { test } from "servers"`},
+	{"parallel(() => 1)", `write: import { parallel } from "sallyport"`},
+	{"print(1)", "in TypeScript: console.log(...)"},
+	{"const x = None", "in TypeScript: null"},
+	{"const r = api.call('test.echo'); r.items.map((i) => i)", "a call returns a promise, and that of test.echo is not settled: write await before the call"},
+	{"const r = api.call('test.echo'); for (const i of r) {}", "a call returns a promise, and that of test.echo is not settled: write await before the call"},
+	{"const r = api.call('test.echo'); r.map((i) => i)", "a call returns a promise, and that of test.echo is not settled: write await before the call"},
+	{"const r = await api.call('test.echo'); r.itmes.map((i) => i)", `what ".map" is taken of is undefined: ` + tsShape},
+	{"const r = null; r.id", `what ".id" is taken of is null: ` + tsShape},
+	{"const r = await api.call('test.echo'); for (const i of r) {}", "it is no list: " + tsShape},
+	{"const r = await api.call('test.echo'); r.filter((i) => i)", "it is no list: " + tsShape},
+	{"const test = {}; test({})", `write: import { TOOL } from "servers/test"`},
+	{"const r = await api.call('test.echo'); JSON.parse(r)", "results that are JSON are values already: drop JSON.parse"},
+	{"JSON.parse('done')", "results that are JSON are values already: drop JSON.parse"},
+	{"JSON.stringify({ n: 1n })", "make it a number or a text first: Number(value), String(value)"},
+	{"await fetch('http://example.com')", noNetwork},
+	{"require('axios')", "only node's own modules, servers and sallyport can be imported"},
+	{"await import('node:fs').then((fs) => fs.readFileSync('/workspace/none'))", "/workspace is empty"},
+	{"await import('node:fs').then((fs) => fs.writeFileSync('/etc/x', ''))", "files can be written in /workspace and /tmp"},
+	{"const x = 1; x = 2", "declare it with let"},
+	{"await api.call('test.echo', ['a'])", "write: await echo({ name: value })"},
+	{"await api.call('test.fail')", "test.fail: code failed"},
+	{"await api.call('test.busy')", "test.busy: code upstream; the same call may be made again"},
+}
+
+const typescriptMistakes = `
+const { describe } = await import("/opt/sallyport/fault.mjs");
+const { unanswered } = await import("/opt/sallyport/api.mjs");
+const AsyncFunction = (async () => {}).constructor;
+async function hint(code) {
+  try { await new AsyncFunction("api", code)(globalThis[Symbol.for("sallyport")]); return "no mistake"; }
+  catch (error) { return describe(error, [...unanswered].map((one) => one.tool)).hint; }
+  finally { await new Promise((r) => setTimeout(r, 50)); }
+}
+const hints = [];
+for (const code of mistakes) hints.push(await hint(code));
+export default hints;`
+
+// usual are the mistakes of both languages, each made in one sandbox, and what is shown of a promise.
+var usual = []Case{
+	{Name: "the usual mistakes in python", Python: "mistakes = " + codes(inPython) + pythonMistakes, Limit: roomy, Check: wantHints(inPython)},
+	{Name: "the usual mistakes in node", Node: "const mistakes = " + codes(inTypeScript) + typescriptMistakes, Limit: roomy, Check: wantHints(inTypeScript)},
+	{
+		Name: "a promise that is printed in node", Node: inNode + "console.log('got', call('test.echo')); console.log(`all of ${call('test.echo')}`)",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			wantStdout(t, o, "got Promise { <pending> }\nall of [object Promise]\n")
+			if o.Stderr.Text != "note: a promise was shown in place of its value: write await before the call\n" {
+				t.Errorf("stderr %q", o.Stderr.Text)
+			}
+		},
+	},
+}
+
+func roomy(l *sandbox.Limits) { l.Value = 64 << 10 }
+
+func codes(mistakes []mistake) string {
+	all := make([]string, len(mistakes))
+	for i, m := range mistakes {
+		all[i] = m.code
+	}
+	data, _ := json.Marshal(all) //nolint:errchkjson // strings
+	return string(data)
+}
+
+func wantHints(mistakes []mistake) func(*testing.T, sandbox.Outcome) {
+	return func(t *testing.T, o sandbox.Outcome) {
+		var hints []string
+		if err := json.Unmarshal([]byte(value(o)), &hints); err != nil || len(hints) != len(mistakes) {
+			t.Fatalf("%v: %s", err, show(o))
+		}
+		for i, m := range mistakes {
+			if diff := cmp.Diff(m.hint, hints[i]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", m.code, diff)
+			}
+		}
+	}
+}
