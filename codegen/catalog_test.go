@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sallyport/codegen"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -112,11 +114,29 @@ func TestCatalogIsDeterministic(t *testing.T) {
 	}
 }
 
+// BenchmarkCatalog makes the wrappers of all upstreams, as the gateway does, on
+// all processors, and those of one upstream that has changed.
 func BenchmarkCatalog(b *testing.B) {
 	ups := catalog(b)
-	for b.Loop() {
-		codegen.Generate(ups)
-	}
+	b.Run("all", func(b *testing.B) {
+		defer testutil.ReportCPU(b)()
+		for b.Loop() {
+			var all sync.WaitGroup
+			for _, up := range ups {
+				all.Go(func() { codegen.GenerateUpstream(up) })
+			}
+			all.Wait()
+			codegen.GenerateRoot(ups)
+		}
+	})
+	github := slices.IndexFunc(ups, func(up codegen.Upstream) bool { return up.ID == "github" })
+	b.Run("one upstream", func(b *testing.B) {
+		defer testutil.ReportCPU(b)()
+		for b.Loop() {
+			codegen.GenerateUpstream(ups[github])
+			codegen.GenerateRoot(ups)
+		}
+	})
 }
 
 func BenchmarkSignature(b *testing.B) {

@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Publish makes files (by slash-separated path) the content of /servers in
@@ -44,16 +49,24 @@ func (h *Host) publish(files map[string][]byte) error {
 
 func (h *Host) servers() string { return filepath.Join(h.dir, "servers") }
 
+// writeFiles writes as many files at once as there are processors: what takes time is the kernel's work.
 func writeFiles(root *os.Root, files map[string][]byte) error {
-	for path, data := range files {
-		if !fs.ValidPath(path) {
-			return fmt.Errorf("%q is no path of a file", path)
-		}
-		if err := writeFile(root, filepath.FromSlash(path), data); err != nil {
-			return err
-		}
+	var group errgroup.Group
+	paths, n := slices.Sorted(maps.Keys(files)), runtime.GOMAXPROCS(0)
+	for part := range slices.Chunk(paths, len(paths)/n+1) {
+		group.Go(func() error {
+			for _, path := range part {
+				if !fs.ValidPath(path) {
+					return fmt.Errorf("%q is no path of a file", path)
+				}
+				if err := writeFile(root, filepath.FromSlash(path), files[path]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // writeFile replaces the file in one step, so that no program reads half of it.

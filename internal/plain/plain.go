@@ -34,6 +34,9 @@ func bound(s string, max int) string {
 }
 
 func clean(s string) string {
+	if isPlain(s) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -49,9 +52,19 @@ func clean(s string) string {
 	}, strings.ReplaceAll(Uncoloured(s), "\r\n", "\n"))
 }
 
+// isPlain reports whether s is ASCII that nothing has to be done to, as most text is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
 // Uncoloured returns s without the control sequences of a terminal, such as colours.
 func Uncoloured(s string) string {
-	if !strings.ContainsAny(s, "\x1b\u009b") {
+	if strings.IndexByte(s, 0x1b) < 0 && !strings.Contains(s, "\u009b") { // ContainsAny is much slower
 		return s
 	}
 	return sequence.ReplaceAllString(s, "")
