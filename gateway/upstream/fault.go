@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
 	"net/url"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -130,13 +133,14 @@ func (v veil) describe(err error) string {
 // the caller's, limited the one with the time limit of a call.
 func (s *Session) callError(ctx, limited context.Context, name string, waited time.Duration, err error) *tool.Error {
 	id := tool.ID{Upstream: s.settings.ID, Name: name}
+	again := s.repeatable(id)
 	switch {
 	case ctx.Err() != nil:
 		return s.gaveUp(ctx)
 	case limited.Err() != nil:
 		return &tool.Error{Kind: tool.Timeout, Err: err,
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
-			Hint:    "it may have done its work all the same"}
+			Hint:    "it may have done its work all the same", Retryable: again}
 	}
 	if _, ok := errors.AsType[*tooDeep](err); ok {
 		return s.badAnswer(name, err)
@@ -154,11 +158,23 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 		return s.closedError()
 	}
 	hint := "the call may or may not have taken effect; the next call connects again"
-	if isUnheard(err) {
-		hint = "the call has not taken effect; the next one connects again"
+	switch {
+	case notBegun(err):
+		hint, again = "the call has not taken effect; the next one connects again", true
+	case httpStatus(err) == http.StatusTooManyRequests:
+		hint, again = "the call has not taken effect; wait a while", true
+	case !passes(err):
+		again = false
 	}
-	return &tool.Error{Kind: tool.Upstream, Err: err, Hint: hint,
+	return &tool.Error{Kind: tool.Upstream, Err: err, Hint: hint, Retryable: again,
 		Message: fmt.Sprintf("%s: upstream failed: %s", id, s.veil.describe(err))}
+}
+
+// passes reports whether a call that ended so may end otherwise next time: not
+// one whose answer is too much, nor one that the server refuses as it is.
+func passes(err error) bool {
+	status := httpStatus(err)
+	return !errors.Is(err, errFlood) && !isTooLong(err) && (status == 0 || status >= 500 || status == http.StatusRequestTimeout)
 }
 
 // answered returns the JSON-RPC error with which the upstream answered, nil if it
@@ -203,7 +219,13 @@ func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		kind = e.Kind
 	}
-	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err}
+	// Nothing has been called yet.
+	return &tool.Error{Kind: kind, Message: fmt.Sprintf("cannot connect to upstream %s: %s", s.settings.ID, reason), Err: err, Retryable: kind == tool.Upstream && !s.cannotStart(err)}
+}
+
+// cannotStart reports whether there is no program to start, nor will there be next time.
+func (s *Session) cannotStart(err error) bool {
+	return s.settings.Command != "" && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
 }
 
 // scopeMissing returns what a call came to that wants a wider authorization, nil

@@ -324,3 +324,52 @@ func TestHTTPAnswerTooLong(t *testing.T) {
 	wantError(t, err, tool.Upstream, "more than 64 MiB")
 	call(t, s, "echo", "{}")
 }
+
+// TestHTTPRetryable: what a server did not take may be sent again, what it may have done not.
+func TestHTTPRetryable(t *testing.T) {
+	web := newSite(t, nil)
+	status := http.StatusTooManyRequests
+	web.intercept(func(w http.ResponseWriter, _ *http.Request, body string) bool {
+		refuse := strings.Contains(body, "poison")
+		if refuse {
+			http.Error(w, "no", status)
+		}
+		return refuse
+	})
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	for _, test := range []struct {
+		status int
+		want   bool
+	}{{429, true}, {500, false}, {503, false}, {413, false}} {
+		status = test.status
+		_, err := callContext(t.Context(), s, "echo", `{"poison":1}`)
+		if e := wantError(t, err, tool.Upstream); e.Retryable != test.want {
+			t.Errorf("%d: %+v", test.status, e)
+		}
+	}
+	web.CloseClientConnections()
+	web.Close()
+	_, err := callContext(t.Context(), s, "echo", "{}")
+	wantError(t, err, tool.Upstream) // it may have got through
+	for range 2 {
+		_, err := callContext(t.Context(), s, "echo", "{}")
+		if e := wantError(t, err, tool.Upstream); !e.Retryable {
+			t.Errorf("server gone: %+v", e)
+		}
+	}
+}
+
+// TestHTTPNotDelivered: where each request has a connection of its own, one that finds nobody says so.
+func TestHTTPNotDelivered(t *testing.T) {
+	web := newSite(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	web.Config.SetKeepAlivesEnabled(false)
+	s := open(t, web.settings(), nil)
+	call(t, s, "echo", "{}")
+	web.CloseClientConnections()
+	web.Close()
+	_, err := callContext(t.Context(), s, "echo", "{}")
+	if e := wantError(t, err, tool.Upstream, "connection refused"); !e.Retryable {
+		t.Errorf("%+v", e)
+	}
+}

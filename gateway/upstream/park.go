@@ -31,6 +31,7 @@ type backoff struct {
 	failures int
 	parks    int  // pauses of a parked session so far; 0 is not parked
 	login    bool // the last failure was that somebody has to log in
+	hopeless bool // the last failure will come again
 	until    time.Time
 	forgiven bool // a lost session since the last good link
 }
@@ -65,6 +66,8 @@ func (b *backoff) status() Status {
 // failed notes that an attempt or a link failed for that reason. It is called with mu held.
 func (s *Session) failed(reason string, err error) {
 	s.backoff.fail(needsLogin(err))
+	e, ok := errors.AsType[*tool.Error](err)
+	s.backoff.hopeless = ok && !e.Retryable
 	s.setStatus(s.backoff.status(), reason)
 }
 
@@ -86,10 +89,10 @@ func (s *Session) Reset() {
 
 // tooSoon refuses an attempt while the backoff lasts. It is called with mu held.
 func (s *Session) tooSoon(wait time.Duration) *tool.Error {
-	e := &tool.Error{Kind: tool.Upstream, Message: s.state.Error, Hint: "next attempt in " + about(wait)}
+	e := &tool.Error{Kind: tool.Upstream, Message: s.state.Error, Hint: "next attempt in " + about(wait), Retryable: !s.backoff.hopeless}
 	switch {
 	case s.backoff.login: // says itself what to do
-		e.Kind, e.Hint = tool.Denied, ""
+		e.Kind, e.Hint, e.Retryable = tool.Denied, "", false
 	case s.backoff.parks > 0:
 		e.Hint = fmt.Sprintf("parked after %d failures: somebody has to look at it; %s", s.backoff.failures, e.Hint)
 	}

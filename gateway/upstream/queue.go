@@ -30,7 +30,7 @@ func (s *Session) enter(ctx context.Context) error {
 	}
 	return &tool.Error{Kind: tool.Limit,
 		Message: fmt.Sprintf("upstream %s was busy for %s, at its limit of %d calls at once", s.settings.ID, seconds(s.settings.Timeout), s.settings.Concurrency),
-		Hint:    "make fewer calls at once"}
+		Hint:    "make fewer calls at once", Retryable: true}
 }
 
 func (s *Session) leave() {

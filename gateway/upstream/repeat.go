@@ -67,6 +67,17 @@ type unheard struct{ error }
 
 func (u *unheard) Unwrap() error { return u.error }
 
+// undelivered is the error of a request that did not leave: there was nobody to connect to.
+type undelivered struct{ error }
+
+func (u *undelivered) Unwrap() error { return u.error }
+
+// notBegun reports whether a call that failed so has certainly not been begun.
+func notBegun(err error) bool {
+	_, ok := errors.AsType[*undelivered](err)
+	return ok || isUnheard(err)
+}
+
 func isUnheard(err error) bool {
 	_, ok := errors.AsType[*unheard](err)
 	return ok

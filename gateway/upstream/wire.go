@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -290,6 +291,9 @@ func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok { // no server there, or it hung up
 		w.fail(err)
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return &undelivered{w.cause(err)}
 	}
 	return w.cause(err)
 }
