@@ -54,10 +54,10 @@ func bombs() map[string]string {
 		"refs to wide":        `{"type":"object","properties":{` + repeat(400, func(i int) string { return s(`"p%d":{"$ref":"#/$defs/w","properties":{"x%d":{}}}`, i, i) }) + `},"$defs":{"w":` + props(3000, "p") + `}}`,
 		"deep":                `{"properties":{"a":` + strings.Repeat(`{"properties":{"a":`, 10000) + `{}` + strings.Repeat(`}}`, 10000) + `}}`,
 		"deep 90":             strings.Repeat(`{"properties":{"a":`, 95) + `{}` + strings.Repeat(`}}`, 95),
-		"enums": `{"type":"object","properties":{"a":{"anyOf":[` + repeat(500, func(i int) string {
+		"enums": `{"type":"object","properties":{"a":{"anyOf":[` + repeat(150, func(i int) string {
 			return `{"enum":[` + repeat(200, func(j int) string { return s(`"v%d_%d"`, i, j) }) + `]}`
 		}) + `]}}}`,
-		"top oneOf":     `{"type":"object","oneOf":[` + repeat(500, func(i int) string { return props(100, s("q%d_", i)) }) + `]}`,
+		"top oneOf":     `{"type":"object","oneOf":[` + repeat(100, func(i int) string { return props(100, s("q%d_", i)) }) + `]}`,
 		"oneOf x anyOf": `{"type":"object","properties":{"a":{"oneOf":[` + repeat(200, func(i int) string { return props(5, s("q%d_", i)) }) + `],"anyOf":[` + repeat(200, func(i int) string { return props(5, s("r%d_", i)) }) + `]}}}`,
 		"conditions": `{"type":"object","allOf":[` + repeat(2000, func(i int) string {
 			return s(`{"if":{"properties":{"k":{"const":"v%d"}}},"then":{"required":["a%d"],"properties":{"a%d":{"type":"string"},"s":{"type":"object","properties":{"z%d":{}}}}}}`, i, i, i, i)
@@ -70,6 +70,6 @@ func bombs() map[string]string {
 		"long names": `{"type":"object","properties":{` + repeat(3000, func(i int) string {
 			return s(`"%s%d":{"type":"object","properties":{"b%d":{}}}`, strings.Repeat("n", 200), i, i)
 		}) + `}}`,
-		"nested dup keys": `{"type":"object","properties":{` + repeat(20000, func(i int) string { return s(`"k%d":{"items":{"type":"object","properties":{"a":{}}}}`, i) }) + `}}`,
+		"nested dup keys": `{"type":"object","properties":{` + repeat(6000, func(i int) string { return s(`"k%d":{"items":{"type":"object","properties":{"a":{}}}}`, i) }) + `}}`,
 	}
 }
