@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +12,8 @@ import (
 const (
 	// maxDescribe bounds a full description, in bytes; the last lines to be left out are parameters.
 	maxDescribe = 8000
+	// maxDeep bounds it, in bytes, where it explains members of members of parameters.
+	maxDeep = 5000
 	// maxPurpose bounds the upstream's own words in it, in runes.
 	maxPurpose = 2500
 	// maxPath is how deep members of parameters are explained.
@@ -26,8 +29,16 @@ const (
 // at most about 8,000 bytes.
 func Describe(t tool.Tool, lang Language) string {
 	fn := model(t)
-	sig, whole := signature(t, fn, lang)
-	d := &description{lang: lang, types: !whole, seen: map[*def]bool{}}
+	d := describe(t, fn, lang, maxPath)
+	for depth := maxPath - 1; depth > 0 && (d.left > 0 || depth > 1 && d.b.Len() > maxDeep); depth-- {
+		d = describe(t, fn, lang, depth)
+	}
+	return strings.TrimRight(d.b.String(), "\n")
+}
+
+func describe(t tool.Tool, fn function, lang Language, depth int) *description {
+	d := &description{lang: lang, depth: depth, seen: map[*def]bool{}, said: map[string]string{}}
+	sig, _ := signature(t, fn, lang)
 	d.line(Import(t.ID, lang))
 	d.line(sig)
 	d.line("")
@@ -35,18 +46,24 @@ func Describe(t tool.Tool, lang Language) string {
 	for _, n := range fn.notes {
 		d.line(n)
 	}
-	d.parameters(fn.params)
+	d.parameters(fn)
 	d.returns(fn.result)
-	return strings.TrimRight(d.b.String(), "\n")
+	return d
 }
 
 type description struct {
 	b    strings.Builder
 	lang Language
-	// types says that the signature does not tell all types.
+	// depth is how deep members are explained.
+	depth int
+	// types says that the signature does not tell the type of the parameter at hand.
 	types bool
 	// seen holds the definitions whose members were explained.
 	seen map[*def]bool
+	// said holds long sentences, with the member that they were first said of.
+	said map[string]string
+	// above are the lines of members with nothing to say, down to the one at hand.
+	above []string
 	// left counts lines that found no room.
 	left int
 }
@@ -60,7 +77,8 @@ func (d *description) line(text string) {
 	d.b.WriteByte('\n')
 }
 
-func (d *description) parameters(params []field) {
+func (d *description) parameters(fn function) {
+	params := fn.params
 	names := make([]string, len(params))
 	for i, f := range params {
 		names[i] = f.name
@@ -68,10 +86,11 @@ func (d *description) parameters(params []field) {
 	if d.lang == Python {
 		names = pyParams(params)
 	}
-	before := d.b.Len()
+	before, told := d.b.Len(), newParamList(fn, d.lang).params
 	d.line("\nParameters:")
 	start := d.b.Len()
 	for i, f := range params {
+		d.types = told[i].cut
 		d.member(names[i], names[i] != f.name, f, 1)
 	}
 	if d.b.Len() == start { // nothing to say
@@ -84,25 +103,81 @@ func (d *description) parameters(params []field) {
 	}
 }
 
-// member explains one parameter or member, then what is in it.
-func (d *description) member(path string, renamed bool, f field, depth int) {
-	text := f.doc.line(maxFieldDoc)
-	if renamed {
-		text = strings.TrimSpace("sent as " + show(f.name) + ". " + text)
-	}
+// member explains one parameter or member, then what is in it, one step further in.
+func (d *description) member(name string, renamed bool, f field, depth int) {
+	label, text := name, d.words(name, f, depth)
 	if d.types {
 		inline, _ := inlineType(f.typ, d.lang, maxDescribedType)
-		if !f.required && depth > 1 {
-			inline += ", optional"
-		}
 		text = strings.TrimSpace("(" + inline + ") " + text)
+		if !f.required {
+			label += "?"
+		}
 	}
-	if text != "" {
-		d.line(strings.Repeat("  ", depth) + plain.Line(path, maxName) + ": " + text)
+	if renamed {
+		label += " (" + show(f.name) + ")"
 	}
-	if depth < maxPath {
-		d.inside(path, f.typ, depth)
+	line := strings.TrimSuffix(strings.Repeat("  ", depth)+plain.Line(label, maxName)+": "+text, " ")
+	above := len(d.above)
+	if d.above = append(d.above, line); text != "" || renamed {
+		d.flush()
 	}
+	if depth < d.depth {
+		d.inside("", f.typ, depth)
+	}
+	d.above = d.above[:min(above, len(d.above))]
+}
+
+// flush writes the lines that wait for something to be said below them.
+func (d *description) flush() {
+	for _, line := range d.above {
+		d.line(line)
+	}
+	d.above = d.above[:0]
+}
+
+// words is what is known of a member beyond its name, its type and, in Python's
+// signatures, its default.
+func (d *description) words(name string, f field, depth int) string {
+	known := f.doc
+	if repeats(known.text, f.name) {
+		known.text = ""
+	}
+	known.text = d.onlyOnce(name, known.text)
+	shown := depth == 1 && d.lang == Python && f.preset != nil && !d.types
+	known.notes = slices.DeleteFunc(slices.Clone(known.notes), func(note string) bool {
+		value, ok := strings.CutPrefix(note, "default ")
+		return ok && (shown || f.preset != nil && saysDefault(known.text, value))
+	})
+	return known.line(maxFieldDoc)
+}
+
+// readOnly reports whether a member is one that a caller does not set.
+func readOnly(d doc) bool {
+	return slices.Contains(d.notes, "read-only") || strings.HasSuffix(d.text, " Read-only.")
+}
+
+// minOnce is the shortest sentence that is not said twice, in bytes.
+const minOnce = 80
+
+// onlyOnce puts a pointer in place of the sentences that an earlier member has too.
+func (d *description) onlyOnce(name, text string) string {
+	if len(text) < minOnce {
+		return text
+	}
+	var kept []string
+	for sentence := range strings.SplitSeq(text, ". ") {
+		first, known := d.said[sentence]
+		switch pointer := "As for " + first; {
+		case len(sentence) < minOnce:
+			kept = append(kept, sentence)
+		case !known:
+			d.said[sentence] = name
+			kept = append(kept, sentence)
+		case len(kept) == 0 || kept[len(kept)-1] != pointer:
+			kept = append(kept, pointer)
+		}
+	}
+	return strings.Join(kept, ". ")
 }
 
 // inside explains the members of the objects that a type is made of, each object once.
@@ -124,7 +199,9 @@ func (d *description) inside(path string, t *typ, depth int) {
 		d.inside(path, t.def.typ, depth)
 	case objectKind:
 		for _, f := range t.fields {
-			d.member(path+"."+f.name, false, f, depth+1)
+			if f.required || !readOnly(f.doc) {
+				d.member(path+"."+f.name, false, f, depth+1)
+			}
 		}
 	}
 }

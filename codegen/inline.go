@@ -5,8 +5,12 @@ import (
 	"strings"
 )
 
-// maxLevel is how many objects deep a type is written out, at most.
-const maxLevel = 4
+// maxLevel is how many objects deep a type is written out, at most. On level 0 an
+// object is its required members, on bareLevel not even those.
+const (
+	maxLevel  = 4
+	bareLevel = -1
+)
 
 // inliner writes types as a model reads them: definitions written out in place,
 // literals bare. What is deeper than level, or beyond limit bytes, is "...".
@@ -31,7 +35,7 @@ func inlineType(t *typ, lang Language, limit int) (text string, whole bool) {
 func inlineFrom(level int, t *typ, lang Language, limit int) *inliner {
 	w := &inliner{lang: lang, level: level, limit: limit}
 	w.typ(t, 0)
-	if w.b.Len() > limit && level > 0 {
+	if w.b.Len() > limit && level > bareLevel {
 		return inlineFrom(level-1, t, lang, limit)
 	}
 	return w
@@ -73,7 +77,7 @@ func (w *inliner) typ(t *typ, depth int) {
 	case refKind:
 		w.ref(t.def, depth)
 	default:
-		w.text(w.scalar(t.kind))
+		w.text(w.scalar(t))
 	}
 }
 
@@ -84,8 +88,8 @@ func (w *inliner) either(python, typescript code) code {
 	return python
 }
 
-func (w *inliner) scalar(k kind) code {
-	switch k {
+func (w *inliner) scalar(t *typ) code {
+	switch t.kind {
 	case nullKind:
 		return w.either("None", "null")
 	case boolKind:
@@ -99,21 +103,25 @@ func (w *inliner) scalar(k kind) code {
 	case blobKind:
 		return "Blob"
 	}
+	if t.passed {
+		return w.either("Any", "unknown")
+	}
 	return w.either("Any", "any")
 }
 
-// literals shows the more values, the more there is room.
+// literals shows the more values, the more there is room. Those are joined
+// without spaces, which cost a token each.
 func (w *inliner) literals(values []literal) {
-	shown := values[:min(len(values), 4+8*w.level)]
+	shown := values[:min(len(values), 4+8*max(0, w.level))]
 	for i, v := range shown {
 		if i > 0 {
-			w.text(" | ")
+			w.text("|")
 		}
 		w.text(w.literal(v))
 	}
 	if len(shown) < len(values) {
 		w.cut = true
-		w.text(" | ...")
+		w.text("|...")
 	}
 }
 
@@ -176,12 +184,27 @@ func (w *inliner) ref(d *def, depth int) {
 		w.typ(d.typ, depth+1)
 		w.open = w.open[:len(w.open)-1]
 		return
+	case d.typ.kind == objectKind && w.level == 0 && depth == 0 && !again:
+		w.required(d.typ)
 	case d.typ.kind == objectKind:
 		w.text("{...}")
 	default:
 		w.text("...")
 	}
 	w.cut = w.cut || !again
+}
+
+// required writes of an object only the members that it cannot do without.
+func (w *inliner) required(t *typ) {
+	w.text("{")
+	for _, f := range t.fields {
+		if f.required {
+			w.member(f)
+			w.typ(f.typ, w.level+1)
+			w.text(", ")
+		}
+	}
+	w.text("...}")
 }
 
 func (w *inliner) object(t *typ, depth int) {

@@ -46,6 +46,9 @@ func (c *converter) input(fn *function, t tool.Tool) {
 	o = withConditions(c.arguments(c.flatten(o, 0), fn, 0))
 	fields := c.fields(o, place{hint: "Arguments"})
 	slices.SortStableFunc(fields, func(a, b field) int { return rank(a) - rank(b) })
+	for i, f := range fields {
+		fields[i].typ = passed(f.typ)
+	}
 	fn.params = fields
 	fn.extra = c.furtherArguments(o, len(fields))
 	for _, note := range memberNotes(o) {

@@ -218,7 +218,7 @@ func pyFunctionDoc(t tool.Tool, fn function, names []string) string {
 // purpose is what the upstream says that a tool does.
 func purpose(t tool.Tool) string {
 	for _, text := range []string{t.Description, t.Title} {
-		if text = plain.Text(text, maxText); text != "" {
+		if text = prose(text, maxText); text != "" {
 			return text
 		}
 	}

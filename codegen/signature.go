@@ -52,6 +52,11 @@ func signature(t tool.Tool, fn function, lang Language) (text string, whole bool
 // parameterList writes the parameters. While they are too long, the longest is
 // written one level flatter; if all are flat, the last ones lose their types.
 func parameterList(fn function, lang Language) (text string, whole bool) {
+	l := newParamList(fn, lang)
+	return l.text, !l.cut
+}
+
+func newParamList(fn function, lang Language) *paramList {
 	l := &paramList{fn: fn, lang: lang, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
 	size := 0
 	for i := range l.params {
@@ -67,12 +72,11 @@ func parameterList(fn function, lang Language) (text string, whole bool) {
 		l.write(i, l.params[i].level-1)
 		size += len(l.params[i].text)
 	}
-	parts := l.parts()
-	text = strings.Join(parts, ", ")
-	if lang == TypeScript && text != "" {
-		text = "{" + text + "}"
+	l.text = strings.Join(l.parts(), ", ")
+	if lang == TypeScript && l.text != "" {
+		l.text = "{" + l.text + "}"
 	}
-	return text, !l.cut
+	return l
 }
 
 type paramList struct {
@@ -80,6 +84,7 @@ type paramList struct {
 	lang   Language
 	names  []string // as Python has them
 	params []sigParam
+	text   string
 	// cut says that something is not written out.
 	cut bool
 }
@@ -95,7 +100,7 @@ type sigParam struct {
 func (l *paramList) longest() int {
 	found := -1
 	for i, p := range l.params {
-		if p.level > 0 && (found < 0 || len(p.text) > len(l.params[found].text)) {
+		if p.level > bareLevel && (found < 0 || len(p.text) > len(l.params[found].text)) {
 			found = i
 		}
 	}
@@ -111,11 +116,11 @@ func (l *paramList) write(i, level int) {
 	case l.lang == TypeScript:
 		p.text = string(tsMember(f)) + typ
 	case f.required:
-		p.text = l.names[i] + ": " + typ
+		p.text = l.name(i) + ": " + typ
 	case f.preset != nil:
-		p.text = l.names[i] + ": " + typ + " = " + string(pyLiteral(*f.preset))
+		p.text = l.name(i) + ": " + typ + " = " + string(pyLiteral(*f.preset))
 	default:
-		p.text = l.names[i] + ": " + typ + " = ..."
+		p.text = l.name(i) + ": " + typ + " = ..."
 	}
 	l.params[i] = p
 }
@@ -136,15 +141,24 @@ func (l *paramList) parts() []string {
 			size -= len(part)
 			part = l.bare(i)
 			size += len(part)
+			l.params[i].cut = true
 		}
-		l.cut = l.cut || bare || l.params[i].cut
+		l.cut = l.cut || l.params[i].cut
 		if size > 2*maxParams {
 			parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
+			l.cutFrom(i)
 			break
 		}
 		parts = append(parts, part)
 	}
 	return append(parts, l.extra()...)
+}
+
+// cutFrom marks the parameters that are not shown at all.
+func (l *paramList) cutFrom(i int) {
+	for ; i < len(l.params); i++ {
+		l.params[i].cut = true
+	}
 }
 
 // bare is a parameter without its type.
@@ -154,9 +168,24 @@ func (l *paramList) bare(i int) string {
 	case l.lang == TypeScript:
 		return strings.TrimSuffix(string(tsMember(f)), ": ")
 	case f.required:
+		return l.name(i)
+	}
+	return l.name(i) + "=..."
+}
+
+// name is a parameter's name in Python, with the one on the wire where that says
+// more: `created_gt ("created>")`, but just page_size for "page-size".
+func (l *paramList) name(i int) string {
+	wire := l.fn.params[i].name
+	if l.names[i] == wire || plainlyRenamed(l.names[i], wire) {
 		return l.names[i]
 	}
-	return l.names[i] + "=..."
+	return l.names[i] + " (" + plain.Line(show(wire), 40) + ")"
+}
+
+// plainlyRenamed reports whether nothing but underscores stands in a name for what the wire has in their places.
+func plainlyRenamed(name, wire string) bool {
+	return strings.Trim(name, "_") == strings.Trim(strings.Map(asciiIdentifier, wire), "_") && !strings.ContainsFunc(wire, func(r rune) bool { return r > '~' })
 }
 
 func (l *paramList) extra() []string {

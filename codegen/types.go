@@ -38,6 +38,8 @@ type typ struct {
 	open bool
 	// closed says that the schema forbids other members than the fields.
 	closed bool
+	// passed says of any that a caller passes it, which TypeScript calls unknown.
+	passed bool
 	def    *def
 }
 
@@ -89,6 +91,7 @@ type function struct {
 
 var (
 	anyType    = &typ{kind: anyKind}
+	passedType = &typ{kind: anyKind, passed: true}
 	nullType   = &typ{kind: nullKind}
 	boolType   = &typ{kind: boolKind}
 	intType    = &typ{kind: intKind}
@@ -96,6 +99,19 @@ var (
 	stringType = &typ{kind: stringKind}
 	blobType   = &typ{kind: blobKind}
 )
+
+// passed is the type of a parameter: any that a caller passes, itself or in a list,
+// is unknown. In a map it stays any, since TypeScript lets no interface, such as the
+// result of another tool, be a map of unknown.
+func passed(t *typ) *typ {
+	switch {
+	case t.kind == anyKind:
+		return passedType
+	case t.kind == listKind:
+		return listOf(passed(t.elem))
+	}
+	return t
+}
 
 func listOf(elem *typ) *typ { return &typ{kind: listKind, elem: elem} }
 func mapOf(elem *typ) *typ  { return &typ{kind: mapKind, elem: elem} }

@@ -145,6 +145,9 @@ func tsType(t *typ, ref func(*def) code) code {
 	case refKind:
 		return ref(t.def)
 	}
+	if t.passed {
+		return "unknown"
+	}
 	return "any"
 }
 

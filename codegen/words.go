@@ -3,9 +3,11 @@ package codegen
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"sallyport/internal/plain"
@@ -154,6 +156,40 @@ func preset(o *object) *literal {
 	return &l
 }
 
+// markdownLink is a link to a page, of which a model needs the words alone.
+var markdownLink = regexp.MustCompile(`\[([^\[\]]+)\]\(https?://[^()\s]*\)`)
+
+// prose cleans untrusted words for reading, bounded to max runes.
+func prose(text string, max int) string {
+	return markdownLink.ReplaceAllString(plain.Text(text, max), "$1")
+}
+
+// repeats reports whether words say no more than a name: "The issue's number." of issue_number.
+func repeats(text, name string) bool {
+	if len(text) > 80 {
+		return false
+	}
+	known := map[string]bool{"the": true, "a": true, "an": true, "of": true, "for": true, "s": true}
+	for _, word := range words.FindAllString(name, -1) {
+		known[strings.ToLower(word)] = true
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII && r != '’' || r >= '0' && r <= '9' }) {
+		return false
+	}
+	return !slices.ContainsFunc(words.FindAllString(strings.ToLower(text), -1), func(word string) bool { return !known[word] })
+}
+
+// saysDefault reports whether words name the default already: "(default: 20)".
+func saysDefault(text, value string) bool {
+	value = strings.ToLower(strings.Trim(value, `"`))
+	_, after, found := strings.Cut(strings.ToLower(text), "default")
+	return found && value != "" && slices.Contains(strings.FieldsFunc(after, notInValue), value)
+}
+
+func notInValue(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune("`'\"()[]:=,;", r) || r == '.'
+}
+
 // document gathers the words about a value: its own, else those of what it refers to.
 func (c *converter) document(o *object) doc {
 	target := c.follow(o)
@@ -170,7 +206,7 @@ func (c *converter) document(o *object) doc {
 	if text == "" {
 		text = all.text("title")
 	}
-	return doc{text: plain.Text(text, maxText), notes: c.notes(all)}
+	return doc{text: prose(text, maxText), notes: c.notes(all)}
 }
 
 // notes says in words what the type cannot.
@@ -181,12 +217,57 @@ func (c *converter) notes(o *object) []string {
 			notes = append(notes, "each "+n)
 		}
 	}
+	notes = append(notes, meanings(o)...)
 	if o.has("default") {
 		notes = append(notes, "default "+show(o.get("default")))
 	} else if examples := o.list("examples"); len(examples) > 0 {
 		notes = append(notes, "e.g. "+show(examples[0]))
 	}
 	return notes
+}
+
+// strictFormats are those beside which a pattern says nothing new to whoever writes a value.
+var strictFormats = stringSet([]string{"date-time", "date", "time", "email", "uuid", "ipv4", "ipv6", "base64"})
+
+// meanings says what the values of an enum mean, where a schema names them in one
+// of the ways that are in use: a list beside the enum, or const and title in each arm.
+func meanings(o *object) []string {
+	values := o.list("enum")
+	for _, key := range []string{"enumDescriptions", "x-enum-descriptions", "x-enumDescriptions", "x-enum-varnames", "x-enumNames", "enumNames"} {
+		if names := o.strings(key); len(names) == len(values) && len(names) > 0 {
+			return meaningNote(values, names)
+		}
+	}
+	values = nil
+	var names []string
+	for _, arm := range slices.Concat(o.list("oneOf"), o.list("anyOf")) {
+		a, _ := arm.(*object)
+		name := a.text("description")
+		if name == "" {
+			name = a.text("title")
+		}
+		if !a.has("const") || name == "" {
+			return nil
+		}
+		values, names = append(values, a.get("const")), append(names, name)
+	}
+	return meaningNote(values, names)
+}
+
+func meaningNote(values []any, names []string) []string {
+	var parts []string
+	for i, v := range values[:min(len(values), 10)] {
+		if value := compact(v, maxNote); !repeats(names[i], value) {
+			parts = append(parts, showText(value)+" = "+plain.Line(names[i], 40))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	if len(values) > 10 {
+		parts = append(parts, "...")
+	}
+	return []string{strings.Join(parts, ", ")}
 }
 
 // valueNotes says what a schema asks of the value itself.
@@ -204,6 +285,12 @@ func scalarNotes(o *object) []string {
 	if o.get("deprecated") == true {
 		add("deprecated")
 	}
+	if o.get("readOnly") == true {
+		add("read-only")
+	}
+	if o.get("writeOnly") == true {
+		add("write-only")
+	}
 	add(valuesNote(o))
 	add(showText(o.text("format")))
 	add(showText(o.text("contentEncoding")))
@@ -217,7 +304,7 @@ func scalarNotes(o *object) []string {
 	if o.get("uniqueItems") == true {
 		add("no doubles")
 	}
-	if p := o.text("pattern"); p != "" {
+	if p := o.text("pattern"); p != "" && !strictFormats[o.text("format")] {
 		add("pattern " + showText(p))
 	}
 	return notes
