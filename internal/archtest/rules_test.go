@@ -29,7 +29,7 @@ var rooms = []room{
 		"what tests and proves a session stands above it and below the gateway"},
 	{"gateway/shapes", []string{"internal/..."}, nil,
 		"what results look like is learned and kept from calls alone"},
-	{"gateway/typecheck", []string{"internal/..."}, nil,
+	{"gateway/typecheck", []string{"internal/..."}, []string{"sandbox", "codegen/..."}, // real checkers, in real sandboxes, on real wrappers
 		"a checker speaks with a language server over a pipe; who starts it, and in what sandbox, is the gateway's matter"},
 	{"gateway/trust", []string{"internal/..."}, nil,
 		"whether a definition may be trusted is decided from its text and the lock file alone"},

@@ -56,7 +56,7 @@ func (r *Runsc) global() []string {
 		"--platform=" + platform,
 		"--network=none",
 		"--host-uds=" + sockets, // the bridge's socket; programs cannot create one on the host
-		"--overlay2=none", // the root file system is read-only and needs none
+		"--overlay2=none",       // the root file system is read-only and needs none
 		"--file-access-mounts=" + access,
 		"--ignore-cgroups=" + fmt.Sprint(r.IgnoreCgroups),
 	}

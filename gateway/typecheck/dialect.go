@@ -1,0 +1,208 @@
+package typecheck
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+)
+
+// dialect is what one language's server needs to be told, and which of its findings count.
+type dialect struct {
+	language Language
+	file     string // the program, in Dir
+	warm     string // a program without a fault, which makes the server read what all programs need
+	files    []string
+	// tell hands changes to notify, and reports whether the server begins afresh.
+	tell  func(notify func(method string, params any), changes []Change) bool
+	codes map[string]bool // codes that count
+	words []rewriting
+}
+
+// rewriting makes a message short.
+type rewriting struct {
+	from *regexp.Regexp
+	to   string
+}
+
+func (d dialect) uri() string { return "file://" + Dir + "/" + d.file }
+
+const maxWarnings = 50
+
+// maxMessageRunes is what a model reads of one warning.
+const maxMessageRunes = 160
+
+func dialects() map[Language]dialect {
+	return map[Language]dialect{
+		Python: {
+			language: Python, file: "program.py", files: []string{"pyrightconfig.json"}, tell: tellPyright, words: pythonWords(),
+			warm: "import asyncio, collections, datetime, json, math, os, re, typing\nimport sallyport, servers\n[str(1)]\n",
+			codes: set("reportCallIssue", "reportArgumentType", "reportAttributeAccessIssue", "reportIndexIssue", "reportOperatorIssue",
+				"reportOptionalMemberAccess", "reportOptionalSubscript", "reportOptionalIterable", "reportOptionalCall", "reportOptionalOperand",
+				"reportTypedDictNotRequiredAccess", "reportUndefinedVariable", "reportUnboundVariable", "reportPossiblyUnbound",
+				"reportPossiblyUnboundVariable", "reportUnusedCoroutine", "reportUnhashable"),
+		},
+		TypeScript: {
+			language: TypeScript, file: "program.ts", files: []string{"tsconfig.json", "node.d.ts"}, tell: tellTypeScript, words: typescriptWords(),
+			warm: "import * as s from \"sallyport\";\nimport { } from \"node:fs\";\n[String(s)];\n",
+			codes: set("2304", "2305", "2552", "2614", "2724", // names that are not there
+				"2339", "2551", "2353", "2561", "2559", "2739", "2740", "2741", // members and properties
+				"2322", "2345", "2554", "2555", "2575", "2769", "2349", "2351", // calls and what they are given
+				"2531", "2532", "2533", "18047", "18048", "2454", "2588", "2488", "2493", "2362", "2363", "2365", "2774", "2801", "1308"),
+		},
+	}
+}
+
+func set(words ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, word := range words {
+		m[word] = true
+	}
+	return m
+}
+
+// tellPyright has a changed file read again by opening and closing it, which drops what depends on it. Where
+// files were added or have gone, what imports mean may be another: pyright looks at everything afresh.
+func tellPyright(notify func(string, any), changes []Change) bool {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return path.Ext(c.Path) != ".py" && path.Ext(c.Path) != ".pyi" })
+	other := func(c Change) bool { return c.Added || c.Data == nil }
+	if len(changes) > 64 || slices.ContainsFunc(changes, other) {
+		notify("workspace/didChangeConfiguration", map[string]any{"settings": map[string]any{}})
+		return true
+	}
+	for _, c := range changes {
+		document := func(version int, more map[string]any) map[string]any {
+			return map[string]any{"uri": serversURI + c.Path, "languageId": "python", "version": version, "text": more["text"]}
+		}
+		notify("textDocument/didOpen", map[string]any{"textDocument": document(1, map[string]any{"text": ""})})
+		notify("textDocument/didChange", map[string]any{"textDocument": map[string]any{"uri": serversURI + c.Path, "version": 2}, "contentChanges": []any{map[string]any{"text": string(c.Data)}}})
+		notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": serversURI + c.Path}})
+	}
+	return false
+}
+
+const serversURI = "file:///servers/"
+
+// The kinds of change that the protocol knows.
+const (
+	created = 1 + iota
+	altered
+	deleted
+)
+
+func tellTypeScript(notify func(string, any), changes []Change) bool {
+	var list []any
+	for _, c := range changes {
+		if path.Ext(c.Path) != ".ts" {
+			continue
+		}
+		kind := altered
+		if c.Added {
+			kind = created
+		}
+		if c.Data == nil {
+			kind = deleted
+		}
+		list = append(list, map[string]any{"uri": serversURI + c.Path, "type": kind})
+	}
+	notify("workspace/didChangeWatchedFiles", map[string]any{"changes": list})
+	return false
+}
+
+// warnings are the findings that count, in the order of their lines, each told once.
+func (d dialect) warnings(found []diagnostic) []Warning {
+	var list []Warning
+	for _, f := range found {
+		if f.Severity > 2 || !d.codes[strings.Trim(string(f.Code), `"`)] || f.Range.Start.Line < 0 {
+			continue
+		}
+		if w := (Warning{Line: f.Range.Start.Line + 1, Message: d.message(f, found)}); w.Message != "" && !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+		if len(list) == maxWarnings {
+			break
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Warning) int { return a.Line - b.Line })
+	return list
+}
+
+// message is what is said of a finding, on one line.
+func (d dialect) message(f diagnostic, all []diagnostic) string {
+	text := plain.Text(f.Message, 4000)
+	if lines := strings.Split(text, "\n"); d.language == TypeScript { // the last line is the reason of the first
+		text = lines[len(lines)-1]
+	} else {
+		text = lines[0]
+	}
+	text = plain.Line(text, 1000)
+	for _, w := range d.words {
+		if w.from.MatchString(text) {
+			text = w.from.ReplaceAllString(text, w.to)
+			break
+		}
+	}
+	text = strings.TrimSuffix(longType.ReplaceAllStringFunc(text, shorten), ".")
+	if near := meant(f, all); near != "" {
+		text += `; did you mean "` + near + `"?`
+	}
+	return plain.Line(text, maxMessageRunes)
+}
+
+var longType = regexp.MustCompile(`"[^"]{50,}"|'[^']{50,}'`)
+
+func shorten(quoted string) string { return plain.Line(quoted, 40) + quoted[len(quoted)-1:] }
+
+var (
+	noParameter  = regexp.MustCompile(`^No parameter named "([^"]+)"`)
+	missingOnes  = regexp.MustCompile(`^Arguments? missing for parameters? (".+")`)
+	quotedInList = regexp.MustCompile(`"([^"]+)"`)
+)
+
+// meant guesses which of the parameters that a call lacks was misspelt: pyright reports the two apart.
+func meant(f diagnostic, all []diagnostic) string {
+	wrong := noParameter.FindStringSubmatch(f.Message)
+	if wrong == nil {
+		return ""
+	}
+	for _, other := range all {
+		list := missingOnes.FindStringSubmatch(other.Message)
+		if list == nil || other.Range.Start.Line > f.Range.Start.Line || other.Range.End.Line < f.Range.Start.Line {
+			continue
+		}
+		var names []string
+		for _, name := range quotedInList.FindAllStringSubmatch(list[1], -1) {
+			names = append(names, name[1])
+		}
+		return nearest.Of(wrong[1], names)
+	}
+	return ""
+}
+
+func pythonWords() []rewriting {
+	return []rewriting{
+		{regexp.MustCompile(`^No parameter named "(.+)"$`), `there is no parameter "$1"`},
+		{regexp.MustCompile(`^Arguments? missing for parameters? (.+)$`), `$1 must be given`},
+		{regexp.MustCompile(`^Argument of type "(.+)" cannot be assigned to parameter "([^"]+)" of type "(.+)" in function ".*"$`), `"$2" must be $3, not $1`},
+		{regexp.MustCompile(`^Cannot access attribute "([^"]+)" for class "(.+)"$`), `$2 has no attribute "$1"`},
+		{regexp.MustCompile(`^"([^"]+)" is unknown import symbol$`), `there is no "$1" to import`},
+		{regexp.MustCompile(`^"([^"]+)" is not a known attribute of module "\.*(.+)"$`), `$2 has no "$1"`},
+		{regexp.MustCompile(`^Result of async function call is not used; use "await" or assign result to variable$`), `await is missing`},
+	}
+}
+
+func typescriptWords() []rewriting {
+	return []rewriting{
+		{regexp.MustCompile(`^Object literal may only specify known properties, but '([^']+)' does not exist in type '.*'\. Did you mean to write '([^']+)'\?$`), `"$1" is no property here; did you mean "$2"?`},
+		{regexp.MustCompile(`^Object literal may only specify known properties, and '([^']+)' does not exist in type '.*'\.$`), `"$1" is no property here`},
+		{regexp.MustCompile(`^Property '([^']+)' is missing in type '.*' but required in type '.*'\.$`), `"$1" must be given`},
+		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'Promise<.*>'\.$`), `a Promise has no "$1": is await missing?`},
+		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'typeof import\("/?(.+?)(?:/index)?"\)'\. Did you mean '([^']+)'\?$`), `$2 has no "$1"; did you mean "$3"?`},
+		{regexp.MustCompile(`^Property '([^']+)' does not exist on type 'typeof import\("/?(.+?)(?:/index)?"\)'\.$`), `$2 has no "$1"`},
+		{regexp.MustCompile(`^Type '.*' is missing the following properties from type '.*': (.+)$`), `these must be given: $1`},
+		{regexp.MustCompile(`^(?:Argument of type|Type) '(.+)' is not assignable to (?:parameter of )?type '(.+)'\.$`), `$2 is expected, not $1`},
+	}
+}

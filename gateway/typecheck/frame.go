@@ -1,0 +1,69 @@
+package typecheck
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The bounds of what a server may send.
+const (
+	maxMessage = 16 << 20
+	maxHeader  = 4 << 10 // one line; bufio's size
+	maxHeaders = 16
+)
+
+var errFrame = errors.New("no frame of the language server protocol")
+
+// readFrame reads one message: headers as those of HTTP, of which Content-Length counts, and that many bytes.
+func readFrame(r *bufio.Reader) ([]byte, error) {
+	length := -1
+	for range maxHeaders {
+		line, err := r.ReadSlice('\n') // fails when the line does not fit into r
+		if err != nil {
+			return nil, frameError(err, len(line) > 0 || length >= 0)
+		}
+		header := strings.TrimRight(string(line), "\r\n")
+		if header == "" {
+			return readBody(r, length)
+		}
+		name, value, ok := strings.Cut(header, ":")
+		if !ok {
+			return nil, fmt.Errorf("%w: a header without a colon", errFrame)
+		}
+		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31)
+		if err != nil || n > maxMessage || length >= 0 {
+			return nil, fmt.Errorf("%w: a length that is none, too large or given twice", errFrame)
+		}
+		length = int(n)
+	}
+	return nil, fmt.Errorf("%w: too many headers", errFrame)
+}
+
+func frameError(err error, inside bool) error {
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return fmt.Errorf("%w: a header that is too long", errFrame)
+	case errors.Is(err, io.EOF) && inside:
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readBody does not trust the length before the bytes are there.
+func readBody(r io.Reader, length int) ([]byte, error) {
+	if length < 0 {
+		return nil, fmt.Errorf("%w: no length", errFrame)
+	}
+	body, err := io.ReadAll(io.LimitReader(r, int64(length)))
+	if err == nil && len(body) < length {
+		err = io.ErrUnexpectedEOF
+	}
+	return body, err
+}

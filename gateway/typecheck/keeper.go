@@ -1,0 +1,135 @@
+package typecheck
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// keeper is the one goroutine of a Checker: it owns the server.
+type keeper struct {
+	*Checker
+	server  *server
+	failed  int       // starts and checks in a row that did not work
+	resting time.Time // no server is started before
+}
+
+var errGivenUp = errors.New("the type checker was given up")
+
+func (k *keeper) run(ctx context.Context) {
+	defer k.stop()
+	idle := time.NewTimer(k.opts.Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			k.drain()
+			return
+		case check := <-k.queue:
+			check.finish(k.check(ctx, check))
+			idle.Reset(k.opts.Idle)
+		case <-k.wake:
+			k.follow(ctx)
+		case <-idle.C:
+			k.stop()
+		}
+	}
+}
+
+// drain answers the checks that will not be made.
+func (k *keeper) drain() {
+	for {
+		select {
+		case check := <-k.queue:
+			check.finish(nil)
+		default:
+			return
+		}
+	}
+}
+
+func (k *keeper) check(ctx context.Context, check *Check) []Warning {
+	if check.dropped.Load() && k.server != nil {
+		return nil
+	}
+	if err := k.ensure(ctx); err != nil {
+		return nil
+	}
+	if check.dropped.Load() { // it has warmed the server up, which was all that it could do
+		return nil
+	}
+	k.tell(ctx)
+	found, err := k.server.check(ctx, check.code, checkTimeout)
+	if err != nil {
+		k.fail(ctx, err)
+		return nil
+	}
+	k.failed = 0
+	return k.dialect.warnings(found)
+}
+
+// ensure starts the server if none runs.
+func (k *keeper) ensure(ctx context.Context) error {
+	if k.server != nil && k.server.alive() {
+		return nil
+	}
+	if k.server != nil {
+		k.fail(ctx, k.server.stopped())
+	}
+	if k.failed >= maxTries || time.Now().Before(k.resting) {
+		return errGivenUp
+	}
+	k.takeChanges() // a new server sees what is there
+	process, err := k.start()
+	if err == nil {
+		k.server, err = open(ctx, process, k.dialect)
+	}
+	if err == nil {
+		_, err = k.server.check(ctx, k.dialect.warm, startTimeout)
+	}
+	if err != nil {
+		k.fail(ctx, err)
+	}
+	return err
+}
+
+// fail ends the server, and decides when another is started.
+func (k *keeper) fail(ctx context.Context, err error) {
+	k.stop()
+	if ctx.Err() != nil {
+		return
+	}
+	k.failed++
+	k.resting = time.Now().Add(k.opts.Backoff << min(k.failed-1, 10))
+	if k.failed == maxTries {
+		k.log.Warn("type checker given up: programs run without it", "language", k.dialect.language, "error", err)
+	} else {
+		k.log.Debug("type checker ended", "language", k.dialect.language, "error", err)
+	}
+}
+
+func (k *keeper) stop() {
+	if k.server != nil {
+		k.server.close()
+		k.server = nil
+	}
+}
+
+// follow tells a server of changes while nobody waits for it.
+func (k *keeper) follow(ctx context.Context) {
+	if k.server == nil || !k.tell(ctx) {
+		return
+	}
+	if _, err := k.server.check(ctx, k.dialect.warm, startTimeout); err != nil {
+		k.fail(ctx, err)
+	}
+}
+
+// tell hands the changes to the server, and reports whether that makes it slow at first.
+func (k *keeper) tell(ctx context.Context) bool {
+	changes := k.takeChanges()
+	if len(changes) == 0 {
+		return false
+	}
+	return k.server.changed(ctx, changes)
+}

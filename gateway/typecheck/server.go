@@ -1,0 +1,217 @@
+package typecheck
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+)
+
+// server is one language server that runs, and speaks with one caller at a time. After an error it is of no use.
+type server struct {
+	process io.ReadWriteCloser
+	dialect dialect
+	answers chan message
+	reading sync.WaitGroup
+	ended   chan struct{} // closed when nothing more will be read
+	err     error         // why; read after ended
+	writing sync.Mutex
+	id      int64
+	version int
+}
+
+// message is what goes over the wire, in both directions.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *responseError  `json:"error,omitempty"`
+}
+
+type responseError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// open shakes hands with a server that has just been started.
+func open(ctx context.Context, process io.ReadWriteCloser, d dialect) (*server, error) {
+	s := &server{process: process, dialect: d, answers: make(chan message, 1), ended: make(chan struct{})}
+	s.reading.Go(s.read)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err := s.call(ctx, "initialize", map[string]any{
+		"processId": nil, "rootUri": "file://" + Dir,
+		"workspaceFolders": []any{map[string]any{"uri": "file://" + Dir, "name": "check"}},
+		"capabilities": map[string]any{
+			"textDocument": map[string]any{"diagnostic": map[string]any{"dynamicRegistration": true}, "publishDiagnostics": map[string]any{}},
+			"workspace":    map[string]any{"configuration": true, "didChangeWatchedFiles": map[string]any{"dynamicRegistration": true}},
+		},
+	}, nil)
+	if err == nil {
+		err = s.notify(ctx, "initialized", map[string]any{})
+	}
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("start type checker: %w", err)
+	}
+	return s, nil
+}
+
+func (s *server) close() {
+	_ = s.process.Close()
+	s.reading.Wait()
+}
+
+func (s *server) alive() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// stopped says why a server that is not alive ended.
+func (s *server) stopped() error { return fmt.Errorf("the server ended: %w", s.err) }
+
+// read takes the server's messages until it ends: answers go to who waits, its own questions are answered here.
+func (s *server) read() {
+	defer close(s.ended)
+	r := bufio.NewReaderSize(s.process, maxHeader)
+	for {
+		data, err := readFrame(r)
+		if err == nil {
+			err = s.take(data)
+		}
+		if err != nil {
+			s.err = err
+			_ = s.process.Close()
+			return
+		}
+	}
+}
+
+func (s *server) take(data []byte) error {
+	var m message
+	var params json.RawMessage
+	m.Params = &params
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("read message: %w", err)
+	}
+	switch {
+	case m.Method != "" && len(m.ID) > 0:
+		return s.send(message{ID: m.ID, Result: answer(m.Method, params)})
+	case m.Method != "":
+		return nil // what it says unasked is progress and log
+	}
+	select { // one that nobody waits for makes room for the one that is waited for
+	case <-s.answers:
+	default:
+	}
+	s.answers <- m
+	return nil
+}
+
+// answer is what we say to a server's own requests: that all is as its files say.
+func answer(method string, params json.RawMessage) json.RawMessage {
+	var wanted struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if method != "workspace/configuration" || json.Unmarshal(params, &wanted) != nil || len(wanted.Items) == 0 {
+		return json.RawMessage("null")
+	}
+	return append(append([]byte("["), bytes.TrimSuffix(bytes.Repeat([]byte("null,"), min(len(wanted.Items), 100)), []byte(","))...), ']')
+}
+
+func (s *server) send(m message) error {
+	m.JSONRPC = "2.0"
+	data, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write message: %w", err)
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_, err = fmt.Fprintf(s.process, "Content-Length: %d\r\n\r\n%s", len(data), data)
+	return err
+}
+
+func (s *server) notify(ctx context.Context, method string, params any) error {
+	defer context.AfterFunc(ctx, func() { _ = s.process.Close() })()
+	return s.send(message{Method: method, Params: params})
+}
+
+// call asks the server and waits. When ctx ends, so does the server.
+func (s *server) call(ctx context.Context, method string, params, result any) error {
+	defer context.AfterFunc(ctx, func() { _ = s.process.Close() })()
+	s.id++
+	id := json.RawMessage(fmt.Sprint(s.id))
+	if err := s.send(message{ID: id, Method: method, Params: params}); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.ended:
+			return s.stopped()
+		case m := <-s.answers:
+			if !bytes.Equal(m.ID, id) {
+				continue
+			}
+			if m.Error != nil {
+				return fmt.Errorf("%s: %s", method, plain.Line(m.Error.Message, 200))
+			}
+			if result == nil {
+				return nil
+			}
+			return json.Unmarshal(m.Result, result)
+		}
+	}
+}
+
+// diagnostic is what a server finds.
+type diagnostic struct {
+	Range struct {
+		Start, End position
+	}
+	Severity int
+	Code     json.RawMessage // a text or a number
+	Message  string
+}
+
+type position struct{ Line, Character int }
+
+// check has one program checked: it is shown to the server as the content of a file, and taken away again.
+func (s *server) check(ctx context.Context, code string, limit time.Duration) ([]diagnostic, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	s.version++
+	document := map[string]any{"uri": s.dialect.uri()}
+	err := s.notify(ctx, "textDocument/didOpen", map[string]any{"textDocument": map[string]any{
+		"uri": s.dialect.uri(), "languageId": s.dialect.language, "version": s.version, "text": code,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	var report struct{ Items []diagnostic }
+	if err := s.call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": document}, &report); err != nil {
+		return nil, err
+	}
+	return report.Items, s.notify(ctx, "textDocument/didClose", map[string]any{"textDocument": document})
+}
+
+// changed tells of files that have changed, and reports whether the server begins afresh for them.
+func (s *server) changed(ctx context.Context, changes []Change) (afresh bool) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return s.dialect.tell(func(method string, params any) { _ = s.notify(ctx, method, params) }, changes)
+}

@@ -1,0 +1,206 @@
+// Package typecheck checks the types of programs while they run, against the
+// wrappers that they import. Its main type is [Checker]: it speaks the Language
+// Server Protocol with pyright or TypeScript, one server per language, which is
+// started for the first program, kept warm, and stopped when it is idle.
+//
+// The server reads what a model wrote, so it is as untrusted as that: who starts
+// it puts it into a sandbox, and what it says is bounded and cleaned here.
+package typecheck
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Language is what a program is written in.
+type Language string
+
+// The languages that can be checked.
+const (
+	Python     Language = "python"
+	TypeScript Language = "typescript"
+)
+
+// Dir is the folder that a server must find its Files in, and Folder the one that Install.Folder must be mounted at.
+// The wrappers must be at /servers, the guest's module for Python at /opt/sallyport.
+const (
+	Dir    = "/check"
+	Folder = "/opt/checker"
+)
+
+//go:embed files
+var files embed.FS
+
+// Warning is something in a program that is probably wrong.
+type Warning struct {
+	// Line counts from 1.
+	Line int
+	// Message is one short line without anything that does not show.
+	Message string
+}
+
+// Change is a file of the servers tree that is another than before.
+type Change struct {
+	// Path is slash-separated, below the tree: "github/create_issue.py".
+	Path string
+	// Data is its content now, nil if it is gone.
+	Data []byte
+	// Added says that it was not there before.
+	Added bool
+}
+
+// Options of a Checker; nil means all defaults.
+type Options struct {
+	// Logger hears when a server is given up; nil discards.
+	Logger *slog.Logger
+	// Idle is how long a server may be without a program before it is stopped; 0 is 10 minutes.
+	Idle time.Duration
+	// Backoff is how long after its end a server is started again, doubled each time; 0 is 1 s.
+	Backoff time.Duration
+}
+
+// The bounds of a check.
+const (
+	maxCode      = 128 << 10 // of a program, in bytes; larger ones are not checked
+	maxQueue     = 8         // checks that wait; of more the newest are not made
+	maxTries     = 5         // starts in a row that end without a check; then the server is given up
+	startTimeout = time.Minute
+	checkTimeout = 10 * time.Second
+)
+
+// Checker checks programs in one language. Its methods may be called at the same
+// time, and on a nil Checker, which finds nothing.
+type Checker struct {
+	dialect dialect
+	start   func() (io.ReadWriteCloser, error)
+	opts    Options
+	log     *slog.Logger
+	queue   chan *Check
+	wake    chan struct{}
+	close   func()
+
+	mu      sync.Mutex // guards changes
+	changes []Change
+}
+
+// New returns a Checker that starts servers with start when they are needed. A
+// server's Read and Write are its standard output and input; Close kills it and
+// unblocks both. Close the Checker.
+func New(language Language, start func() (io.ReadWriteCloser, error), opts *Options) *Checker {
+	c := &Checker{dialect: dialects()[language], start: start, queue: make(chan *Check, maxQueue), wake: make(chan struct{}, 1)}
+	if opts != nil {
+		c.opts = *opts
+	}
+	if c.log = c.opts.Logger; c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.opts.Idle == 0 {
+		c.opts.Idle = 10 * time.Minute
+	}
+	if c.opts.Backoff == 0 {
+		c.opts.Backoff = time.Second
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { (&keeper{Checker: c}).run(ctx) })
+	c.close = sync.OnceFunc(func() { cancel(); running.Wait() })
+	return c
+}
+
+// Close stops the server and waits for its end. Checks that wait find nothing. It is idempotent.
+func (c *Checker) Close() {
+	if c != nil {
+		c.close()
+	}
+}
+
+// Check is the check of one program. A nil one finds nothing.
+type Check struct {
+	code     string
+	dropped  atomic.Bool
+	done     chan struct{}
+	warnings []Warning
+}
+
+// Check begins to check a program, and does not wait for anything.
+func (c *Checker) Check(code string) *Check {
+	if c == nil || len(code) > maxCode {
+		return nil
+	}
+	check := &Check{code: code, done: make(chan struct{})}
+	select {
+	case c.queue <- check:
+		return check
+	default:
+		return nil
+	}
+}
+
+// Warnings waits for the end of the check, or of ctx, and returns what was found until then: all or nothing.
+func (k *Check) Warnings(ctx context.Context) []Warning {
+	if k == nil {
+		return nil
+	}
+	select {
+	case <-k.done:
+		return k.warnings
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Drop says that nobody will ask for the warnings: a check that has not begun is not made.
+func (k *Check) Drop() {
+	if k != nil {
+		k.dropped.Store(true)
+	}
+}
+
+func (k *Check) finish(warnings []Warning) {
+	k.warnings = warnings
+	close(k.done)
+}
+
+// Changed says that the servers tree has changed. A server that runs is told before the next check.
+func (c *Checker) Changed(changes []Change) {
+	if c == nil || len(changes) == 0 {
+		return
+	}
+	c.mu.Lock()
+	c.changes = append(c.changes, changes...)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Checker) takeChanges() []Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := c.changes
+	c.changes = nil
+	return changes
+}
+
+// Changes returns what differs between two states of the servers tree, by path. Neither is changed.
+func Changes(before, after map[string][]byte) []Change {
+	var changes []Change
+	for path, data := range after {
+		if old, known := before[path]; !known || !bytes.Equal(old, data) {
+			changes = append(changes, Change{Path: path, Data: data, Added: !known})
+		}
+	}
+	for path := range before {
+		if _, still := after[path]; !still {
+			changes = append(changes, Change{Path: path})
+		}
+	}
+	return changes
+}
