@@ -11,6 +11,7 @@ import (
 
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/typecheck"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -32,6 +33,8 @@ type Execution struct {
 	sandbox.Outcome
 	// Limits are those that were in force.
 	Limits sandbox.Limits
+	// Warnings are what the types say of a program that failed, the nearest to its fault first.
+	Warnings []typecheck.Warning
 }
 
 // maxCode is the largest program, in bytes.
@@ -51,8 +54,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	}
 	g.Settle(ctx)
 	e := Execution{ID: newID(), Language: languageName(interpreter), Limits: g.limits(program)}
-	e.Outcome, err = g.run(ctx, interpreter, program.Code, e)
-	if err != nil {
+	if err := g.run(ctx, interpreter, program.Code, &e); err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -72,18 +74,25 @@ func checkCode(code string) error {
 	return nil
 }
 
-func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code string, e Execution) (sandbox.Outcome, error) {
+// run runs a program and has its types checked meanwhile.
+func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code string, e *Execution) error {
+	runnable := code
 	if interpreter == sandbox.Node {
 		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript)
 		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
-			return sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}, nil
+			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
+			return nil
 		}
 		if err != nil {
-			return sandbox.Outcome{}, &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
+			return &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
 		}
-		code = compiled
+		runnable = compiled
 	}
-	return g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: code, Limits: e.Limits}, g)
+	check := g.checks.begin(interpreter, code)
+	var err error
+	e.Outcome, err = g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: runnable, Limits: e.Limits}, g)
+	e.Warnings = warnings(ctx, check, e.Fault)
+	return err
 }
 
 func (g *Gateway) limits(program Program) sandbox.Limits {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
 	"sallyport/index"
 	"sallyport/internal/config"
@@ -64,6 +65,7 @@ type Gateway struct {
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
 	runner    *runner
+	checks    *checks
 	call      Handler
 	close     func() error
 
@@ -89,6 +91,8 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.started = cfg
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
+	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[sandbox.Interpreter]*typecheck.Checker{}}
+	g.runner.shown = g.checks.show
 	functions, err := functionIndex()
 	if err != nil {
 		return nil, err
@@ -100,7 +104,10 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.catalog = catalog
 	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed)
-	g.close = sync.OnceValue(func() error { return errors.Join(g.runner.close(), g.catalog.close(), g.functions.Close()) })
+	g.close = sync.OnceValue(func() error {
+		g.checks.close()
+		return errors.Join(g.runner.close(), g.catalog.close(), g.functions.Close())
+	})
 	return g, nil
 }
 

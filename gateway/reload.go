@@ -59,6 +59,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Runsc != n.Runsc || o.Python != n.Python || o.Node != n.Node {
 		keys = append(keys, "sandbox.runsc, python, node")
 	}
+	if o, n := old.Sandbox, cfg.Sandbox; o.Pyright != n.Pyright || o.Tsc != n.Tsc {
+		keys = append(keys, "sandbox.pyright, tsc")
+	}
 	if !reflect.DeepEqual(old.HTTP, cfg.HTTP) {
 		keys = append(keys, "http")
 	}

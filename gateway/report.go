@@ -85,7 +85,7 @@ func (e Execution) ending() string {
 	case sandbox.OK:
 		return ""
 	case sandbox.Failed:
-		return faultText(e.Fault)
+		return faultText(e.Fault) + warningLines(e.Warnings)
 	case sandbox.Exited:
 		return fmt.Sprintf("exited with status %d", e.Exit)
 	case sandbox.TimedOut:

@@ -15,7 +15,8 @@ import (
 // tools work without gVisor, running code never does.
 type runner struct {
 	open  func() (*sandbox.Host, error)
-	quit  chan struct{} // closed by close
+	shown func(files map[string][]byte) // called with what the host shows now
+	quit  chan struct{}                 // closed by close
 	runs  sync.WaitGroup
 	mu    sync.Mutex
 	host  *sandbox.Host
@@ -25,7 +26,7 @@ type runner struct {
 }
 
 func newRunner(open func() (*sandbox.Host, error)) *runner {
-	return &runner{open: open, quit: make(chan struct{})}
+	return &runner{open: open, shown: func(map[string][]byte) {}, quit: make(chan struct{})}
 }
 
 // run runs one job; close cancels it and waits. Errors are *tool.Error.
@@ -49,6 +50,16 @@ func (r *runner) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		return outcome, &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
 	}
 	return outcome, nil
+}
+
+// serve starts a service beside the programs. Who closes the runner has closed it before.
+func (r *runner) serve(service sandbox.Service) (*sandbox.Server, error) {
+	host, err := r.take()
+	if err != nil {
+		return nil, err
+	}
+	defer r.runs.Done()
+	return host.Serve(service)
 }
 
 // take returns the host, opened and with the newest wrappers, and notes that it is in use.
@@ -82,10 +93,12 @@ func (r *runner) show() error {
 	if r.host == nil || r.ended || !r.stale {
 		return nil
 	}
-	if err := r.host.Publish(r.files()); err != nil {
+	files := r.files()
+	if err := r.host.Publish(files); err != nil {
 		return err
 	}
 	r.stale = false
+	r.shown(files)
 	return nil
 }
 

@@ -30,14 +30,17 @@ type Install struct {
 var ErrNone = errors.New("was not found")
 
 // Find looks for the checker of a language: at the path of its command or package, or with "" by the
-// name of its command (pyright, tsc) in PATH. Both must come from their npm packages.
+// name of its command (pyright, tsc) in PATH; a path without a slash is such a name too. Both must come from their npm packages.
 func Find(language Language, path string) (Install, error) {
 	name, command := "pyright", "pyright"
 	if language == TypeScript {
 		name, command = "typescript", "tsc"
 	}
 	if path == "" {
-		path = inPath(command)
+		path = command
+	}
+	if !strings.Contains(path, "/") {
+		path = inPath(path)
 	}
 	if path == "" {
 		return Install{}, fmt.Errorf("%s %w", command, ErrNone)

@@ -117,7 +117,11 @@ func (k *keeper) stop() {
 
 // follow tells a server of changes while nobody waits for it.
 func (k *keeper) follow(ctx context.Context) {
-	if k.server == nil || !k.tell(ctx) {
+	if k.server == nil {
+		k.takeChanges() // the next one sees what is there
+		return
+	}
+	if !k.tell(ctx) {
 		return
 	}
 	if _, err := k.server.check(ctx, k.dialect.warm, startTimeout); err != nil {

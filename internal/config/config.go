@@ -188,6 +188,11 @@ type Sandbox struct {
 	Python string
 	// Node is the path of node; default "": look it up.
 	Node string
+
+	// Typecheck has programs checked while they run, where a checker is found; default true.
+	Typecheck bool
+	// Pyright and Tsc are the paths of the checkers of Python and TypeScript; default "": look them up.
+	Pyright, Tsc string
 }
 
 // Default returns a Config with every default and no upstream.
@@ -201,6 +206,7 @@ func Default() Config {
 		Output:      16 * KiB,
 		Calls:       1000,
 		Concurrency: 16,
+		Typecheck:   true,
 	}}
 }
 

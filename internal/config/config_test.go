@@ -21,7 +21,7 @@ import (
 func TestParse(t *testing.T) {
 	c, err := Parse("/etc/sallyport/upstreams.yaml", []byte(`
 sandbox: {timeout: 1m30s, memory: 1 GiB, processes: 128, open_files: 32, workspace: 1MiB, output: 65536B,
-          calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node"}
+          calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node", typecheck: false, pyright: ../p, tsc: ../t/tsc}
 upstreams:
   z-last:
     description: "what it is"
@@ -53,7 +53,7 @@ upstreams:
 			with(Upstream{Name: "class", ID: "class_", Command: "x", Dir: "/tmp", Timeout: time.Minute}),
 		},
 		Sandbox: Sandbox{Timeout: 90 * time.Second, Memory: GiB, Processes: 128, OpenFiles: 32, Workspace: MiB, Output: 64 * KiB,
-			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node"},
+			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node", Pyright: "/etc/p", Tsc: "/etc/t/tsc"},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

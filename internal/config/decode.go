@@ -153,6 +153,9 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 		{"runsc", d.program(&s.Runsc)},
 		{"python", d.program(&s.Python)},
 		{"node", d.program(&s.Node)},
+		{"typecheck", scalar(d, &s.Typecheck, parseBool)},
+		{"pyright", d.program(&s.Pyright)},
+		{"tsc", d.program(&s.Tsc)},
 	})
 }
 

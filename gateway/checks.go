@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/codegen/runtime"
+	"sallyport/gateway/typecheck"
+	"sallyport/internal/config"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+const (
+	// checkPatience is what a failed program's end may be held up for what its types say.
+	checkPatience = 150 * time.Millisecond
+	// maxWarnings is how much of that a model reads.
+	maxWarnings = 3
+)
+
+// checks has a type checker for each language that programs came in. A machine without one has none, and that is all.
+type checks struct {
+	runner   *runner
+	settings func() config.Sandbox
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	checkers map[sandbox.Interpreter]*typecheck.Checker // nil where there is none
+	shown    map[string][]byte                          // what the host shows at /servers
+	started  int
+	ended    bool
+}
+
+// begin starts to check a program, beside its run. It is quick, and nil if there is nobody who checks.
+func (c *checks) begin(interpreter sandbox.Interpreter, code string) *typecheck.Check {
+	settings := c.settings()
+	if !settings.Typecheck {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil
+	}
+	checker, known := c.checkers[interpreter]
+	if !known {
+		checker = c.find(interpreter, settings)
+		c.checkers[interpreter] = checker
+	}
+	return checker.Check(code)
+}
+
+func (c *checks) find(interpreter sandbox.Interpreter, settings config.Sandbox) *typecheck.Checker {
+	language, path := typecheck.Python, settings.Pyright
+	if interpreter == sandbox.Node {
+		language, path = typecheck.TypeScript, settings.Tsc
+	}
+	install, err := typecheck.Find(language, path)
+	if err != nil {
+		level := slog.LevelWarn
+		if errors.Is(err, typecheck.ErrNone) {
+			level = slog.LevelDebug
+		}
+		c.log.Log(context.Background(), level, "programs run without a type checker", "language", language, "error", err)
+		return nil
+	}
+	service := sandbox.Service{
+		Args: install.Args, Dir: typecheck.Dir, Files: install.Files, Mounts: map[string]string{typecheck.Folder: install.Folder},
+		Memory: install.Memory, Processes: 64, OpenFiles: 256,
+	}
+	service.Files["sallyport.ts"] = runtime.TypeScript
+	if install.Node {
+		service.Interpreter = sandbox.Node
+	}
+	return typecheck.New(language, func() (io.ReadWriteCloser, error) { return c.serve(service) }, &typecheck.Options{Logger: c.log})
+}
+
+func (c *checks) serve(service sandbox.Service) (io.ReadWriteCloser, error) {
+	c.mu.Lock()
+	c.started++
+	service.ID = fmt.Sprintf("check-%d", c.started)
+	c.mu.Unlock()
+	return c.runner.serve(service)
+}
+
+// show is told what the host shows now.
+func (c *checks) show(files map[string][]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.checkers) > 0 && c.shown != nil {
+		changes := typecheck.Changes(c.shown, files)
+		for _, checker := range c.checkers {
+			checker.Changed(changes)
+		}
+	}
+	c.shown = files
+}
+
+func (c *checks) close() {
+	c.mu.Lock()
+	c.ended = true
+	checkers := c.checkers
+	c.mu.Unlock()
+	for _, checker := range checkers {
+		checker.Close()
+	}
+}
+
+// warnings are what the types say of a program that failed; of one that was stopped, or did well, nothing.
+func warnings(ctx context.Context, check *typecheck.Check, fault *bridge.Fault) []typecheck.Warning {
+	if fault == nil {
+		check.Drop()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	return relevant(check.Warnings(ctx), fault)
+}
+
+// relevant leaves out what the fault says itself, and puts what is nearest to where it happened first.
+func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning {
+	distance := func(w typecheck.Warning) int {
+		nearest := 1 << 30
+		for _, at := range fault.Lines {
+			nearest = min(nearest, max(at.Line-w.Line, w.Line-at.Line))
+		}
+		return nearest
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(w typecheck.Warning) bool {
+		return (len(fault.Lines) == 0 || distance(w) == 0) && saysTheSame(w.Message, fault.Message+" "+fault.Hint)
+	})
+	slices.SortStableFunc(list, func(a, b typecheck.Warning) int { return cmp.Compare(distance(a), distance(b)) })
+	return list[:min(len(list), maxWarnings)]
+}
+
+// quotedName is a name that a warning is about.
+var quotedName = regexp.MustCompile(`["'](\w+)["']`)
+
+// saysTheSame guesses: a fault of the same line that has a name of the warning in it is about the same mistake.
+func saysTheSame(warning, fault string) bool {
+	for _, name := range quotedName.FindAllStringSubmatch(warning, -1) {
+		if regexp.MustCompile(`\b` + name[1] + `\b`).MatchString(fault) {
+			return true
+		}
+	}
+	return false
+}
+
+// warningLines are for a model to read.
+func warningLines(list []typecheck.Warning) string {
+	var b strings.Builder
+	for _, w := range list {
+		fmt.Fprintf(&b, "\ntypes: line %d: %s", w.Line, w.Message)
+	}
+	return b.String()
+}
