@@ -23,8 +23,8 @@ func doctorCommand(a *app) *cobra.Command {
 		Use:   "doctor [flags]",
 		Short: "check this machine, the settings and every upstream",
 		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters,
-cgroups), runs a test program in each language, reads the settings and connects
-to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
+cgroups), runs a test program in each language, tells which type checkers there
+are, reads the settings and connects to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
 what is not ok comes with how to mend it.
 
 Exit status: 0 if nothing fails, 1 if something does.`,
@@ -90,6 +90,11 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	}
 	for _, check := range sandbox.Checks(ctx, opts) {
 		if err := note(finding{Check: check}); err != nil {
+			return err
+		}
+	}
+	for _, f := range checkTypes(cfg.Sandbox) {
+		if err := note(f); err != nil {
 			return err
 		}
 	}

@@ -75,6 +75,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("XDG_RUNTIME_DIR", dir)
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 	env.Setenv("RUNSC", part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc"))
+	env.Setenv("CHECKERS", part("SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules"))
 	env.Setenv("UPSTREAMS", part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"))
 	return nil
 }
@@ -91,12 +92,14 @@ func part(variable, usual string) string {
 	return path
 }
 
-// condition is [runsc] and [upstreams]; what is missing is an error where it must not be.
+// condition is [runsc], [upstreams] and [checkers]; what is missing is an error where it must not be.
 func condition(name string) (bool, error) {
 	var path string
 	switch name {
 	case "runsc":
 		path = part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc")
+	case "checkers":
+		path = filepath.Join(part("SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules"), "pyright")
 	case "upstreams":
 		path = filepath.Join(part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"), "@modelcontextprotocol", "server-memory")
 	default:

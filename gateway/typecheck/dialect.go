@@ -116,7 +116,7 @@ func tellTypeScript(notify func(string, any), changes []Change) bool {
 func (d dialect) warnings(found []diagnostic) []Warning {
 	var list []Warning
 	for _, f := range found {
-		if f.Severity > 2 || !d.codes[strings.Trim(string(f.Code), `"`)] || f.Range.Start.Line < 0 {
+		if f.Severity > 2 || !d.codes[strings.Trim(string(f.Code), `"`)] || f.Range.Start.Line < 0 || f.Range.Start.Line > maxCode {
 			continue
 		}
 		if w := (Warning{Line: f.Range.Start.Line + 1, Message: d.message(f, found)}); w.Message != "" && !slices.Contains(list, w) {

@@ -167,15 +167,22 @@ func (s *server) call(ctx context.Context, method string, params, result any) er
 			if !bytes.Equal(m.ID, id) {
 				continue
 			}
-			if m.Error != nil {
-				return fmt.Errorf("%s: %s", method, plain.Line(m.Error.Message, 200))
+			if err := decode(m, result); err != nil {
+				return fmt.Errorf("%s: %w", method, err)
 			}
-			if result == nil {
-				return nil
-			}
-			return json.Unmarshal(m.Result, result)
+			return nil
 		}
 	}
+}
+
+func decode(m message, result any) error {
+	switch {
+	case m.Error != nil:
+		return errors.New(plain.Line(m.Error.Message, 200))
+	case result == nil:
+		return nil
+	}
+	return json.Unmarshal(m.Result, result)
 }
 
 // diagnostic is what a server finds.

@@ -1,0 +1,84 @@
+package gateway_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/testutil"
+)
+
+// withCheckers adds the real type checkers.
+func withCheckers(t testing.TB, cfg *config.Config) *config.Config {
+	t.Helper()
+	cfg.Sandbox.Pyright = filepath.Join(testutil.Checkers(t), "pyright")
+	cfg.Sandbox.Tsc = filepath.Join(testutil.Checkers(t), "typescript")
+	return cfg
+}
+
+// TestTypesOfProgramsThatFail: what the checkers find is told with a fault, and only then.
+func TestTypesOfProgramsThatFail(t *testing.T) {
+	g := open(t, withCheckers(t, withRunsc(t, settings(map[string]*site{"notes": newSite(t, notes)}))), nil)
+	g.Settle(t.Context())
+	for language, test := range map[string]struct{ wrong, want, same, wordless, fine string }{
+		"python": {
+			wrong: "import json, re\nm = re.match('a', 'b')\nlines = json.dumps([1])\ndef later():\n    lines.push(1)\nm.group(0)\nlater()",
+			want:  "\ntypes: line 5: str has no attribute \"push\"",
+			same:  "lines = []\nlines.psuh(1)",
+			// A fault that types say nothing of, and no fault.
+			wordless: "1 / 0",
+			fine:     "x = [1]\nif False:\n    x.psuh(2)\nx",
+		},
+		"typescript": {
+			wrong:    "const m = 'x'.match(/a/);\nconst lines = ['a'];\nfunction later() { lines.psuh('b'); }\nm.length;\nlater();",
+			want:     "\ntypes: line 3: Property 'psuh' does not exist on type 'string[]'",
+			same:     "const lines = ['a'];\n(lines as string[]).psuh('b');",
+			wordless: "throw new Error('so')",
+			fine:     "const x = [1];\nif (x.length > 3) x.psuh(2);\nx",
+		},
+	} {
+		t.Run(language, func(t *testing.T) {
+			testutil.Eventually(t, "the checker is warm", 90*time.Second, func() bool {
+				return strings.Contains(execute(t, g, language, test.wrong).Text(), test.want)
+			})
+			if text := execute(t, g, language, test.same).Text(); strings.Contains(text, "types:") {
+				t.Errorf("what the fault says is said twice:\n%s", text)
+			}
+			if text := execute(t, g, language, test.wordless).Text(); strings.Contains(text, "types:") {
+				t.Errorf("of a program without a wrong type:\n%s", text)
+			}
+			if e := execute(t, g, language, test.fine); len(e.Warnings) > 0 || e.Failed() || strings.Contains(e.Text(), "types:") {
+				t.Errorf("of a program that did well:\n%s", e.Text())
+			}
+		})
+	}
+}
+
+// TestNoChecker: where checking is off or there is no checker, programs fail as they always did.
+func TestNoChecker(t *testing.T) {
+	cfg := withCheckers(t, withRunsc(t, settings(nil)))
+	cfg.Sandbox.Typecheck = false
+	nowhere := withRunsc(t, settings(nil))
+	nowhere.Sandbox.Pyright = "/nonexistent/pyright"
+	for _, cfg := range []*config.Config{cfg, nowhere} {
+		g := open(t, cfg, nil)
+		for range 2 {
+			if text := execute(t, g, "python", "x = 'a'\nx.uper()").Text(); !strings.Contains(text, "AttributeError") || strings.Contains(text, "types:") {
+				t.Errorf("it says %s", text)
+			}
+		}
+	}
+}
+
+// TestSyntaxOfBoth: a program that does not compile is told its line, the source, and what is wrong, without a checker.
+func TestSyntaxOfBoth(t *testing.T) {
+	g := open(t, withRunsc(t, settings(nil)), nil)
+	for language, code := range map[string]string{"python": "x = 1\nif x = 2:\n    pass", "typescript": "const x = 1;\nif (x = = 2) {}\n"} {
+		e := execute(t, g, language, code)
+		if e.Fault == nil || e.Fault.Type != "SyntaxError" || len(e.Fault.Lines) != 1 || e.Fault.Lines[0].Line != 2 || e.Fault.Lines[0].Source != strings.Split(code, "\n")[1] {
+			t.Errorf("%s: %+v", language, e.Fault)
+		}
+	}
+}
