@@ -63,8 +63,8 @@ func iterate() Function {
 	doc := "The further arguments are the tool's own; pages are asked for one after the other, as they are needed. %s"
 	return Function{
 		Name: "iterate", Summary: "Goes through the items of all pages of a tool's results.", Words: "pagination paging cursor next page offset all results loop list everything",
-		Python:     Form{Signature: "iterate(tool, *, max_items: int | None = None, **arguments) -> Iterator[Any]", Doc: fmt.Sprintf(doc, "for issue in iterate(list_issues, owner=..., repo=...): ... (or async for)")},
-		TypeScript: Form{Signature: "iterate(tool, args?: object, options?: { max_items?: number }): AsyncIterable<any>", Doc: fmt.Sprintf(doc, "for await (const issue of iterate(list_issues, { owner, repo })) ...")},
+		Python:     Form{Signature: "iterate(wrapper: Callable, *args, max_items: int | None = None, **kwargs) -> Iterator[Any]", Doc: fmt.Sprintf(doc, "for issue in iterate(list_issues, owner=..., repo=...): ... (or async for)")},
+		TypeScript: Form{Signature: "iterate(wrapper: (args: any) => Promise<any>, args?: object, options?: { max_items?: number }): AsyncIterable<any>", Doc: fmt.Sprintf(doc, "for await (const issue of iterate(list_issues, { owner, repo })) ...")},
 	}
 }
 

@@ -104,7 +104,7 @@ native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w=
 assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
 error = sallyport._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
 assert error["id"] == -12 and "nested too deeply" in error["error"]["message"], error
-assert set(sallyport.__all__) >= {"Blob", "ToolError", "async_call", "call", "parallel", "progress"}
+assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "describe", "emit", "iterate", "load", "parallel", "progress", "save", "search_tools", "shape_of"]
 `
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir).CombinedOutput()
 	if err != nil {
