@@ -29,12 +29,12 @@ func (g *Gateway) checked(next Handler) Handler {
 		if call.Tool.Method() != "tools/call" {
 			return g.method(ctx, call, next)
 		}
-		m, entry, err := g.catalog.find(ctx, call.Tool)
+		_, entry, err := g.catalog.find(ctx, call.Tool)
 		if err != nil {
 			return tool.Result{}, err
 		}
 		if err = entry.input().refuse(call.Args); err != nil {
-			err = g.recheck(ctx, m, call, err)
+			err = g.recheck(ctx, entry, call, err)
 		}
 		if err != nil {
 			return tool.Result{}, err
@@ -43,18 +43,19 @@ func (g *Gateway) checked(next Handler) Handler {
 	}
 }
 
-// recheck looks at the definition of today before arguments are refused by one of an earlier run.
-func (g *Gateway) recheck(ctx context.Context, m *member, call tool.Call, refused error) error {
-	if m.fresh.Load() {
-		return refused
-	}
+// recheck looks at the definition of today before arguments are refused by one of
+// an earlier run. It may have come since judged was looked up.
+func (g *Gateway) recheck(ctx context.Context, judged *entry, call tool.Call, refused error) error {
 	m, err := g.catalog.wake(ctx, call.Tool.Upstream)
 	if err != nil {
 		return refused
 	}
 	entry, err := m.find(call.Tool)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case entry == judged:
+		return refused
 	}
 	return entry.input().refuse(call.Args)
 }

@@ -96,14 +96,17 @@ func (g *Gateway) checkPrompt(ctx context.Context, m *member, args map[string]js
 		return err
 	}
 	err = v.checkPrompt(m.id, args)
-	if err == nil || m.fresh.Load() {
-		return err
+	if err == nil {
+		return nil
 	}
 	m, failed := g.catalog.wake(ctx, m.id)
 	if failed != nil {
 		return err
 	}
-	return m.view.Load().checkPrompt(m.id, args)
+	if now := m.view.Load(); now != v {
+		return now.checkPrompt(m.id, args)
+	}
+	return err
 }
 
 func (v *view) checkPrompt(id string, args map[string]json.RawMessage) error {
