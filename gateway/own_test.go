@@ -169,6 +169,28 @@ for tool in ("sallyport.execute_code", "sallyport.describe"):
 	}
 }
 
+// TestProgramsDescribeWhatTheyImported, by the real wrappers of both languages.
+func TestProgramsDescribeWhatTheyImported(t *testing.T) {
+	g := open(t, withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)})), nil)
+	for _, test := range []gateway.Program{
+		{Code: `
+from servers.calc import add
+from sallyport import describe, parallel, search_tools
+texts = [describe(add), await describe.aio(parallel), search_tools("add two numbers", limit=1)]
+print(*["add" in texts[0], "parallel(" in texts[1], "add(" in texts[2]])`},
+		{Language: "typescript", Code: `
+import { add } from "servers/calc";
+import { describe, parallel, search_tools } from "sallyport";
+const texts = [await describe(add), await describe(parallel), await search_tools("add two numbers", { limit: 1 })];
+console.log(texts[0].includes("add") ? "True" : texts, texts[1].includes("parallel(") ? "True" : texts, texts[2].includes("add(") ? "True" : texts);`},
+	} {
+		e, err := g.Execute(t.Context(), test)
+		if err != nil || e.Status != sandbox.OK || e.Stdout.Text != "True True True\n" {
+			t.Errorf("%v, %s, %s%+v", err, e.Status, e.Stdout.Text, e.Fault)
+		}
+	}
+}
+
 // TestFunctionsAreFound beside tools, by what a model would say.
 func TestFunctionsAreFound(t *testing.T) {
 	g, _ := office(t)

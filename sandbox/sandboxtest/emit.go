@@ -76,11 +76,11 @@ a, refused("one too many")`,
 	{
 		Name: "what cannot be emitted is a fault in node", Status: sandbox.Failed,
 		Node: mapped(inNode + `const refused = (thing, options) => emit(thing, options).then(() => "taken", (e) => [e.code ?? e.name, e.message.slice(0, 60)]);
-console.log(JSON.stringify([await refused(new Uint8Array((4 << 20) + 1)), await refused("x".repeat(70000)), await refused(null), await refused("x", { nmae: "a" }), await refused("x", { mime: "nonsense" })]));
+console.log(JSON.stringify([await refused(new Uint8Array((4 << 20) + 1)), await refused("x".repeat(70000)), await refused(null), await refused("x", { label: "a" }), await refused("x", { mime: "nonsense" })]));
 async function show() { await emit("x", { name: "a.png", mime: "no mime" }); }
 await show();`),
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			wantStdout(t, o, `[["limit","4,194,305 bytes are too much: at most 4,194,304 can be emitt"],["limit","70,000 bytes are too much: at most 65,536 can be emitted at "],["TypeError","null cannot be emitted: a text, bytes, a Blob, a path, or ro"],["TypeError","emit has no option \"nmae\"; options are an object of: name, m"],["invalid","\"nonsense\" is no MIME type"]]`+"\n")
+			wantStdout(t, o, `[["limit","4,194,305 bytes are too much: at most 4,194,304 can be emitt"],["limit","70,000 bytes are too much: at most 65,536 can be emitted at "],["TypeError","null cannot be emitted: a text, bytes, a Blob, a path, or ro"],["TypeError","emit has no option \"label\"; options are an object of: name, "],["invalid","\"nonsense\" is no MIME type"]]`+"\n")
 			want := &bridge.Fault{Type: "ToolError", Message: `"no mime" is no MIME type`, Hint: "such as image/png", Lines: []bridge.Line{{Line: 5}, {Line: 4, Function: "show"}}}
 			if diff := cmp.Diff(want, o.Fault); diff != "" {
 				t.Errorf("fault (-want +got):\n%s", diff)

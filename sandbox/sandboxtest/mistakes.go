@@ -23,7 +23,7 @@ var inPython = []mistake{
 	{"open_issue(title='a')", "write: from servers.test import open_issue"},
 	{"openIssue(title='a')", "write: from servers.test import open_issue"},
 	{"parallel(print)", "write: from sallyport import parallel"},
-	{"from sallyport import paralel", "did you mean parallel?"},
+	{"from sallyport import paralle", "did you mean parallel?"},
 	{"from sallyport import open_issue", "write: from servers.test import open_issue"},
 	{"from servers import tset", "did you mean test?"},
 	{"json.dumps(1)", "write: import json"},

@@ -190,11 +190,16 @@ export async function search_tools(query, options = {}) {
   return call("sallyport.search_tools", { ...Object.fromEntries(told), language: "typescript" });
 }
 
-// A wrapper says itself which tool it calls.
+// A wrapper says itself which tool it calls, and what is of this module what it is called here.
 const CALLS = /\breturn \(?(?:0, )?[\w$.]*call\w*\)?\(\s*"([^"]+)"/;
 
+function idOf(source) {
+  const own = /\breturn runtime\d*\.(\w+)\(/.exec(source)?.[1];
+  return CALLS.exec(source)?.[1] ?? (own && "sallyport." + own);
+}
+
 export async function describe(tool) {
-  const id = typeof tool === "function" ? CALLS.exec(Function.prototype.toString.call(tool))?.[1] : tool;
+  const id = typeof tool === "function" ? idOf(Function.prototype.toString.call(tool)) : tool;
   if (typeof id !== "string") throw new TypeError(`describe takes a wrapper or "upstream.name", not a ${typeof tool}`);
   return call("sallyport.describe", { tool: id, language: "typescript" });
 }

@@ -380,6 +380,8 @@ def _id(tool):
     if isinstance(tool, types.ModuleType):
         return tool.__name__.rpartition("servers.")[2]
     home = getattr(tool, "__module__", None) or ""
+    if home == __name__ and getattr(tool, "__name__", "") in __all__:
+        return "sallyport." + tool.__name__
     if "servers." not in home:
         raise TypeError(f'describe takes a wrapper or "upstream.name", not a {type(tool).__name__}')
     return home.rpartition("servers.")[2].partition(".")[0] + "." + tool.__name__
