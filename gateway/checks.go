@@ -16,6 +16,7 @@ import (
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/config"
+	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
 )
@@ -23,25 +24,33 @@ import (
 const (
 	// checkPatience is what a failed program's end may be held up for what its types say.
 	checkPatience = 150 * time.Millisecond
+	// maxCheckers bounds checkers in memory; programs of principals beyond that are not checked.
+	maxCheckers = 8
 	// maxWarnings is how much of that a model reads.
 	maxWarnings = 3
 )
 
-// checks has a type checker for each language that programs came in. A machine without one has none, and that is all.
+// checks has a type checker for each language that programs came in, and for each principal: two never
+// share a sandbox. A machine without a checker has none, and that is all.
 type checks struct {
 	runner   *runner
 	settings func() config.Sandbox
 	log      *slog.Logger
 
 	mu       sync.Mutex
-	checkers map[sandbox.Interpreter]*typecheck.Checker // nil where there is none
-	shown    map[string][]byte                          // what the host shows at /servers
+	checkers map[checkerKey]*typecheck.Checker // nil where there is none
+	shown    map[string][]byte                 // what the host shows at /servers
 	started  int
 	ended    bool
 }
 
+type checkerKey struct {
+	principal   string
+	interpreter sandbox.Interpreter
+}
+
 // begin starts to check a program, beside its run. It is quick, and nil if there is nobody who checks.
-func (c *checks) begin(interpreter sandbox.Interpreter, code string) *typecheck.Check {
+func (c *checks) begin(ctx context.Context, interpreter sandbox.Interpreter, code string) *typecheck.Check {
 	settings := c.settings()
 	if !settings.Typecheck {
 		return nil
@@ -51,10 +60,11 @@ func (c *checks) begin(interpreter sandbox.Interpreter, code string) *typecheck.
 	if c.ended {
 		return nil
 	}
-	checker, known := c.checkers[interpreter]
-	if !known {
+	key := checkerKey{tool.Principal(ctx), interpreter}
+	checker, known := c.checkers[key]
+	if !known && len(c.checkers) < maxCheckers {
 		checker = c.find(interpreter, settings)
-		c.checkers[interpreter] = checker
+		c.checkers[key] = checker
 	}
 	return checker.Check(code)
 }

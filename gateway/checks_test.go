@@ -1,13 +1,17 @@
 package gateway_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
 )
 
 // withCheckers adds the real type checkers.
@@ -79,6 +83,47 @@ func TestSyntaxOfBoth(t *testing.T) {
 		e := execute(t, g, language, code)
 		if e.Fault == nil || e.Fault.Type != "SyntaxError" || len(e.Fault.Lines) != 1 || e.Fault.Lines[0].Line != 2 || e.Fault.Lines[0].Source != strings.Split(code, "\n")[1] {
 			t.Errorf("%s: %+v", language, e.Fault)
+		}
+	}
+}
+
+// TestPrincipalsHaveTheirOwnChecker: two never share a sandbox.
+func TestPrincipalsHaveTheirOwnChecker(t *testing.T) {
+	g := open(t, withCheckers(t, withRunsc(t, settings(nil))), nil)
+	for i, name := range []string{"ann", "ben", "ann"} {
+		if _, err := g.Execute(tool.WithPrincipal(t.Context(), name), gateway.Program{Code: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		running := func() int {
+			sandboxes, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "sallyport", "host-*", "check-*"))
+			return len(sandboxes)
+		}
+		testutil.Eventually(t, "each has one", 30*time.Second, func() bool { return running() == min(i+1, 2) })
+	}
+}
+
+// BenchmarkTypes runs programs that do well and programs that fail, with a warm checker and without one.
+func BenchmarkTypes(b *testing.B) {
+	for _, checked := range []bool{false, true} {
+		cfg := withCheckers(b, withRunsc(b, settings(nil)))
+		cfg.Sandbox.Typecheck = checked
+		g := open(b, cfg, nil)
+		for name, code := range map[string]string{"well": "x = [1]\nx", "fails": "x = [1]\ndef f(): x.psuh(1)\n1 / 0"} {
+			b.Run(fmt.Sprintf("%s,checked=%t", name, checked), func(b *testing.B) {
+				run := func() gateway.Execution {
+					e, err := g.Execute(b.Context(), gateway.Program{Code: code})
+					if err != nil {
+						b.Fatal(err)
+					}
+					return e
+				}
+				if checked && name == "fails" {
+					testutil.Eventually(b, "the checker is warm", time.Minute, func() bool { return len(run().Warnings) > 0 })
+				}
+				warned := 0
+				testutil.Measure(b, func() error { warned += len(run().Warnings); return nil })
+				b.ReportMetric(float64(warned)/float64(b.N), "warnings/op")
+			})
 		}
 	}
 }

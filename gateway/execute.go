@@ -88,7 +88,7 @@ func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code
 		}
 		runnable = compiled
 	}
-	check := g.checks.begin(interpreter, code)
+	check := g.checks.begin(ctx, interpreter, code)
 	var err error
 	e.Outcome, err = g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: runnable, Limits: e.Limits}, g)
 	e.Warnings = warnings(ctx, check, e.Fault)

@@ -91,7 +91,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.started = cfg
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
-	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[sandbox.Interpreter]*typecheck.Checker{}}
+	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
 	functions, err := functionIndex()
 	if err != nil {
