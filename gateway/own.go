@@ -139,7 +139,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	if err != nil {
 		return "", err
 	}
-	found.Tools = []FoundTool{describe(entry.Tool, Full, lang)}
+	found.Tools = []FoundTool{describe(g.catalog.withObserved(entry), Full, lang)}
 	return found.Text(), nil
 }
 
