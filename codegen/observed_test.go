@@ -3,6 +3,7 @@ package codegen_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"sallyport/codegen"
@@ -42,5 +43,75 @@ func TestShapesAsText(t *testing.T) {
 		if want := "up.t(): Promise<" + c.TypeScript + ">  // observed 1x"; got != want {
 			t.Errorf("%s\n got %s\nwant %s", c.Value, got, want)
 		}
+	}
+}
+
+// observedUpstream has tools of which results were seen, with names that are hard to write.
+func observedUpstream() codegen.Upstream {
+	blob, text := shape.Shape{Kinds: shape.Blob}, shape.Shape{Kinds: shape.String | shape.Null, Format: "uri"}
+	fields := func(s shape.Shape, names ...string) shape.Shape {
+		o := shape.Shape{Kinds: shape.Object}
+		for i, name := range names {
+			o.Fields = append(o.Fields, shape.Field{Name: name, Optional: i%2 == 0, Shape: s})
+		}
+		return o
+	}
+	hard := fields(text, "$ref", "@type", "Any", "Blob", "Result", "__class__", "__proto__", "a-b", "call", "class", "constructor", "from", "list", "str", "名前")
+	up := codegen.Upstream{ID: "observed"}
+	for name, s := range map[string]shape.Shape{
+		"Blob": blob, "image": blob, "parts": shape.ListOf(shape.Merge(blob, text)), "map": {Kinds: shape.Object, Values: &blob},
+		"member": fields(blob, "image"), "hard": hard, "call": fields(hard, "Result", "call"), "nested": shape.ListOf(fields(shape.ListOf(hard), "items", "more")),
+		"deep": {Kinds: shape.Object | shape.List | shape.Blob, Values: &hard, Elem: &hard}, "none": {Kinds: shape.Null}, "any": {Any: true}, "nothing": {},
+		"scalars": shape.ListOf(shape.Shape{Kinds: shape.Bool | shape.Number | shape.String | shape.Null}),
+	} {
+		up.Tools = append(up.Tools, tool.Tool{
+			ID: tool.ID{Upstream: "observed", Name: tool.Identifier(name)}, Wire: name, Input: json.RawMessage(`{"type":"object","properties":{}}`),
+			Observed: &tool.Observed{Shape: s, Count: 7},
+		})
+	}
+	return up
+}
+
+// TestObservedMarks: only what was learned, and is used, is marked.
+func TestObservedMarks(t *testing.T) {
+	tl := observed(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"]}]}`, 5)
+	declared, bare, unknown, failed := tl, tl, tl, tl
+	declared.Output = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
+	bare.Output = json.RawMessage(`{"type":"object"}`)
+	unknown.Observed = &tool.Observed{Shape: shape.Shape{Any: true}, Count: 5}
+	failed.Observed = &tool.Observed{Count: 5}
+	for _, test := range []struct {
+		name string
+		tool tool.Tool
+		want string
+	}{
+		{"silent", tl, "up.t() -> {items: list[{at: str, urls: list[str]}]}  # observed 5x"}, {"bare", bare, "up.t() -> {items: list[{at: str, urls: list[str]}]}  # observed 5x"},
+		{"declared", declared, "up.t() -> {n?: int}"}, {"unknown", unknown, "up.t() -> Any"}, {"nothing", failed, "up.t() -> Any"},
+	} {
+		if got := codegen.Signature(test.tool, codegen.Python); got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+		marked := strings.Contains(test.want, "observed")
+		for _, f := range codegen.GenerateUpstream(codegen.Upstream{ID: "up", Tools: []tool.Tool{test.tool}}) {
+			if isStub := strings.HasPrefix(f.Path, "up/t."); isStub && marked != strings.Contains(string(f.Data), "observed in 5 results, not declared") {
+				t.Errorf("%s: %s: %s", test.name, f.Path, f.Data)
+			}
+		}
+		if got := codegen.Describe(test.tool, codegen.TypeScript); marked != strings.Contains(got, "observed in 5 results, not declared") {
+			t.Errorf("%s: %s", test.name, got)
+		}
+		if got := codegen.DeclaresResult(test.tool); got != (test.name == "declared") {
+			t.Errorf("%s: declares %v", test.name, got)
+		}
+	}
+}
+
+// TestObservedChangesNoDigest: what was observed is no part of a definition.
+func TestObservedChangesNoDigest(t *testing.T) {
+	tl := observed(t, `{"a":1}`, 5)
+	plain := tl
+	plain.Observed = nil
+	if tl.Digest() != plain.Digest() {
+		t.Error("the digest depends on what was observed")
 	}
 }

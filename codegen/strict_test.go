@@ -40,7 +40,7 @@ func everything(t *testing.T) []codegen.Upstream {
 		name := "golden_" + strings.TrimSuffix(filepath.Base(path), ".txtar")
 		ups = append(ups, upstream(t, name, []byte(parseArchive(string(data)).files[0].data)))
 	}
-	return append(ups, realTools(t)...)
+	return append(append(ups, observedUpstream()), realTools(t)...)
 }
 
 // project lays out what a checker is to see: the wrappers, the programs of

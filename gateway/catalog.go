@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/gateway/shapes"
 	"sallyport/gateway/trust"
 	"sallyport/index"
 	"sallyport/internal/config"
@@ -25,23 +24,22 @@ type catalog struct {
 	cache    *cache
 	book     *trust.Book // nil pins nothing
 	index    *index.Index
-	shapes   *shapes.Store
+	shapes   learning
 	publish  func(files func() map[string][]byte) error
 	slots    chan struct{} // how many upstreams may be starting at once
 	roster   atomic.Pointer[roster]
 	snapshot atomic.Pointer[snapshot]
 	watchers watchers
 
-	changed     chan struct{}
-	ended       <-chan struct{}
-	cancel      context.CancelFunc
-	closeShapes func() error // what was learned is kept first
-	work        sync.WaitGroup
-	changing    sync.Mutex // held while the roster is being changed
+	changed  chan struct{}
+	ended    <-chan struct{}
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+	changing sync.Mutex // held while the roster is being changed
 }
 
 // openCatalog makes a catalog whose first snapshot, of nothing, is there at once.
-func openCatalog(ups []config.Upstream, opts Options, publish func(func() map[string][]byte) error) (*catalog, error) {
+func openCatalog(cfg *config.Config, opts Options, publish func(func() map[string][]byte) error) (*catalog, error) {
 	book, err := openBook(opts)
 	if err != nil {
 		return nil, err
@@ -55,13 +53,16 @@ func openCatalog(ups []config.Upstream, opts Options, publish func(func() map[st
 		log: opts.Logger, opts: opts, book: book, cache: openCache(opts.CacheDir, opts.Logger), index: ix, publish: publish, slots: make(chan struct{}, connecting),
 		changed: make(chan struct{}, 1), ended: ctx.Done(), cancel: cancel,
 	}
-	c.openShapes(opts.CacheDir, opts.Logger)
+	if cfg.Observe {
+		c.openShapes()
+	}
 	none, _ := assemble(newRoster(nil))
 	c.snapshot.Store(none)
 	if err := publish(none.files); err != nil {
 		cancel()
-		return nil, errors.Join(err, c.closeShapes(), ix.Close(), c.cache.close())
+		return nil, errors.Join(err, c.shapes.close(), ix.Close(), c.cache.close())
 	}
+	ups := enabled(cfg)
 	members := make([]*member, len(ups))
 	for i, up := range ups {
 		members[i] = newMember(up)
@@ -219,5 +220,5 @@ func (c *catalog) close() error {
 	}
 	ends.Wait()
 	c.work.Wait()
-	return errors.Join(append(errs, c.closeShapes(), c.index.Close(), c.cache.close())...)
+	return errors.Join(append(errs, c.shapes.close(), c.index.Close(), c.cache.close())...)
 }

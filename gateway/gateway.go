@@ -98,7 +98,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.functions = functions
-	catalog, err := openCatalog(enabled(cfg), g.opts, g.runner.publish)
+	catalog, err := openCatalog(cfg, g.opts, g.runner.publish)
 	if err != nil {
 		return nil, errors.Join(err, functions.Close())
 	}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"path/filepath"
 	"slices"
 
@@ -15,7 +14,7 @@ import (
 // its upstream does not say. The call does not wait for that.
 func (g *Gateway) observed(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		if call.Tool.Method() != "tools/call" {
+		if call.Tool.Method() != "tools/call" || g.catalog.shapes.Store == nil {
 			return next(ctx, call)
 		}
 		before, _ := g.catalog.known(call.Tool)
@@ -36,20 +35,38 @@ func asks(call tool.Call, result tool.Result) bool {
 	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
 }
 
-// openShapes starts the store of observed shapes; it keeps them where the cache is.
-func (c *catalog) openShapes(dir string, log *slog.Logger) {
-	opts := &shapes.Options{Logger: log, OnChange: c.reshape}
-	if dir != "" {
-		files, err := shapes.OpenFiles(filepath.Join(dir, "shapes"))
-		if err == nil {
-			c.shapes = shapes.New(files, opts)
-			c.closeShapes = func() error { c.shapes.Close(); return files.Close() }
-			return
-		}
-		log.Warn("observed shapes are not kept", "error", err)
+// learning is the store of observed shapes, and where it keeps them. The zero
+// value learns nothing and shows nothing.
+type learning struct {
+	*shapes.Store
+	files *shapes.Files // nil: in memory only
+}
+
+// openShapes begins to learn. What is learned is kept where the cache is.
+func (c *catalog) openShapes() {
+	opts := &shapes.Options{Logger: c.log, OnChange: c.reshape}
+	if c.opts.CacheDir == "" {
+		c.shapes = learning{Store: shapes.New(nil, opts)}
+		return
 	}
-	c.shapes = shapes.New(nil, opts)
-	c.closeShapes = func() error { c.shapes.Close(); return nil }
+	files, err := shapes.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
+	if err != nil {
+		c.log.Warn("observed shapes are not kept", "error", err)
+		c.shapes = learning{Store: shapes.New(nil, opts)}
+		return
+	}
+	c.shapes = learning{shapes.New(files, opts), files}
+}
+
+// close keeps what was learned.
+func (l learning) close() error {
+	if l.Store != nil {
+		l.Close()
+	}
+	if l.files == nil {
+		return nil
+	}
+	return l.files.Close()
 }
 
 // reshape asks for a snapshot in which the upstream's tools show what was observed by now.
@@ -62,7 +79,7 @@ func (c *catalog) reshape(upstream string) {
 // withObserved returns the tool of an entry with what its results looked like.
 func (c *catalog) withObserved(e *entry) tool.Tool {
 	t := e.Tool
-	if c.shapes.Has(t.ID.Upstream) && !e.declares() {
+	if c.shapes.Store != nil && c.shapes.Has(t.ID.Upstream) && !e.declares() {
 		t.Observed = c.shapes.Observed(t.ID.Upstream, e.digest())
 	}
 	return t

@@ -179,6 +179,30 @@ func TestObservedAcrossRuns(t *testing.T) {
 	mustClose(t, g)
 }
 
+// TestObserveCanBeTurnedOff leaves nothing behind, and shows nothing that was left.
+func TestObserveCanBeTurnedOff(t *testing.T) {
+	cfg, opts := settings(map[string]*site{"up": newSite(t, silent(says(`{"id":1}`)))}), &gateway.Options{CacheDir: t.TempDir()}
+	for _, observe := range []bool{true, false} {
+		cfg.Observe = observe
+		g, err := gateway.Open(cfg, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCall(t, g, "up.list_issues")
+		mustCall(t, g, "up.other")
+		if observe {
+			wantSignature(t, g, "up.other", "() -> {id: int}  # observed 1x")
+		} else if got := signature(t, g, "up.other", "python"); got != "() -> Any" {
+			t.Error(got)
+		}
+		mustClose(t, g)
+	}
+	data, err := os.ReadFile(filepath.Join(opts.CacheDir, "shapes", "up.shapes"))
+	if err != nil || strings.Count(string(data), `"n":1,`) != 2 {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
 // TestObservedOfDamage: a file that is no use is a line in the log, and is begun anew.
 func TestObservedOfDamage(t *testing.T) {
 	cfg, dir := settings(map[string]*site{"up": newSite(t, silent(says(`{"id":1}`)))}), t.TempDir()

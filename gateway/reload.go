@@ -62,6 +62,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Pyright != n.Pyright || o.Tsc != n.Tsc {
 		keys = append(keys, "sandbox.pyright, tsc")
 	}
+	if old.Observe != cfg.Observe {
+		keys = append(keys, "observe")
+	}
 	if !reflect.DeepEqual(old.HTTP, cfg.HTTP) {
 		keys = append(keys, "http")
 	}

@@ -31,6 +31,8 @@ type Config struct {
 	Sandbox Sandbox
 	// Trust is what happens to tool definitions that are new or have changed; default pin.
 	Trust Trust
+	// Observe learns what results look like where upstreams do not say; default true.
+	Observe bool
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Files are the absolute paths of EnvFile and of the files that ${file:...}
@@ -197,7 +199,7 @@ type Sandbox struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   64,

@@ -45,7 +45,7 @@ upstreams:
 	}
 	want := &Config{
 		Path: "/etc/sallyport/upstreams.yaml", Dir: "/etc/sallyport",
-		Trust: TrustPin, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second},
+		Trust: TrustPin, Observe: true, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second},
 		Upstreams: []Upstream{
 			with(Upstream{Name: "z-last", ID: "z_last", Description: "what it is", Command: "./server", Args: []string{"a", "8080", secret, ""},
 				Env: Secrets{"TOKEN": secret, "MODE": "no"}, Dir: "/etc/work", Timeout: 90 * time.Second, Disabled: true}),
@@ -383,7 +383,7 @@ func TestShipped(t *testing.T) {
 	if diff := cmp.Diff(want, wiki, cmp.Transformer("fields", func(u Upstream) map[string]any { return fieldsOf(u) })); diff != "" {
 		t.Errorf("the file shows other defaults than there are: -want +got:\n%s", diff)
 	}
-	if want := Default(); c.Sandbox != want.Sandbox || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust {
+	if want := Default(); c.Sandbox != want.Sandbox || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust || c.Observe != want.Observe {
 		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want.Sandbox, c.Sandbox))
 	}
 	if len(c.HTTP.Tokens) != 1 || c.HTTP.OAuth == nil {

@@ -42,6 +42,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
 		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
+		{"observe", scalar(d, &c.Observe, parseBool)},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 	})
 	for i := range c.Upstreams {
