@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sallyport/codegen"
+	"sallyport/codegen/client"
 	"sallyport/gateway"
 	"sallyport/internal/tool"
 )
@@ -16,25 +20,36 @@ func generateCommand(a *app) *cobra.Command {
 	var g generation
 	cmd := &cobra.Command{
 		Use:   "generate [flags]",
-		Short: "write the servers/ tree to a folder",
-		Long: `Generate writes the wrappers of all tools to a folder, as programs see them in
-/servers, to be read or to let an editor complete names. Only files that differ
-are written. Files that it wrote earlier and that are no longer made are
-removed, by the list in ` + manifestName + `; nothing else is ever removed.
+		Short: "write wrappers of all tools for your own programs",
+		Long: `Generate writes two packages to a folder, for programs that run outside of any
+sandbox: servers/ with the wrappers of all tools, as programs in a sandbox see
+them, and sallyport/ with the same functions as there. Calls go over HTTP to a
+gateway that is running: start it with "sallyport serve --http", and say where it
+is with SALLYPORT_URL and SALLYPORT_TOKEN, or with connect of sallyport.
+sallyport/PYTHON.md and sallyport/TYPESCRIPT.md say how to import them.
+
+With --lang json it writes model/UPSTREAM/TOOL.json instead: what the wrappers
+are made from, to find out why one is as it is. Members: tool, wire, params,
+extra, notes, result, observed, defs, pages.
+
+Only files that differ are written. Files that it wrote earlier and that are no
+longer made are removed, by the list in ` + manifestName + `; nothing else is
+ever removed.
 
 The files of an upstream that is not available stay as they are; it is told on
 stderr, and the exit status is then 1.`,
 		Example: `  sallyport generate
-  sallyport generate --out build/servers --lang typescript`,
+  sallyport generate --out build --lang typescript
+  sallyport generate --out /tmp/model --lang json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.generate(cmd.Context(), g) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&g.out, "out", "servers", "write to this `DIR`")
-	flags.StringVar(&g.lang, "lang", "all", "write wrappers in `LANGUAGE`: python, typescript or all")
-	flags.BoolVar(&g.force, "force", false, "write also to a folder that has other files in it, and over them")
+	flags.StringVar(&g.out, "out", ".", "write servers/ and sallyport/ to this `DIR`")
+	flags.StringVar(&g.lang, "lang", "all", "write for `LANGUAGE`: python, typescript, all, or json (the model)")
+	flags.BoolVar(&g.force, "force", false, "write also to folders that have other files in them, and over them")
 	flags.BoolVar(&g.refresh, "refresh", false, "connect to every upstream and list its tools anew")
-	complete(cmd, "lang", "python", "typescript", "all")
+	complete(cmd, "lang", "python", "typescript", "all", "json")
 	return cmd
 }
 
@@ -45,12 +60,17 @@ type generation struct {
 	refresh   bool
 }
 
+// endings are those of the wrappers' files, by the language that was asked for.
+func (g generation) endings() []string {
+	return map[string][]string{"all": {".py", ".ts", ".js"}, "python": {".py"}, "typescript": {".ts", ".js"}, "json": {".json"}}[g.lang]
+}
+
 func (a *app) generate(ctx context.Context, opts generation) error {
-	suffix, ok := map[string]string{"all": "", "python": ".py", "typescript": ".ts"}[opts.lang]
-	if !ok {
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown language %.40q", opts.lang), Hint: "use python, typescript or all"}
+	endings := opts.endings()
+	if endings == nil {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown language %.40q", opts.lang), Hint: "use python, typescript, all or json"}
 	}
-	target, err := openTarget(opts.out, opts.force)
+	target, err := openTarget(opts.out, opts.force, "servers", "sallyport", "model")
 	if err != nil {
 		return err
 	}
@@ -60,9 +80,17 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 			return err
 		}
 		ups := g.Upstreams()
-		files := maps.Clone(g.Tree())
-		maps.DeleteFunc(files, func(path string, _ []byte) bool { return !strings.HasSuffix(path, suffix) || absent(ups, path) })
-		counts, err := target.replace(files, func(path string) bool { return strings.HasSuffix(path, suffix) && absent(ups, path) })
+		files, err := opts.files(g, ups)
+		if err != nil {
+			return err
+		}
+		counts, err := target.replace(files, func(path string) bool {
+			folder, inside, _ := strings.Cut(path, "/")
+			if (folder == "model") != (opts.lang == "json") { // a look at the model costs nobody his wrappers
+				return true
+			}
+			return slices.Contains(endings, filepath.Ext(path)) && absent(ups, inside)
+		})
 		if err != nil {
 			return err
 		}
@@ -71,6 +99,24 @@ func (a *app) generate(ctx context.Context, opts generation) error {
 		}
 		return a.tellMissing(ups)
 	})
+}
+
+// files returns what is to be written now.
+func (g generation) files(gw *gateway.Gateway, ups []gateway.Upstream) (map[string][]byte, error) {
+	if g.lang == "json" {
+		files := map[string][]byte{}
+		for _, t := range gw.Tools() {
+			files["model/"+t.ID.Upstream+"/"+t.ID.Name+".json"] = codegen.Dump(t)
+		}
+		return files, nil
+	}
+	tree := maps.Clone(gw.Tree())
+	maps.DeleteFunc(tree, func(path string, _ []byte) bool { return absent(ups, path) })
+	files, err := client.Files(tree, map[string]codegen.Language{"python": codegen.Python, "typescript": codegen.TypeScript}[g.lang])
+	if err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
+	}
+	return files, nil
 }
 
 // absent reports whether a file of the tree belongs to an upstream whose tools are not known now.

@@ -30,12 +30,13 @@ type manifest struct {
 type target struct {
 	name  string
 	root  *os.Root
+	ours  []string // the folders in it that are written to
 	owned map[string]string
 	force bool
 }
 
-// openTarget opens the folder, made if need be. One that holds other things is refused.
-func openTarget(name string, force bool) (*target, error) {
+// openTarget opens the folder, made if need be. One that holds other things in one of ours is refused.
+func openTarget(name string, force bool, ours ...string) (*target, error) {
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func openTarget(name string, force bool) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{name: name, root: root, force: force}
+	t := &target{name: name, root: root, ours: ours, force: force}
 	if err := t.readManifest(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -70,12 +71,20 @@ func (t *target) readManifest() error {
 }
 
 func (t *target) checkEmpty() error {
-	entries, err := fs.ReadDir(t.root.FS(), ".")
-	if err != nil || len(entries) == 0 || t.force {
-		return err
+	if t.force {
+		return nil
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is not empty, and generate did not write what is in it", t.name),
-		Hint: "name another folder with --out, or use --force to write into this one (it removes nothing)"}
+	for _, folder := range t.ours {
+		entries, err := fs.ReadDir(t.root.FS(), folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if len(entries) > 0 {
+			return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s/%s is not empty, and generate did not write what is in it", t.name, folder),
+				Hint: "name another folder with --out, or use --force to write into this one (it removes nothing)"}
+		}
+	}
+	return nil
 }
 
 // counts tell what replace did.

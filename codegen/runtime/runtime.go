@@ -23,6 +23,19 @@ var TypeScript []byte
 //go:embed guest/sallyport/__init__.pyi
 var PythonTypes []byte
 
+//go:embed client/python client/typescript
+var client embed.FS
+
+// Client returns the files that take the place of the bootstraps in programs outside
+// of a sandbox: python/ and typescript/, see codegen/client.
+func Client() fs.FS {
+	sub, err := fs.Sub(client, "client")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return sub
+}
+
 // Guest returns the files that a sandbox mounts at /opt/sallyport.
 func Guest() fs.FS {
 	sub, err := fs.Sub(guest, "guest")

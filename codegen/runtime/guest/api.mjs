@@ -41,7 +41,13 @@ export class Blob {
   }
 }
 
-const lazy = createRequire(import.meta.url); // what few programs need is read when one does
+// What few programs need is read when one does; in a bundle, which reads no files, it is provided.
+const parts = {};
+const lazy = (name) => parts[name] ?? createRequire(import.meta.url)(name);
+
+export function provide(more) {
+  Object.assign(parts, more);
+}
 
 let link;
 

@@ -4,7 +4,7 @@
 
 const fs = require("node:fs");
 
-const FOLDER = "/workspace/.saved";
+const FOLDER = `${process.env.SALLYPORT_WORKSPACE ?? "/workspace"}/.saved`;
 const isBytes = (value) => value instanceof Uint8Array || value instanceof ArrayBuffer;
 
 exports.save = (name, value, kit) => {

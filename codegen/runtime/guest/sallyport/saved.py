@@ -7,7 +7,7 @@ and {"type":"blob","mime":...,"name":...,"uri":...} for bytes as they are.
 import json
 import os
 
-FOLDER = "/workspace/.saved"
+FOLDER = os.environ.get("SALLYPORT_WORKSPACE", "/workspace") + "/.saved"
 
 
 def save(name, value):

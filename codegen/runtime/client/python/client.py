@@ -1,0 +1,231 @@
+"""By what calls go out of a program of one's own: MCP over HTTP, to a gateway that is running (sallyport serve --http).
+
+Each call is one request of its own, so threads do not wait for each other; nothing is sent twice.
+"""
+
+import hashlib
+import http.client
+import itertools
+import json
+import os
+from urllib.parse import urlsplit
+
+from . import Progress, ToolError, _Call, _listener
+
+VERSION = "2026-07-28"  # of MCP: the first one in which a request stands alone
+META = "io.modelcontextprotocol/"
+START = "start it: sallyport serve --http 127.0.0.1:8080, and say where it is with SALLYPORT_URL or sallyport.connect(url=...)"
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": VERSION}
+
+
+def link():
+    """The gateway of the environment."""
+    return Gateway(None, None)
+
+
+class Gateway:
+    def __init__(self, url, token):
+        self.url = (url or os.environ.get("SALLYPORT_URL") or "http://127.0.0.1:8080").rstrip("/")
+        self.token = token or os.environ.get("SALLYPORT_TOKEN") or ""
+        self.ids = itertools.count(1)
+        for path in ("/mcp/direct", "/mcp"):
+            if self.url.endswith(path):
+                self.url = self.url[: -len(path)]
+        self.parts = urlsplit(self.url)
+        if self.parts.scheme not in ("http", "https") or not self.parts.hostname:
+            raise ToolError(f"{self.url!r:.200} is no address of a gateway", "invalid", "", "write it as http://127.0.0.1:8080")
+
+    def call(self, tool, args):
+        """Makes one call and returns a frame as the bridge of a sandbox would: a value or an error."""
+        upstream, _, name = tool.partition(".")
+        try:
+            if upstream == "sallyport":
+                return {"value": _value(self._own(name, args, tool))}
+            return {"value": self._offered(upstream, name, args, tool)}
+        except _Failed as failed:
+            return {"error": failed.error}
+
+    def _offered(self, upstream, name, args, tool):
+        if name == "resources/read":
+            read = {"uri": f"sallyport://{upstream}/{args.get('uri', '')}"}
+            return _contents(self._ask("/mcp/direct", name, read, tool))
+        if name == "prompts/get":
+            return {"json": self._ask("/mcp/direct", name, {**args, "name": _shown(upstream, args.get("name", ""))}, tool)}
+        if "/" in name:
+            raise _failed("invalid", f"{tool} works inside of execute_code only", "a gateway lists what all upstreams offer at once")
+        return _value(self._ask("/mcp/direct", "tools/call", {"name": _shown(upstream, name), "arguments": args}, tool))
+
+    def _own(self, name, args, tool):
+        """What the gateway answers itself."""
+        if name == "describe":
+            args = {"query": args.get("tool", ""), "detail": "full", "limit": 1, "language": "python"}
+        return self._ask("/mcp", "tools/call", {"name": "search_tools", "arguments": args}, tool)
+
+    def _ask(self, path, method, params, tool):
+        number, listener = next(self.ids), _listener.get()
+        meta = {META + "protocolVersion": VERSION, META + "clientCapabilities": {}, META + "clientInfo": {"name": "sallyport-client", "version": "1"}}
+        if listener:
+            meta["progressToken"] = number
+        body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
+        headers = {**HEADERS, "Mcp-Method": method, "Mcp-Name": params.get("name") or params.get("uri", "")}
+        if self.token:
+            headers["Authorization"] = "Bearer " + self.token
+        waiting = _Call(tool, listener)
+        try:
+            return self._post(path, json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), headers, number, waiting)
+        except (OSError, http.client.HTTPException) as err:
+            raise _failed("internal", f"the connection to the gateway at {self.url} broke: {err or type(err).__name__}", "whether the call was made is not known") from None
+
+    def _post(self, path, body, headers, number, waiting):
+        connect = http.client.HTTPSConnection if self.parts.scheme == "https" else http.client.HTTPConnection
+        connection = connect(self.parts.hostname, self.parts.port, timeout=10)
+        try:
+            try:
+                connection.connect()
+            except OSError as err:
+                raise _failed("upstream", f"no gateway answers at {self.url}: {err}", START, True) from None
+            connection.sock.settimeout(None)  # how long a call may take the gateway decides
+            connection.request("POST", self.parts.path + path, body, headers)
+            return _result(connection.getresponse(), number, waiting, bool(self.token))
+        finally:
+            connection.close()
+
+
+class _Failed(Exception):
+    def __init__(self, error):
+        super().__init__(error["message"])
+        self.error = error
+
+
+def _failed(kind, message, hint="", retryable=False):
+    return _Failed({"kind": kind, "message": message, "hint": hint, "retryable": retryable})
+
+
+def _shown(upstream, name):
+    """A tool's name in direct mode (docs/names.md): with a digest where it is too long, or could be read in two ways."""
+    joined = f"{upstream}__{name}"
+    if joined.find("__") == joined.rfind("__") == len(upstream) and len(joined) <= 64:
+        return joined
+    return joined[:55] + "_" + hashlib.sha256(f"{upstream}\0{name}".encode()).hexdigest()[:8]
+
+
+def _result(response, number, waiting, has_token):
+    """The result of the request, or what went wrong."""
+    if response.status == 401:
+        hint = "set SALLYPORT_TOKEN, or sallyport.connect(token=...), to one of http.tokens in the gateway's upstreams.yaml"
+        raise _failed("denied", "the gateway refuses this token" if has_token else "the gateway asks for a token", hint)
+    kind = response.getheader("Content-Type", "")
+    messages = _events(response) if kind.startswith("text/event-stream") else _whole(response)
+    for message in messages:
+        if message.get("method") == "notifications/progress" and message.get("params", {}).get("progressToken") == number:
+            waiting.told = message["params"]
+            waiting.tell()
+        elif "error" in message:
+            raise _refused(message["error"])
+        elif message.get("id") == number and isinstance(message.get("result"), dict):
+            return _succeeded(message["result"])
+    raise _failed("internal", "the gateway ended its answer too early", "whether the call was made is not known")
+
+
+def _whole(response):
+    text = response.read()
+    try:
+        message = json.loads(text)
+    except ValueError:
+        message = None
+    if isinstance(message, dict):
+        return [message]
+    said = text.decode("utf-8", "replace").strip()[:300]
+    raise _failed("denied" if response.status == 403 else "internal", f"the gateway answers {response.status}: {said}", START if response.status == 404 else "")
+
+
+def _events(response):
+    """The messages of a stream of events."""
+    data = []
+    for line in response:
+        line = line.rstrip(b"\r\n")
+        if line.startswith(b"data:"):
+            data.append(line[5:])
+        elif not line and data:
+            text, data = b"\n".join(data).strip(), []
+            if text:
+                yield json.loads(text)
+
+
+def _refused(error):
+    message = str(error.get("message", "the gateway refuses the call"))
+    kind = "not_found" if message.startswith("unknown ") else "invalid" if error.get("code") in (-32602, -32600) else "upstream"
+    return _failed(kind, message)
+
+
+def _succeeded(result):
+    if result.get("resultType", "complete") != "complete":
+        raise _failed("failed", "the tool asks a person something, and nobody sits behind a program")
+    if result.get("isError") is True:
+        told = (result.get("_meta") or {}).get("sallyport/error") or {}
+        texts = [block["text"] for block in result.get("content") or [] if isinstance(block, dict) and isinstance(block.get("text"), str)]
+        message = told.get("message") or "\n".join(text for text in texts if text) or "the tool failed and does not say why"
+        raise _failed(told.get("kind", "failed"), message, told.get("hint", ""), told.get("retryable", False))
+    return result
+
+
+def _value(result):
+    """What a program works with; the same rules as tool.Result.Value has, tested by the same cases."""
+    if result.get("structuredContent") is not None:
+        return {"json": result["structuredContent"]}
+    blocks = [_block(block) for block in result.get("content") or []]
+    return blocks[0] if len(blocks) == 1 else {"parts": blocks} if blocks else {"json": None}
+
+
+def _block(block):
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind == "text" and isinstance(block.get("text"), str):
+        return {"json": _parsed(block["text"])}
+    if kind in ("image", "audio"):
+        return _blob(block.get("data"), _text(block, "mimeType"), "") or {"json": block}
+    if kind == "resource" and isinstance(block.get("resource"), dict):
+        inner = block["resource"]
+        if "blob" in inner:
+            return _blob(inner["blob"], _text(inner, "mimeType"), _text(inner, "uri")) or {"json": block}
+        return {"json": {name: _text(inner, name) for name in ("uri", "mimeType", "text") if _text(inner, name)}}
+    return {"json": block}
+
+
+def _contents(result):
+    """What was read of a resource: texts stay texts."""
+    blocks = []
+    for inner in result.get("contents") or []:
+        blob = _blob(inner.get("blob"), _text(inner, "mimeType"), _text(inner, "uri")) if isinstance(inner, dict) else None
+        blocks.append(blob or {"json": _text(inner, "text") if isinstance(inner, dict) else inner})
+    return blocks[0] if len(blocks) == 1 else {"parts": blocks} if blocks else {"json": None}
+
+
+def _text(holder, name):
+    return holder[name] if isinstance(holder.get(name), str) else ""
+
+
+def _parsed(text):
+    trimmed = text.strip()
+    if trimmed[:1] not in ("{", "["):
+        return text
+    try:
+        return json.loads(trimmed, parse_constant=_no)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no(name):
+    raise ValueError(name)  # Python's parser takes NaN; JSON has none
+
+
+def _blob(data, mime, uri):
+    import base64
+
+    if not isinstance(data, str):
+        return None
+    data = data.replace("\r", "").replace("\n", "")
+    try:
+        base64.b64decode(data + "=" * (-len(data) % 4 if "=" not in data else 0), validate=True)
+    except ValueError:
+        return None
+    return {"blob": {"data": data + "=" * (-len(data) % 4), "mime": mime, "uri": uri}}

@@ -1,0 +1,230 @@
+// By what calls go out of a program of one's own: MCP over HTTP, to a gateway that is running
+// (sallyport serve --http). Each call is one request of its own; nothing is sent twice.
+
+import { createHash } from "node:crypto";
+import { request as plain } from "node:http";
+import { request as secure } from "node:https";
+import "./place.mjs";
+import media from "./media.cjs";
+import saved from "./saved.cjs";
+import shapes from "./shapes.cjs";
+import * as api from "./api.mjs";
+
+const VERSION = "2026-07-28"; // of MCP: the first one in which a request stands alone
+const META = "io.modelcontextprotocol/";
+const START = "start it: sallyport serve --http 127.0.0.1:8080, and say where it is with SALLYPORT_URL or connect({ url })";
+
+class Failed extends Error {
+  constructor(kind, message, hint = "", retryable = false) {
+    super(message);
+    this.error = { kind, message, hint, retryable };
+  }
+}
+
+class Gateway {
+  constructor(url, token) {
+    this.url = (url || process.env.SALLYPORT_URL || "http://127.0.0.1:8080").replace(/\/+$/, "").replace(/\/mcp(\/direct)?$/, "");
+    this.token = token || process.env.SALLYPORT_TOKEN || "";
+    this.next = 1;
+    if (!/^https?:\/\/[^/]/.test(this.url) || !URL.canParse(this.url)) {
+      throw new api.ToolError(`"${this.url}" is no address of a gateway`, "invalid", "", "write it as http://127.0.0.1:8080");
+    }
+  }
+
+  // Makes one call, args are JSON, and returns a frame as the bridge of a sandbox would: a value or an error.
+  async call(tool, args, listener) {
+    const dot = tool.indexOf(".");
+    const [upstream, name] = [tool.slice(0, dot), tool.slice(dot + 1)];
+    try {
+      if (upstream === "sallyport") return { value: valueOf(await this.own(name, args, tool)) };
+      return { value: await this.offered(upstream, name, args, { tool, listener }) };
+    } catch (error) {
+      if (error instanceof Failed) return { error: error.error };
+      throw error;
+    }
+  }
+
+  async offered(upstream, name, args, waiting) {
+    if (name === "resources/read") {
+      const uri = `sallyport://${upstream}/${JSON.parse(args).uri ?? ""}`;
+      return contents(await this.ask("/mcp/direct", name, uri, `"uri":${JSON.stringify(uri)}`, waiting));
+    }
+    if (name === "prompts/get") {
+      const { name: prompt = "", arguments: more = {} } = JSON.parse(args);
+      return { json: await this.ask("/mcp/direct", name, shown(upstream, prompt), `"name":${JSON.stringify(shown(upstream, prompt))},"arguments":${JSON.stringify(more)}`, waiting) };
+    }
+    if (name.includes("/")) throw new Failed("invalid", `${waiting.tool} works inside of execute_code only`, "a gateway lists what all upstreams offer at once");
+    const title = shown(upstream, name);
+    return valueOf(await this.ask("/mcp/direct", "tools/call", title, `"name":${JSON.stringify(title)},"arguments":${args}`, waiting));
+  }
+
+  // What the gateway answers itself.
+  own(name, args, tool) {
+    if (name === "describe") args = JSON.stringify({ query: JSON.parse(args).tool, detail: "full", limit: 1, language: "typescript" });
+    return this.ask("/mcp", "tools/call", "search_tools", `"name":"search_tools","arguments":${args}`, { tool });
+  }
+
+  async ask(path, method, name, params, waiting) {
+    const id = this.next++;
+    const meta = { [`${META}protocolVersion`]: VERSION, [`${META}clientCapabilities`]: {}, [`${META}clientInfo`]: { name: "sallyport-client", version: "1" } };
+    if (waiting.listener) meta.progressToken = id;
+    const body = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":{${params},"_meta":${JSON.stringify(meta)}}}`);
+    const headers = {
+      "Content-Type": "application/json", Accept: "application/json, text/event-stream", "Content-Length": body.length,
+      "Mcp-Protocol-Version": VERSION, "Mcp-Method": method, "Mcp-Name": name,
+    };
+    if (this.token) headers.Authorization = `Bearer ${this.token}`;
+    const response = await this.post(path, headers, body);
+    try {
+      return await resultOf(response, id, waiting, this.token !== "");
+    } catch (error) {
+      if (error instanceof Failed) throw error;
+      throw this.broke(error);
+    } finally {
+      response.destroy();
+    }
+  }
+
+  post(path, headers, body) {
+    return new Promise((resolve, reject) => {
+      const asked = (this.url.startsWith("https:") ? secure : plain)(this.url + path, { method: "POST", headers, agent: false }, resolve);
+      let connected = false;
+      asked.on("socket", (socket) => {
+        socket.setTimeout(10_000, () => connected || asked.destroy(new Error("it takes too long")));
+        socket.once("connect", () => {
+          connected = true;
+          socket.setTimeout(0); // how long a call may take the gateway decides
+        });
+      });
+      asked.on("error", (error) => reject(connected ? this.broke(error) : new Failed("upstream", `no gateway answers at ${this.url}: ${error.message || error.code}`, START, true)));
+      asked.end(body);
+    });
+  }
+
+  broke(error) {
+    return new Failed("internal", `the connection to the gateway at ${this.url} broke: ${error.message}`, "whether the call was made is not known");
+  }
+}
+
+// A tool's name in direct mode (docs/names.md): with a digest where it is too long, or could be read in two ways.
+function shown(upstream, name) {
+  const joined = `${upstream}__${name}`;
+  if (joined.indexOf("__") === upstream.length && joined.lastIndexOf("__") === upstream.length && joined.length <= 64) return joined;
+  return `${joined.slice(0, 55)}_${createHash("sha256").update(`${upstream}\0${name}`).digest("hex").slice(0, 8)}`;
+}
+
+// The result of the request, or what went wrong.
+async function resultOf(response, id, waiting, hasToken) {
+  if (response.statusCode === 401) {
+    const hint = "set SALLYPORT_TOKEN, or connect({ token }), to one of http.tokens in the gateway's upstreams.yaml";
+    throw new Failed("denied", hasToken ? "the gateway refuses this token" : "the gateway asks for a token", hint);
+  }
+  const isStream = /^text\/event-stream/.test(response.headers["content-type"] ?? "");
+  for await (const message of isStream ? events(response) : whole(response)) {
+    if (message.method === "notifications/progress" && message.params?.progressToken === id) await api.tell(waiting, message.params);
+    else if (message.error) throw refused(message.error);
+    else if (message.id === id && message.result) return succeeded(message.result);
+  }
+  throw new Failed("internal", "the gateway ended its answer too early", "whether the call was made is not known");
+}
+
+async function* whole(response) {
+  const text = Buffer.concat(await response.toArray()).toString("utf8");
+  let message;
+  try {
+    message = JSON.parse(text);
+  } catch {}
+  if (message === null || typeof message !== "object") {
+    const hint = response.statusCode === 404 ? START : "";
+    throw new Failed(response.statusCode === 403 ? "denied" : "internal", `the gateway answers ${response.statusCode}: ${text.trim().slice(0, 300)}`, hint);
+  }
+  yield message;
+}
+
+// The messages of a stream of events.
+async function* events(response) {
+  let rest = "";
+  let data = [];
+  const decoder = new TextDecoder();
+  for await (const chunk of response) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/);
+    rest = lines.pop();
+    for (const line of lines) {
+      if (line.startsWith("data:")) data.push(line.slice(5));
+      else if (line === "" && data.length) {
+        const text = data.join("\n").trim();
+        data = [];
+        if (text) yield JSON.parse(text);
+      }
+    }
+  }
+}
+
+function refused({ message = "the gateway refuses the call", code }) {
+  const kind = message.startsWith("unknown ") ? "not_found" : code === -32602 || code === -32600 ? "invalid" : "upstream";
+  return new Failed(kind, message);
+}
+
+function succeeded(result) {
+  if ((result.resultType ?? "complete") !== "complete") throw new Failed("failed", "the tool asks a person something, and nobody sits behind a program");
+  if (result.isError !== true) return result;
+  const told = result._meta?.["sallyport/error"] ?? {};
+  const texts = (Array.isArray(result.content) ? result.content : []).map((block) => block?.text).filter((text) => typeof text === "string" && text);
+  throw new Failed(told.kind ?? "failed", told.message || texts.join("\n") || "the tool failed and does not say why", told.hint, told.retryable);
+}
+
+// What a program works with; the same rules as tool.Result.Value has, tested by the same cases.
+export function valueOf(result) {
+  if (result.structuredContent !== undefined && result.structuredContent !== null) return { json: result.structuredContent };
+  return one((Array.isArray(result.content) ? result.content : []).map(block));
+}
+
+const one = (blocks) => (blocks.length === 1 ? blocks[0] : blocks.length ? { parts: blocks } : { json: null });
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const text = (holder, name) => (typeof holder[name] === "string" ? holder[name] : "");
+
+function block(given) {
+  const kind = isObject(given) ? given.type : undefined;
+  if (kind === "text" && typeof given.text === "string") return { json: parsed(given.text) };
+  if (kind === "image" || kind === "audio") return blob(given.data, text(given, "mimeType"), "") ?? { json: given };
+  if (kind === "resource" && isObject(given.resource)) {
+    const inner = given.resource;
+    if ("blob" in inner) return blob(inner.blob, text(inner, "mimeType"), text(inner, "uri")) ?? { json: given };
+    return { json: Object.fromEntries(["uri", "mimeType", "text"].filter((name) => text(inner, name)).map((name) => [name, inner[name]])) };
+  }
+  return { json: given };
+}
+
+// What was read of a resource: texts stay texts.
+function contents(result) {
+  const given = Array.isArray(result.contents) ? result.contents : [];
+  return one(given.map((inner) => (isObject(inner) ? (blob(inner.blob, text(inner, "mimeType"), text(inner, "uri")) ?? { json: text(inner, "text") }) : { json: inner })));
+}
+
+function parsed(given) {
+  const trimmed = given.trim();
+  if (!/^[{[]/.test(trimmed) || given.startsWith("\ufeff") || given.endsWith("\ufeff")) return given;
+  try {
+    return JSON.parse(trimmed);
+  } catch {
+    return given;
+  }
+}
+
+function blob(given, mime, uri) {
+  if (typeof given !== "string") return undefined;
+  const data = given.replace(/[\r\n]/g, "");
+  const fits = data.includes("=") ? /^[A-Za-z0-9+/]*={1,2}$/.test(data) && data.length % 4 === 0 : /^[A-Za-z0-9+/]*$/.test(data) && data.length % 4 !== 1;
+  return fits ? { blob: { data, mime, uri } } : undefined;
+}
+
+let gateway; // looked for in the environment at the first call
+
+// Says where the gateway is; without, SALLYPORT_URL (or http://127.0.0.1:8080) and SALLYPORT_TOKEN count.
+export function connect({ url, token } = {}) {
+  gateway = new Gateway(url, token);
+}
+
+api.provide({ "./media.cjs": media, "./saved.cjs": saved, "./shapes.cjs": shapes }); // a bundle reads no files
+api.use({ call: (...args) => (gateway ??= new Gateway()).call(...args) });
+globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api, connect });
