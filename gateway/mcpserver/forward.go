@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,17 +67,17 @@ func route(r *roster, method string, params object) (tool.Call, error) {
 	call := tool.Call{Params: rest}
 	switch method {
 	case "tools/call":
-		id, ok := r.tools[text1(params["name"])]
-		if !ok {
-			return call, unknownName("tool", params["name"], r.tools)
+		id, err := named("tool", params["name"], r.tools, r.toolIDs)
+		if err != nil {
+			return call, err
 		}
 		call.Tool, call.Args = id, params["arguments"]
 		delete(rest, "name")
 		delete(rest, "arguments")
 	case tool.GetPrompt:
-		id, ok := r.prompts[text1(params["name"])]
-		if !ok {
-			return call, unknownName("prompt", params["name"], r.prompts)
+		id, err := named("prompt", params["name"], r.prompts, r.promptIDs)
+		if err != nil {
+			return call, err
 		}
 		args := object{"name": encode(id.Name)}
 		take(args, rest, "arguments")
@@ -159,6 +160,20 @@ func text1(raw json.RawMessage) string {
 	return s
 }
 
+// named finds a tool or a prompt by the name that clients see, else by its id.
+func named(what string, name json.RawMessage, shown, ids map[string]tool.ID) (tool.ID, error) {
+	if id, ok := shown[text1(name)]; ok {
+		return id, nil
+	}
+	if id, ok := ids[text1(name)]; ok {
+		return id, nil
+	}
+	if strings.Contains(text1(name), ".") && !strings.Contains(text1(name), "__") {
+		shown = ids
+	}
+	return tool.ID{}, unknownName(what, name, shown)
+}
+
 func unknownName(what string, name json.RawMessage, known map[string]tool.ID) error {
 	message := fmt.Sprintf("unknown %s %q", what, plain.Line(text1(name), 150))
 	if near := nearest.Of(text1(name), slices.Sorted(maps.Keys(known))); near != "" {
@@ -190,13 +205,19 @@ func finish(ctx context.Context, method string, isModern bool, raw json.RawMessa
 	e := tool.AsError(err)
 	code, refused := refusals()[e.Kind]
 	if method == "tools/call" && (!refused || e.Kind == tool.Invalid) {
-		return failure(e), nil
+		result := failure(e)
+		result.Meta = mcp.Meta{errorKey: map[string]any{"kind": e.Kind, "message": e.Message, "hint": e.Hint, "retryable": e.Retryable}}
+		return result, nil
 	}
 	if !refused {
 		code = jsonrpc.CodeInternalError
 	}
 	return nil, &jsonrpc.Error{Code: code, Message: e.Error()}
 }
+
+// errorKey is where in a result's _meta a failure that is not the tool's own tells
+// its kind: wrappers outside of a sandbox raise the same error as those inside.
+const errorKey = "sallyport/error"
 
 // notSent is the SDK's own code for a message that its transport refused.
 const notSent = -32005

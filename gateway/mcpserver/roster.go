@@ -21,6 +21,9 @@ type roster struct {
 	lists map[string][]entry
 	// tools and prompts find what a shown name stands for, prompts by their names on the wire.
 	tools, prompts map[string]tool.ID
+	// toolIDs and promptIDs find them by "upstream.name", which always works, too:
+	// wrappers outside of a sandbox know no other name.
+	toolIDs, promptIDs map[string]tool.ID
 	// resources finds the upstream of a URI; templates are tried after that.
 	resources map[string]string
 	templates []template
@@ -56,7 +59,7 @@ type ability struct {
 const foreign = "sallyport://"
 
 func newRoster(offers []gateway.Offered, prefix bool, log *slog.Logger) *roster {
-	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, resources: map[string]string{}}
+	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, resources: map[string]string{}}
 	build := &building{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
 	for _, up := range offers {
 		build.upstream(up)
@@ -111,7 +114,7 @@ func (b *building) tool(t tool.Tool) {
 	if err != nil {
 		return // no upstream sent it
 	}
-	b.roster.tools[shown] = t.ID
+	b.roster.tools[shown], b.roster.toolIDs[t.ID.String()] = t.ID, t.ID
 	b.add("tools/list", entry{shown, raw, strings.Contains(string(t.Input), "x-mcp-header")})
 }
 
@@ -124,7 +127,8 @@ func (b *building) prompt(id tool.ID, p tool.Prompt) {
 	if err != nil {
 		return
 	}
-	b.roster.prompts[shown] = tool.ID{Upstream: id.Upstream, Name: p.Name}
+	wire := tool.ID{Upstream: id.Upstream, Name: p.Name}
+	b.roster.prompts[shown], b.roster.promptIDs[wire.String()] = wire, wire
 	b.add(tool.ListPrompts, entry{key: shown, raw: raw})
 }
 

@@ -3,7 +3,6 @@
 Each call is one request of its own, so threads do not wait for each other; nothing is sent twice.
 """
 
-import hashlib
 import http.client
 import itertools
 import json
@@ -50,10 +49,11 @@ class Gateway:
             read = {"uri": f"sallyport://{upstream}/{args.get('uri', '')}"}
             return _contents(self._ask("/mcp/direct", name, read, tool))
         if name == "prompts/get":
-            return {"json": self._ask("/mcp/direct", name, {**args, "name": _shown(upstream, args.get("name", ""))}, tool)}
+            answer = self._ask("/mcp/direct", name, {**args, "name": f"{upstream}.{args.get('name', '')}"}, tool)
+            return {"json": {key: value for key, value in answer.items() if key != "resultType"}}
         if "/" in name:
             raise _failed("invalid", f"{tool} works inside of execute_code only", "a gateway lists what all upstreams offer at once")
-        return _value(self._ask("/mcp/direct", "tools/call", {"name": _shown(upstream, name), "arguments": args}, tool))
+        return _value(self._ask("/mcp/direct", "tools/call", {"name": tool, "arguments": args}, tool))
 
     def _own(self, name, args, tool):
         """What the gateway answers itself."""
@@ -99,14 +99,6 @@ class _Failed(Exception):
 
 def _failed(kind, message, hint="", retryable=False):
     return _Failed({"kind": kind, "message": message, "hint": hint, "retryable": retryable})
-
-
-def _shown(upstream, name):
-    """A tool's name in direct mode (docs/names.md): with a digest where it is too long, or could be read in two ways."""
-    joined = f"{upstream}__{name}"
-    if joined.find("__") == joined.rfind("__") == len(upstream) and len(joined) <= 64:
-        return joined
-    return joined[:55] + "_" + hashlib.sha256(f"{upstream}\0{name}".encode()).hexdigest()[:8]
 
 
 def _result(response, number, waiting, has_token):

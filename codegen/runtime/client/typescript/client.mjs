@@ -1,7 +1,6 @@
 // By what calls go out of a program of one's own: MCP over HTTP, to a gateway that is running
 // (sallyport serve --http). Each call is one request of its own; nothing is sent twice.
 
-import { createHash } from "node:crypto";
 import { request as plain } from "node:http";
 import { request as secure } from "node:https";
 import "./place.mjs";
@@ -51,11 +50,12 @@ class Gateway {
     }
     if (name === "prompts/get") {
       const { name: prompt = "", arguments: more = {} } = JSON.parse(args);
-      return { json: await this.ask("/mcp/direct", name, shown(upstream, prompt), `"name":${JSON.stringify(shown(upstream, prompt))},"arguments":${JSON.stringify(more)}`, waiting) };
+      const title = `${upstream}.${prompt}`;
+      const { resultType, ...json } = await this.ask("/mcp/direct", name, title, `"name":${JSON.stringify(title)},"arguments":${JSON.stringify(more)}`, waiting);
+      return { json };
     }
     if (name.includes("/")) throw new Failed("invalid", `${waiting.tool} works inside of execute_code only`, "a gateway lists what all upstreams offer at once");
-    const title = shown(upstream, name);
-    return valueOf(await this.ask("/mcp/direct", "tools/call", title, `"name":${JSON.stringify(title)},"arguments":${args}`, waiting));
+    return valueOf(await this.ask("/mcp/direct", "tools/call", waiting.tool, `"name":${JSON.stringify(waiting.tool)},"arguments":${args}`, waiting));
   }
 
   // What the gateway answers itself.
@@ -104,13 +104,6 @@ class Gateway {
   broke(error) {
     return new Failed("internal", `the connection to the gateway at ${this.url} broke: ${error.message}`, "whether the call was made is not known");
   }
-}
-
-// A tool's name in direct mode (docs/names.md): with a digest where it is too long, or could be read in two ways.
-function shown(upstream, name) {
-  const joined = `${upstream}__${name}`;
-  if (joined.indexOf("__") === upstream.length && joined.lastIndexOf("__") === upstream.length && joined.length <= 64) return joined;
-  return `${joined.slice(0, 55)}_${createHash("sha256").update(`${upstream}\0${name}`).digest("hex").slice(0, 8)}`;
 }
 
 // The result of the request, or what went wrong.
@@ -227,4 +220,4 @@ export function connect({ url, token } = {}) {
 
 api.provide({ "./media.cjs": media, "./saved.cjs": saved, "./shapes.cjs": shapes }); // a bundle reads no files
 api.use({ call: (...args) => (gateway ??= new Gateway()).call(...args) });
-globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api, connect });
+globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api, connect, valueOf });
