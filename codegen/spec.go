@@ -40,8 +40,8 @@ type spec struct {
 // checked by the gateway alone. The longest of a real tool has 20 KB.
 const maxSpec = 48 << 10
 
-// maxSpecSignature bounds the signature, in runes: it is what an error shows.
-const maxSpecSignature = 600
+// maxSpecSignature bounds the signature, in runes: it is the hint of an error, which has 500.
+const maxSpecSignature = 480
 
 // Spec returns what a tool's wrapper tells the runtime of it, as JSON text.
 func Spec(t tool.Tool, lang Language) string { return toolSpec(t, model(t), lang) }

@@ -111,7 +111,7 @@ func reflect(t *testing.T, tools []tool.Tool) (*gateway.Gateway, *mirror) {
 	t.Cleanup(web.Close)
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{upstreamOf("up", web.URL)}
-	cfg.Sandbox.Calls, cfg.Sandbox.Output = 100_000, 1 << 20
+	cfg.Sandbox.Calls, cfg.Sandbox.Output = 100_000, 1<<20
 	g := open(t, withRunsc(t, &cfg), nil)
 	g.Settle(t.Context())
 	return g, m
@@ -148,7 +148,9 @@ func catalogued(t *testing.T) []tool.Tool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var list struct{ Tools []struct{ InputSchema json.RawMessage } }
+		var list struct {
+			Tools []struct{ InputSchema json.RawMessage }
+		}
 		if err := json.Unmarshal(data, &list); err != nil {
 			t.Fatal(err)
 		}

@@ -133,9 +133,9 @@ class Check {
     }
     const missing = absent.filter((name) => !meant.has(name));
     if (missing.length) {
-      const near = t.x === undefined ? "" : nearest(missing[0], unknown.slice(0, 200));
+      const wrote = t.x === undefined ? "" : unknown.slice(0, 5).map(key).join(", ");
       const said = missing.slice(0, CHOICES).map((name) => `${key(name)}: ${this.name(members.get(name)[0], 1)}`);
-      this.fault(path, `missing ${said.join(", ")}${near ? ` (you wrote ${quote(near)})` : ""}`);
+      this.fault(path, `missing ${said.join(", ")}${wrote ? ` (you wrote ${wrote})` : ""}`);
     }
     for (const [name, item] of Object.entries(v)) {
       if (members.has(name)) this.explainPart(members.get(name)[0], item, path, name);
@@ -200,7 +200,8 @@ class Check {
   advice(t, v, name) {
     if (typeof v === "string") {
       const near = nearest(v, this.arms(t).flatMap((arm) => this.literals(arm)).filter((value) => typeof value === "string"));
-      if (near) return `: did you mean ${quote(near)}?`;
+      // Of codes of two or three letters, others are no nearer.
+      if (near && (v.length > 3 || same(near, v))) return `: did you mean ${quote(near)}?`;
       const value = parse(v);
       if (value !== null && this.fits(t, value)) return typeof value === "object" ? `: pass the ${NAMES[kind(value)]} itself, not its JSON` : `: write ${show(value)}`;
     }
@@ -221,12 +222,12 @@ class Check {
 
   // Writes a type as a signature does.
   name(t, level = 0) {
-    return line(this.write(this.resolve(t), level), 120);
+    return line(this.write(this.resolve(t), level), 200);
   }
 
   write(t, level) {
     if (typeof t === "string") return TYPES[t];
-    if (t.e) return [...t.e.slice(0, CHOICES).map(show), ...(t.e.length > CHOICES ? [`${t.e.length - CHOICES} more`] : [])].join(" | ");
+    if (t.e) return choice(t.e.map(show));
     if (t.u) return t.u.slice(0, CHOICES).map((arm) => this.write(this.resolve(arm), level)).join(" | ");
     if (t.t) return `[${t.t.slice(0, CHOICES).map((arm) => this.write(this.resolve(arm), level + 1)).join(", ")}]`;
     if (level > 2) return "...";
@@ -292,6 +293,17 @@ function clean(text) {
   return text.replace(/[\p{C}\p{Z}]/gu, (c) => (c === " " ? c : `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`));
 }
 
+function choice(values) {
+  const shown = [];
+  let size = 0;
+  for (const value of values) {
+    size += value.length + 3;
+    if (size > 150 && shown.length) return `${shown.join(" | ")} | ${values.length - shown.length} more`;
+    shown.push(value);
+  }
+  return shown.join(" | ");
+}
+
 function key(name) {
   return /^[A-Za-z_]\w{0,63}$/.test(name) ? name : quote(name);
 }
@@ -325,6 +337,10 @@ function nearest(word, names) {
 
 function fold(text) {
   return [...text.toLowerCase().slice(0, 128)].slice(0, 64).filter((c) => !"-_. ".includes(c));
+}
+
+function same(a, b) {
+  return fold(a).join("") === fold(b).join("");
 }
 
 function distance(a, b) {

@@ -126,9 +126,9 @@ class Check:
             self.fault(path, f"unknown {what} {quote(name)}{choice}")
         missing = [name for name in absent if name not in meant]
         if missing:
-            near = nearest(missing[0], unknown[:200]) if more is not None else ""
+            wrote = ", ".join(map(key, unknown[:5])) if more is not None else ""
             said = ", ".join(f"{key(name)}: {self.name(members[name][0], 1)}" for name in missing[:CHOICES])
-            self.fault(path, f"missing {said}" + (f" (you wrote {quote(near)})" if near else ""))
+            self.fault(path, f"missing {said}" + (f" (you wrote {wrote})" if wrote else ""))
         for name, item in v.items():
             if name in members:
                 self.explain_part(members[name][0], item, path, name)
@@ -186,7 +186,7 @@ class Check:
         """What to write instead, where that is plain."""
         if type(v) is str:
             near = nearest(v, [value for arm in self.arms(t) for value in self.literals(arm) if type(value) is str])
-            if near:
+            if near and (len(v) > 3 or fold(near) == fold(v)):  # of codes of two or three letters, others are no nearer
                 return f": did you mean {quote(near)}?"
             parsed = parse(v)
             if parsed is not None and self.fits(t, parsed):
@@ -209,14 +209,13 @@ class Check:
 
     def name(self, t, level=0):
         """Writes a type as a signature does."""
-        return line(self.write(self.resolve(t), level), 120)
+        return line(self.write(self.resolve(t), level), 200)
 
     def write(self, t, level):
         if type(t) is str:
             return TYPES[t]
         if "e" in t:
-            more = [f"{len(t['e']) - CHOICES} more"] if len(t["e"]) > CHOICES else []
-            return " | ".join([show(value) for value in t["e"][:CHOICES]] + more)
+            return choice([show(value) for value in t["e"]])
         if "u" in t:
             return " | ".join(self.write(self.resolve(arm), level) for arm in t["u"][:CHOICES])
         if "t" in t:
@@ -287,6 +286,16 @@ def quote(text):
 
 def clean(text):
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def choice(values):
+    shown, size = [], 0
+    for value in values:
+        size += len(value) + 3
+        if size > 150 and shown:
+            return " | ".join(shown) + f" | {len(values) - len(shown)} more"
+        shown.append(value)
+    return " | ".join(shown)
 
 
 def key(name):
