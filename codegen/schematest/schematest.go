@@ -339,6 +339,12 @@ func (g *Gen) members(s map[string]any, depth int) any {
 			out[name] = g.anything(depth + 1)
 		}
 	}
+	g.further(out, s, depth)
+	return out
+}
+
+// further adds members that the schema has no name for.
+func (g *Gen) further(out, s map[string]any, depth int) {
 	more, typed := s["additionalProperties"].(map[string]any)
 	if typed && depth < 8 || depth > 0 && depth < 8 && s["additionalProperties"] != false && g.r.IntN(4) == 0 {
 		for range g.r.IntN(3) {
@@ -350,7 +356,6 @@ func (g *Gen) members(s map[string]any, depth int) any {
 			}
 		}
 	}
-	return out
 }
 
 func (g *Gen) anything(depth int) any {

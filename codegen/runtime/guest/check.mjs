@@ -222,7 +222,7 @@ class Check {
 
   // Writes a type as a signature does.
   name(t, level = 0) {
-    return line(this.write(this.resolve(t), level), 200);
+    return line(this.write(this.resolve(t), level), 220);
   }
 
   write(t, level) {
@@ -297,11 +297,11 @@ function choice(values) {
   const shown = [];
   let size = 0;
   for (const value of values) {
-    size += value.length + 3;
-    if (size > 150 && shown.length) return `${shown.join(" | ")} | ${values.length - shown.length} more`;
+    size += value.length + 1;
+    if (size > 190 && shown.length) return `${shown.join("|")}|${values.length - shown.length} more`;
     shown.push(value);
   }
-  return shown.join(" | ");
+  return shown.join("|");
 }
 
 function key(name) {

@@ -209,7 +209,7 @@ class Check:
 
     def name(self, t, level=0):
         """Writes a type as a signature does."""
-        return line(self.write(self.resolve(t), level), 200)
+        return line(self.write(self.resolve(t), level), 220)
 
     def write(self, t, level):
         if type(t) is str:
@@ -291,11 +291,11 @@ def clean(text):
 def choice(values):
     shown, size = [], 0
     for value in values:
-        size += len(value) + 3
-        if size > 150 and shown:
-            return " | ".join(shown) + f" | {len(values) - len(shown)} more"
+        size += len(value) + 1
+        if size > 190 and shown:
+            return "|".join(shown) + f"|{len(values) - len(shown)} more"
         shown.append(value)
-    return " | ".join(shown)
+    return "|".join(shown)
 
 
 def key(name):
