@@ -34,11 +34,32 @@ func breakouts() []string {
 			end+"\n"+pyPayload+"\n"+end, end+";"+pyPayload+";"+end+"#", end+" + "+pyPayload+" + "+end,
 			end+"\n"+tsPayload+"\n"+end, end+";"+tsPayload+";"+end+"//", end+"+"+tsPayload+"+"+end, "${"+tsPayload+"}"+end)
 	}
+	texts = append(texts, orders()...)
 	return append(texts,
 		"# coding: utf-7\n+AAo-"+pyPayload, "# -*- coding: rot13 -*-", "type: ignore", "@ts-nocheck", "@__NO_SIDE_EFFECTS__",
 		"# sourceMappingURL=/etc/passwd", `="+`+pyPayload+`+"`, "a, b="+pyPayload, "self", "*args", "**kwargs", "__class__",
 		"__proto__", "constructor", "then", "prototype", "toString", "__debug__", "None", "lambda", "class", "call", "_call", "SPEC", "_SPEC", "OMIT", "_OMIT",
 		strings.Repeat("A", 100_000), strings.Repeat(`"""*/`, 20_000), strings.Repeat("\\", 9_999)+`"`)
+}
+
+// orders are texts that tell a checker, a compiler or a formatter to look away, or
+// to read a file, if they stand in a comment.
+func orders() []string {
+	var texts []string
+	for _, order := range []string{
+		"type: ignore", "pyright: ignore", "pyright: basic", "pyright: strict, reportAssignmentType=false", "mypy: ignore-errors", "mypy: ignore-errors=True",
+		"pylint: skip-file", "flake8: noqa", "ruff: noqa", "fmt: off", "isort: skip_file", "noqa", "-*- coding: rot13 -*-", "vim: set fileencoding=rot13 :",
+	} {
+		texts = append(texts, strings.Join([]string{order, "#" + order, "# " + order, "## # " + order, "#\t" + strings.ToUpper(order), "# #_" + order}, "\n"))
+	}
+	for _, order := range []string{
+		"@ts-nocheck", "@ts-ignore", "@ts-expect-error", "@TS-NoCheck", "@jsx evil", "@jsxImportSource /etc", "@jsxRuntime automatic", "@__PURE__", "#__PURE__",
+		"# sourceMappingURL=/etc/passwd", "@ sourceURL=x", "#sourceURL=x", `<reference path="/etc/passwd" />`, `<reference types="evil" />`, `<amd-module name="x" />`,
+		`@import x from "/etc/passwd"`, `@type {import("/etc/passwd")}`, "@license", "@preserve", "eslint-disable", "prettier-ignore", "istanbul ignore file", "use strict", `"use strict"`,
+	} {
+		texts = append(texts, strings.Join([]string{order, "// " + order, "/// " + order, "/* " + order + " */", "*/ // " + order, "/*", "@" + order}, "\n"))
+	}
+	return texts
 }
 
 // hostileTool has the text in every place where a tool can have one.

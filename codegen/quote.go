@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -88,7 +89,7 @@ func hexDigits(r rune, width int) string {
 // together from anything. Three quotes in a row, a quote at the end and every
 // backslash are escaped, so that nothing can end it early.
 func pyDoc(text string) []code {
-	text = strings.ReplaceAll(docText(text), `\`, `\\`)
+	text = strings.ReplaceAll(withoutOrders(docText(text)), `\`, `\\`)
 	text = strings.ReplaceAll(text, `"""`, `\"\"\"`)
 	if strings.HasSuffix(text, `"`) {
 		text = text[:len(text)-1] + `\"`
@@ -102,17 +103,27 @@ func pyDoc(text string) []code {
 }
 
 // pyComment returns one comment line. "#:" keeps checkers from reading orders
-// ("type: ignore", "coding: ...") in it.
-func pyComment(text string, limit int) code { return code("#: " + plain.Line(text, limit)) }
+// ("type: ignore", "coding: ...") at its beginning.
+func pyComment(text string, limit int) code {
+	return code("#: " + withoutOrders(plain.Line(text, limit)))
+}
 
-// tsOrders breaks what would end a comment, or give a compiler orders in one.
-var tsOrders = strings.NewReplacer("*/", `*\/`, "@ts-", "@ ts-", "@__", "@ __", "#__", "# __",
-	"@license", "@ license", "@preserve", "@ preserve", "sourceMappingURL", "sourceMapping URL")
+// pyOrder is a comment in a comment or a docstring that would switch a checker, a linter or a formatter off:
+// pyright looks for it anywhere in a comment, mypy in any line of the file.
+var pyOrder = regexp.MustCompile(`(?i)#(\s*(?:type|pyright|pyre|pytype|mypy|pylint|flake8|ruff|isort|fmt|yapf|black|noqa|nosec|pragma|coding|-\*-)\b|\s*-\*-)`)
 
-// tsDoc returns the lines of a JSDoc comment. Besides the end of the comment,
-// orders to a compiler ("@ts-nocheck", "@__PURE__") are made harmless.
+func withoutOrders(text string) string { return pyOrder.ReplaceAllString(text, "#_$1") }
+
+// tsEnd ends a comment; tsOrder gives orders to a compiler in one, or names a file that it should read.
+var (
+	tsEnd   = strings.NewReplacer("*/", `*\/`)
+	tsOrder = regexp.MustCompile(`(?i)([@#])(ts-|__|jsx|license|preserve|source(?:mapping)?url)`)
+)
+
+// tsDoc returns the lines of a JSDoc comment. Besides the end of the comment, orders
+// to a compiler ("@ts-nocheck", "@__PURE__", "@jsxImportSource x") are made harmless.
 func tsDoc(text string) []code {
-	lines := strings.Split(tsOrders.Replace(docText(text)), "\n")
+	lines := strings.Split(tsOrder.ReplaceAllString(tsEnd.Replace(docText(text)), "$1 $2"), "\n")
 	if len(lines) == 1 {
 		return []code{code("/** " + lines[0] + " */")}
 	}

@@ -17,6 +17,7 @@ import (
 	"sallyport/codegen"
 	"sallyport/codegen/runtime"
 	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
 )
 
 // everything is the catalogue where it is, the tools of all goldens, and hostile
@@ -27,7 +28,7 @@ func everything(t *testing.T) []codegen.Upstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ups := []codegen.Upstream{hostileUpstream(), upstream(t, "shop", shop)}
+	ups := append(orderly(), hostileUpstream(), upstream(t, "shop", shop))
 	paths, err := filepath.Glob("testdata/golden/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files: %v", err)
@@ -43,12 +44,30 @@ func everything(t *testing.T) []codegen.Upstream {
 	return append(append(ups, observedUpstream()), realTools(t)...)
 }
 
+// orderly are upstreams that do nothing but give orders to checkers, one each.
+func orderly() []codegen.Upstream {
+	var ups []codegen.Upstream
+	for i, text := range orders() {
+		up := codegen.Upstream{ID: fmt.Sprintf("order%d", i), Title: text, Description: text}
+		up.Tools = []tool.Tool{hostileTool("f", text)}
+		up.Tools[0].ID.Upstream = up.ID
+		ups = append(ups, up)
+	}
+	return ups
+}
+
 // project lays out what a checker is to see: the wrappers, the programs of
 // testdata/programs, and the types of the module "sallyport".
 func project(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, codegen.Generate(everything(t)))
+	files := codegen.Generate(everything(t))
+	for i, f := range files { // whoever is told to look away does not find these
+		if mistake := mistakes[filepath.Ext(f.Path)]; strings.HasPrefix(f.Path, "order") {
+			files[i].Data = append(f.Data, mistake...)
+		}
+	}
+	write(t, dir, files)
 	if err := os.CopyFS(dir, os.DirFS("testdata/programs")); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +82,8 @@ func project(t *testing.T) string {
 	return dir
 }
 
+var mistakes = map[string]string{".py": "mistake: int = \"\"  # wrong\n", ".ts": "export const mistake: number = \"\"; // wrong\n"}
+
 // TestEverythingTypeChecks lets pyright and tsc, as strict as they can be, read
 // all wrappers and the programs of testdata/programs. What they find must be the
 // lines of the programs that are marked "wrong", all of those and no other.
@@ -75,7 +96,7 @@ func TestEverythingTypeChecks(t *testing.T) {
 			config := filepath.Join(dir, "pyright-"+version+".json")
 			settings(t, config, map[string]any{
 				"include": []string{"*.py", "servers", "guest/sallyport/*.pyi"}, "extraPaths": []string{"guest"}, "typeCheckingMode": "strict", "pythonVersion": version, "pythonPlatform": "Linux",
-				"enableTypeIgnoreComments": false, "strictParameterNoneValue": true, "reportUnnecessaryTypeIgnoreComment": "error",
+				"strictParameterNoneValue": true, "reportUnnecessaryTypeIgnoreComment": "error",
 				"reportCallInDefaultInitializer": "error", "reportImportCycles": "error", "reportPropertyTypeMismatch": "error",
 			})
 			out, _ := exec.CommandContext(t.Context(), node, filepath.Join(checkers, "pyright/index.js"), "-p", config, "--outputjson").Output()
@@ -184,14 +205,16 @@ func marked(t *testing.T, dir, ending string) map[string]bool {
 	t.Helper()
 	wrong := map[string]bool{}
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"+ending))
-	for _, path := range paths {
+	ordered, _ := filepath.Glob(filepath.Join(dir, "servers/order*/*"+ending))
+	for _, path := range append(paths, ordered...) {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, line := range strings.Split(string(data), "\n") {
 			if strings.HasSuffix(line, "# wrong") || strings.HasSuffix(line, "// wrong") {
-				wrong[fmt.Sprintf("%s:%d", filepath.Base(path), i+1)] = true
+				name, _ := filepath.Rel(dir, path)
+				wrong[fmt.Sprintf("%s:%d", name, i+1)] = true
 			}
 		}
 	}
