@@ -371,20 +371,9 @@ def search_tools(query, detail=None, upstream=None, limit=None):
 @_with_aio
 def describe(tool):
     """Tells all about a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
-    return call("sallyport.describe", {"tool": _id(tool), "language": "python"})
+    from . import naming
 
-
-def _id(tool):
-    if isinstance(tool, str):
-        return tool
-    if isinstance(tool, types.ModuleType):
-        return tool.__name__.rpartition("servers.")[2]
-    home = getattr(tool, "__module__", None) or ""
-    if home == __name__ and getattr(tool, "__name__", "") in __all__:
-        return "sallyport." + tool.__name__
-    if "servers." not in home:
-        raise TypeError(f'describe takes a wrapper or "upstream.name", not a {type(tool).__name__}')
-    return home.rpartition("servers.")[2].partition(".")[0] + "." + tool.__name__
+    return call("sallyport.describe", {"tool": naming.id_of(tool), "language": "python"})
 
 
 def parallel(*functions, limit=16, errors=False):
