@@ -101,14 +101,16 @@ func (g *Gateway) addFunctions(ctx context.Context, s Search, lang codegen.Langu
 	}
 	var first, last []FoundTool
 	for _, hit := range results.Hits {
+		f := *functionNamed(hit.ID.Name)
 		exact := s.Query == hit.ID.Name || s.Query == hit.ID.String()
+		worded := results.Words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(s.Query)) // one word fits too much
 		sought := exact || found.Weak || len(found.Tools) == 0 || hit.Cover > best+surelyMore
 		switch {
-		case !exact && hit.Cover < functionFits:
+		case !exact && (hit.Cover < functionFits || !worded):
 		case sought:
-			first = append(first, describeFunction(*functionNamed(hit.ID.Name), s.Detail, lang))
-		case results.Words > 1 && s.Limit >= toolsPerFunction: // one word fits too much
-			last = append(last, describeFunction(*functionNamed(hit.ID.Name), s.Detail, lang))
+			first = append(first, describeFunction(f, s.Detail, lang))
+		case results.Words > 1 && s.Limit >= toolsPerFunction:
+			last = append(last, describeFunction(f, s.Detail, lang))
 		}
 	}
 	found.insert(first, last, s.Limit)
