@@ -63,13 +63,7 @@ func (s *Shape) UnmarshalJSON(data []byte) error {
 // shape reports false for what no Merge and no Of has made.
 func (w *wire) shape(depth int) (s Shape, ok bool) {
 	s = Shape{Kinds: w.Kinds, Any: w.Any, Format: w.Format}
-	if depth > maxDepth || w.Any && !w.onlyAny() || wider(w.Kinds) != w.Kinds {
-		return s, false
-	}
-	if w.Format != "" && (w.Kinds&String == 0 || !isFormat(w.Format)) || w.Elem != nil && w.Kinds&List == 0 {
-		return s, false
-	}
-	if (w.Values != nil || w.Fields != nil) && w.Kinds&Object == 0 || w.Values != nil && w.Fields != nil {
+	if depth > maxDepth || w.Any && !w.onlyAny() || wider(w.Kinds) != w.Kinds || !w.fitsKinds() {
 		return s, false
 	}
 	elem, okElem := w.Elem.inside(depth)
@@ -77,6 +71,17 @@ func (w *wire) shape(depth int) (s Shape, ok bool) {
 	fields, okFields := w.members(depth)
 	s.Elem, s.Values, s.Fields = elem, values, fields
 	return s, okElem && okValues && okFields
+}
+
+// fitsKinds reports whether what is told belongs to the kinds.
+func (w *wire) fitsKinds() bool {
+	switch {
+	case w.Format != "" && (w.Kinds&String == 0 || !isFormat(w.Format)), w.Elem != nil && w.Kinds&List == 0:
+		return false
+	case w.Values != nil && w.Fields != nil:
+		return false
+	}
+	return w.Kinds&Object != 0 || w.Values == nil && w.Fields == nil
 }
 
 func (w *wire) onlyAny() bool {

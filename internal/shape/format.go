@@ -65,7 +65,7 @@ func isClock(s string) bool {
 	if len(s) >= 3 && fits(s[:3], ":dd") {
 		s = s[3:]
 	}
-	if rest := strings.TrimPrefix(s, "."); rest != s {
+	if rest, ok := strings.CutPrefix(s, "."); ok {
 		s = strings.TrimLeft(rest, "0123456789")
 		if s == rest {
 			return false
