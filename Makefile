@@ -100,6 +100,10 @@ fuzz: prereq-demo runsc upstreams checkers ## run every fuzzer for FUZZTIME (10s
 bench: prereq-demo runsc upstreams checkers ## run the benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
 
+.PHONY: bench-tokens
+bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog at every level of detail
+	@go run ./bench/tokens
+
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
 	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules

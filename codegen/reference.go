@@ -27,9 +27,15 @@ func (c *converter) reference(ref string, at place) *typ {
 	if !ok {
 		return anyType
 	}
-	hint := refHint(ref, at.hint)
-	return c.once(ref, hint, func() *typ { return c.convert(target, at.in(hint)) })
+	hint, key := refHint(ref, at.hint), any(ref)
+	if o, ok := target.(*object); ok {
+		key = targetKey{o}
+	}
+	return c.once(key, hint, func() *typ { return c.convert(target, at.in(hint)) })
 }
+
+// targetKey stands for what references lead to, whatever their words.
+type targetKey struct{ schema *object }
 
 // once converts what key stands for, a reference or a schema; where it is met
 // inside of itself, that is a reference to its definition.
@@ -189,6 +195,9 @@ func collectAnchors(v any, into map[string]any) {
 func refHint(ref, hint string) string {
 	parts := strings.Split(ref, "/")
 	last := pointerKey(parts[len(parts)-1])
+	if name, ok := strings.CutPrefix(ref, "#"); ok && len(parts) < 2 && name != "" {
+		return name
+	}
 	switch {
 	case len(parts) < 2, last == "items", last == "additionalProperties":
 		return hint

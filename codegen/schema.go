@@ -18,7 +18,7 @@ const (
 // fails: what it does not understand becomes any.
 type converter struct {
 	root  any
-	refs  map[any]*reference // by the reference's text, or the schema
+	refs  map[any]*reference // by a targetKey, a schema that is put together, or a reference's text
 	named map[string]bool    // names that are taken
 	byKey map[string]*def
 	defs  []*def
@@ -342,10 +342,14 @@ func missing(o *object) []string {
 
 func (c *converter) field(name string, schema any, at place) field {
 	o, _ := schema.(*object)
+	said := o // where its default is
+	if !o.has("default") {
+		said = c.follow(o)
+	}
 	return field{
 		name: name, typ: c.convert(schema, at.in(name)),
 		required: o.get("required") == true, // draft 3
-		doc:      c.document(o), preset: preset(c.follow(o)),
+		doc:      c.document(o), preset: preset(said),
 	}
 }
 

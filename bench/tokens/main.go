@@ -142,7 +142,9 @@ func report(out io.Writer, servers []server) error {
 	row(w, "all, p90", all, func(counts []int) int { return quantile(counts, 90) })
 	row(w, "all, p99", all, func(counts []int) int { return quantile(counts, 99) })
 	row(w, "all, total", all, total)
-	row(w, "% of raw", all, func(counts []int) int { return (100*total(counts) + total(all.counts[0])/2) / max(1, total(all.counts[0])) })
+	row(w, "% of raw", all, func(counts []int) int {
+		return (100*total(counts) + total(all.counts[0])/2) / max(1, total(all.counts[0]))
+	})
 	return w.Flush()
 }
 
