@@ -43,6 +43,9 @@ func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	d.line(sig)
 	d.line("")
 	d.line(plain.Text(purpose(t), maxPurpose))
+	if pages(fn) != nil {
+		d.line("Paged: iterate(" + t.ID.Name + ", ...)")
+	}
 	for _, n := range fn.notes {
 		d.line(n)
 	}

@@ -114,7 +114,7 @@ func (b *building) tool(t tool.Tool) {
 	if err != nil {
 		return // no upstream sent it
 	}
-	b.roster.tools[shown], b.roster.toolIDs[t.ID.String()] = t.ID, t.ID
+	b.roster.tools[shown], b.toolIDs[t.ID.String()] = t.ID, t.ID
 	b.add("tools/list", entry{shown, raw, strings.Contains(string(t.Input), "x-mcp-header")})
 }
 
@@ -128,7 +128,7 @@ func (b *building) prompt(id tool.ID, p tool.Prompt) {
 		return
 	}
 	wire := tool.ID{Upstream: id.Upstream, Name: p.Name}
-	b.roster.prompts[shown], b.roster.promptIDs[wire.String()] = wire, wire
+	b.roster.prompts[shown], b.promptIDs[wire.String()] = wire, wire
 	b.add(tool.ListPrompts, entry{key: shown, raw: raw})
 }
 

@@ -83,7 +83,7 @@ var owners = []owner{
 		"tokens of clients are checked at the face; in tests it is the authorization server"},
 	{"github.com/go-jose/go-jose", []string{"internal/testutil/authserver"}, nil,
 		"keys are zitadel/oidc's matter; its storage interface, which the authorization server of the tests has, names their types"},
-	{"github.com/evanw/esbuild", []string{"codegen/..."}, nil,
+	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // what people bundle their programs with
 		"esbuild is how codegen compiles TypeScript, not what it offers"},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, nil,
 		"the command line is cmd's alone; everything else takes plain arguments"},
