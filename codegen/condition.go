@@ -1,6 +1,9 @@
 package codegen
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // whens is the keyword under which a schema's conditions are kept while schemas
 // are merged: a list of schemas with if, then and else.
@@ -31,12 +34,12 @@ func conditions(o *object) []any {
 		for _, key := range []string{"if", "then", "else"} {
 			when.set(key, o.get(key))
 		}
-		list = append(list[:len(list):len(list)], when)
+		list = append(slices.Clip(list), when)
 	}
 	for _, key := range []string{"dependentSchemas", "dependentRequired", "dependencies"} {
 		dependents := o.object(key)
 		for _, name := range dependents.members() {
-			list = append(list[:len(list):len(list)], depends(name, dependents.get(name)))
+			list = append(slices.Clip(list), depends(name, dependents.get(name)))
 		}
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func accepts(t *typ, v any) bool {
 		return ok
 	case literalKind:
 		l, ok := literalOf(v)
-		return ok && slicesContains(t.values, l)
+		return ok && slices.Contains(t.values, l)
 	case listKind, tupleKind:
 		list, ok := v.([]any)
 		return ok && acceptsItems(t, list)
@@ -49,15 +50,6 @@ func accepts(t *typ, v any) bool {
 		return accepts(t.def.typ, v)
 	}
 	return true
-}
-
-func slicesContains(values []literal, l literal) bool {
-	for _, v := range values {
-		if v == l {
-			return true
-		}
-	}
-	return false
 }
 
 func whole(n json.Number) bool {

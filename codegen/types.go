@@ -104,10 +104,10 @@ var (
 // is unknown. In a map it stays any, since TypeScript lets no interface, such as the
 // result of another tool, be a map of unknown.
 func passed(t *typ) *typ {
-	switch {
-	case t.kind == anyKind:
+	switch t.kind {
+	case anyKind:
 		return passedType
-	case t.kind == listKind:
+	case listKind:
 		return listOf(passed(t.elem))
 	}
 	return t
