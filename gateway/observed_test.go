@@ -30,9 +30,13 @@ func silent(answer *atomic.Pointer[string]) func(*site) {
 		s.tool("list_issues", "List issues.", noArgs, say)
 		s.tool("other", "Do something else.", noArgs, say)
 		s.add(&mcp.Tool{Name: "declared", OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}, noArgs,
-			func(json.RawMessage) *mcp.CallToolResult { return &mcp.CallToolResult{StructuredContent: map[string]any{"n": 1, "more": 2}} })
+			func(json.RawMessage) *mcp.CallToolResult {
+				return &mcp.CallToolResult{StructuredContent: map[string]any{"n": 1, "more": 2}}
+			})
 		s.add(&mcp.Tool{Name: "bare", OutputSchema: json.RawMessage(`{"type":"object"}`)}, noArgs,
-			func(json.RawMessage) *mcp.CallToolResult { return &mcp.CallToolResult{StructuredContent: map[string]any{"n": 1}} })
+			func(json.RawMessage) *mcp.CallToolResult {
+				return &mcp.CallToolResult{StructuredContent: map[string]any{"n": 1}}
+			})
 		s.tool("fails", "Fail.", noArgs, func(json.RawMessage) *mcp.CallToolResult {
 			r := text(`{"error":1}`)
 			r.IsError = true

@@ -154,4 +154,3 @@ func encode(all Known) ([]byte, error) {
 	}
 	return json.Marshal(fits)
 }
-
