@@ -120,7 +120,7 @@ func strictest(checkers string) map[string]any {
 		"target": "es2022", "module": "es2022", "moduleResolution": "bundler", "noEmit": true, "types": []string{"node"},
 		"typeRoots": []string{filepath.Join(checkers, "@types")}, "paths": map[string]any{"sallyport": []string{"./sallyport.ts"}, "servers/*": []string{"./servers/*"}},
 	}
-	for _, name := range strings.Fields(`strict noUncheckedIndexedAccess exactOptionalPropertyTypes noImplicitOverride noImplicitReturns
+	for name := range strings.FieldsSeq(`strict noUncheckedIndexedAccess exactOptionalPropertyTypes noImplicitOverride noImplicitReturns
 		noUnusedLocals noUnusedParameters noFallthroughCasesInSwitch noPropertyAccessFromIndexSignature noUncheckedSideEffectImports
 		isolatedModules verbatimModuleSyntax erasableSyntaxOnly forceConsistentCasingInFileNames`) {
 		options[name] = true
