@@ -45,8 +45,8 @@ func TestSituations(t *testing.T) {
 
 const separator = "=>\n"
 
-// answered returns what is made of the schemas in "in: {...}" and "out: {...}" lines.
-func answered(t *testing.T, name, asked string) string {
+// situation is a tool with the schemas of "in: {...}" and "out: {...}" lines.
+func situation(t *testing.T, name, asked string) tool.Tool {
 	t.Helper()
 	tl := tool.Tool{ID: tool.ID{Upstream: "up", Name: "t"}, Description: "Does it."}
 	for line := range strings.Lines(asked) {
@@ -58,6 +58,13 @@ func answered(t *testing.T, name, asked string) string {
 			}
 		}
 	}
+	return tl
+}
+
+// answered returns what is made of a situation.
+func answered(t *testing.T, name, asked string) string {
+	t.Helper()
+	tl := situation(t, name, asked)
 	files := codegen.Generate(one(tl))
 	checkPython(t, files)
 	bundle(t, guest(t, files), `import { t } from "./servers/up"; console.log(t);`)

@@ -20,8 +20,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// everything is the catalogue where it is, the tools of all goldens, and hostile
-// ones: whatever is generated is among them.
+// everything is the catalogue where it is, the tools of all goldens and situations,
+// and hostile ones: whatever is generated is among them.
 func everything(t *testing.T) []codegen.Upstream {
 	t.Helper()
 	shop, err := os.ReadFile("testdata/programs/tools.json")

@@ -67,12 +67,27 @@ def is_texts(v):
     return ast.unparse(v) == "_texts(arguments, more)"
 
 
+# What the interpreter itself does to load a module; anything else was done by the module.
+LOADING = {"import", "compile", "exec", "open", "marshal.loads", "os.listdir", "os.scandir", "sys._getframe", "sys._getframemodulename", "object.__getattr__", "object.__setattr__",
+           "code.__new__", "function.__new__", "object.__delattr__"}  # with_aio makes twins
+importing = False
+
+
+def hook(event, args):
+    if importing and (event not in LOADING or event == "open" and args[1] not in ("r", "rb", None)):
+        print(f"importing a module did {event} {args!r:.200}")
+
+
+sys.addaudithook(hook)
+sys.dont_write_bytecode = True
 for path in sorted((ROOT / "servers").rglob("*.py")):
-    for node in ast.parse(path.read_text(), str(path)).body:
+    for node in ast.parse(path.read_text(), str(path), feature_version=(3, 9)).body:
         if not expected(node, path):
             print(f"{path.name}:{node.lineno}: {ast.unparse(node)[:200]}")
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    importing = True
     importlib.import_module(module.removesuffix(".__init__"))
+    importing = False
     if path.name not in ("__init__.py", "resources.py", "prompts.py", *OURS):
         package, name = module.rsplit(".", 1)
         if not callable(getattr(importlib.import_module(package), name)):
