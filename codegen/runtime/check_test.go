@@ -43,7 +43,8 @@ for row in sys.stdin.buffer:
 
 const tsDriver = `
 import { createInterface } from "node:readline";
-const { refuse } = await import("file://" + process.argv[1] + "/check.mjs");
+import { pathToFileURL } from "node:url";
+const { refuse } = await import(pathToFileURL(process.argv[1] + "/check.mjs"));
 for await (const row of createInterface({ input: process.stdin })) {
   const { spec, args } = JSON.parse(row);
   const { wrong = "" } = refuse(args, spec);

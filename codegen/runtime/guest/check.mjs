@@ -145,7 +145,7 @@ class Check {
 
   // Explains the arm that was meant. False if there is none: v is of a kind that no arm has.
   explainUnion(t, v, path, name) {
-    let arms = t.u.map((arm) => this.resolve(arm)).filter((arm) => this.kinds(arm).includes(kind(v)));
+    let arms = this.arms(t).filter((arm) => this.kinds(arm).includes(kind(v)));
     if (kind(v) === "o" && arms.length > 1) {
       const [tag, values] = this.tag(arms);
       if (tag && !has(v, tag)) {
@@ -212,8 +212,20 @@ class Check {
     return "";
   }
 
+  // The types of a union, also of unions in it, which may contain each other; of others the type itself.
   arms(t) {
-    return t.u ? t.u.map((arm) => this.resolve(arm)) : [t];
+    const found = [];
+    const left = [t];
+    const known = new Set();
+    for (let arm of left) {
+      arm = this.resolve(arm);
+      if (!arm.u) found.push(arm);
+      else if (!known.has(arm)) {
+        known.add(arm);
+        left.push(...arm.u);
+      }
+    }
+    return found;
   }
 
   tuple(t) {
@@ -228,9 +240,9 @@ class Check {
   write(t, level) {
     if (typeof t === "string") return TYPES[t];
     if (t.e) return choice(t.e.map(show));
-    if (t.u) return t.u.slice(0, CHOICES).map((arm) => this.write(this.resolve(arm), level)).join(" | ");
-    if (t.t) return `[${t.t.slice(0, CHOICES).map((arm) => this.write(this.resolve(arm), level + 1)).join(", ")}]`;
+    if (t.u) return this.arms(t).slice(0, CHOICES).map((arm) => this.write(arm, level)).join(" | ");
     if (level > 2) return "...";
+    if (t.t) return `[${t.t.slice(0, CHOICES).map((arm) => this.write(this.resolve(arm), level + 1)).join(", ")}]`;
     if (t.l !== undefined) {
       const elem = this.resolve(t.l);
       const text = this.write(elem, level + 1);

@@ -137,7 +137,7 @@ class Check:
 
     def explain_union(self, t, v, path, name):
         """Explains the arm that was meant. False if there is none: v is of a kind that no arm has."""
-        arms = [arm for arm in map(self.resolve, t["u"]) if kind(v) in self.kinds(arm)]
+        arms = [arm for arm in self.arms(t) if kind(v) in self.kinds(arm)]
         if type(v) is dict and len(arms) > 1:
             tag, values = self.tag(arms)
             if tag and tag not in v:
@@ -202,7 +202,16 @@ class Check:
         return ""
 
     def arms(self, t):
-        return list(map(self.resolve, t["u"])) if type(t) is dict and "u" in t else [t]
+        """The types of a union, also of unions in it, which may contain each other; of others the type itself."""
+        found, left, known = [], [t], set()
+        for t in left:
+            t = self.resolve(t)
+            if type(t) is not dict or "u" not in t:
+                found.append(t)
+            elif id(t) not in known:
+                known.add(id(t))
+                left += t["u"]
+        return found
 
     def tuple(self, t):
         return any(type(arm) is dict and "t" in arm for arm in self.arms(t))
@@ -217,11 +226,11 @@ class Check:
         if "e" in t:
             return choice([show(value) for value in t["e"]])
         if "u" in t:
-            return " | ".join(self.write(self.resolve(arm), level) for arm in t["u"][:CHOICES])
-        if "t" in t:
-            return "[" + ", ".join(self.write(self.resolve(arm), level + 1) for arm in t["t"][:CHOICES]) + "]"
+            return " | ".join(self.write(arm, level) for arm in self.arms(t)[:CHOICES])
         if level > 2:
             return "..."
+        if "t" in t:
+            return "[" + ", ".join(self.write(self.resolve(arm), level + 1) for arm in t["t"][:CHOICES]) + "]"
         if "l" in t:
             elem = self.resolve(t["l"])
             return LIST(self.write(elem, level + 1))
