@@ -115,11 +115,12 @@ func tellTypeScript(notify func(string, any), changes []Change) bool {
 // warnings are the findings that count, in the order of their lines, each told once.
 func (d dialect) warnings(found []diagnostic) []Warning {
 	var list []Warning
+	missing := missingOf(found)
 	for _, f := range found {
 		if f.Severity > 2 || !d.codes[strings.Trim(string(f.Code), `"`)] || f.Range.Start.Line < 0 || f.Range.Start.Line > maxCode {
 			continue
 		}
-		if w := (Warning{Line: f.Range.Start.Line + 1, Message: d.message(f, found)}); w.Message != "" && !slices.Contains(list, w) {
+		if w := (Warning{Line: f.Range.Start.Line + 1, Message: d.message(f, missing)}); w.Message != "" && !slices.Contains(list, w) {
 			list = append(list, w)
 		}
 		if len(list) == maxWarnings {
@@ -131,7 +132,7 @@ func (d dialect) warnings(found []diagnostic) []Warning {
 }
 
 // message is what is said of a finding, on one line.
-func (d dialect) message(f diagnostic, all []diagnostic) string {
+func (d dialect) message(f diagnostic, missing []lack) string {
 	text := plain.Text(f.Message, 4000)
 	if lines := strings.Split(text, "\n"); d.language == TypeScript { // the last line is the reason of the first
 		text = lines[len(lines)-1]
@@ -146,7 +147,7 @@ func (d dialect) message(f diagnostic, all []diagnostic) string {
 		}
 	}
 	text = strings.TrimSuffix(longType.ReplaceAllStringFunc(text, shorten), ".")
-	if near := meant(f, all); near != "" {
+	if near := meant(f, missing); near != "" {
 		text += `; did you mean "` + near + `"?`
 	}
 	return plain.Line(text, maxMessageRunes)
@@ -162,19 +163,34 @@ var (
 	quotedInList = regexp.MustCompile(`"([^"]+)"`)
 )
 
+// lack says that a call lacks parameters.
+type lack struct {
+	start, end int // its lines
+	names      string
+}
+
+func missingOf(found []diagnostic) []lack {
+	var all []lack
+	for _, f := range found {
+		if list := missingOnes.FindStringSubmatch(f.Message); list != nil {
+			all = append(all, lack{f.Range.Start.Line, f.Range.End.Line, list[1]})
+		}
+	}
+	return all
+}
+
 // meant guesses which of the parameters that a call lacks was misspelt: pyright reports the two apart.
-func meant(f diagnostic, all []diagnostic) string {
+func meant(f diagnostic, missing []lack) string {
 	wrong := noParameter.FindStringSubmatch(f.Message)
 	if wrong == nil {
 		return ""
 	}
-	for _, other := range all {
-		list := missingOnes.FindStringSubmatch(other.Message)
-		if list == nil || other.Range.Start.Line > f.Range.Start.Line || other.Range.End.Line < f.Range.Start.Line {
+	for _, other := range missing {
+		if other.start > f.Range.Start.Line || other.end < f.Range.Start.Line {
 			continue
 		}
 		var names []string
-		for _, name := range quotedInList.FindAllStringSubmatch(list[1], -1) {
+		for _, name := range quotedInList.FindAllStringSubmatch(other.names, -1) {
 			names = append(names, name[1])
 		}
 		return nearest.Of(wrong[1], names)

@@ -14,9 +14,18 @@ const (
 	maxMessage = 16 << 20
 	maxHeader  = 4 << 10 // one line; bufio's size
 	maxHeaders = 16
+	// maxHeard is how many bytes it may send between two calls, and in answer to one.
+	maxHeard = 4 * maxMessage
+	// maxFindings is how many findings of a program are looked at, maxFinding how many bytes of each message.
+	maxFindings, maxFinding = 500, 4000
+	// maxQuestions is how many of its questions at once are answered.
+	maxQuestions = 100
 )
 
-var errFrame = errors.New("no frame of the language server protocol")
+var (
+	errFrame = errors.New("no frame of the language server protocol")
+	errTalks = errors.New("it does not stop talking")
+)
 
 // readFrame reads one message: headers as those of HTTP, of which Content-Length counts, and that many bytes.
 func readFrame(r *bufio.Reader) ([]byte, error) {

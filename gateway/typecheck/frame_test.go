@@ -87,9 +87,8 @@ func FuzzTake(f *testing.F) {
 			if s.take(data) != nil || len(s.answers) == 0 {
 				continue
 			}
-			var report struct{ Items []diagnostic }
-			_ = decode(<-s.answers, &report)
-			for _, w := range d.warnings(report.Items) {
+			found, _ := findings((<-s.answers).Result)
+			for _, w := range d.warnings(found) {
 				if w.Line < 1 || w.Message == "" || len([]rune(w.Message)) > maxMessageRunes+1 || strings.ContainsAny(w.Message, "\n\r\x1b\x00\u202e") {
 					t.Fatalf("%+v", w)
 				}

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/plain"
@@ -22,6 +24,7 @@ type server struct {
 	reading sync.WaitGroup
 	ended   chan struct{} // closed when nothing more will be read
 	err     error         // why; read after ended
+	heard   atomic.Int64  // bytes since the last call
 	writing sync.Mutex
 	id      int64
 	version int
@@ -89,6 +92,9 @@ func (s *server) read() {
 	r := bufio.NewReaderSize(s.process, maxHeader)
 	for {
 		data, err := readFrame(r)
+		if err == nil && s.heard.Add(int64(len(data))+1) > maxHeard {
+			err = errTalks
+		}
 		if err == nil {
 			err = s.take(data)
 		}
@@ -123,13 +129,18 @@ func (s *server) take(data []byte) error {
 
 // answer is what we say to a server's own requests: that all is as its files say.
 func answer(method string, params json.RawMessage) json.RawMessage {
-	var wanted struct {
-		Items []json.RawMessage `json:"items"`
+	var nulls []string
+	if method == "workspace/configuration" {
+		err := elements(params, func(dec *json.Decoder) (bool, error) {
+			nulls = append(nulls, "null")
+			var item json.RawMessage
+			return len(nulls) < maxQuestions, dec.Decode(&item)
+		})
+		if err == nil && len(nulls) > 0 {
+			return json.RawMessage("[" + strings.Join(nulls, ",") + "]")
+		}
 	}
-	if method != "workspace/configuration" || json.Unmarshal(params, &wanted) != nil || len(wanted.Items) == 0 {
-		return json.RawMessage("null")
-	}
-	return append(append([]byte("["), bytes.TrimSuffix(bytes.Repeat([]byte("null,"), min(len(wanted.Items), 100)), []byte(","))...), ']')
+	return json.RawMessage("null")
 }
 
 func (s *server) send(m message) error {
@@ -152,6 +163,7 @@ func (s *server) notify(ctx context.Context, method string, params any) error {
 // call asks the server and waits. When ctx ends, so does the server.
 func (s *server) call(ctx context.Context, method string, params, result any) error {
 	defer context.AfterFunc(ctx, func() { _ = s.process.Close() })()
+	s.heard.Store(0)
 	s.id++
 	id := json.RawMessage(fmt.Sprint(s.id))
 	if err := s.send(message{ID: id, Method: method, Params: params}); err != nil {
@@ -209,11 +221,55 @@ func (s *server) check(ctx context.Context, code string, limit time.Duration) ([
 	if err != nil {
 		return nil, err
 	}
-	var report struct{ Items []diagnostic }
+	var report json.RawMessage
 	if err := s.call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": document}, &report); err != nil {
 		return nil, err
 	}
-	return report.Items, s.notify(ctx, "textDocument/didClose", map[string]any{"textDocument": document})
+	found, err := findings(report)
+	if err != nil {
+		return nil, err
+	}
+	return found, s.notify(ctx, "textDocument/didClose", map[string]any{"textDocument": document})
+}
+
+// findings reads the first of what a server found, and passes over the rest: read, parts of a list can take a hundred
+// times the memory of what is sent for them.
+func findings(report []byte) ([]diagnostic, error) {
+	var found []diagnostic
+	err := elements(report, func(dec *json.Decoder) (more bool, err error) {
+		var d diagnostic
+		if err := dec.Decode(&d); err != nil {
+			return false, err
+		}
+		d.Message = d.Message[:min(len(d.Message), maxFinding)]
+		found = append(found, d)
+		return len(found) < maxFindings, nil
+	})
+	return found, err
+}
+
+// elements calls read for each element of the list "items" of an object, until it wants no more.
+func elements(object []byte, read func(*json.Decoder) (more bool, err error)) error {
+	var list struct {
+		Items json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(object, &list); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 || string(list.Items) == "null" {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(list.Items))
+	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+		return errors.New("items is no list")
+	}
+	for more := true; more && dec.More(); {
+		var err error
+		if more, err = read(dec); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changed tells of files that have changed, and reports whether the server begins afresh for them.
