@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"sallyport/internal/config"
@@ -137,7 +138,7 @@ func (c *cache) load(up config.Upstream) *tool.Offer {
 }
 
 func (c *cache) read(name, id string) (*tool.Offer, error) {
-	f, err := c.root.Open(name)
+	f, err := c.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place is not waited for
 	if err != nil {
 		return nil, err
 	}

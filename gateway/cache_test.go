@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +107,7 @@ func TestEagerAndFreshUpstreamsAreStarted(t *testing.T) {
 // TestCacheFilesThatCannotBeRead are no error, and are replaced.
 func TestCacheFilesThatCannotBeRead(t *testing.T) {
 	for name, spoil := range map[string]func(data []byte) []byte{
+		"pipe":    nil,
 		"empty":   func([]byte) []byte { return nil },
 		"cut":     func(data []byte) []byte { return data[:len(data)/2] },
 		"flipped": func(data []byte) []byte { data[len(data)-20] ^= 1; return data },
@@ -120,6 +123,12 @@ func TestCacheFilesThatCannotBeRead(t *testing.T) {
 				data, err := os.ReadFile(file)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if name == "pipe" {
+					if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
+						t.Fatal(err)
+					}
+					continue
 				}
 				if err := os.WriteFile(file, spoil(data), 0o600); err != nil {
 					t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"syscall"
+	"time"
 
 	"sallyport/internal/filelock"
 )
@@ -23,6 +25,8 @@ const (
 	// maxFile bounds one file, in bytes.
 	maxFile = 8 << 20
 	suffix  = ".shapes"
+	// lockPatience is how long another process may change a file.
+	lockPatience = 2 * time.Second
 )
 
 // Files is a [Keeper] that keeps one file per upstream in a directory, for its
@@ -84,7 +88,7 @@ func (f *Files) Load(upstream string) (Known, error) {
 }
 
 func (f *Files) read(name string) ([]byte, error) {
-	file, err := f.root.Open(name)
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place is not waited for
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +106,7 @@ func (f *Files) read(name string) ([]byte, error) {
 // Merge adds what was learned to what is kept, and returns both. A file that is
 // of no use is begun anew. An error says that nothing was written.
 func (f *Files) Merge(upstream string, learned Known) (Known, error) {
-	unlock, err := filelock.Dir(f.dir)
+	unlock, err := filelock.Dir(f.dir, lockPatience)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package shapes
 
 import (
+	"errors"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/internal/filelock"
 	"sallyport/internal/shape"
 	"sallyport/internal/tool"
 )
@@ -342,8 +344,12 @@ func (s *Store) save() {
 	if s.keeper == nil {
 		return
 	}
+	var known Known
+	var err error
 	for upstream, fresh := range s.takeFresh() {
-		known, err := s.keeper.Merge(upstream, fresh)
+		if !errors.Is(err, filelock.ErrBusy) { // else none of them waits again
+			known, err = s.keeper.Merge(upstream, fresh)
+		}
 		if err != nil {
 			s.log.Warn("observed shapes cannot be kept", "upstream", upstream, "error", err.Error())
 			known = nil

@@ -31,6 +31,8 @@ version 1
 	// maxLock bounds the file, maxName a name in it.
 	maxLock = 32 << 20
 	maxName = 4 << 10
+	// lockPatience is how long another process may change the file.
+	lockPatience = 10 * time.Second
 )
 
 var (
@@ -164,7 +166,7 @@ func readPins(path string) (pins, error) {
 
 // updatePins changes the lock file while no other process does, and returns what is in it then.
 func updatePins(path string, change func(pins)) (pins, error) {
-	unlock, err := filelock.Dir(filepath.Dir(path))
+	unlock, err := filelock.Dir(filepath.Dir(path), lockPatience)
 	if err != nil {
 		return nil, err
 	}

@@ -4,28 +4,44 @@
 package filelock
 
 import (
+	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// ErrBusy says that somebody held the lock for all the time that was waited.
+var ErrBusy = errors.New("another process holds the lock")
+
 // Dir keeps others who call it, in this process or another, waiting until unlock
 // is called. It locks the directory itself, so that no file is left behind; where
-// the file system has no locks it does nothing.
-func Dir(dir string) (unlock func(), err error) {
+// the file system has no locks it does nothing. Of a process that hangs with the
+// lock the error is ErrBusy, after patience.
+func Dir(dir string, patience time.Duration) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if err != unix.EINTR { //nolint:errorlint // a system call returns the bare number
-			break
-		}
-	}
+	err = lock(int(f.Fd()), patience)
 	if err != nil && err != unix.ENOTSUP && err != unix.ENOLCK { //nolint:errorlint // as above
 		_ = f.Close()
 		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}
 	return func() { _ = f.Close() }, nil // closing it unlocks it
+}
+
+// lock asks again and again: a wait in the kernel could not be ended.
+func lock(fd int, patience time.Duration) error {
+	end := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EINTR && err != unix.EWOULDBLOCK { //nolint:errorlint // a system call returns the bare number
+			return err
+		}
+		if time.Now().After(end) {
+			return ErrBusy
+		}
+		time.Sleep(pause)
+	}
 }

@@ -3,6 +3,14 @@
 // Package filelock keeps processes from changing the same files at the same time.
 package filelock
 
+import (
+	"errors"
+	"time"
+)
+
+// ErrBusy is never returned here.
+var ErrBusy = errors.New("another process holds the lock")
+
 // Dir does nothing here: of two processes that change a file at the same moment
 // one may lose what it wrote.
-func Dir(string) (unlock func(), err error) { return func() {}, nil }
+func Dir(string, time.Duration) (unlock func(), err error) { return func() {}, nil }

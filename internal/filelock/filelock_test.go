@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sallyport/internal/filelock"
 )
@@ -18,7 +19,7 @@ func TestDir(t *testing.T) {
 	for range 8 {
 		work.Go(func() {
 			for range 50 {
-				unlock, err := filelock.Dir(dir)
+				unlock, err := filelock.Dir(dir, time.Minute)
 				if err != nil {
 					t.Error(err)
 					return
@@ -32,7 +33,7 @@ func TestDir(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if _, err := filelock.Dir(filepath.Join(dir, "missing")); err == nil {
+	if _, err := filelock.Dir(filepath.Join(dir, "missing"), time.Minute); err == nil {
 		t.Error("a folder that is not there was locked")
 	}
 }

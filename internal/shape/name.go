@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +18,7 @@ func isName(key string) bool {
 		return false
 	}
 	rest := strings.TrimPrefix(strings.TrimPrefix(key, "@"), "odata.") // as in "@type", "@odata.nextLink"
-	return !strings.ContainsFunc(rest, notInName) && !isCode(rest) && !isHex(rest)
+	return !strings.ContainsFunc(rest, notInName) && !isCode(rest) && !isHex(rest) && !isJumble(rest)
 }
 
 func notInName(r rune) bool {
@@ -49,6 +50,45 @@ func isCode(s string) bool {
 }
 
 func isLetterOrDigit(r rune) bool { return isDigit(r) || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// isJumble reports whether a word of s looks drawn by lot, as tokens and keys do: it is long, and has three or more of
+// what words have seldom, which is numbers, capitals beside each other, and a small letter alone between them.
+func isJumble(s string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !isLetterOrDigit(r) }), func(word string) bool {
+		return len(word) >= 14 && oddities(word) >= 3
+	})
+}
+
+func oddities(word string) (n int) {
+	start := 0
+	for i := 1; i <= len(word); i++ {
+		if i < len(word) && class(word[i]) == class(word[start]) {
+			continue
+		}
+		switch class(word[start]) {
+		case 'A':
+			n += min(i-start-1, 1)
+		case '0':
+			n++
+		case 'a':
+			if i == start+1 && start > 0 && i < len(word) && class(word[i]) == 'A' {
+				n++
+			}
+		}
+		start = i
+	}
+	return n
+}
+
+func class(c byte) byte {
+	switch {
+	case c >= 'a':
+		return 'a'
+	case c >= 'A':
+		return 'A'
+	}
+	return '0'
+}
 
 // isHex reports whether s looks like a digest: sixteen hexadecimal digits, or
 // seven with a decimal one among them.

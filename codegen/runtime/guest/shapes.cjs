@@ -145,7 +145,13 @@ function isName(key) {
   const rest = key.replace(/^@/, "").replace(/^odata\./, "");
   if (!/^[\p{L}\p{M}0-9_$-]*$/u.test(rest) || /[0-9]{4}/.test(rest)) return false;
   const changes = rest.match(/(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])/g)?.length ?? 0;
-  return changes < 4 && !isHex(rest);
+  return changes < 4 && !isHex(rest) && !isJumble(rest);
+}
+
+// Whether a word of it looks drawn by lot, as tokens do.
+function isJumble(text) {
+  const odd = /[A-Z]{2,}|[0-9]+|(?<=[A-Z0-9])[a-z](?=[A-Z])/g;
+  return (text.match(/[A-Za-z0-9]{14,}/g) ?? []).some((word) => (word.match(odd)?.length ?? 0) >= 3);
 }
 
 function isHex(text) {

@@ -150,7 +150,7 @@ def _is_name(key):
 
         if not all(c in "_-$" or "0" <= c <= "9" or unicodedata.category(c)[0] in "LM" for c in rest):
             return False
-    return not _is_code(rest) and not _is_hex(rest)
+    return not _is_code(rest) and not _is_hex(rest) and not _is_jumble(rest)
 
 
 def _is_code(text):
@@ -165,6 +165,14 @@ def _is_code(text):
             return True
         before = c
     return False
+
+
+def _is_jumble(text):
+    """Whether a word of it looks drawn by lot, as tokens do."""
+    import re
+
+    odd = "[A-Z]{2,}|[0-9]+|(?<=[A-Z0-9])[a-z](?=[A-Z])"
+    return any(len(re.findall(odd, word)) >= 3 for word in re.findall("[A-Za-z0-9]{14,}", text))
 
 
 def _is_hex(text):
