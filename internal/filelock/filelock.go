@@ -36,7 +36,7 @@ func lock(fd int, patience time.Duration) error {
 	end := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR && err != unix.EWOULDBLOCK { //nolint:errorlint // a system call returns the bare number
+		if err != unix.EINTR && err != unix.EWOULDBLOCK {
 			return err
 		}
 		if time.Now().After(end) {

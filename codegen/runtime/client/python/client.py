@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from . import Progress, ToolError, _Call, _listener
 
 VERSION = "2026-07-28"  # of MCP: the first one in which a request stands alone
+MOST, LINES = 64 << 20, 100_000  # bytes of one answer, and lines of one event
 META = "io.modelcontextprotocol/"
 START = "start it: sallyport serve --http 127.0.0.1:8080, and say where it is with SALLYPORT_URL or sallyport.connect(url=...)"
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": VERSION}
@@ -31,6 +32,8 @@ class Gateway:
             if self.url.endswith(path):
                 self.url = self.url[: -len(path)]
         self.parts = urlsplit(self.url)
+        if "@" in self.parts.netloc:  # which errors would show
+            raise ToolError("the address of a gateway has no login in it", "invalid", "", "the token goes to SALLYPORT_TOKEN, or sallyport.connect(token=...)")
         if self.parts.scheme not in ("http", "https") or not self.parts.hostname:
             raise ToolError(f"{self.url!r:.200} is no address of a gateway", "invalid", "", "write it as http://127.0.0.1:8080")
 
@@ -67,14 +70,20 @@ class Gateway:
         if listener:
             meta["progressToken"] = number
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
-        headers = {**HEADERS, "Mcp-Method": method, "Mcp-Name": params.get("name") or params.get("uri", "")}
+        named = str(params.get("name") or params.get("uri", ""))
+        if not named.isprintable():  # it is a header, too
+            raise _failed("invalid", f"{named!r:.100} has characters that no name has")
+        headers = {**HEADERS, "Mcp-Method": method, "Mcp-Name": named.encode("utf-8", "replace")}
         if self.token:
             headers["Authorization"] = "Bearer " + self.token
         waiting = _Call(tool, listener)
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            return self._post(path, json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), headers, number, waiting)
+            return self._post(path, data, headers, number, waiting)
         except (OSError, http.client.HTTPException) as err:
             raise _failed("internal", f"the connection to the gateway at {self.url} broke: {err or type(err).__name__}", "whether the call was made is not known") from None
+        except (AttributeError, TypeError, ValueError, KeyError, RecursionError):
+            raise _failed("internal", f"what answers at {self.url} is no gateway of sallyport", "whether the call was made is not known") from None
 
     def _post(self, path, body, headers, number, waiting):
         connect = http.client.HTTPSConnection if self.parts.scheme == "https" else http.client.HTTPConnection
@@ -120,10 +129,12 @@ def _result(response, number, waiting, has_token):
 
 
 def _whole(response):
-    text = response.read()
+    text = response.read(MOST + 1)
+    if len(text) > MOST:
+        raise _too_long()
     try:
         message = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         message = None
     if isinstance(message, dict):
         return [message]
@@ -133,15 +144,22 @@ def _whole(response):
 
 def _events(response):
     """The messages of a stream of events."""
-    data = []
-    for line in response:
+    data, size, lines = [], 0, 0
+    for line in iter(lambda: response.readline(MOST + 1), b""):
+        size, lines = size + len(line), lines + 1
+        if size > MOST or lines > LINES:
+            raise _too_long()
         line = line.rstrip(b"\r\n")
         if line.startswith(b"data:"):
             data.append(line[5:])
-        elif not line and data:
-            text, data = b"\n".join(data).strip(), []
+        elif not line:
+            text, data, size, lines = b"\n".join(data).strip(), [], 0, 0
             if text:
                 yield json.loads(text)
+
+
+def _too_long():
+    return _failed("limit", f"the answer is longer than {MOST >> 20} MiB", "ask for less at once")
 
 
 def _refused(error):
@@ -156,8 +174,10 @@ def _succeeded(result):
     if result.get("isError") is True:
         told = (result.get("_meta") or {}).get("sallyport/error") or {}
         texts = [block["text"] for block in result.get("content") or [] if isinstance(block, dict) and isinstance(block.get("text"), str)]
-        message = told.get("message") or "\n".join(text for text in texts if text) or "the tool failed and does not say why"
-        raise _failed(told.get("kind", "failed"), message, told.get("hint", ""), told.get("retryable", False))
+        message = str(told.get("message") or "") or "\n".join(text for text in texts if text) or "the tool failed and does not say why"
+        raise _failed(str(told.get("kind", "failed")), message, str(told.get("hint", "")), told.get("retryable") is True)
+    if not all(isinstance(result.get(name) or [], list) for name in ("content", "contents")):
+        raise TypeError("content is a list")
     return result
 
 

@@ -10,6 +10,8 @@ import shapes from "./shapes.cjs";
 import * as api from "./api.mjs";
 
 const VERSION = "2026-07-28"; // of MCP: the first one in which a request stands alone
+const MOST = 64 << 20; // bytes of one answer
+const LINES = 100_000; // of one event
 const META = "io.modelcontextprotocol/";
 const START = "start it: sallyport serve --http 127.0.0.1:8080, and say where it is with SALLYPORT_URL or connect({ url })";
 
@@ -25,6 +27,9 @@ class Gateway {
     this.url = (url || process.env.SALLYPORT_URL || "http://127.0.0.1:8080").replace(/\/+$/, "").replace(/\/mcp(\/direct)?$/, "");
     this.token = token || process.env.SALLYPORT_TOKEN || "";
     this.next = 1;
+    if (/^https?:\/\/[^/]*@/.test(this.url)) { // which errors would show
+      throw new api.ToolError("the address of a gateway has no login in it", "invalid", "", "the token goes to SALLYPORT_TOKEN, or connect({ token })");
+    }
     if (!/^https?:\/\/[^/]/.test(this.url) || !URL.canParse(this.url)) {
       throw new api.ToolError(`"${this.url}" is no address of a gateway`, "invalid", "", "write it as http://127.0.0.1:8080");
     }
@@ -65,13 +70,14 @@ class Gateway {
   }
 
   async ask(path, method, name, params, waiting) {
+    if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name)) throw new Failed("invalid", `${JSON.stringify(name).slice(0, 100)} has characters that no name has`); // it is a header, too
     const id = this.next++;
     const meta = { [`${META}protocolVersion`]: VERSION, [`${META}clientCapabilities`]: {}, [`${META}clientInfo`]: { name: "sallyport-client", version: "1" } };
     if (waiting.listener) meta.progressToken = id;
     const body = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":{${params},"_meta":${JSON.stringify(meta)}}}`);
     const headers = {
       "Content-Type": "application/json", Accept: "application/json, text/event-stream", "Content-Length": body.length,
-      "Mcp-Protocol-Version": VERSION, "Mcp-Method": method, "Mcp-Name": name,
+      "Mcp-Protocol-Version": VERSION, "Mcp-Method": method, "Mcp-Name": Buffer.from(name).toString("latin1"),
     };
     if (this.token) headers.Authorization = `Bearer ${this.token}`;
     const response = await this.post(path, headers, body);
@@ -79,7 +85,8 @@ class Gateway {
       return await resultOf(response, id, waiting, this.token !== "");
     } catch (error) {
       if (error instanceof Failed) throw error;
-      throw this.broke(error);
+      if (!(error instanceof TypeError || error instanceof SyntaxError)) throw this.broke(error);
+      throw new Failed("internal", `what answers at ${this.url} is no gateway of sallyport`, "whether the call was made is not known");
     } finally {
       response.destroy();
     }
@@ -114,6 +121,7 @@ async function resultOf(response, id, waiting, hasToken) {
   }
   const isStream = /^text\/event-stream/.test(response.headers["content-type"] ?? "");
   for await (const message of isStream ? events(response) : whole(response)) {
+    if (!isObject(message)) throw new TypeError("a message is an object");
     if (message.method === "notifications/progress" && message.params?.progressToken === id) await api.tell(waiting, message.params);
     else if (message.error) throw refused(message.error);
     else if (message.id === id && message.result) return succeeded(message.result);
@@ -122,7 +130,13 @@ async function resultOf(response, id, waiting, hasToken) {
 }
 
 async function* whole(response) {
-  const text = Buffer.concat(await response.toArray()).toString("utf8");
+  const chunks = [];
+  let size = 0;
+  for await (const chunk of response) {
+    if ((size += chunk.length) > MOST) throw tooLong();
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks).toString("utf8");
   let message;
   try {
     message = JSON.parse(text);
@@ -138,32 +152,44 @@ async function* whole(response) {
 async function* events(response) {
   let rest = "";
   let data = [];
+  let size = 0; // since the last event
   const decoder = new TextDecoder();
   for await (const chunk of response) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/);
+    if ((size += chunk.length) > MOST || data.length > LINES) throw tooLong();
+    const lines = decoder.decode(chunk, { stream: true }).split("\n");
+    lines[0] = rest + lines[0];
     rest = lines.pop();
-    for (const line of lines) {
+    for (let line of lines) {
+      line = line.replace(/\r$/, "");
       if (line.startsWith("data:")) data.push(line.slice(5));
-      else if (line === "" && data.length) {
+      else if (line === "") {
         const text = data.join("\n").trim();
-        data = [];
+        [data, size] = [[], 0];
         if (text) yield JSON.parse(text);
       }
     }
   }
 }
 
-function refused({ message = "the gateway refuses the call", code }) {
+function tooLong() {
+  return new Failed("limit", `the answer is longer than ${MOST >> 20} MiB`, "ask for less at once");
+}
+
+function refused({ message: told, code }) {
+  const message = String(told ?? "the gateway refuses the call");
   const kind = message.startsWith("unknown ") ? "not_found" : code === -32602 || code === -32600 ? "invalid" : "upstream";
   return new Failed(kind, message);
 }
 
 function succeeded(result) {
   if ((result.resultType ?? "complete") !== "complete") throw new Failed("failed", "the tool asks a person something, and nobody sits behind a program");
-  if (result.isError !== true) return result;
+  if (result.isError !== true) {
+    if (![result.content ?? [], result.contents ?? []].every(Array.isArray)) throw new TypeError("content is a list");
+    return result;
+  }
   const told = result._meta?.["sallyport/error"] ?? {};
   const texts = (Array.isArray(result.content) ? result.content : []).map((block) => block?.text).filter((text) => typeof text === "string" && text);
-  throw new Failed(told.kind ?? "failed", told.message || texts.join("\n") || "the tool failed and does not say why", told.hint, told.retryable);
+  throw new Failed(String(told.kind ?? "failed"), String(told.message || "") || texts.join("\n") || "the tool failed and does not say why", String(told.hint ?? ""), told.retryable === true);
 }
 
 // What a program works with; the same rules as tool.Result.Value has, tested by the same cases.
