@@ -67,6 +67,9 @@ func TestCancelAtAnyTime(t *testing.T) {
 		if err != nil || outcome.Status != sandbox.Canceled {
 			t.Errorf("after %d ms: %+v, %v; want canceled", i*10, outcome, err)
 		}
+		if said := outcome.Stdout.Text + outcome.Stderr.Text; said != "" {
+			t.Errorf("after %d ms: runsc speaks to the model: %s", i*10, said)
+		}
 	}
 	if left := append(testutil.Processes(filepath.Join(state, "host-")), cgroups(hostNames(t, state))...); len(left) > 0 {
 		t.Errorf("left while the host is open: %v", left)

@@ -159,10 +159,14 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 	watchers.Wait()
 	outcome.Stdout, outcome.Stderr, outcome.Emitted = b.stdout.output(), b.stderr.output(), b.bridge.Emitted()
 	b.judge(&outcome, done, err, cause)
-	if !b.bridge.Started() && outcome.Status != Canceled {
-		// What was printed is runsc's, with paths of the host in it: for the log, not for the model.
+	if b.bridge.Started() {
+		return outcome, nil
+	}
+	// What was printed is runsc's, with paths of the host in it: for the log, not for the model.
+	if outcome.Status != Canceled {
 		return Outcome{}, fmt.Errorf("start sandbox: it ended with status %d before the program began: %s", outcome.Exit, plain.Line(outcome.Stderr.Text, 500))
 	}
+	outcome.Stdout, outcome.Stderr = Output{}, Output{}
 	return outcome, nil
 }
 
