@@ -214,6 +214,7 @@ func toolList(t *testing.T, data []byte) []tool.Tool {
 }
 
 func TestTypesAcceptWhatTheCatalogAccepts(t *testing.T) {
+	t.Parallel()
 	paths, _ := filepath.Glob("../../shared/catalog/*.json")
 	if len(paths) == 0 {
 		t.Skip("no ../../shared/catalog beside the project: real tool lists are not checked")

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,13 +281,29 @@ type records struct {
 }
 
 func (r *records) Enabled(context.Context, slog.Level) bool { return true }
-func (r *records) WithAttrs([]slog.Attr) slog.Handler       { return r }
 func (r *records) WithGroup(string) slog.Handler            { return r }
+func (r *records) WithAttrs(attrs []slog.Attr) slog.Handler { return recordsOf{r, attrs} }
 func (r *records) Handle(_ context.Context, record slog.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, record)
 	return nil
+}
+
+// recordsOf keeps a logger's own attributes with each of its records.
+type recordsOf struct {
+	*records
+	attrs []slog.Attr
+}
+
+func (r recordsOf) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return recordsOf{r.records, slices.Concat(r.attrs, attrs)}
+}
+
+func (r recordsOf) Handle(ctx context.Context, record slog.Record) error {
+	record = record.Clone()
+	record.AddAttrs(r.attrs...)
+	return r.records.Handle(ctx, record)
 }
 
 // find returns the attributes of every record with that message.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -112,6 +113,7 @@ func reflect(t *testing.T, tools []tool.Tool) (*gateway.Gateway, *mirror) {
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{upstreamOf("up", web.URL)}
 	cfg.Sandbox.Calls, cfg.Sandbox.Output = 100_000, 1<<20
+	cfg.Sandbox.Timeout, cfg.Sandbox.Typecheck = 5*time.Minute, false // programs of thousands of lines; what is proved is the check while they run
 	g := open(t, withRunsc(t, &cfg), nil)
 	g.Settle(t.Context())
 	return g, m
@@ -253,13 +255,14 @@ func wireNames(t tool.Tool) []any {
 	}
 }
 
-// send runs calls in the sandbox, as few programs as they fit into; it returns
-// the refusals by the number of the call, and how many calls left the sandbox.
+// send runs calls in the sandbox, as few programs as they fit into, since each
+// loads all wrappers; it returns the refusals by the number of the call, and how
+// many calls left the sandbox.
 func send(t *testing.T, g *gateway.Gateway, list []meant, lang codegen.Language) (refused map[int]string, left int) {
 	t.Helper()
 	refused = map[int]string{}
-	for start := 0; start < len(list); start += 600 {
-		part := list[start:min(start+600, len(list))]
+	for start := 0; start < len(list); start += 2000 {
+		part := list[start:min(start+2000, len(list))]
 		e, err := g.Execute(t.Context(), gateway.Program{Code: program(part, lang), Language: string(lang)})
 		if err != nil || e.Status != sandbox.OK || e.Stdout.Cut > 0 {
 			t.Fatalf("%s: %v %s %+v %.2000s", lang, err, e.Status, e.Fault, e.Stderr.Text)
