@@ -99,6 +99,9 @@ func mapComment(sourceMap []byte) string {
 
 func syntaxError(m api.Message) *Error {
 	e := &Error{Type: "SyntaxError", Message: m.Text}
+	if strings.HasPrefix(m.Text, "Top-level return") {
+		e.Hint = "end with an expression: its value comes back"
+	}
 	e.place(m.Location)
 	return e
 }

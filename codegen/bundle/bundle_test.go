@@ -112,6 +112,7 @@ func TestErrors(t *testing.T) {
 		want    bundle.Error
 	}{
 		{"const x = 1;\nconst y = ;", bundle.Error{Type: "SyntaxError", Message: "Unexpected \";\"", Line: 2, Source: "const y = ;"}},
+		{"const x = await 1;\nreturn x", bundle.Error{Type: "SyntaxError", Message: "Top-level return cannot be used inside an ECMAScript module", Line: 2, Source: "return x", Hint: "end with an expression: its value comes back"}},
 		{"// one\n// two\nimport { create_entity } from 'servers/memory';\nawait create_entity()", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool create_entity", Line: 3, Source: "import { create_entity } from 'servers/memory';", Hint: "did you mean create_entities?"}},
 		{"\nimport { x } from 'servers/memroy';\nx()", bundle.Error{Type: "ImportError", Message: "there is no servers/memroy", Line: 2, Source: "import { x } from 'servers/memroy';", Hint: "did you mean servers/memory?"}},
 		{"import x from 'servers/memory/read_grahp';x()", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool read_grahp", Line: 1, Source: "import x from 'servers/memory/read_grahp';x()", Hint: "did you mean read_graph?"}},

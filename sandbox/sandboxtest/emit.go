@@ -33,6 +33,7 @@ for thing, options in [("hello", {}), (PNG, {}), (Figure(), {"name": "f.png"}), 
     ("a;b", {"name": "x.csv"}), (b"%PDF-1", {"name": "r"}), (b"\x00\x01", {}), ({"a": [1]}, {}), ([], {}), (io.BytesIO(b"text"), {}), (b"<svg/>", {"name": "a.svg"}),
     ([{"id": 1, "name": "a|b\nc"}, {"id": 2, "tags": [1, {"x": None}]}], {}), ([["h", "k"], [1, 2.5]], {}), ([[1, 2], [3]], {})]:
     assert emit(thing, **options) is None
+emit(["two", Blob(b"GIF87a")])
 emit(Frame())
 await emit.aio("later")`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
@@ -49,7 +50,7 @@ fs.writeFileSync("/workspace/notes.csv", "a,b\n"); fs.writeFileSync("chart.png",
 const bytes = (text) => new Uint8Array(Buffer.from(text, "latin1"));
 for (const [thing, options] of [["hello"], [PNG, {}], [Buffer.concat([PNG, Buffer.from("png")]), { name: "f.png" }], [bytes("\xff\xd8\xffPNG")], [new Blob(bytes("RIFF0000WAVE"), "", "a:b", "s")], [new URL("file:///workspace/notes.csv")], ["chart.png"],
   ["a;b", { name: "x.csv" }], [bytes("%PDF-1"), { name: "r" }], [bytes("\0\x01")], [{ a: [1] }], [[]], [bytes("text")], [bytes("<svg/>"), { name: "a.svg" }],
-  [[{ id: 1, name: "a|b\nc" }, { id: 2, tags: [1, { x: null }] }]], [[["h", "k"], [1, 2.5]]], [[[1, 2], [3]]]]) await emit(thing, options);
+  [[{ id: 1, name: "a|b\nc" }, { id: 2, tags: [1, { x: null }] }]], [[["h", "k"], [1, 2.5]]], [[[1, 2], [3]]], [["two", new Blob(bytes("GIF87a"))]]]) await emit(thing, options);
 await emit(Array.from({ length: 1000 }, (_, i) => ({ a: i, b: null })));
 emit(Promise.resolve("later"))`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
@@ -114,6 +115,8 @@ func mostlyEmitted() []tool.Content {
 		text("| id | name | tags |\n| --- | --- | --- |\n| 1 | a\\|b c |  |\n| 2 |  | [1,{\"x\":null}] |"),
 		text("| h | k |\n| --- | --- |\n| 1 | 2.5 |"),
 		text("|  |  |\n| --- | --- |\n| 1 | 2 |\n| 3 |"),
+		text("two"),
+		{Type: "image", MIME: "image/gif", Name: "image.gif", Data: []byte("GIF87a")},
 	}
 }
 

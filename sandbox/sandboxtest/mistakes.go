@@ -16,6 +16,7 @@ const (
 	spec      = `test.open_issue(title: str, *, labels: list[str] = ...)`
 	pyShape   = "print(shape_of(value)) shows what a value is (from sallyport import shape_of)"
 	tsShape   = `console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")`
+	elsewhere = "only tools reach files outside of the sandbox; /workspace is empty"
 	noNetwork = "the sandbox has no network: call a tool instead, search_tools finds one"
 )
 
@@ -35,11 +36,20 @@ var inPython = []mistake{
 	{"from servers import test\ntest.open_issue('a', ['b'])", spec},
 	{"from servers.test import open_issue\nopen_issue({'title': 'a'})", spec},
 	{"from servers.test import open_issue\nawait open_issue('a')", "calls return their result at once: drop the await, or write await NAME.aio(...)"},
+	{"import asyncio\nfrom servers.test import open_issue\nasync def main(): await asyncio.gather(open_issue('a'))\nawait main()", "calls return their result at once: write NAME.aio(...) to await several"},
+	{"import asyncio\nfrom servers.test import open_issue\nawait asyncio.create_task(open_issue('a'))", "calls return their result at once: write NAME.aio(...) to await several"},
+	{"from servers.test import open_issue_async", "write: from servers.test import open_issue; await open_issue.aio(...)"},
+	{"from servers.test import async_open_issue", "write: from servers.test import open_issue; await open_issue.aio(...)"},
+	{"from servers.test.aio import open_issue", "write: from servers.test import open_issue; await open_issue.aio(...)"},
+	{"from servers.test import get-sum", "names have _ in place of -"},
+	{"from servers.my-server import get_sum", "names have _ in place of -"},
+	{"async for i in iter([]): pass", "it is no asynchronous iterator: write for in place of async for"},
 	{"from servers.test import open_issue\nopen_issue.aio('a')['id']", "an asynchronous call has to be awaited: (await NAME.aio(...)), or call NAME(...) without .aio"},
 	{"from servers.test import open_issue\nfor i in open_issue.aio('a'): pass", "an asynchronous call has to be awaited: (await NAME.aio(...)), or call NAME(...) without .aio"},
 	{"import asyncio\nasync def main(): pass\nmain_ = main()\nawait main_\nasyncio.run(main())", "await works at the top level: write await main()"},
 	{"r = {'title': 1}\nr.title", `results are dicts: write value["title"]`},
 	{"r = {'title': 1, 'id': 2}\nr.titel", `did you mean "title"? there are: title, id`},
+	{"r = {'content': 'a'}\nr.splitlines()", "it is a dict; there are: content"},
 	{"r = {'title': 1, 'id': 2}\nr['titel']", `did you mean "title"? there are: title, id`},
 	{"r = {'items': []}\nfor i in r.items: pass", `a dict has methods of these names: write value["items"], value["keys"], value["values"]`},
 	{"r = {'a': 1}\nfor i in r: i['id']", "it is a text and no dict (going through a dict gives its keys): " + pyShape},
@@ -51,6 +61,8 @@ var inPython = []mistake{
 	{"import urllib.request\nurllib.request.urlopen('http://example.com')", noNetwork},
 	{"import requests", "only Python's standard library, servers and sallyport can be imported"},
 	{"open('/workspace/none')", "/workspace is empty"},
+	{"open('none')", "/workspace is empty"},
+	{"open('/home/me/none')", elsewhere},
 	{"open('/etc/x', 'w')", "files can be written in /workspace and /tmp"},
 	{"return 5", "end with an expression: its value comes back"},
 	{"def f():\n    await g()", "write async def, or call without await: NAME(...)"},
@@ -87,6 +99,10 @@ var inTypeScript = []mistake{
 	{"const r = null; r.id", `what ".id" is taken of is null: ` + tsShape},
 	{"const r = await api.call('test.echo'); for (const i of r) {}", "it is no list: " + tsShape},
 	{"const r = await api.call('test.echo'); r.filter((i) => i)", "it is no list: " + tsShape},
+	{"const r = await api.call('test.echo'); r.split(',')", "it is no text: " + tsShape},
+	{"const r = await api.call('test.echo'); r.fly(',')", "it has no such function: " + tsShape},
+	{"for (const i of api.iterate((args) => api.call('test.echo', args))) {}", ""},
+	{"const all = [...api.iterate((args) => api.call('test.echo', args))]", ""},
 	{"const test = {}; test({})", `write: import { TOOL } from "servers/test"`},
 	{"const r = await api.call('test.echo'); JSON.parse(r)", "results that are JSON are values already: drop JSON.parse"},
 	{"JSON.parse('done')", "results that are JSON are values already: drop JSON.parse"},
@@ -94,6 +110,7 @@ var inTypeScript = []mistake{
 	{"await fetch('http://example.com')", noNetwork},
 	{"require('axios')", "only node's own modules, servers and sallyport can be imported"},
 	{"await import('node:fs').then((fs) => fs.readFileSync('/workspace/none'))", "/workspace is empty"},
+	{"await import('node:fs').then((fs) => fs.readFileSync('/home/me/none'))", elsewhere},
 	{"await import('node:fs').then((fs) => fs.writeFileSync('/etc/x', ''))", "files can be written in /workspace and /tmp"},
 	{"const x = 1; x = 2", "declare it with let"},
 	{"await api.call('test.echo', ['a'])", "write: await echo({ name: value })"},
@@ -118,6 +135,15 @@ export default hints;`
 var usual = []Case{
 	{Name: "the usual mistakes in python", Python: "mistakes = " + codes(inPython) + pythonMistakes, Limit: roomy, Check: wantHints(inPython)},
 	{Name: "the usual mistakes in node", Node: "const mistakes = " + codes(inTypeScript) + typescriptMistakes, Limit: roomy, Check: wantHints(inTypeScript)},
+	{
+		Name: "a promise that is made JSON in node", Node: inNode + "console.log(JSON.stringify({ got: call('test.echo') }))",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			wantStdout(t, o, `{"got":{}}`+"\n")
+			if o.Stderr.Text != "note: a promise was shown in place of its value: write await before the call\n" {
+				t.Errorf("stderr %q", o.Stderr.Text)
+			}
+		},
+	},
 	{
 		Name: "a promise that is printed in node", Node: inNode + "console.log('got', call('test.echo')); console.log(`all of ${call('test.echo')}`)",
 		Check: func(t *testing.T, o sandbox.Outcome) {

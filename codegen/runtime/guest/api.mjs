@@ -77,7 +77,7 @@ function plain(key, value) {
   if (typeof value === "bigint") return BIGINT + value;
   const kind = typeof value === "object" ? (value?.constructor?.name ?? "") : typeof value;
   if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`argument ${key || "list"}: NaN and Infinity cannot be sent`);
-  if (kind === "Promise") throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
+  if (original instanceof Promise) throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
   if (kind === "function" || kind === "symbol" || UNSENDABLE.test(kind)) throw new TypeError(`argument ${key}: a ${kind} cannot be sent`);
   return value;
 }
@@ -106,6 +106,9 @@ export function iterate(wrapper, args = {}, options = {}) {
   if (typeof wrapper !== "function") throw new TypeError(`iterate takes a wrapper and its arguments: iterate(list_issues, { owner: ... }), not a ${typeof wrapper}`);
   const first = asked(wrapper, args);
   return {
+    [Symbol.iterator]() {
+      throw new TypeError("iterate is asynchronous: for await (const item of iterate(...))");
+    },
     async *[Symbol.asyncIterator]() {
       const { pages } = await import("./pages.mjs"); // few programs need it
       yield* pages(first, options.max_items, { call, ToolError });
@@ -273,6 +276,10 @@ export async function emit(thing, options = {}) {
   const at = new Error();
   const { name, mime } = chosen("emit", options, ["name", "mime"]);
   thing = await (isPromise(thing) ? thing : undefined) ?? thing;
+  if (Array.isArray(thing) && thing.some((item) => item instanceof Blob)) {
+    for (const item of thing) await emit(item, item instanceof Blob ? options : {}); // what a tool answers with: texts and pictures
+    return;
+  }
   if (thing instanceof globalThis.Blob) thing = new Blob(new Uint8Array(await thing.arrayBuffer()), thing.type, "", thing.name);
   const block = lazy("./media.cjs").content(thing, name, mime, kit);
   if (!link?.ask) throw new ToolError("emit works inside of execute_code only: here is no client to send to", "invalid", "sallyport.emit");

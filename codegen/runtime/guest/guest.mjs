@@ -213,6 +213,15 @@ async function run() {
 const PROMISED = /Promise \{ <pending> \}|\[object Promise\]/;
 let promised = false; // one was printed
 
+// JSON has nothing of a promise: that one was made of it is told as if it were printed.
+Object.defineProperty(Promise.prototype, "toJSON", {
+  configurable: true, writable: true,
+  value() {
+    promised = true;
+    return {};
+  },
+}); // prettier-ignore
+
 // node writes to pipes in the background: a program could fill the memory with
 // what it prints, and lose the end of it. Writing at once costs nothing here.
 function printAtOnce(name, fd) {

@@ -6,6 +6,7 @@ const { nearest } = require("./nearest.cjs");
 const SHAPE = 'console.log(shape_of(value)) shows what a value is (import { shape_of } from "sallyport")';
 const OURS = ["search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "iterate", "progress", "call", "ToolError", "Blob"];
 const ELSEWHERE = { True: "true", False: "false", None: "null", print: "console.log(...)", len: "value.length", str: "String(...)", int: "Number(...)", json: "JSON.stringify(...)" };
+const TEXTS = /\.(split|trim|match|matchAll|replace|replaceAll|startsWith|endsWith|toLowerCase|toUpperCase|substring|substr|charAt|padStart|padEnd|localeCompare)$/;
 const LISTS = /\.(map|filter|forEach|slice|reduce|find|some|every|join|sort|flatMap|push|includes|entries)$/;
 
 // The first that fits says it: [pattern, what to say].
@@ -47,7 +48,8 @@ function notFunction(text, open) {
   const name = /(\w+)\)?$/.exec(text)?.[1] ?? "";
   if (LISTS.test(text)) return awaited(open) || `it is no list: ${SHAPE}`;
   const upstream = folders().find((each) => name === each || name === each + "_exports");
-  return upstream ? `write: import { TOOL } from "servers/${upstream}"` : awaited(open);
+  if (upstream) return `write: import { TOOL } from "servers/${upstream}"`;
+  return awaited(open) || (TEXTS.test(text) ? `it is no text: ${SHAPE}` : text.includes(".") ? `it has no such function: ${SHAPE}` : "");
 }
 
 function missing(name) {
@@ -72,6 +74,6 @@ function folders() {
 function files(path) {
   const names = readdirSync("/workspace").sort().slice(0, 20);
   const near = nearest(path.split("/").at(-1), names);
-  if (near) return `did you mean ${near}?`;
-  return names.length ? `in /workspace are: ${names.join(", ")}` : "/workspace is empty";
+  const told = near ? `did you mean ${near}?` : names.length ? `in /workspace are: ${names.join(", ")}` : "/workspace is empty";
+  return /^([^/]|\/(workspace|tmp)\/)/.test(path) ? told : `only tools reach files outside of the sandbox; ${told}`;
 }

@@ -57,10 +57,37 @@ def missing_module(err):
         return f"write: from servers.{home[0]} import ..." if home else "only Python's standard library, servers and sallyport can be imported"
     if len(parts) == 2:
         return (found := near(parts[1], upstreams())) and f"did you mean servers.{found}?" or "there are: " + ", ".join(upstreams()[:20])
+    if parts[2] == "aio":
+        return asynchronous(parts[1], in_line(err, r"import\s+(\w+)") or "TOOL")
     return did_you_mean(parts[2], tools(parts[1]))
 
 
+def asynchronous(upstream, name):
+    return f"write: from servers.{upstream} import {name}; await {name}.aio(...)"
+
+
+def in_line(err, pattern):
+    """What a pattern finds in the line of the program that failed."""
+    import linecache
+
+    frame = innermost(err)
+    found = re.search(pattern, linecache.getline(frame.tb_frame.f_code.co_filename, frame.tb_lineno))
+    return found and found[1]
+
+
+def innermost(err):
+    """The frame of the program where an error was thrown."""
+    frame = own = err.__traceback__
+    while frame:
+        own = frame if frame.tb_frame.f_code.co_filename == "program.py" else own
+        frame = frame.tb_next
+    return own
+
+
 def missing_import(err):
+    found = re.match(r"servers\.(\w+) has no tool (?:async_|a(?=[a-z]+_))?(\w+?)(?:_async)?;", str(err))
+    if found and found[2] in tools(found[1]):
+        return asynchronous(found[1], found[2])
     found = re.match(r"cannot import name '(\w+)' from '(sallyport|servers)'", str(err))
     if not found:
         return ""
@@ -100,6 +127,10 @@ def wrong_call(err):
         return accepted(err, found[1], found[2])
     if "can't be used in 'await' expression" in text or "can't be awaited" in text:
         return "calls return their result at once: drop the await, or write await NAME.aio(...)"
+    if re.search(r"awaitable is required|coroutine was expected|unhashable type: '(dict|list)'", text) and in_line(err, r"\b(asyncio\.|gather\(|create_task\()"):
+        return "calls return their result at once: write NAME.aio(...) to await several"
+    if text.startswith("'async for' requires"):
+        return "it is no asynchronous iterator: write for in place of async for"
     if "object is not callable" in text and "module" in text:
         return "write: from servers.UPSTREAM import TOOL"
     return wrong_value(text)
@@ -165,7 +196,8 @@ def missing_attribute(err):
     if isinstance(value, dict) and name in value:
         return f'results are dicts: write value["{name}"]'
     if isinstance(value, dict):
-        return members(name, value) or "results are dicts: " + SHAPE
+        told = members(name, value)
+        return told if told.startswith("did you mean") else "it is a dict; " + told
     if isinstance(value, (list, str)):
         return f"it is a {type(value).__name__}: {SHAPE}"
     return wrong_value(str(err))
@@ -206,9 +238,9 @@ def no_json(err):
 
 def system(err):
     if isinstance(err, FileNotFoundError):
-        folder = "/workspace"
-        names = sorted(os.listdir(folder))[:20]
-        return did_you_mean(os.path.basename(str(err.filename)), names) or f"in {folder} are: {', '.join(names)}" if names else f"{folder} is empty"
+        names, path = sorted(os.listdir("/workspace"))[:20], str(err.filename)
+        told = did_you_mean(os.path.basename(path), names) or f"in /workspace are: {', '.join(names)}" if names else "/workspace is empty"
+        return told if re.match(r"[^/]|/(workspace|tmp)/", path) else "only tools reach files outside of the sandbox; " + told
     if err.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return "files can be written in /workspace and /tmp"
     if err.errno == errno.ENOSPC:
@@ -223,6 +255,8 @@ def syntax(err):
         return "end with an expression: its value comes back"
     if "'await' outside async function" in err.msg or "asynchronous comprehension outside" in err.msg:
         return "write async def, or call without await: NAME(...)"
+    if re.match(r"\s*from\s+servers[\w.]*(-|\s.*\w-\w)|\s*import\s+servers[\w.]*-", err.text or ""):
+        return "names have _ in place of -"
     if re.match(r"\s*(const|let|var)\b|.*(=>|===)", err.text or ""):
         return "this is no Python: for TypeScript say so in language"
     return ""

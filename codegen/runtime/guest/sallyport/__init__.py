@@ -437,7 +437,12 @@ def emit(thing, *, name=None, mime=None):
     """Sends something to the client, beside what is printed: an image, a file, a table, a text.
 
     `thing` is bytes, a Blob, a path, a figure (savefig), a picture (save), rows (a list of dicts or lists, a data frame) or a str.
+    Of a list that a Blob is in, each item is sent.
     """
+    if isinstance(thing, (list, tuple)) and any(isinstance(item, Blob) for item in thing):
+        for item in thing:
+            emit(item, name=name if isinstance(item, Blob) else None, mime=mime if isinstance(item, Blob) else None)
+        return
     from . import media
 
     frame = {"type": "emit", "id": 0, "content": media.content(thing, name, mime)}
