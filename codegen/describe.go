@@ -51,6 +51,9 @@ func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	}
 	d.parameters(fn)
 	d.returns(fn.result)
+	if fn.observed > 0 {
+		d.formats(fn.result)
+	}
 	return d
 }
 
@@ -217,5 +220,42 @@ func (d *description) returns(t *typ) {
 	text, _ := inlineType(t, d.lang, maxReturns)
 	if utf8.RuneCountInString(text) > 3 {
 		d.line("\nReturns: " + text)
+	}
+}
+
+// maxFormats is how many members with a format are told.
+const maxFormats = 8
+
+// formats says which members of a result that was learned are dates, addresses and the like.
+func (d *description) formats(t *typ) {
+	var found []string
+	formatsInside(t, "", map[*def]bool{}, &found)
+	if len(found) > 0 {
+		d.line("\nFormats: " + strings.Join(found[:min(len(found), maxFormats)], ", "))
+	}
+}
+
+func formatsInside(t *typ, path string, seen map[*def]bool, found *[]string) {
+	switch t.kind {
+	case listKind:
+		formatsInside(t.elem, path+"[]", seen, found)
+	case unionKind:
+		for _, arm := range t.arms {
+			formatsInside(arm, path, seen, found)
+		}
+	case refKind:
+		if !seen[t.def] && len(*found) < maxFormats {
+			seen[t.def] = true
+			formatsInside(t.def.typ, path, seen, found)
+		}
+	case objectKind:
+		for _, f := range t.fields {
+			name := strings.TrimPrefix(path+"."+plain.Line(f.name, maxName), ".")
+			for _, note := range f.doc.notes {
+				format, each := strings.CutPrefix(note, "each ")
+				*found = append(*found, name+map[bool]string{true: "[] ", false: " "}[each]+format)
+			}
+			formatsInside(f.typ, name, seen, found)
+		}
 	}
 }

@@ -167,12 +167,22 @@ func (w *inliner) tuple(t *typ, depth int) {
 	w.text("]")
 }
 
+// union writes each arm; of arms that look the same where they are cut, one.
 func (w *inliner) union(t *typ, depth int) {
-	for i, arm := range t.arms {
-		if i > 0 {
+	seen := map[string]bool{}
+	for _, arm := range t.arms {
+		before := w.b.String()
+		if len(seen) > 0 {
 			w.text(" | ")
 		}
+		start := w.b.Len()
 		w.typ(arm, depth)
+		text := w.b.String()[start:]
+		if seen[text] {
+			w.b.Reset()
+			w.b.WriteString(before)
+		}
+		seen[text] = true
 	}
 }
 

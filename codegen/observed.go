@@ -28,11 +28,14 @@ func (c *converter) learned(fn *function, t tool.Tool) {
 		return
 	}
 	fn.result, fn.observed = result, t.Observed.Count
-	results := " results"
-	if fn.observed == 1 {
-		results = " result"
+}
+
+// stubNotes are what a wrapper's file says beside its types. What shows the signature has the mark in it.
+func (fn function) stubNotes() []string {
+	if fn.observed == 0 {
+		return fn.notes
 	}
-	fn.notes = append(fn.notes, "Result type observed in "+strconv.Itoa(fn.observed)+results+", not declared: members may be missing or more.")
+	return append(slices.Clone(fn.notes), "Result observed "+strconv.Itoa(fn.observed)+"x, not declared.")
 }
 
 // observedMark stands behind a signature whose result was learned.

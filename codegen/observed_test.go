@@ -93,16 +93,29 @@ func TestObservedMarks(t *testing.T) {
 		}
 		marked := strings.Contains(test.want, "observed")
 		for _, f := range codegen.GenerateUpstream(codegen.Upstream{ID: "up", Tools: []tool.Tool{test.tool}}) {
-			if isStub := strings.HasPrefix(f.Path, "up/t."); isStub && marked != strings.Contains(string(f.Data), "observed in 5 results, not declared") {
+			if isStub := strings.HasPrefix(f.Path, "up/t."); isStub && marked != strings.Contains(string(f.Data), "Result observed 5x, not declared") {
 				t.Errorf("%s: %s: %s", test.name, f.Path, f.Data)
 			}
 		}
-		if got := codegen.Describe(test.tool, codegen.TypeScript); marked != strings.Contains(got, "observed in 5 results, not declared") {
+		if got := codegen.Describe(test.tool, codegen.TypeScript); marked != strings.Contains(got, "/ observed 5x") {
 			t.Errorf("%s: %s", test.name, got)
 		}
 		if got := codegen.DeclaresResult(test.tool); got != (test.name == "declared") {
 			t.Errorf("%s: declares %v", test.name, got)
 		}
+	}
+}
+
+// TestObservedFormats: what the strings of members had in common is told in one line.
+func TestObservedFormats(t *testing.T) {
+	tl := observed(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"],"owner":{"mail":"a@b.cd"},"n":1}]}`, 5)
+	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
+		if got, want := codegen.Describe(tl, lang), "\n\nFormats: items[].at date, items[].owner.mail email, items[].urls[] uri"; !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s", lang, got)
+		}
+	}
+	if got := codegen.Describe(observed(t, `{"n":"a"}`, 5), codegen.Python); strings.Contains(got, "Formats") {
+		t.Error(got)
 	}
 }
 

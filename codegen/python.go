@@ -198,7 +198,7 @@ func (p *pyFile) parameters(names []string) (params, args []code) {
 func pyFunctionDoc(t tool.Tool, fn function, names []string) string {
 	var b strings.Builder
 	b.WriteString(purpose(t))
-	for _, n := range fn.notes {
+	for _, n := range fn.stubNotes() {
 		b.WriteString("\n" + n)
 	}
 	start := "\n\nArgs:"

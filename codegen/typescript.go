@@ -113,7 +113,7 @@ func (p *tsFile) preset() code {
 }
 
 func tsFunctionDoc(t tool.Tool, fn function) string {
-	return purpose(t) + strings.Join(append([]string{""}, fn.notes...), "\n")
+	return purpose(t) + strings.Join(append([]string{""}, fn.stubNotes()...), "\n")
 }
 
 // tsRef writes a definition by its name.

@@ -99,7 +99,7 @@ func (f Found) writeMissing(b *strings.Builder) {
 
 // writeTools writes the hits in their order; those of one upstream that stand together share its import line.
 func (f Found) writeTools(b *strings.Builder) {
-	shared := ""
+	shared, explained := "", once{}
 	for _, t := range f.Tools {
 		mark := ""
 		if t.Destructive {
@@ -111,7 +111,7 @@ func (f Found) writeTools(b *strings.Builder) {
 		case Summary:
 			fmt.Fprintf(b, "%s%s\n", t.ID, strings.TrimSuffix(mark+": "+t.Summary, ": "))
 		case Full:
-			fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(t.Text)+mark)
+			fmt.Fprintf(b, "%s\n\n", explained.full(t, mark))
 		default:
 			if header := t.header(f.Language); header != shared {
 				b.WriteString(header + "\n")

@@ -93,7 +93,7 @@ func TestObservedResults(t *testing.T) {
 		t.Error(got)
 	}
 	wantStub(t, g, "up/list_issues.py", "#: (date)\n    at: str\n    id: int\n")
-	wantStub(t, g, "up/list_issues.py", "Result type observed in 1 result, not declared")
+	wantStub(t, g, "up/list_issues.py", "Result observed 1x, not declared")
 	wantStub(t, g, "up/list_issues.ts", "/** (date) */\n  at: string;\n  id: number;\n")
 	answer.Store(new(`[{"id":1,"title":"x"},{"id":null}]`))
 	mustCall(t, g, "up.list_issues")

@@ -50,6 +50,9 @@ func Compile(program string, tree Tree, runtime []byte) (string, error) {
 	if len(script.Errors) > 0 {
 		return "", syntaxError(script.Errors[0])
 	}
+	if e := returned(program); e != nil {
+		return "", e
+	}
 	code := string(script.Code)
 	r := resolver{tree: tree, runtime: runtime}
 	built := api.BuildResult{}
@@ -82,6 +85,21 @@ func mistakes(built api.BuildResult) []api.Message {
 	return wrong
 }
 
+// returned finds a return outside of functions, which esbuild takes for that of a CommonJS module where nothing else
+// says that the program is none: the value would be lost.
+func returned(program string) *Error {
+	if !strings.Contains(program, "return") {
+		return nil
+	}
+	module := api.Transform(program+"\nexport {};", api.TransformOptions{Loader: api.LoaderTS, Target: api.ESNext, Sourcefile: Name, LogLevel: api.LogLevelSilent})
+	if len(module.Errors) > 0 && strings.HasPrefix(module.Errors[0].Text, topReturn) {
+		return syntaxError(module.Errors[0])
+	}
+	return nil
+}
+
+const topReturn = "Top-level return"
+
 func (r resolver) build(code string, loader api.Loader) api.BuildResult {
 	return api.Build(api.BuildOptions{
 		Stdin:  &api.StdinOptions{Contents: code, Sourcefile: Name, Loader: loader},
@@ -99,7 +117,7 @@ func mapComment(sourceMap []byte) string {
 
 func syntaxError(m api.Message) *Error {
 	e := &Error{Type: "SyntaxError", Message: m.Text}
-	if strings.HasPrefix(m.Text, "Top-level return") {
+	if strings.HasPrefix(m.Text, topReturn) {
 		e.Hint = "end with an expression: its value comes back"
 	}
 	e.place(m.Location)

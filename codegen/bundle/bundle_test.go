@@ -112,6 +112,12 @@ func TestErrors(t *testing.T) {
 		want    bundle.Error
 	}{
 		{"const x = 1;\nconst y = ;", bundle.Error{Type: "SyntaxError", Message: "Unexpected \";\"", Line: 2, Source: "const y = ;"}},
+		{"const x = 1;\nreturn x // that", bundle.Error{Type: "SyntaxError", Message: "Top-level return cannot be used inside an ECMAScript module", Line: 2, Source: "return x // that", Hint: "end with an expression: its value comes back"}},
+		{"import { callTool } from 'sallyport';\ncallTool()", bundle.Error{Type: "ImportError", Message: "sallyport has no callTool", Line: 1, Source: "import { callTool } from 'sallyport';", Hint: "did you mean call?"}},
+		{"import { qqq } from 'sallyport';\nqqq()", bundle.Error{Type: "ImportError", Message: "sallyport has no qqq", Line: 1, Source: "import { qqq } from 'sallyport';", Hint: "search_tools(upstream=\"sallyport\") lists what it has"}},
+		{"import { pararell } from 'sallyport';\npararell()", bundle.Error{Type: "ImportError", Message: "sallyport has no pararell", Line: 1, Source: "import { pararell } from 'sallyport';", Hint: "did you mean parallel?"}},
+		{"import memory from 'servers/memory';\nmemory.read_graph()", bundle.Error{Type: "ImportError", Message: "servers/memory has no default export", Line: 1, Source: "import memory from 'servers/memory';", Hint: `write: import * as memory from "servers/memory"`}},
+		{"import { read_graph } from './servers/memory';\nread_graph()", bundle.Error{Type: "ImportError", Message: `cannot import "./servers/memory"`, Line: 1, Source: "import { read_graph } from './servers/memory';", Hint: `write: from "servers/memory"`}},
 		{"const x = await 1;\nreturn x", bundle.Error{Type: "SyntaxError", Message: "Top-level return cannot be used inside an ECMAScript module", Line: 2, Source: "return x", Hint: "end with an expression: its value comes back"}},
 		{"// one\n// two\nimport { create_entity } from 'servers/memory';\nawait create_entity()", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool create_entity", Line: 3, Source: "import { create_entity } from 'servers/memory';", Hint: "did you mean create_entities?"}},
 		{"\nimport { x } from 'servers/memroy';\nx()", bundle.Error{Type: "ImportError", Message: "there is no servers/memroy", Line: 2, Source: "import { x } from 'servers/memroy';", Hint: "did you mean servers/memory?"}},

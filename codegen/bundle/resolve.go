@@ -88,8 +88,9 @@ func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
 
 // advise tells what to write for an import that is none of ours.
 func (r resolver) advise(name string) string {
-	if slices.Contains(r.tree.List(""), name) {
-		return fmt.Sprintf(`write: from "servers/%s"`, name)
+	upstream, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(name, "./"), "servers/"), "/")
+	if slices.Contains(r.tree.List(""), upstream) {
+		return fmt.Sprintf(`write: from "servers/%s"`, upstream)
 	}
 	return `only node's own modules, "servers/..." and "sallyport" can be imported`
 }
@@ -103,6 +104,8 @@ func refuse(message, hint string) (api.OnResolveResult, error) {
 
 var (
 	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
+	missingOwn      = regexp.MustCompile(`^No matching export in "sallyport:sallyport\.ts" for import "(.+)"$`)
+	ownExport       = regexp.MustCompile(`(?m)^export (?:declare )?(?:async )?(?:function|class|const) (\w+)`)
 	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/(index|resources|prompts)\.ts"$`)
 )
 
@@ -114,10 +117,23 @@ func (r resolver) explain(m api.Message) *Error {
 	if found := missingExport.FindStringSubmatch(m.Text); found != nil {
 		r.explainMissing(e, found[1], found[2], found[3])
 	}
+	if found := missingOwn.FindStringSubmatch(m.Text); found != nil {
+		e.Message = "sallyport has no " + found[1]
+		e.Hint = didYouMean(found[1], r.own(), `search_tools(upstream="sallyport") lists what it has`)
+	}
 	if found := undefinedImport.FindStringSubmatch(m.Text); found != nil {
 		r.explainMissing(e, found[2], found[3], found[1])
 	}
 	return e
+}
+
+// own returns what the module "sallyport" exports.
+func (r resolver) own() []string {
+	var names []string
+	for _, found := range ownExport.FindAllSubmatch(r.runtime, -1) {
+		names = append(names, string(found[1]))
+	}
+	return names
 }
 
 // explainMissing says that a module of an upstream has no such function.
@@ -127,6 +143,8 @@ func (r resolver) explainMissing(e *Error, upstream, module, name string) {
 		e.Message, e.Hint = fmt.Sprintf("resources has no function %s", name), "it has read(uri), list() and templates()"
 	case module == "prompts":
 		e.Message, e.Hint = fmt.Sprintf("prompts has no function %s", name), "it has get(name, arguments) and list()"
+	case name == "default":
+		e.Message, e.Hint = fmt.Sprintf("servers/%s has no default export", upstream), fmt.Sprintf(`write: import * as %s from "servers/%[1]s"`, upstream)
 	case name == "resources" || name == "prompts":
 		e.Message, e.Hint = fmt.Sprintf("servers/%s offers no %s", upstream, name), ""
 	default:

@@ -18,7 +18,7 @@ func searchTool() *mcp.Tool {
 	return &mcp.Tool{
 		Name: "search_tools",
 		Description: "Find functions that execute_code can import. Say what one should do, or a name; \"\" lists the upstreams. " +
-			"Returns typed signatures to write code from.",
+			"Returns typed signatures (observed: learned, may vary) to write code from.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string"},` +

@@ -187,7 +187,7 @@ function idle() {
 function report() {
   if (reported) return;
   reported = true;
-  if (promised || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
+  if (promised || (encoded && !done.fault) || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
   bridge.send(JSON.stringify(done));
   bridge.socket.end();
 }
@@ -212,12 +212,13 @@ async function run() {
 
 const PROMISED = /Promise \{ <pending> \}|\[object Promise\]/;
 let promised = false; // one was printed
+let encoded = false; // one was made JSON
 
-// JSON has nothing of a promise: that one was made of it is told as if it were printed.
+// JSON has nothing of a promise: that it was made of one is told as if it were printed, if nothing else is wrong.
 Object.defineProperty(Promise.prototype, "toJSON", {
   configurable: true, writable: true,
   value() {
-    promised = true;
+    encoded = true;
     return {};
   },
 }); // prettier-ignore
