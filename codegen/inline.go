@@ -140,12 +140,11 @@ func (w *inliner) list(t *typ, depth int) {
 		return
 	}
 	brackets := t.elem.kind == unionKind || t.elem.kind == literalKind && len(t.elem.values) > 1 || isAlias(t.elem)
-	if brackets {
-		w.text("(")
-	}
+	before := w.b.String()
 	w.typ(t.elem, depth)
-	if brackets {
-		w.text(")")
+	if elem := w.b.String()[len(before):]; brackets && elem != "{...}" {
+		w.b.Reset()
+		w.b.WriteString(before + "(" + elem + ")")
 	}
 	w.text("[]")
 }

@@ -171,7 +171,7 @@ func TestObservedAcrossRuns(t *testing.T) {
 	if got := signature(t, g, "up.list_issues", "python"); got != learned {
 		t.Errorf("after two runs: %s", got)
 	}
-	if got := stub(g, "up/list_issues.py"); !strings.Contains(got, "observed in 2 results") {
+	if got := stub(g, "up/list_issues.py"); !strings.Contains(got, "observed 2x") {
 		t.Errorf("the wrapper: %s", got)
 	}
 	s.tool("list_issues", "List issues, and more.", noArgs, echo)
@@ -319,7 +319,7 @@ print(sum(seen), other(), shape_of(other()))
 `
 	wantText(t, execute(t, g, "python", "from sallyport import shape_of"+program), sandbox.OK, "30 {'id': 1} {id: int}")
 	wantSignature(t, g, "up.list_issues", "() -> {id: int}  # observed 20x")
-	wantStub(t, g, "up/list_issues.py", "observed in 20 results")
+	wantStub(t, g, "up/list_issues.py", "observed 20x")
 }
 
 // BenchmarkObserve is a call in this process, of a tool whose result is declared,
