@@ -120,7 +120,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	if err != nil {
 		return "", err
 	}
-	name := strings.TrimSpace(in.Tool)
+	name := shortName(in.Tool)
 	if up, err := g.upstreamID(name); err == nil && up != "" {
 		s := Search{Upstream: up, Detail: Summary, Limit: defaultLimit(Names)}
 		found, err := g.search(ctx, s, lang)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -294,5 +295,27 @@ func TestFunctionsKeepOutOfRealQueries(t *testing.T) {
 	}
 	if t.Logf("%d of %d", shown, asked); shown*200 > asked {
 		t.Errorf("functions are shown for %d of %d queries", shown, asked)
+	}
+}
+
+// TestLongNames: a name as long as a frame costs no more than to read it, however many tools it is compared with.
+func TestLongNames(t *testing.T) {
+	g, _ := office(t)
+	long := strings.Repeat("x", 1<<20)
+	for id, args := range map[string]string{
+		"sallyport.describe":     `{"tool":"` + long + `"}`,
+		"sallyport.search_tools": `{"query":"a","upstream":"` + long + `"}`,
+		"sallyport." + long:      `{}`,
+		"calc." + long:           `{}`,
+	} {
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		if _, err := call(t, g, id, args); err == nil || len(err.Error()) > 2000 {
+			t.Errorf("%.30s: %.200v", id, err)
+		}
+		goruntime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+			t.Errorf("%.30s takes %d MiB", id, used>>20)
+		}
 	}
 }

@@ -159,7 +159,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if err != nil {
 		return "", err
 	}
-	s.Query, s.Upstream = strings.TrimSpace(s.Query), strings.TrimSpace(s.Upstream)
+	s.Query, s.Upstream = strings.TrimSpace(s.Query), shortName(s.Upstream)
 	if s.Detail == "" {
 		s.Detail = Signature
 	}
@@ -179,6 +179,14 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 // notOneOf is the error for a word that is none of those that may stand there.
 func notOneOf(what, word, hint string) *tool.Error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(word, 40)), Hint: hint}
+}
+
+// maxNameAsked is the longest name that is looked for, in bytes; no tool has one that long.
+const maxNameAsked = 1 << 10
+
+// shortName is a name as it came in a request, cut where nothing can be called so.
+func shortName(name string) string {
+	return strings.TrimSpace(name[:min(len(name), maxNameAsked)])
 }
 
 // upstreamID finds an upstream by its id or by its name in the settings.

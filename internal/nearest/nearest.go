@@ -4,6 +4,7 @@ package nearest
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Of returns the candidate nearest to word, or "" where none is near enough to
@@ -36,13 +37,16 @@ func cost(a, b string) int {
 
 func allowed(folded string) int { return max(1, len([]rune(folded))/3) }
 
+// maxLooked is how many bytes of a name are looked at: a word may be as long as a request.
+const maxLooked = 512
+
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-_. ", r) {
 			return -1
 		}
 		return unicode.ToLower(r)
-	}, s)
+	}, s[:min(len(s), maxLooked)])
 }
 
 // Distance is the optimal string alignment distance: insertions, deletions,
@@ -71,6 +75,6 @@ func Distance(a, b string) int {
 }
 
 func head(s string) []rune {
-	r := []rune(s)
+	r := []rune(s[:min(len(s), 64*utf8.UTFMax)])
 	return r[:min(len(r), 64)]
 }
