@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -67,7 +68,15 @@ func (t *target) readManifest() error {
 			Hint: "remove it and use --force; generate then no longer knows which old files are its own"}
 	}
 	t.owned = m.Files
+	maps.DeleteFunc(t.owned, func(name, _ string) bool { return !t.mayOwn(name) })
 	return nil
+}
+
+// mayOwn says no to files of the folder that generate never writes: a manifest that came with the folder may claim
+// any. Names that lead out of it are refused where they are used.
+func (t *target) mayOwn(name string) bool {
+	folder, _, _ := strings.Cut(name, "/")
+	return !fs.ValidPath(name) && !filepath.IsLocal(name) || fs.ValidPath(name) && slices.Contains(t.ours, folder)
 }
 
 func (t *target) checkEmpty() error {
