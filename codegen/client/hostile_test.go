@@ -1,17 +1,21 @@
 package client_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"sallyport/codegen"
+	"sallyport/codegen/client"
 	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
 )
 
 const clientSecret = "a-secret-of-the-client"
@@ -129,5 +133,64 @@ func TestHostileGateway(t *testing.T) {
 			}
 			t.Logf("%.6000s", out)
 		})
+	}
+}
+
+// payloads end a text of each kind that stands in a file, and run something behind it.
+var payloads = []string{
+	"*/ globalThis.pwned = 1; /*", "\"); globalThis.pwned = 1; (\"", "'; globalThis.pwned = 1; '", "`${globalThis.pwned = 1}`", "\\\"); globalThis.pwned = 1; //", "\\'); globalThis.pwned = 1; //",
+	"\u2028globalThis.pwned = 1;\u2029//", "a\nglobalThis.pwned = 1;\n", "\nimport \"../../pwned.js\";\nexport * from \"../../pwned.js\";\n", "\nimport x from \"../../pwned.js\";\n", "</script><script>globalThis.pwned = 1</script>",
+	"\"\"\"\nimport builtins; builtins.pwned = 1\n\"\"\"", "\\", "#!x\r__import__('builtins').pwned = 1", "\x00", "\n//# sourceMappingURL=../../pwned.js\n", "-->\nglobalThis.pwned = 1;\n<!--", "__proto__", "then", "constructor",
+}
+
+// TestHostileTexts: the files that node and Python load on a person's machine do nothing when they are loaded, whatever
+// the upstream's texts are.
+func TestHostileTexts(t *testing.T) {
+	var tools []tool.Tool
+	for i, text := range payloads {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema := strings.ReplaceAll(`{"type":"object","title":X,"description":X,"required":["a"],"properties":{"a":{"enum":[X,"b"],"description":X,"default":X},X:{"type":"string","pattern":X,"format":X},
+			"c":{"type":"object","description":X,"properties":{X:{"const":X}}},"cursor":{"type":"string","description":X}}}`, "X", string(quoted))
+		output := strings.ReplaceAll(`{"type":"object","properties":{X:{"const":X,"description":X},"next_cursor":{"type":"string"}}}`, "X", string(quoted))
+		tools = append(tools, tool.Tool{ID: tool.ID{Upstream: "up", Name: fmt.Sprint("t", i)}, Wire: text, Title: text, Description: text, Input: json.RawMessage(schema), Output: json.RawMessage(output)})
+	}
+	tree := map[string][]byte{}
+	for _, f := range codegen.Generate([]codegen.Upstream{{ID: "up", Title: payloads[0], Tools: tools}}) {
+		tree[f.Path] = f.Data
+	}
+	files, err := client.Files(tree, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["pwned.js"] = []byte("globalThis.pwned = 1; export const x = 1;")
+	dir := t.TempDir()
+	for name, data := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil { //nolint:gosec // for programs
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, command := range map[string][]string{
+		"node": {"node", "--input-type=module", "-e", `import { readdirSync } from "node:fs";
+const names = readdirSync("servers/up").filter((name) => name.endsWith(".js"));
+for (const name of names) await import(process.cwd() + "/servers/up/" + name);
+await import(process.cwd() + "/servers/index.js");
+console.log(names.length, globalThis.pwned, ({}).pwned, Object.keys(Object.prototype).length);`},
+		"python": {"python3", "-c", `import builtins, importlib, os
+names = [name[:-3] for name in os.listdir("servers/up") if name.endswith(".py")]
+for name in names: importlib.import_module("servers.up." + name)
+print(len(names), "undefined" if not hasattr(builtins, "pwned") else "pwned", "undefined 0")`},
+	} {
+		cmd := exec.CommandContext(t.Context(), testutil.Program(t, command[0]), command[1:]...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if want := fmt.Sprintf("%d undefined undefined 0\n", len(payloads)+1); err != nil || string(out) != want {
+			t.Errorf("%s: %v\n%.3000swant %s", name, err, out, want)
+		}
 	}
 }
