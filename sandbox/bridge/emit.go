@@ -161,13 +161,16 @@ func address(uri string) (string, error) {
 	}
 	u, err := url.Parse(uri)
 	switch {
-	case err != nil || u.Scheme == "" || len(uri) > maxEmitURI || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r > '~' }):
+	case err != nil || u.Scheme == "" || len(uri) > maxEmitURI || strings.ContainsFunc(uri, noURI):
 		return "", unfit(fmt.Sprintf("%q is no URI", plain.Line(uri, 60)), "with a scheme, percent-encoded")
 	case slices.Contains([]string{"javascript", "vbscript", "data"}, u.Scheme):
 		return "", unfit("a URI of scheme "+u.Scheme+" cannot be emitted", "")
 	}
 	return uri, nil
 }
+
+// noURI says which characters no URI has (RFC 3986): some of them end the link that it is shown in.
+func noURI(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"\\^`{|}", r) }
 
 // baseName is the last part of a name, whichever system's path it is, and
 // nothing where that is no name.

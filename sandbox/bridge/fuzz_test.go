@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +34,9 @@ func FuzzFrames(f *testing.F) {
 		`{"type":"result","id":1}` + "\n" + `{"type":"call","type":"done"}` + "\n" + `{"type":"call","tool":"a.b","args":{},"ARGS":"x","execution":"e-2"}`,
 		`{"type":"done","fault":{"lines":[` + "\n" + `{"type":"call","id":1e3,"tool":"a.b"}`,
 		"{\"type\":\"call\",\"tool\":\"a.b\",\"args\":\"\xff\"}\n{}",
+		`{"type":"emit","id":1,"content":{"type":"image","data":"aGk=","mimeType":"IMAGE/png; charset=x","name":"../\u202e\u001b[31m/..\\CON.","uri":"JavaScript:alert(1)"}}` + "\n" + `{"type":"emit","content":{"type":"resource","data":"aGk","name":".","uri":"a:b"}}`,
+		`{"type":"emit","content":{"type":"resource","text":"x","data":"","mimeType":"text/html\r\nX: y","uri":"data:text/html,x"}}` + "\n" + `{"type":"emit","content":{"type":"resource","TYPE":"text","text":"","Text":"x","uri":"A:%00"}}` + "\n" + `{"type":"call","id":1,"tool":"sallyport.describe","args":{}}`,
+		`{"type":"emit","content":{"type":"resource","text":"x","uri":"a:\"><img src=x onerror=y>"}}` + "\n" + `{"type":"emit","content":{"type":"resource","text":"x","uri":"https://a/b]({x})|` + "`" + `"}}`,
 		`{"type":"emit","id":1,"content":{"type":"text","text":"a"}}` + "\n" + `{"type":"emit","content":7,"tool":"a.b"}` + "\n" + `{"type":"emit"}` + "\n" + `{"type":"call","tool":"a.b"}`,
 	} {
 		f.Add([]byte(seed), false)
@@ -100,10 +105,31 @@ func fuzzed(t *testing.T, send func(*websocket.Conn)) (calls []made, done bool) 
 	_ = g.NetConn().(*net.UnixConn).CloseWrite()
 	select {
 	case err := <-ended:
+		checkEmitted(t, b.Emitted())
 		return calls, err == nil
 	case <-time.After(10 * time.Second):
 		t.Fatalf("Run goes on:\n%s", stacks())
 		return nil, false
+	}
+}
+
+// checkEmitted: what goes on to a client is bounded, and says of itself only what is harmless to show and to follow.
+func checkEmitted(t *testing.T, items []tool.Content) {
+	t.Helper()
+	if len(items) > 32 {
+		t.Errorf("%d things emitted", len(items))
+	}
+	for _, c := range items {
+		own := c.Name + c.URI + c.MIME
+		scheme, _, _ := strings.Cut(strings.ToLower(c.URI), ":")
+		switch {
+		case !slices.Contains([]string{"text", "image", "audio", "resource"}, c.Type), len(own) > 4<<10, !utf8.ValidString(own + c.Text):
+		case strings.ContainsAny(own, "\x00\x1b\n\r\u202e\u2028"), strings.ContainsAny(c.Name, `/\`), c.Name == ".", c.Name == "..":
+		case strings.ContainsAny(c.URI, " <>\"`\\^{|}"), slices.Contains([]string{"javascript", "data", "vbscript"}, scheme), c.Type != "resource" && c.Type != "text" && !strings.HasPrefix(c.MIME, c.Type+"/"):
+		default:
+			continue
+		}
+		t.Errorf("emitted: %q", c)
 	}
 }
 
