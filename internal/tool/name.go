@@ -32,30 +32,29 @@ func Identifier(wire string) string {
 	return id
 }
 
-// Identifiers names a whole list injectively and independently of its order:
-// where two wire names would get one identifier, the one that needed no change
-// keeps it and the others carry a digest of their wire name. Equal wire names
-// get equal identifiers.
+// Identifiers names a whole list injectively and independently of its order, also
+// for who takes capitals for small letters, as file systems do: where two wire names
+// would get one identifier, the one that needed no change keeps it (of several, the
+// one in small letters) and the others carry a digest of their wire name. Equal wire
+// names get equal identifiers.
 func Identifiers(wires []string) []string {
 	chosen := map[string]string{} // wire name to identifier
-	taken := map[string]bool{}
+	taken := map[string]bool{} // by identifiers in small letters
 	names := slices.Compact(slices.Sorted(slices.Values(wires)))
 	wanted := map[string][]string{}
 	for _, w := range names {
-		wanted[Identifier(w)] = append(wanted[Identifier(w)], w)
+		id := strings.ToLower(Identifier(w))
+		wanted[id] = append(wanted[id], w)
 	}
 	for id, rivals := range wanted {
-		switch {
-		case len(rivals) == 1:
-			chosen[rivals[0]], taken[id] = id, true
-		case slices.Contains(rivals, id):
-			chosen[id], taken[id] = id, true
+		if w, ok := keeper(rivals); ok {
+			chosen[w], taken[id] = Identifier(w), true
 		}
 	}
 	for _, w := range names {
 		if chosen[w] == "" { // all names that need no digest are taken by now
 			id := distinct(Identifier(w), w, taken)
-			chosen[w], taken[id] = id, true
+			chosen[w], taken[strings.ToLower(id)] = id, true
 		}
 	}
 	ids := make([]string, len(wires))
@@ -65,12 +64,25 @@ func Identifiers(wires []string) []string {
 	return ids
 }
 
+// keeper is the one of sorted rivals that keeps what all of them want. Small letters sort last.
+func keeper(rivals []string) (string, bool) {
+	if len(rivals) == 1 {
+		return rivals[0], true
+	}
+	for _, w := range slices.Backward(rivals) {
+		if Identifier(w) == w {
+			return w, true
+		}
+	}
+	return "", false
+}
+
 // distinct appends a digest of the wire name; another one as long as it is
 // taken, since a hostile list may hold the very names that this gives.
 func distinct(id, wire string, taken map[string]bool) string {
 	id = cut(id, maxName-9)
 	for seed := wire; ; seed += "\x00" {
-		if name := id + "_" + shortDigest(seed); !taken[name] {
+		if name := id + "_" + shortDigest(seed); !taken[strings.ToLower(name)] {
 			return name
 		}
 	}

@@ -92,10 +92,10 @@ func checkInjective(t *testing.T, wires []string) {
 		if !identifier.MatchString(id) {
 			t.Errorf("%q became %q", wires[i], id)
 		}
-		if other, ok := owner[id]; ok && other != wires[i] {
+		if other, ok := owner[strings.ToLower(id)]; ok && other != wires[i] { // files of one name, where case does not count
 			t.Errorf("%q and %q are both %q", other, wires[i], id)
 		}
-		owner[id] = wires[i]
+		owner[strings.ToLower(id)] = wires[i]
 	}
 	reversed := make([]string, len(wires))
 	for i, w := range wires {
