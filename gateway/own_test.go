@@ -63,7 +63,7 @@ func TestDescribe(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		`{"tool":"create_note","language":"typescript"}`:    `import { create_note } from "servers/my_notes"`,
-		`{"tool":"my_notes.delete-notes"}`:                  "[destructive]",
+		`{"tool":"my_notes.delete-notes"}`:                  "-> Any [destructive]\n\n",
 		`{"tool":"delete-notes"}`:                           "from servers.my_notes import delete_notes",
 		`{"tool":"calc"}`:                                   "calc.add: Add two numbers",
 		`{"tool":"my-notes"}`:                               "my_notes.list_notes",
