@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,12 +13,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"sallyport/internal/config"
+	"sallyport/internal/sealed"
 	"sallyport/internal/tool"
 )
 
@@ -46,12 +44,6 @@ type cache struct {
 	root *os.Root
 	key  []byte // of the digests: settings hold secrets that could be guessed from a plain one
 	log  *slog.Logger
-}
-
-// cacheHeader is the first line of a file; the offer follows.
-type cacheHeader struct {
-	Version int    `json:"version"`
-	Sum     string `json:"sha256"` // of what follows
 }
 
 // openCache returns nil where there can be no cache.
@@ -92,7 +84,7 @@ func (c *cache) readKey() ([]byte, error) {
 	if err == nil {
 		_ = c.root.Remove(cacheKeyFile) // cut short, or not ours
 	}
-	name, err := c.writeTemp(func(w io.Writer) error {
+	name, err := sealed.Temp(c.root, func(w io.Writer) error {
 		_, err := io.CopyN(w, rand.Reader, sha256.Size)
 		return err
 	})
@@ -138,19 +130,7 @@ func (c *cache) load(up config.Upstream) *tool.Offer {
 }
 
 func (c *cache) read(name, id string) (*tool.Offer, error) {
-	f, err := c.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place is not waited for
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxCached {
-		return nil, errors.New("it is no file of ours")
-	}
-	data, err := io.ReadAll(f)
+	data, info, err := sealed.Read(c.root, name, maxCached)
 	if err != nil {
 		return nil, err
 	}
@@ -163,16 +143,9 @@ func (c *cache) read(name, id string) (*tool.Offer, error) {
 
 // decodeOffer reads a file of the upstream id.
 func decodeOffer(data []byte, id string) (*tool.Offer, error) {
-	head, body, _ := bytes.Cut(data, []byte("\n"))
-	var header cacheHeader
-	if err := json.Unmarshal(head, &header); err != nil {
-		return nil, errors.New("it has no header")
-	}
-	if header.Version != cacheVersion {
-		return nil, fmt.Errorf("it is of version %d, not %d", header.Version, cacheVersion)
-	}
-	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != header.Sum {
-		return nil, errors.New("its checksum is wrong")
+	body, err := sealed.Open(cacheVersion, data)
+	if err != nil {
+		return nil, err
 	}
 	var offer tool.Offer
 	if err := json.Unmarshal(body, &offer); err != nil {
@@ -204,12 +177,7 @@ func encodeOffer(offer tool.Offer) ([]byte, error) {
 	if err := enc.Encode(offer); err != nil {
 		return nil, fmt.Errorf("encode offer: %w", err)
 	}
-	sum := sha256.Sum256(body.Bytes())
-	head, err := json.Marshal(cacheHeader{cacheVersion, hex.EncodeToString(sum[:])})
-	if err != nil {
-		return nil, fmt.Errorf("encode offer: %w", err)
-	}
-	return slices.Concat(head, []byte("\n"), body.Bytes()), nil
+	return sealed.Seal(cacheVersion, body.Bytes())
 }
 
 // store keeps an offer.
@@ -218,28 +186,7 @@ func (c *cache) store(up config.Upstream, offer tool.Offer) error {
 	if err != nil {
 		return err
 	}
-	temp, err := c.writeTemp(func(w io.Writer) error { _, err := w.Write(data); return err })
-	if err != nil {
-		return err
-	}
-	if err := c.root.Rename(temp, c.name(up)); err != nil {
-		return errors.Join(err, c.root.Remove(temp))
-	}
-	return nil
-}
-
-// writeTemp makes a file with a name of its own, readable by us only. It is not
-// synced: what a crash of the machine cuts short has a wrong checksum.
-func (c *cache) writeTemp(write func(io.Writer) error) (string, error) {
-	name := "." + rand.Text() + ".tmp"
-	f, err := c.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return "", err
-	}
-	if err := cmp.Or(write(f), f.Close()); err != nil {
-		return "", errors.Join(err, c.root.Remove(name))
-	}
-	return name, nil
+	return sealed.Write(c.root, c.name(up), data)
 }
 
 // sweep removes what nobody has used for long: files of settings that are gone,

@@ -39,7 +39,7 @@ func Identifier(wire string) string {
 // names get equal identifiers.
 func Identifiers(wires []string) []string {
 	chosen := map[string]string{} // wire name to identifier
-	taken := map[string]bool{} // by identifiers in small letters
+	taken := map[string]bool{}    // by identifiers in small letters
 	names := slices.Compact(slices.Sorted(slices.Values(wires)))
 	wanted := map[string][]string{}
 	for _, w := range names {
