@@ -83,3 +83,16 @@ func TestTalker(t *testing.T) {
 		}
 	})
 }
+
+// TestFindingsOfAnswers: where the list stands in an answer, and whether there is one, is the server's to say.
+func TestFindingsOfAnswers(t *testing.T) {
+	for report, want := range map[string]int{
+		`null`: 0, `{}`: 0, `{"items":null}`: 0, `{"items":[]}`: 0, `{"kind":"full","more":{"items":[1]},"items":[{},{}]}`: 2, `{"items":[{}],"kind":"full"}`: 1,
+		`[]`: -1, `7`: -1, `{"items":7}`: -1, `{"items":{}}`: -1, `{"items":[7]}`: -1,
+	} {
+		found, err := findings([]byte(report))
+		if len(found) != max(want, 0) || (err != nil) != (want < 0) {
+			t.Errorf("%s: %d findings, %v; want %d", report, len(found), err, want)
+		}
+	}
+}

@@ -241,7 +241,7 @@ func findings(report []byte) ([]diagnostic, error) {
 		if err := dec.Decode(&d); err != nil {
 			return false, err
 		}
-		d.Message = d.Message[:min(len(d.Message), maxFinding)]
+		d.Message = strings.Clone(d.Message[:min(len(d.Message), maxFinding)]) // the rest is not kept alive
 		found = append(found, d)
 		return len(found) < maxFindings, nil
 	})
@@ -250,22 +250,39 @@ func findings(report []byte) ([]diagnostic, error) {
 
 // elements calls read for each element of the list "items" of an object, until it wants no more.
 func elements(object []byte, read func(*json.Decoder) (more bool, err error)) error {
-	var list struct {
-		Items json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(object, &list); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if err := seek(dec, "items"); err != nil {
 		return err
 	}
-	if len(list.Items) == 0 || string(list.Items) == "null" {
-		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(list.Items))
-	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+	switch start, _ := dec.Token(); start { // the whole is known to be JSON
+	case nil, json.Delim('}'):
+		return nil // there is none
+	case json.Delim('['):
+	default:
 		return errors.New("items is no list")
 	}
 	for more := true; more && dec.More(); {
 		var err error
 		if more, err = read(dec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seek reads an object up to the value of a member, or to its end. What stands
+// before is not kept: an answer is read once, where it lies.
+func seek(dec *json.Decoder, member string) error {
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') && start != nil {
+		return errors.New("the answer is no object")
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil || name == member {
+			return err
+		}
+		var other json.RawMessage
+		if err := dec.Decode(&other); err != nil {
 			return err
 		}
 	}
