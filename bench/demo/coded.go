@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,6 +57,7 @@ func (t *tally) count(text string) int {
 // throughSallyport plays the part of a model behind one MCP entry.
 func throughSallyport(ctx context.Context, binary string, s *stage, counter *tokens.Counter) (*tally, error) {
 	cmd := exec.CommandContext(ctx, binary, "serve", "--config", s.config, "--log-level", "warn")
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(s.dir, "cache")) // what is learned of results would show in later runs
 	cmd.Stderr = os.Stderr
 	session, err := connect(ctx, &mcp.CommandTransport{Command: cmd})
 	if err != nil {
