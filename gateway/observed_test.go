@@ -99,6 +99,9 @@ func TestObservedResults(t *testing.T) {
 	mustCall(t, g, "up.list_issues")
 	wantSignature(t, g, "up.list_issues", "() -> list[{at?: str, id: int | None, title?: str}]  # observed 2x")
 	wantStub(t, g, "up/list_issues.py", "title: NotRequired[str]")
+	if found, err := g.Search(t.Context(), gateway.Search{Query: "title"}); err != nil || len(found.Tools) != 1 || found.Tools[0].ID.Name != "list_issues" {
+		t.Errorf("a search for what it returns finds %+v, %v", found.Tools, err)
+	}
 	if now := stub(g, "up/other.py"); now != before || strings.Contains(now, "observed") {
 		t.Errorf("the wrapper of another tool: %s", now)
 	}

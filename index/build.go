@@ -25,11 +25,12 @@ const (
 	fieldDescription
 	fieldParam
 	fieldParamText
+	fieldResult // names of what comes back
 	fieldCount
 )
 
 func (f field) String() string {
-	return [...]string{"name", "title", "upstream", "lead", "description", "param", "paramtext"}[f]
+	return [...]string{"name", "title", "upstream", "lead", "description", "param", "paramtext", "result"}[f]
 }
 
 // prose reports whether the field holds sentences, not names.
@@ -38,7 +39,7 @@ func (f field) prose() bool {
 }
 
 // likely reports whether a word that is misspelt in a query may stand for one of the field.
-func (f field) likely() bool { return f != fieldDescription && f != fieldParamText }
+func (f field) likely() bool { return f != fieldDescription && f != fieldParamText && f != fieldResult }
 
 // snapshot is one catalog, indexed. It does not change; a catalog that changed gets a new one.
 type snapshot struct {
@@ -149,7 +150,7 @@ func (d Doc) texts() [fieldCount]string {
 		names.WriteString(p.Name + " ")
 		descriptions.WriteString(p.Description + "\n")
 	}
-	t[fieldParam], t[fieldParamText] = names.String(), descriptions.String()
+	t[fieldParam], t[fieldParamText], t[fieldResult] = names.String(), descriptions.String(), d.Results
 	return t
 }
 

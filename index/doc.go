@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/shape"
 	"sallyport/internal/tool"
 )
 
@@ -20,6 +21,7 @@ const (
 	maxNameText    = 256
 	maxDescription = 4000
 	maxUpstream    = 1000
+	maxResults     = 1000
 	maxSchemaBytes = 1 << 20
 )
 
@@ -32,6 +34,8 @@ type Doc struct {
 	Upstream           string
 	Title, Description string
 	Params             []Param
+	// Results are the names of what is in a result, as far as that is declared or was observed.
+	Results string
 }
 
 // Param is one parameter of a tool, or one property inside of a parameter.
@@ -40,13 +44,13 @@ type Param struct{ Name, Description string }
 // same reports whether two documents say the same.
 func (d Doc) same(o Doc) bool {
 	return d.ID == o.ID && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
-		d.Description == o.Description && slices.Equal(d.Params, o.Params)
+		d.Description == o.Description && d.Results == o.Results && slices.Equal(d.Params, o.Params)
 }
 
 // FromTool makes the document of t. upstreamText holds words about its
 // upstream (title, description, instructions). The parameters come from the
-// input schema, those of nested objects too; whatever in it is not a schema is
-// passed over, and depth, number and length are bounded.
+// input schema, those of nested objects too, and the names of results from the
+// output schema and what was observed; whatever in it is not a schema is passed over, and depth, number and length are bounded.
 func FromTool(t tool.Tool, upstreamText string) Doc {
 	return Doc{
 		ID:          t.ID,
@@ -55,7 +59,42 @@ func FromTool(t tool.Tool, upstreamText string) Doc {
 		Title:       cutText(t.Title, maxNameText),
 		Description: cutText(t.Description, maxDescription),
 		Params:      params(t.Input),
+		Results:     results(t),
 	}
+}
+
+// results returns the names of the members of a tool's results, each once, those
+// that lie deepest left out where there are too many.
+func results(t tool.Tool) string {
+	var names []string
+	for _, p := range params(t.Output) {
+		names = append(names, p.Name)
+	}
+	if t.Observed != nil {
+		names = append(names, members(t.Observed.Shape)...)
+	}
+	slices.Sort(names)
+	return cutText(strings.Join(slices.Compact(names), " "), maxResults)
+}
+
+// members returns the names of the members of a shape, level by level.
+func members(s shape.Shape) (names []string) {
+	level := []shape.Shape{s}
+	for range maxParamDepth {
+		var next []shape.Shape
+		for _, s := range level {
+			for _, inner := range []*shape.Shape{s.Elem, s.Values} {
+				if inner != nil {
+					next = append(next, *inner)
+				}
+			}
+			for _, f := range s.Fields[:min(len(s.Fields), maxParams)] {
+				names, next = append(names, cutText(f.Name, maxNameText)), append(next, f.Shape)
+			}
+		}
+		level = next[:min(len(next), maxParams)]
+	}
+	return names[:min(len(names), maxParams)]
 }
 
 // schema is as much of a JSON Schema as the index reads. Properties stay raw:

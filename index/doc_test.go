@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/index"
+	"sallyport/internal/shape"
 	"sallyport/internal/tool"
 )
 
@@ -28,6 +29,25 @@ func TestFromTool(t *testing.T) {
 			{Name: "from", Description: "start"}, {Name: "oldText", Description: "before"}}}
 	if diff := cmp.Diff(want, got, cmp.Transformer("set", paramSet)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestResultsAreFound: what a tool returns says what it is good for, be it declared or learned.
+func TestResultsAreFound(t *testing.T) {
+	declared := tool.Tool{ID: tool.ID{Upstream: "up", Name: "one"}, Output: json.RawMessage(`{"type":"object","properties":{"orders":{"type":"array","items":{"properties":{"trackingNumber":{"type":"string"}}}}}}`)}
+	item := shape.Shape{Kinds: shape.Object, Fields: []shape.Field{{Name: "lastLogin", Shape: shape.Shape{Kinds: shape.String}}}}
+	observed := tool.Tool{ID: tool.ID{Upstream: "up", Name: "two"}, Observed: &tool.Observed{Count: 1, Shape: shape.Shape{Kinds: shape.List, Elem: &item}}}
+	silent := tool.Tool{ID: tool.ID{Upstream: "up", Name: "three"}}
+	var docs []index.Doc
+	for _, one := range []tool.Tool{declared, observed, silent} {
+		docs = append(docs, index.FromTool(one, ""))
+	}
+	ix := build(t, docs)
+	for query, want := range map[string]string{"tracking number": "one", "last login": "two", "three": "three"} {
+		res, err := ix.Search(t.Context(), index.Query{Text: query})
+		if err != nil || len(res.Hits) != 1 || res.Hits[0].ID.Name != want {
+			t.Errorf("%s: %+v, %v; want %s alone", query, res.Hits, err, want)
+		}
 	}
 }
 

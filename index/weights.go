@@ -19,8 +19,8 @@ type weights struct {
 func defaultWeights() weights {
 	return weights{
 		k1:       1.2,
-		field:    [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5},
-		b:        [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4},
+		field:    [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5, fieldResult: 0.2},
+		b:        [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4, fieldResult: 0.4},
 		synonym:  0.2,
 		standIn:  0.6,
 		joined:   0.7,
