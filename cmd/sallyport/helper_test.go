@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -98,6 +99,7 @@ func mcpClient() {
 // gets the signal when it has written TEXT to stderr. Its exit status is ours.
 func hold() {
 	sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[os.Args[1]]
+	signal.Notify(make(chan os.Signal, 1), sig) // under nohup the command would be born deaf to it
 	cmd := exec.Command(os.Args[3], os.Args[4:]...)
 	stdin, err := cmd.StdinPipe()
 	check(err)
