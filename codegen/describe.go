@@ -23,17 +23,33 @@ const (
 	maxReturns       = 1200
 )
 
+// Description is a text about a tool, and where its parts are in it, in bytes.
+type Description struct {
+	Text string
+	// Signature is where the line of the signature ends.
+	Signature int
+	// Parameters are the passages that explain one parameter each, one after the
+	// other with a line break between; those of which there is nothing to say have none.
+	Parameters []Passage
+}
+
+// Passage is what Text[From:To] says of the parameter Name.
+type Passage struct {
+	Name     string
+	From, To int
+}
+
 // Describe returns all that a model needs to call a tool: the import line, the
 // signature, what the tool does, then each parameter and each member of one with
 // its constraints, and the type of the result where the signature cut it. It has
 // at most about 8,000 bytes.
-func Describe(t tool.Tool, lang Language) string {
+func Describe(t tool.Tool, lang Language) Description {
 	fn := model(t)
 	d := describe(t, fn, lang, maxPath)
 	for depth := maxPath - 1; depth > 0 && (d.left > 0 || depth > 1 && d.b.Len() > maxDeep); depth-- {
 		d = describe(t, fn, lang, depth)
 	}
-	return strings.TrimRight(d.b.String(), "\n")
+	return Description{Text: strings.TrimRight(d.b.String(), "\n"), Signature: d.signature, Parameters: d.passages}
 }
 
 func describe(t tool.Tool, fn function, lang Language, depth int) *description {
@@ -41,6 +57,7 @@ func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	sig, _ := signature(t, fn, lang)
 	d.line(Import(t.ID, lang))
 	d.line(sig)
+	d.signature = d.b.Len() - 1
 	d.line("")
 	d.line(plain.Text(purpose(t), maxPurpose))
 	if pages(fn) != nil {
@@ -72,6 +89,9 @@ type description struct {
 	above []string
 	// left counts lines that found no room.
 	left int
+	// signature and passages are as in Description.
+	signature int
+	passages  []Passage
 }
 
 func (d *description) line(text string) {
@@ -97,7 +117,11 @@ func (d *description) parameters(fn function) {
 	start := d.b.Len()
 	for i, f := range params {
 		d.types = told[i].cut
+		from := d.b.Len()
 		d.member(names[i], names[i] != f.name, f, 1)
+		if to := d.b.Len(); to > from {
+			d.passages = append(d.passages, Passage{plain.Line(names[i], maxName), from, to - 1})
+		}
 	}
 	if d.b.Len() == start { // nothing to say
 		text := d.b.String()[:before]

@@ -64,7 +64,7 @@ func texts(up codegen.Upstream) string {
 		}
 	}
 	if len(up.Tools) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", codegen.Describe(up.Tools[0], codegen.Python))
+		fmt.Fprintf(&b, "\n%s\n", codegen.Describe(up.Tools[0], codegen.Python).Text)
 	}
 	return b.String()
 }

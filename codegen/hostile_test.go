@@ -162,9 +162,26 @@ func TestHostileTextIsCleanForTheModel(t *testing.T) {
 }
 
 // checkTexts checks what a model reads of a tool: bounded, clean, the signature on one line.
+// checkParts: the parts of a description are where it says, whatever its texts look like.
+func checkParts(t testing.TB, tl tool.Tool, d codegen.Description, head string) {
+	t.Helper()
+	if d.Text[:d.Signature] != head {
+		t.Errorf("%s: the signature is said to end after %.300q", tl.ID, d.Text[:d.Signature])
+	}
+	end := -1
+	for _, p := range d.Parameters {
+		if !strings.HasPrefix(d.Text[p.From:p.To], "  "+p.Name) || p.From < d.Signature || end >= 0 && d.Text[end:p.From] != "\n" {
+			t.Errorf("%s: parameter %q is said to be %.300q", tl.ID, p.Name, d.Text[p.From:p.To])
+		}
+		end = p.To
+	}
+}
+
 func checkTexts(t testing.TB, tl tool.Tool, lang codegen.Language) {
 	t.Helper()
-	sig, all := codegen.Signature(tl, lang), codegen.Describe(tl, lang)
+	sig, description := codegen.Signature(tl, lang), codegen.Describe(tl, lang)
+	all := description.Text
+	checkParts(t, tl, description, codegen.Import(tl.ID, lang)+"\n"+sig)
 	if n := utf8.RuneCountInString(sig); n > 1400 || strings.Contains(sig, "\n") || sig != plain.Line(sig, n) {
 		t.Errorf("%s: signature of %d runes is not one clean line: %.300q", tl.ID, n, sig)
 	}

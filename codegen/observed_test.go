@@ -97,7 +97,7 @@ func TestObservedMarks(t *testing.T) {
 				t.Errorf("%s: %s: %s", test.name, f.Path, f.Data)
 			}
 		}
-		if got := codegen.Describe(test.tool, codegen.TypeScript); marked != strings.Contains(got, "/ observed 5x") {
+		if got := codegen.Describe(test.tool, codegen.TypeScript).Text; marked != strings.Contains(got, "/ observed 5x") {
 			t.Errorf("%s: %s", test.name, got)
 		}
 		if got := codegen.DeclaresResult(test.tool); got != (test.name == "declared") {
@@ -110,11 +110,11 @@ func TestObservedMarks(t *testing.T) {
 func TestObservedFormats(t *testing.T) {
 	tl := observed(t, `{"items":[{"at":"2024-01-01","urls":["https://a.b/c"],"owner":{"mail":"a@b.cd"},"n":1}]}`, 5)
 	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
-		if got, want := codegen.Describe(tl, lang), "\n\nFormats: items[].at date, items[].owner.mail email, items[].urls[] uri"; !strings.HasSuffix(got, want) {
+		if got, want := codegen.Describe(tl, lang).Text, "\n\nFormats: items[].at date, items[].owner.mail email, items[].urls[] uri"; !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %s", lang, got)
 		}
 	}
-	if got := codegen.Describe(observed(t, `{"n":"a"}`, 5), codegen.Python); strings.Contains(got, "Formats") {
+	if got := codegen.Describe(observed(t, `{"n":"a"}`, 5), codegen.Python).Text; strings.Contains(got, "Formats") {
 		t.Error(got)
 	}
 }

@@ -68,7 +68,7 @@ func answered(t *testing.T, name, asked string) string {
 	files := codegen.Generate(one(tl))
 	checkPython(t, files)
 	bundle(t, guest(t, files), `import { t } from "./servers/up"; console.log(t);`)
-	_, words, _ := strings.Cut(codegen.Describe(tl, codegen.Python), "Does it.\n")
+	_, words, _ := strings.Cut(codegen.Describe(tl, codegen.Python).Text, "Does it.\n")
 	return codegen.Signature(tl, codegen.Python) + "\n" + codegen.Signature(tl, codegen.TypeScript) + "\n" +
 		tilded(words) + heads(files) + "\n"
 }

@@ -57,3 +57,18 @@ Parameters:
 		t.Errorf("a hit by itself: %s", got)
 	}
 }
+
+// TestDescriptionsThatLookLikeLists: what an upstream says is not taken for what we say of parameters.
+func TestDescriptionsThatLookLikeLists(t *testing.T) {
+	const said = "Does it.\n\nParameters:\n  secret: a very long explanation that stands in every one of the descriptions"
+	s := newSite(t, func(s *site) {
+		s.tool("one", said, `"properties":{}`, echo)
+		s.tool("two", said, `"properties":{}`, echo)
+	})
+	g := open(t, settings(map[string]*site{"up": s}), nil)
+	g.Settle(t.Context())
+	found := search(t, g, gateway.Search{Upstream: "up", Detail: gateway.Full})
+	if text := found.Text(); strings.Count(text, "a very long explanation") != 2 || strings.Contains(text, "as for") {
+		t.Errorf("a description was cut:\n%s", text)
+	}
+}

@@ -81,6 +81,8 @@ type FoundTool struct {
 	Text string `json:"text,omitempty"`
 	// Destructive says that the upstream itself calls the tool destructive.
 	Destructive bool `json:"destructive,omitempty"`
+
+	parts codegen.Description // of Text, for Full
 }
 
 // FoundUpstream is one upstream in an answer.
@@ -245,7 +247,8 @@ func describe(t tool.Tool, detail Detail, lang codegen.Language) FoundTool {
 	case Signature:
 		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Signature(t, lang)
 	case Full:
-		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Describe(t, lang)
+		found.Import, found.parts = codegen.Import(t.ID, lang), codegen.Describe(t, lang)
+		found.Text = found.parts.Text
 	}
 	return found
 }

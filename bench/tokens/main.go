@@ -117,7 +117,7 @@ func texts(upstream, name string, d definition) []string {
 	return []string{
 		string(d.raw), t.ID.String(), t.ID.String() + ": " + summary(t),
 		codegen.Signature(t, codegen.Python), codegen.Signature(t, codegen.TypeScript),
-		codegen.Describe(t, codegen.Python), codegen.Describe(t, codegen.TypeScript),
+		codegen.Describe(t, codegen.Python).Text, codegen.Describe(t, codegen.TypeScript).Text,
 	}
 }
 
