@@ -17,6 +17,7 @@ import (
 
 	"sallyport/internal/filelock"
 	"sallyport/internal/plain"
+	"sallyport/internal/rewrite"
 )
 
 // The lock file has a line per tool, in the order of upstreams and names, so that
@@ -182,28 +183,9 @@ func updatePins(path string, change func(pins)) (pins, error) {
 	case len(after) > maxLock:
 		return nil, fmt.Errorf("%s would be larger than %d MiB; remove the lines of upstreams that are gone", path, maxLock>>20)
 	case !bytes.Equal(before, after):
-		err = replaceFile(path, after, 0o644)
+		err = rewrite.Replace(path, after, 0o644)
 	}
 	return p, err
-}
-
-// replaceFile writes a file so that there is the old one or the new one at any moment.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // stamp tells one state of a file from another.

@@ -48,7 +48,7 @@ func File(path string, old, data []byte, opts *Options) (backup string, err erro
 			return "", err
 		}
 	}
-	return backup, replace(path, data, mode)
+	return backup, Replace(path, data, mode)
 }
 
 // target follows links and checks that the file may be replaced.
@@ -112,7 +112,9 @@ func keep(path string, data []byte, mode fs.FileMode, now time.Time) (string, er
 	}
 }
 
-func replace(path string, data []byte, mode fs.FileMode) (err error) {
+// Replace puts a file with that content and mode in the place of another, in one
+// step: whoever reads has the old one or the new one, also after a crash.
+func Replace(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
