@@ -59,7 +59,7 @@ func (r *runner) serve(service sandbox.Service) (*sandbox.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.runs.Done()
+	defer r.leave()
 	return host.Serve(service)
 }
 
