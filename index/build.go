@@ -95,11 +95,11 @@ func (st *store) snapshot(docs []Doc) (*snapshot, error) {
 func sortedDocs(docs []Doc) []Doc {
 	sorted := slices.Clone(docs)
 	slices.SortStableFunc(sorted, compareDocs)
-	return slices.CompactFunc(sorted, func(a, b Doc) bool { return a.ID == b.ID })
+	return slices.CompactFunc(sorted, func(a, b Doc) bool { return compareDocs(a, b) == 0 })
 }
 
 func compareDocs(a, b Doc) int {
-	return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
+	return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name), cmp.Compare(a.Kind, b.Kind))
 }
 
 func (s *snapshot) groupUpstreams() {

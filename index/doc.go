@@ -25,9 +25,26 @@ const (
 	maxSchemaBytes = 1 << 20
 )
 
-// Doc is what the index knows of one tool.
+// Kind is what a document stands for.
+type Kind string
+
+// The kinds. A tool is the zero value.
+const (
+	Tool     Kind = ""
+	Resource Kind = "resource"
+	Template Kind = "template" // of resources
+	Prompt   Kind = "prompt"
+	Function Kind = "function" // of ours, for programs
+	Skill    Kind = "skill"
+	Workflow Kind = "workflow"
+)
+
+// Doc is what the index knows of one tool, or of something else that a program can use.
 type Doc struct {
-	ID tool.ID
+	// ID is unique among the documents of one kind. Its Name is what is looked up by
+	// its exact name: a resource's is its URI.
+	ID   tool.ID
+	Kind Kind
 	// Wire is the name as the upstream writes it; "" means the same as ID.Name.
 	Wire string
 	// Upstream holds words about the upstream: its title and what it says of itself.
@@ -43,7 +60,7 @@ type Param struct{ Name, Description string }
 
 // same reports whether two documents say the same.
 func (d Doc) same(o Doc) bool {
-	return d.ID == o.ID && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
+	return d.ID == o.ID && d.Kind == o.Kind && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
 		d.Description == o.Description && d.Results == o.Results && slices.Equal(d.Params, o.Params)
 }
 

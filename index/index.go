@@ -28,11 +28,16 @@ type Query struct {
 	Upstream string
 	// Limit is the most hits that come back; 0 or less means 10.
 	Limit int
+	// Favour lifts tools that have proved useful for queries like this one, 0 to 1 each.
+	Favour map[tool.ID]float64
+	// Also is another ranking of the tools for this query, best first; both are fused by reciprocal rank.
+	Also []tool.ID
 }
 
-// Hit is one tool that was found.
+// Hit is one document that was found.
 type Hit struct {
-	ID tool.ID
+	ID   tool.ID
+	Kind Kind
 	// Score orders the hits of one search; scores of different searches do not compare.
 	Score float64
 	// Cover is how much of what was asked for the tool has, 0 to 1: its share of
@@ -54,6 +59,8 @@ type Results struct {
 	Unmatched []string
 	// Suggest holds known words and ids near to the unmatched ones, for "did you mean".
 	Suggest []string
+	// Upstreams holds the ids of those that look right where no tool fits well, best first.
+	Upstreams []string
 }
 
 // Options configure an index; nil means all defaults.

@@ -130,7 +130,7 @@ func (r *search) results(limit int) Results {
 	top := r.best(orDefault(limit))
 	res := Results{Total: len(r.work.hit), Hits: make([]Hit, len(top))}
 	for i, ord := range top {
-		res.Hits[i] = Hit{ID: r.docs[ord].ID, Score: r.work.score[ord], Cover: min(1, r.work.cover[ord]/max(r.mass, 1e-9))}
+		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: min(1, r.work.cover[ord]/max(r.mass, 1e-9))}
 	}
 	res.Weak = weak && !pinned
 	for _, w := range r.req.words {

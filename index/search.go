@@ -77,7 +77,7 @@ func (s *snapshot) list(req request, limit int) Results {
 		}
 		res.Total = up.last - up.first
 		for _, d := range s.docs[up.first:min(up.last, up.first+orDefault(limit))] {
-			res.Hits = append(res.Hits, Hit{ID: d.ID})
+			res.Hits = append(res.Hits, Hit{ID: d.ID, Kind: d.Kind})
 		}
 	}
 	if req.unknown != "" {

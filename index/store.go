@@ -97,7 +97,7 @@ func (st *store) compare(docs []Doc) change {
 			st.drop(&ch, old[0])
 			old = old[1:]
 		}
-		if len(old) > 0 && old[0].doc.ID == d.ID {
+		if len(old) > 0 && compareDocs(old[0].doc, d) == 0 {
 			next[i], old = old[0], old[1:]
 			if next[i].doc.same(d) {
 				next[i].doc = d // another time, it is the same memory and quick to compare

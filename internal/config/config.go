@@ -33,6 +33,8 @@ type Config struct {
 	Trust Trust
 	// Observe learns what results look like where upstreams do not say; default true.
 	Observe bool
+	// Search is how tools are found.
+	Search Search
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Files are the absolute paths of EnvFile and of the files that ${file:...}
@@ -53,6 +55,27 @@ const (
 	// TrustAllow: everything is callable; changes are logged.
 	TrustAllow Trust = "allow"
 )
+
+// Search says what search has beside the words of the catalog.
+type Search struct {
+	// Learn moves tools up that were called after a search like the one at hand. What
+	// it keeps stays on this machine; default true.
+	Learn bool
+	// Embeddings is an endpoint that turns texts into vectors; nil: there is none.
+	Embeddings *Embeddings
+}
+
+// Embeddings is an endpoint of the OpenAI-compatible kind.
+type Embeddings struct {
+	// URL is that of the API, to which "/embeddings" is added unless it ends so.
+	URL string
+	// Model is the name that the endpoint knows it by.
+	Model string
+	// Headers go out with every request.
+	Headers Secrets
+	// Timeout bounds the wait for the vector of a query, after which the words alone decide; default 300ms.
+	Timeout time.Duration
+}
 
 // HTTP holds what serve --http needs beside its address.
 type HTTP struct {
@@ -199,7 +222,7 @@ type Sandbox struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   64,
