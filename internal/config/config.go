@@ -75,6 +75,9 @@ type Embeddings struct {
 	Headers Secrets
 	// Timeout bounds the wait for the vector of a query, after which the words alone decide; default 300ms.
 	Timeout time.Duration
+	// Problem says which references here have no value; the endpoint must not be
+	// asked then. "" if all have one.
+	Problem string
 }
 
 // HTTP holds what serve --http needs beside its address.
@@ -234,6 +237,9 @@ func Default() Config {
 		Typecheck:   true,
 	}}
 }
+
+// defaultEmbeddings holds the defaults of an endpoint.
+func defaultEmbeddings() *Embeddings { return &Embeddings{Timeout: 300 * time.Millisecond} }
 
 // defaultUpstream holds the defaults of each upstream in a file of dir.
 func defaultUpstream(dir string) Upstream {

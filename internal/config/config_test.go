@@ -200,12 +200,13 @@ func TestNothingShowsSecrets(t *testing.T) {
   a: {command: "x${SECRET}", args: ["--token=${SECRET}"], env: {TOKEN: "${SECRET}"}, description: "${SECRET}"}
   b: {url: "https://me:${SECRET}@example.com?key=${SECRET}", headers: {Authorization: "${SECRET}"}, disabled: true}
   c: {url: "https://example.com", socket: "/${SECRET}", include: ["${SECRET}"], rename: {a: "hunter2"}, auth: {type: client_credentials, client_id: "${SECRET}", client_secret: "${SECRET}", scopes: ["${SECRET}"]}}
+search: {embeddings: {url: "https://me:${SECRET}@example.com/v1?key=${SECRET}", model: "${SECRET}", headers: {Authorization: "${SECRET}"}}}
 http: {tokens: {ci: "${SECRET}-${SECRET}"}}`), env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	values := []any{c, *c, c.Upstreams, c.Upstreams[0], &c.Upstreams[1], c.Upstreams[0].Env, c.Upstreams[1].Headers, c.Upstreams[2].Auth, c.Upstreams[2].Auth.ClientSecret, c.HTTP, struct{ C Config }{*c}}
+	values := []any{c, *c, c.Upstreams, c.Upstreams[0], &c.Upstreams[1], c.Upstreams[0].Env, c.Upstreams[1].Headers, c.Upstreams[2].Auth, c.Upstreams[2].Auth.ClientSecret, c.HTTP, c.Search, c.Search.Embeddings, *c.Search.Embeddings, struct{ C Config }{*c}}
 	for _, value := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", value)
@@ -224,6 +225,25 @@ http: {tokens: {ci: "${SECRET}-${SECRET}"}}`), env)
 	want := `upstream "a" (stdio, 1 args, env [TOKEN]) upstream "b" (http, headers [Authorization], disabled) upstream "c" (http, headers [], auth client_credentials)`
 	if got := fmt.Sprint(c.Upstreams[0], c.Upstreams[1], c.Upstreams[2]); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// A reference without a value stops the endpoint and nothing else.
+func TestSearch(t *testing.T) {
+	c, err := Parse("f", []byte(`{upstreams: {}, search: {learn: false, embeddings: {url: "http://127.0.0.1:11434/v1", model: m, headers: {A: "${SECRET}"}}}}`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Search{Embeddings: &Embeddings{URL: "http://127.0.0.1:11434/v1", Model: "m", Headers: Secrets{"A": secret}, Timeout: 300 * time.Millisecond}}
+	if diff := cmp.Diff(want, c.Search); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	c, err = Parse("f", []byte(`{upstreams: {}, search: {embeddings: {url: "${UNSET}", model: m, headers: {A: "${UNSET}"}}}}`), env)
+	if err != nil || !c.Search.Learn || c.Search.Embeddings.Problem != "the variable UNSET is not set" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if _, err := Parse("f", []byte(`{upstreams: {}, search: {learn: "${UNSET}", embeddings: {url: "${UNSET", model: m}}}`), env); err == nil {
+		t.Error("a malformed reference passed")
 	}
 }
 

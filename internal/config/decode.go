@@ -43,6 +43,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
 		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
 		{"observe", scalar(d, &c.Observe, parseBool)},
+		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 	})
 	for i := range c.Upstreams {
@@ -105,6 +106,24 @@ func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
 		{"scopes", d.texts(&a.Scopes)},
 		{"redirect_port", scalar(d, &a.RedirectPort, parseCount)},
 		{"store", d.oneOf(&a.Store, stores...)},
+	})
+}
+
+func (d *decoder) search(at path, n *yaml.Node, s *Search) {
+	d.fields(at, n, []key{
+		{"learn", scalar(d, &s.Learn, parseBool)},
+		{"embeddings", func(at path, n *yaml.Node) { s.Embeddings = defaultEmbeddings(); d.embeddings(at, n, s.Embeddings) }},
+	})
+}
+
+func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
+	d.excused = func(_ path, _ *yaml.Node, b badReference) { e.Problem = withProblem(e.Problem, b.message) }
+	defer func() { d.excused = nil }()
+	d.fields(at, n, []key{
+		{"url", d.text(&e.URL)},
+		{"model", d.text(&e.Model)},
+		{"headers", d.secrets(&e.Headers)},
+		{"timeout", scalar(d, &e.Timeout, parseDuration)},
 	})
 }
 

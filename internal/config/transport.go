@@ -90,20 +90,24 @@ func noNUL(at path, value string) []problem {
 
 // httpProblems never shows a part of the URL: it may hold a token.
 func (u Upstream) httpProblems(at path) []problem {
-	var all []problem
-	parsed, err := url.Parse(u.URL)
-	switch {
-	case err != nil:
-		all = append(all, problem{at: at.to("url"), message: `"url" is not a URL`})
-	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		all = append(all, problem{at: at.to("url"), message: `"url" must start with https:// or http://`})
-	case parsed.Hostname() == "":
-		all = append(all, problem{at: at.to("url"), message: `"url" names no host`})
-	}
+	all := urlProblems(at.to("url"), u.URL)
 	all = append(all, oneOfProblem(at.to("transport"), u.Transport, transports)...)
 	all = append(all, u.socketProblems(at.to("socket"))...)
-	all = append(all, u.headerProblems(at.to("headers"))...)
+	all = append(all, headerProblems(at.to("headers"), u.Headers)...)
 	return append(all, u.authProblems(at)...)
+}
+
+func urlProblems(at path, text string) []problem {
+	parsed, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return []problem{{at: at, message: `"url" is not a URL`}}
+	case parsed.Scheme != "http" && parsed.Scheme != "https":
+		return []problem{{at: at, message: `"url" must start with https:// or http://`}}
+	case parsed.Hostname() == "":
+		return []problem{{at: at, message: `"url" names no host`}}
+	}
+	return nil
 }
 
 // maxSocket is how long the path of a Unix socket may be where it may be least, on macOS.
@@ -121,10 +125,10 @@ func (u Upstream) socketProblems(at path) []problem {
 	return noNUL(at, u.Socket)
 }
 
-func (u Upstream) headerProblems(at path) []problem {
+func headerProblems(at path, headers Secrets) []problem {
 	var all []problem
 	seen := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
+	for _, name := range sortedKeys(headers) {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		other, twice := seen[canonical]
 		seen[canonical] = name
@@ -133,7 +137,7 @@ func (u Upstream) headerProblems(at path) []problem {
 			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf("%.40q cannot name a header", name)})
 		case twice:
 			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf("headers %.40q and %.40q are the same; keep one", other, name)})
-		case strings.ContainsFunc(u.Headers[name], control):
+		case strings.ContainsFunc(headers[name], control):
 			all = append(all, problem{at: at.to(name), message: fmt.Sprintf("header %.40q has a control character in its value, perhaps a newline at its end", name)})
 		}
 	}

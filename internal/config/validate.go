@@ -56,6 +56,9 @@ func (c *Config) problems() []problem {
 		all = append(all, u.problems(at)...)
 	}
 	all = append(all, oneOfProblem(path{"trust"}, string(c.Trust), trusts)...)
+	if e := c.Search.Embeddings; e != nil {
+		all = append(all, e.problems(path{"search", "embeddings"})...)
+	}
 	all = append(all, c.HTTP.problems(path{"http"})...)
 	return append(all, c.Sandbox.problems(path{"sandbox"})...)
 }

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// maxModel is how long the name of a model may be, in bytes.
+const maxModel = 200
+
+// problems never shows a part of the URL: it may hold a key.
+func (e Embeddings) problems(at path) []problem {
+	all := between(at.to("timeout"), e.Timeout, 10*time.Millisecond, 30*time.Second)
+	if e.Problem != "" {
+		return all // its values mean nothing
+	}
+	missing := func(name, what string) []problem {
+		return []problem{{at: at, onKey: true, needs: []path{at.to(name), at.unknown()}, message: fmt.Sprintf("%s needs %q, %s", at.label(), name, what)}}
+	}
+	if e.URL == "" {
+		all = append(all, missing("url", "that of an OpenAI-compatible API")...)
+	} else {
+		all = append(all, urlProblems(at.to("url"), e.URL)...)
+	}
+	switch {
+	case e.Model == "":
+		all = append(all, missing("model", "the name that the endpoint knows it by")...)
+	case len(e.Model) > maxModel || strings.ContainsFunc(e.Model, unicode.IsControl):
+		all = append(all, problem{at: at.to("model"), message: fmt.Sprintf("a model's name has at most %d bytes and no control characters", maxModel)})
+	}
+	return slices.Concat(all, headerProblems(at.to("headers"), e.Headers), ownHeaderProblems(at.to("headers"), e.Headers))
+}
+
+// ownHeaderProblems finds headers that are the request's own: what is sent is JSON, whatever the file says.
+func ownHeaderProblems(at path, headers Secrets) []problem {
+	for _, name := range sortedKeys(headers) {
+		if slices.Contains([]string{"content-type", "content-length", "transfer-encoding", "host", "connection"}, strings.ToLower(name)) {
+			return []problem{{at: at.to(name), onKey: true, message: fmt.Sprintf("header %.40q is set by the gateway", name)}}
+		}
+	}
+	return nil
+}
+
+// String shows neither URL nor values of headers: either may hold a key.
+func (e Embeddings) String() string {
+	return fmt.Sprintf("embeddings (headers %v)", e.Headers)
+}
+
+// Format writes String for every verb.
+func (e Embeddings) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
+
+// MarshalText returns String.
+func (e Embeddings) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// LogValue returns String.
+func (e Embeddings) LogValue() slog.Value { return slog.StringValue(e.String()) }
