@@ -61,6 +61,7 @@ type snapshot struct {
 	vocabulary, terms []string
 	// related maps a term to its synonyms.
 	related map[string][]string
+	phrases phraseTable
 	scratch sync.Pool
 
 	// use is held for reading by searches, for writing by retire.
@@ -76,7 +77,7 @@ type upstream struct {
 
 // snapshot makes a snapshot of docs, which the store has.
 func (st *store) snapshot(docs []Doc) (*snapshot, error) {
-	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, docs: docs, terms: st.terms.list(), vocabulary: st.vocabulary.list()}
+	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, terms: st.terms.list(), vocabulary: st.vocabulary.list()}
 	s.scratch.New = func() any { return newScratch(len(s.docs)) }
 	s.groupUpstreams()
 	s.measure(st.entries)

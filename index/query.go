@@ -44,7 +44,8 @@ func (a *analyzers) list(text string) []queryWord {
 
 // request is a query as it was understood.
 type request struct {
-	words []queryWord
+	// list are the words in their order, words those of them that differ.
+	list, words []queryWord
 	// joined are neighbours written as one: "pull request" also asks for pullrequest.
 	joined []string
 	// whole is the key of the entire text, parts those of identifiers in it.
@@ -134,8 +135,9 @@ func pinKey(text string) string {
 
 // readWords keeps each word once, and the neighbours joined.
 func (r *request) readWords(words []queryWord) {
+	r.list = words[:min(len(words), 4*maxQueryWords)]
 	seen := map[string]bool{}
-	for i, w := range words {
+	for i, w := range r.list {
 		if len(r.words) == maxQueryWords {
 			break
 		}

@@ -49,7 +49,7 @@ func (r *search) addUpstreams() {
 // where the query's own words matched too little to rank by. Documents of one name count once.
 func (r *search) feedBack(ctx context.Context) error {
 	top := r.best(3 * feedbackDocs)
-	if len(top) == 0 || r.cover(top) >= feedbackBelow {
+	if len(top) == 0 || r.bestCover(top) >= feedbackBelow {
 		return nil
 	}
 	terms, err := r.feedbackTerms(ctx, top)
@@ -113,13 +113,13 @@ func (r *search) best(k int) []int32 {
 	return top
 }
 
-// cover returns the greatest share of what was asked for that one of the first documents has.
-func (r *search) cover(top []int32) float64 {
+// bestCover returns the greatest share of what was asked for that one of the first documents has.
+func (r *search) bestCover(top []int32) float64 {
 	best := 0.0
 	for _, ord := range top[:min(coverDocs, len(top))] {
-		best = max(best, r.work.cover[ord])
+		best = max(best, r.cover(r.work.marks[ord]))
 	}
-	return best / max(r.mass, 1e-9)
+	return best
 }
 
 // results ranks: exact names first, then by score, then by id.
@@ -130,7 +130,7 @@ func (r *search) results(limit int) Results {
 	top := r.best(orDefault(limit))
 	res := Results{Total: len(r.work.hit), Hits: make([]Hit, len(top))}
 	for i, ord := range top {
-		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: min(1, r.work.cover[ord]/max(r.mass, 1e-9))}
+		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
 	res.Weak = weak && !pinned
 	for _, w := range r.req.words {
@@ -174,7 +174,7 @@ func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
 // weak reports whether nothing fits well.
 func (r *search) weak() bool {
 	top := r.best(1)
-	return len(top) == 0 || r.work.score[top[0]] < weakBelow*min(r.mass, 2*r.rarest())
+	return len(top) == 0 || r.work.score[top[0]] < weakBelow*min(r.mass(), 2*r.rarest())
 }
 
 // restrict drops the hits of other upstreams than the one asked for.
@@ -185,7 +185,7 @@ func (r *search) restrict() {
 	r.work.hit = slices.DeleteFunc(r.work.hit, func(ord int32) bool {
 		other := r.docs[ord].ID.Upstream != r.req.upstream
 		if other {
-			r.work.score[ord], r.work.cover[ord] = 0, 0
+			r.work.score[ord], r.work.marks[ord] = 0, 0
 		}
 		return other
 	})

@@ -16,28 +16,32 @@ type search struct {
 	*snapshot
 	req  request
 	work *scratch
-	// mass is the worth of all words asked for, cover of those that a document has.
-	mass      float64
+	asked
 	unmatched []queryWord
 	// used holds the terms that were added.
 	used map[string]bool
+	// said are the phrases of the query, inPhrase the length of the longest that a stem is in,
+	// wishOf the wish of a stem.
+	said             []said
+	inPhrase, wishOf map[string]int
 }
 
 // scratch is the memory of one search, by ord.
 type scratch struct {
-	score, cover []float64
-	hit          []int32 // ords with a score
-	freq         []float64
-	touched      []int32 // ords with a freq, for the term at hand
+	score   []float64
+	marks   []uint64 // what of the query a document has, see asked
+	hit     []int32  // ords with a score
+	freq    []float64
+	touched []int32 // ords with a freq, for the term at hand
 }
 
 func newScratch(docs int) *scratch {
-	return &scratch{score: make([]float64, docs), cover: make([]float64, docs), freq: make([]float64, docs)}
+	return &scratch{score: make([]float64, docs), marks: make([]uint64, docs), freq: make([]float64, docs)}
 }
 
 func (w *scratch) reset() {
 	for _, ord := range w.hit {
-		w.score[ord], w.cover[ord] = 0, 0
+		w.score[ord], w.marks[ord] = 0, 0
 	}
 	w.forget()
 	w.hit = w.hit[:0]
@@ -93,86 +97,6 @@ func orDefault(limit int) int {
 	return min(limit, maxLimit)
 }
 
-// alternative is a term to look for and what it is worth.
-type alternative struct {
-	term   string
-	weight float64
-}
-
-// score adds up the terms: the words themselves, or what is like them where no
-// document has them; neighbours joined; synonyms; feedback; the upstreams.
-func (r *search) score(ctx context.Context) error {
-	r.used = map[string]bool{}
-	for _, w := range r.req.words {
-		r.used[w.stem] = true
-		if err := r.scoreWord(ctx, w); err != nil {
-			return err
-		}
-	}
-	for _, j := range r.req.joined {
-		if err := r.scoreExtra(ctx, string(r.words.stem.stem([]byte(j))), r.weigh.joined); err != nil {
-			return err
-		}
-	}
-	for _, w := range r.req.words {
-		for _, syn := range r.related[w.stem] {
-			if err := r.scoreExtra(ctx, syn, r.weigh.synonym); err != nil {
-				return err
-			}
-		}
-	}
-	if err := r.feedBack(ctx); err != nil {
-		return err
-	}
-	r.addUpstreams()
-	r.fitNames()
-	return nil
-}
-
-// scoreExtra adds a term that nobody wrote, unless it was added before.
-func (r *search) scoreExtra(ctx context.Context, term string, weight float64) error {
-	if r.used[term] {
-		return nil
-	}
-	r.used[term] = true
-	_, err := r.add(ctx, []alternative{{term, 1}}, weight, 0)
-	return err
-}
-
-func (r *search) scoreWord(ctx context.Context, w queryWord) error {
-	if w.stop {
-		_, err := r.add(ctx, []alternative{{w.stem, 1}}, r.weigh.stop, 0)
-		return err
-	}
-	found, err := r.add(ctx, []alternative{{w.stem, 1}}, 1, 1)
-	if found || err != nil {
-		return err
-	}
-	return r.scoreMissing(ctx, w)
-}
-
-// scoreMissing looks for what means the same as a word that no document has, or is written alike.
-func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
-	var same []alternative
-	for _, syn := range r.related[w.stem] {
-		same = append(same, alternative{syn, 1})
-	}
-	if found, err := r.add(ctx, same, r.weigh.standIn, r.weigh.standIn); found || err != nil {
-		return err
-	}
-	r.unmatched = append(r.unmatched, w)
-	near := r.near(w)
-	before := r.mass
-	found, err := r.add(ctx, near, r.weigh.fuzzy, r.weigh.fuzzy)
-	switch {
-	case !found:
-		r.mass += r.rarest()
-	case near[0].weight >= sureLike: // a slip of the pen takes nothing from how well the rest fits
-		r.mass = before + r.weigh.fuzzy*(r.mass-before)
-	}
-	return err
-}
-
 // rarest is the worth of a word that no document has.
 func (r *search) rarest() float64 { return inverse(len(r.docs), 0) }
 
@@ -182,28 +106,24 @@ func inverse(docs, having int) float64 {
 }
 
 // add looks the alternatives up as if they were one term and adds what they
-// are worth to every document that has one; cover is how much of the word that
-// was asked for such a document then has, 0 if it does not count. It reports
-// whether any document has one.
-func (r *search) add(ctx context.Context, terms []alternative, weight, cover float64) (bool, error) {
+// are worth to every document that has one, and marks it. It returns how rare
+// that is, 0 if no document has any.
+func (r *search) add(ctx context.Context, terms []alternative, weight float64, mark uint64) (idf float64, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, err
+		return 0, err
 	}
 	defer r.work.forget()
 	for _, t := range terms {
 		if err := r.gather(ctx, t); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	if len(r.work.touched) == 0 {
-		return false, nil
+		return 0, nil
 	}
-	idf := inverse(len(r.docs), len(r.work.touched))
-	if cover > 0 {
-		r.mass += idf
-	}
-	r.spread(weight*idf, cover*idf)
-	return true, nil
+	idf = inverse(len(r.docs), len(r.work.touched))
+	r.spread(weight*idf, mark)
+	return idf, nil
 }
 
 // gather pools the occurrences of one term over the fields.
@@ -238,7 +158,7 @@ func (r *search) gatherField(ctx context.Context, t alternative, f field) error 
 }
 
 // spread saturates the pooled occurrences and adds their worth to the documents.
-func (r *search) spread(worth, cover float64) {
+func (r *search) spread(worth float64, mark uint64) {
 	work := r.work
 	for _, ord := range work.touched {
 		part := worth * work.freq[ord] * (r.weigh.k1 + 1) / (work.freq[ord] + r.weigh.k1)
@@ -246,6 +166,6 @@ func (r *search) spread(worth, cover float64) {
 			work.hit = append(work.hit, ord)
 		}
 		work.score[ord] += part
-		work.cover[ord] += cover
+		work.marks[ord] |= mark
 	}
 }

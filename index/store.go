@@ -23,6 +23,7 @@ type store struct {
 	weigh weights
 	// related maps a term to its synonyms.
 	related map[string][]string
+	phrases phraseTable
 	entries []*entry // sorted by id
 	// segments are what bleve keeps the documents in, one for each batch.
 	segments []*segment
@@ -56,6 +57,9 @@ func newStore(weigh weights) (*store, error) {
 		return nil, fmt.Errorf("make analyzers: %w", err)
 	}
 	st := &store{words: words, weigh: weigh, related: synonymTable(words.stem.stem), terms: newLexicon(), vocabulary: newLexicon()}
+	if st.phrases, err = readPhrases(words, phraseFiles); err != nil {
+		return nil, err
+	}
 	if st.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name, nil); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}

@@ -10,6 +10,8 @@ type weights struct {
 	// document has, two neighbours written as one word, a stop word, a word that
 	// is only like the one asked for, a term of the first documents.
 	synonym, standIn, joined, stop, fuzzy, feedback float64
+	// phrase is what a concept is worth that a phrase of the query means, inPhrase the words of one of several words.
+	phrase, inPhrase float64
 	// upstream is the worth of the evidence for a tool's upstream beside that for the tool.
 	upstream float64
 	// nameFit is how much a document gains, in parts of its score, whose name and the query are the same words.
@@ -29,6 +31,8 @@ func defaultWeights() weights {
 		upstream: 0.3,
 		nameFit:  0.15,
 		feedback: 0.05,
+		phrase:   0.4,
+		inPhrase: 0.7,
 	}
 }
 

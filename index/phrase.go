@@ -1,0 +1,153 @@
+package index
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// phraseFiles say in which words tools are described for what people say. A
+// line is "phrase, phrase > word word; word word": each phrase means all of the
+// concepts right of ">" that ";" separates, and the words of one concept are
+// alternatives. "#" begins a comment. Words match by their stems.
+//
+//go:embed phrases/*.txt
+var phraseFiles embed.FS
+
+const (
+	// maxPhrase is the most words of a phrase, maxGap the most stop words that a
+	// query may have between two of them ("look it up").
+	maxPhrase = 5
+	maxGap    = 2
+)
+
+// phrase is what people say, and what it means: each concept is a list of stems.
+type phrase struct {
+	stems    []string
+	concepts [][]string
+}
+
+// phraseTable maps the first stem of phrases to them, the longest first.
+type phraseTable map[string][]phrase
+
+// readPhrases reads all files of the folder phrases.
+func readPhrases(words *analyzers, files fs.FS) (phraseTable, error) {
+	names, err := fs.Glob(files, "phrases/*.txt")
+	if err != nil {
+		return nil, fmt.Errorf("list phrases: %w", err)
+	}
+	table := phraseTable{}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("read phrases: %w", err)
+		}
+		if err := table.read(words, string(text)); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	table.sort()
+	return table, nil
+}
+
+func (t phraseTable) sort() {
+	for _, list := range t {
+		slices.SortStableFunc(list, func(a, b phrase) int { return cmp.Compare(len(b.stems), len(a.stems)) })
+	}
+}
+
+func (t phraseTable) read(words *analyzers, text string) error {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if err := t.readLine(words, line); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+func (t phraseTable) readLine(words *analyzers, line string) error {
+	left, right, ok := strings.Cut(line, ">")
+	if !ok || strings.Contains(right, ">") {
+		return fmt.Errorf("want one > in %q", line)
+	}
+	var concepts [][]string
+	for text := range strings.SplitSeq(right, ";") {
+		stems := words.stems(text)
+		if len(stems) == 0 {
+			return fmt.Errorf("want words between the semicolons of %q", line)
+		}
+		concepts = append(concepts, stems)
+	}
+	for text := range strings.SplitSeq(left, ",") {
+		stems := words.stems(text)
+		if len(stems) == 0 || len(stems) > maxPhrase {
+			return fmt.Errorf("want 1 to %d words in %q", maxPhrase, text)
+		}
+		t[stems[0]] = append(t[stems[0]], phrase{stems, concepts})
+	}
+	return nil
+}
+
+// stems returns the stems of all words of text, stop words too.
+func (a *analyzers) stems(text string) []string {
+	var stems []string
+	for _, w := range a.list(text) {
+		stems = append(stems, w.stem)
+	}
+	return stems
+}
+
+// said is a phrase that stands in a query.
+type said struct {
+	phrase
+	at []int // the places of its words
+}
+
+// find returns the phrases that stand in words. One that lies inside of a longer one does not count.
+func (t phraseTable) find(words []queryWord) []said {
+	var found []said
+	for i, w := range words {
+		for _, p := range t[w.stem] {
+			if at := p.match(words, i); at != nil && !inside(found, at) {
+				found = append(found, said{p, at})
+			}
+		}
+	}
+	return found
+}
+
+// inside reports whether the places at are all of a longer phrase that was found.
+func inside(found []said, at []int) bool {
+	return slices.ContainsFunc(found, func(f said) bool {
+		return len(f.at) > len(at) && !slices.ContainsFunc(at, func(i int) bool { return !slices.Contains(f.at, i) })
+	})
+}
+
+// match returns the places of the phrase's words in words from i on, or nil.
+func (p phrase) match(words []queryWord, i int) []int {
+	at := make([]int, 1, len(p.stems))
+	at[0] = i
+	for _, stem := range p.stems[1:] {
+		next := at[len(at)-1] + 1
+		for gap := 0; next < len(words) && words[next].stem != stem; gap++ {
+			if gap == maxGap || !words[next].stop {
+				return nil
+			}
+			next++
+		}
+		if next == len(words) {
+			return nil
+		}
+		at = append(at, next)
+	}
+	return at
+}

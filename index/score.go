@@ -1,0 +1,269 @@
+package index
+
+import (
+	"context"
+	"slices"
+)
+
+// maxMarks is how many look-ups of one search can be told apart in the documents.
+const maxMarks = 64
+
+// asked keeps account of what a query asks for. Each word that says something
+// is a wish. What is looked up for it leaves a mark on the documents that have
+// it; several marks may speak for one wish, each for a share of it.
+type asked struct {
+	worth []float64   // of each wish
+	marks [][]granted // what each bit of a document's marks grants
+}
+
+type granted struct {
+	wish  int
+	share float64
+}
+
+func (a *asked) wish(worth float64) int {
+	a.worth = append(a.worth, worth)
+	return len(a.worth) - 1
+}
+
+// mark returns the next bit, 0 if there is none left.
+func (a *asked) mark(grants ...granted) uint64 {
+	if len(a.marks) == maxMarks || len(grants) == 0 {
+		return 0
+	}
+	a.marks = append(a.marks, grants)
+	return 1 << (len(a.marks) - 1)
+}
+
+// grant makes the first mark of a wish, which is the word itself, grant more.
+func (a *asked) grant(wish int, more []granted) {
+	for bit, grants := range a.marks {
+		if grants[0].wish == wish {
+			a.marks[bit] = append(grants, more...)
+			return
+		}
+	}
+}
+
+// mass is the worth of all that was asked for.
+func (a *asked) mass() float64 {
+	sum := 0.0
+	for _, w := range a.worth {
+		sum += w
+	}
+	return sum
+}
+
+// granted returns how much of each wish a document with marks has, 0 to 1.
+func (a *asked) granted(marks uint64) []float64 {
+	shares := make([]float64, len(a.worth))
+	for bit, grants := range a.marks {
+		if marks&(1<<bit) == 0 {
+			continue
+		}
+		for _, g := range grants {
+			shares[g.wish] = min(1, shares[g.wish]+g.share)
+		}
+	}
+	return shares
+}
+
+// cover returns how much of all that was asked for a document with marks has, 0 to 1.
+func (a *asked) cover(marks uint64) float64 {
+	has := 0.0
+	for w, share := range a.granted(marks) {
+		has += share * a.worth[w]
+	}
+	return has / max(a.mass(), 1e-9)
+}
+
+// alternative is a term to look for and what it is worth.
+type alternative struct {
+	term   string
+	weight float64
+}
+
+// score adds up the terms: the words themselves, or what is like them where no
+// document has them; neighbours joined; what phrases mean; synonyms; feedback; the upstreams.
+func (r *search) score(ctx context.Context) error {
+	r.used = map[string]bool{}
+	r.readPhrases()
+	for _, w := range r.req.words {
+		r.used[w.stem] = true
+		if err := r.scoreWord(ctx, w); err != nil {
+			return err
+		}
+	}
+	for _, j := range r.req.joined {
+		if err := r.scoreExtra(ctx, string(r.words.stem.stem([]byte(j))), r.weigh.joined); err != nil {
+			return err
+		}
+	}
+	if err := r.scorePhrases(ctx); err != nil {
+		return err
+	}
+	for _, w := range r.req.words {
+		for _, syn := range r.related[w.stem] {
+			if err := r.scoreExtra(ctx, syn, r.weigh.synonym); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.feedBack(ctx); err != nil {
+		return err
+	}
+	r.addUpstreams()
+	r.fitNames()
+	return nil
+}
+
+// readPhrases finds the phrases of the query and makes a wish of each word that says something.
+func (r *search) readPhrases() {
+	r.said = r.phrases.find(r.req.list)
+	r.wishOf, r.inPhrase = map[string]int{}, map[string]int{}
+	for _, w := range r.req.words {
+		if !w.stop {
+			r.wishOf[w.stem] = r.wish(0)
+		}
+	}
+	for _, s := range r.said {
+		for _, stem := range s.stems {
+			r.inPhrase[stem] = max(r.inPhrase[stem], len(s.stems))
+		}
+	}
+}
+
+// scoreExtra adds a term that nobody wrote, unless it was added before.
+func (r *search) scoreExtra(ctx context.Context, term string, weight float64) error {
+	if r.used[term] {
+		return nil
+	}
+	r.used[term] = true
+	_, err := r.add(ctx, []alternative{{term, 1}}, weight, 0)
+	return err
+}
+
+func (r *search) scoreWord(ctx context.Context, w queryWord) error {
+	if w.stop {
+		_, err := r.add(ctx, []alternative{{w.stem, 1}}, r.weigh.stop, 0)
+		return err
+	}
+	weight := 1.0
+	if r.inPhrase[w.stem] > 1 {
+		weight = r.weigh.inPhrase
+	}
+	wish := r.wishOf[w.stem]
+	idf, err := r.add(ctx, []alternative{{w.stem, 1}}, weight, r.mark(granted{wish, 1}))
+	if err != nil {
+		return err
+	}
+	r.worth[wish] = idf
+	switch {
+	case idf > 0:
+		return nil
+	case r.inPhrase[w.stem] > 0:
+		r.worth[wish] = r.rarest()
+		return nil
+	}
+	return r.scoreMissing(ctx, w)
+}
+
+// scoreMissing looks for what means the same as a word that no document has, or is written alike.
+func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
+	wish := r.wishOf[w.stem]
+	var same []alternative
+	for _, syn := range r.related[w.stem] {
+		same = append(same, alternative{syn, 1})
+	}
+	idf, err := r.add(ctx, same, r.weigh.standIn, r.mark(granted{wish, r.weigh.standIn}))
+	if r.worth[wish] = idf; idf > 0 || err != nil {
+		return err
+	}
+	r.unmatched = append(r.unmatched, w)
+	near := r.near(w)
+	share := r.weigh.fuzzy
+	if sure := len(near) > 0 && near[0].weight >= sureLike; sure {
+		share = 1
+	}
+	idf, err = r.add(ctx, near, r.weigh.fuzzy, r.mark(granted{wish, share}))
+	switch {
+	case idf == 0:
+		r.worth[wish] = r.rarest()
+	case share == 1: // a slip of the pen takes nothing from how well the rest fits
+		r.worth[wish] = r.weigh.fuzzy * idf
+	default:
+		r.worth[wish] = idf
+	}
+	return err
+}
+
+// meaning is a concept of one or more phrases of the query.
+type meaning struct {
+	stems  []string
+	grants []granted
+}
+
+// scorePhrases adds what the phrases of the query mean. Whoever has that has the words of the phrase.
+func (r *search) scorePhrases(ctx context.Context) error {
+	explained := make([]float64, len(r.worth))
+	for _, m := range r.meanings() {
+		idf, err := r.scoreMeaning(ctx, m)
+		if err != nil {
+			return err
+		}
+		for _, g := range m.grants {
+			explained[g.wish] += idf / float64(len(m.grants))
+		}
+	}
+	for w, worth := range explained {
+		if worth > 0 {
+			r.worth[w] = min(r.worth[w], worth)
+		}
+	}
+	return nil
+}
+
+// meanings returns the concepts of all phrases of the query, each once.
+func (r *search) meanings() []meaning {
+	var all []meaning
+	for _, s := range r.said {
+		wishes := r.wishes(s.stems)
+		for _, concept := range s.concepts {
+			at := slices.IndexFunc(all, func(m meaning) bool { return slices.Equal(m.stems, concept) })
+			if at < 0 {
+				at = len(all)
+				all = append(all, meaning{stems: concept})
+			}
+			for _, w := range wishes {
+				all[at].grants = append(all[at].grants, granted{w, 1 / float64(len(s.concepts))})
+			}
+		}
+	}
+	return all
+}
+
+func (r *search) wishes(stems []string) []int {
+	var wishes []int
+	for _, stem := range stems {
+		if w, ok := r.wishOf[stem]; ok && !slices.Contains(wishes, w) {
+			wishes = append(wishes, w)
+		}
+	}
+	return wishes
+}
+
+// scoreMeaning looks the words of a concept up as one term. What was asked for literally has its score already.
+func (r *search) scoreMeaning(ctx context.Context, m meaning) (float64, error) {
+	var terms []alternative
+	most := 0.0
+	for _, stem := range m.stems {
+		if w, ok := r.wishOf[stem]; ok {
+			most = max(most, r.worth[w])
+			r.grant(w, m.grants)
+		} else {
+			terms = append(terms, alternative{stem, 1})
+		}
+	}
+	idf, err := r.add(ctx, terms, r.weigh.phrase, r.mark(m.grants...))
+	return max(idf, most), err
+}
