@@ -104,6 +104,10 @@ bench: prereq-demo runsc upstreams checkers ## run the benchmarks
 bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog at every level of detail
 	@go run ./bench/tokens
 
+.PHONY: bench-search
+bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
+	@go run ./bench/search $(or $(ARGS),-tokens)
+
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
 	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules

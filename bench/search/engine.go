@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sallyport/bench/search/baseline"
+	"sallyport/index"
+	"sallyport/internal/testutil/judge"
+)
+
+// answer is what an engine says to one query.
+type answer struct {
+	ids  []string // judged, best first
+	weak bool     // it says that nothing fits well
+}
+
+// engine is one way to search a set.
+type engine struct {
+	name   string
+	search func(ctx context.Context, text string) (answer, error)
+	close  func() error
+}
+
+// depth is how many hits are judged.
+const depth = 10
+
+const (
+	ours     = "sallyport"
+	plain    = "bleve"
+	informed = "bleve+about" // with the words about the server
+	proxy    = "mcpproxy"
+)
+
+func engineNames() []string { return []string{ours, plain, informed, proxy} }
+
+// openEngine opens one of the engines by its name.
+func openEngine(name string, s *judge.Set) (engine, error) {
+	switch name {
+	case ours:
+		return sallyport(s)
+	case plain:
+		return other(name, s, baseline.Default)
+	case informed:
+		return other(name, s, baseline.About)
+	case proxy:
+		return other(name, s, baseline.Proxy)
+	}
+	return engine{}, fmt.Errorf("unknown engine %q (use %s)", name, strings.Join(engineNames(), ", "))
+}
+
+func other(name string, s *judge.Set, open func(*judge.Set) (*baseline.Index, error)) (engine, error) {
+	ix, err := open(s)
+	if err != nil {
+		return engine{}, err
+	}
+	return engine{name: name, close: ix.Close, search: func(ctx context.Context, text string) (answer, error) {
+		ids, err := ix.Search(ctx, text, depth)
+		return answer{ids: ids, weak: len(ids) == 0}, err
+	}}, nil
+}
+
+func sallyport(s *judge.Set) (engine, error) {
+	docs := make([]index.Doc, len(s.Entries))
+	for i, e := range s.Entries {
+		docs[i] = index.FromTool(e.Tool, e.About)
+	}
+	ix, err := index.New(docs, nil)
+	if err != nil {
+		return engine{}, err
+	}
+	return engine{name: ours, close: ix.Close, search: func(ctx context.Context, text string) (answer, error) {
+		res, err := ix.Search(ctx, index.Query{Text: text, Limit: depth})
+		a := answer{weak: res.Weak || len(res.Hits) == 0}
+		for _, hit := range res.Hits {
+			a.ids = append(a.ids, s.Judged(hit.ID))
+		}
+		return a, err
+	}}, nil
+}

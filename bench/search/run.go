@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/testutil/judge"
+)
+
+// row is what one engine made of one query. It is what -json writes and -compare reads.
+type row struct {
+	Engine string       `json:"engine"`
+	Group  string       `json:"group"` // set/kind
+	ID     string       `json:"id"`
+	Query  string       `json:"query"`
+	Tuned  bool         `json:"tuned"` // of the half that weights may be chosen by
+	None   bool         `json:"none"`  // nothing fits, so that there is nothing to rank
+	Weak   bool         `json:"weak"`  // the engine said that nothing fits well
+	Scores judge.Scores `json:"scores"`
+	Gold   []string     `json:"gold,omitempty"`
+	Top    []string     `json:"top,omitempty"`
+	// First is the tokens of the first answer, Until those of all answers up to the
+	// one with a gold tool, Seen whether there was one; -1 if it was not measured.
+	First int  `json:"first"`
+	Until int  `json:"until"`
+	Seen  bool `json:"seen"`
+}
+
+// key tells queries apart.
+func (r row) key() string { return r.Engine + "\n" + r.Group + "\n" + r.ID }
+
+// evaluate asks the engine every query of the set.
+func evaluate(ctx context.Context, e engine, s *judge.Set) ([]row, error) {
+	rows := make([]row, 0, len(s.Queries))
+	for _, q := range s.Queries {
+		a, err := e.search(ctx, q.Text)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for %s: %w", e.name, q.ID, err)
+		}
+		r := row{Engine: e.name, Group: q.Group, ID: q.ID, Query: q.Text, Tuned: q.Tuned, None: len(q.Gold) == 0,
+			Weak: a.weak, Gold: q.Gold, Top: a.ids, First: -1, Until: -1}
+		if !r.None {
+			r.Scores = judge.Score(q, a.ids)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// sources are where the sets lie.
+type sources struct{ retrieval, catalog, queries string }
+
+// setNames are the sets in the order of the tables.
+func setNames() []string { return append(judge.Names(), "catalog") }
+
+func (src sources) read(name string) (*judge.Set, error) {
+	switch {
+	case name == "catalog":
+		return judge.ReadCatalog(src.catalog, src.queries)
+	case slices.Contains(judge.Names(), name):
+		return judge.Read(src.retrieval, name)
+	}
+	return nil, fmt.Errorf("unknown set %q (use %s)", name, strings.Join(setNames(), ", "))
+}
+
+// runSet evaluates all engines on a set; the rows of the first come with token counts if there is a counter.
+func runSet(ctx context.Context, s *judge.Set, engines []string) (rows []row, err error) {
+	for _, name := range engines {
+		e, err := openEngine(name, s)
+		if err != nil {
+			return nil, err
+		}
+		more, err := evaluate(ctx, e, s)
+		if err := errors.Join(err, e.close()); err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}
