@@ -3,7 +3,6 @@ package index
 import (
 	"bytes"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/blevesearch/bleve/v2/analysis"
@@ -19,6 +18,7 @@ import (
 // words only: a name may consist of nothing else ("who_am_i").
 type analyzers struct {
 	name, prose analysis.Analyzer
+	fold        *foldFilter // what they do first
 	// split is what both begin with: words in lower case, not yet stemmed.
 	split *analysis.DefaultAnalyzer
 	stem  *stemmer
@@ -36,8 +36,8 @@ func newAnalyzers() (*analyzers, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &analyzers{stem: &stemmer{}, stops: stops, fillers: wordList(fillers)}
-	chars := []analysis.CharFilter{&foldFilter{compose: compose, ascii: asciifolding.New()}}
+	a := &analyzers{fold: &foldFilter{compose: compose, ascii: asciifolding.New()}, stem: &stemmer{}, stops: stops, fillers: wordList(fillers)}
+	chars := []analysis.CharFilter{a.fold}
 	lower, bigram := lowercase.NewLowerCaseFilter(), cjk.NewCJKBigramFilter(false)
 	joined := &splitFilter{join: true}
 	a.split = &analysis.DefaultAnalyzer{CharFilters: chars, Tokenizer: wordTokenizer{},
@@ -73,42 +73,10 @@ func hasHighByte(text []byte) bool {
 	return false
 }
 
-// wordTokenizer cuts text into words and keeps identifiers whole: "_" belongs
-// to a word, and "-", "." and an apostrophe do between two letters. Scripts that
-// do without spaces come out letter by letter, for the bigram filter.
+// wordTokenizer cuts text into words as scanWords does, for bleve.
 type wordTokenizer struct{}
 
-func (wordTokenizer) Tokenize(text []byte) analysis.TokenStream {
-	tokens := make(analysis.TokenStream, 0, len(text)/6+1)
-	start := -1
-	end := func(i int) {
-		if start >= 0 {
-			tokens = append(tokens, word(text, start, i, len(tokens)+1))
-			start = -1
-		}
-	}
-	for i, r := range string(text) {
-		switch {
-		case spaceless(r):
-			end(i)
-			t := word(text, i, i+len(string(r)), len(tokens)+1)
-			t.Type = analysis.Ideographic
-			tokens = append(tokens, t)
-		case wordRune(r):
-			if start < 0 {
-				start = i
-			}
-		case start < 0 || !glueRune(r) || !wordFollows(text[i+len(string(r)):]):
-			end(i)
-		}
-	}
-	end(len(text))
-	return tokens
-}
-
-func word(text []byte, start, end, position int) *analysis.Token {
-	return &analysis.Token{Term: text[start:end:end], Start: start, End: end, Position: position, Type: analysis.AlphaNumeric}
-}
+func (wordTokenizer) Tokenize(text []byte) analysis.TokenStream { return tokenize(text) }
 
 func wordRune(r rune) bool {
 	if r < 0x80 {
@@ -119,8 +87,8 @@ func wordRune(r rune) bool {
 
 func glueRune(r rune) bool { return r == '-' || r == '.' || r == '\'' || r == '’' || r == '‐' }
 
-func wordFollows(rest []byte) bool {
-	for _, r := range string(rest[:min(len(rest), 4)]) {
+func wordFollows(rest string) bool {
+	for _, r := range rest {
 		return wordRune(r) && !spaceless(r)
 	}
 	return false
@@ -245,29 +213,18 @@ func cutRunes(w []byte) []byte {
 	return []byte(string([]rune(string(w))[:min(maxWordRunes, len([]rune(string(w))))]))
 }
 
-// stemmer is bleve's English stemmer with a memory: a catalog repeats its words
-// many times over, and stemming is the dearest step. Words in other scripts pass.
-type stemmer struct {
-	filter en.EnglishStemmerFilter
-	known  sync.Map // word -> stem
-}
+// stemmer is bleve's English stemmer. Words in other scripts pass.
+type stemmer struct{ filter en.EnglishStemmerFilter }
 
 func (s *stemmer) Filter(in analysis.TokenStream) analysis.TokenStream {
 	for _, t := range in {
-		if t.Type != analysis.AlphaNumeric {
-			continue
+		if t.Type == analysis.AlphaNumeric {
+			t.Term = s.stem(t.Term)
 		}
-		stem, ok := s.known.Load(string(t.Term))
-		if !ok {
-			stem = s.stem(t.Term)
-			s.known.Store(string(t.Term), stem)
-		}
-		t.Term = stem.([]byte)
 	}
 	return in
 }
 
-// stem does not remember: queries could name any number of words.
 func (s *stemmer) stem(w []byte) []byte {
 	if len(w) < 3 || hasHighByte(w) {
 		return w

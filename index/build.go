@@ -2,15 +2,15 @@ package index
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
 
-	"github.com/blevesearch/bleve/v2/analysis"
-	"github.com/blevesearch/bleve/v2/document"
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
 
@@ -25,13 +25,10 @@ const (
 	fieldDescription
 	fieldParam
 	fieldParamText
+	fieldValue  // what parameters may be
 	fieldResult // names of what comes back
 	fieldCount
 )
-
-func (f field) String() string {
-	return [...]string{"name", "title", "upstream", "lead", "description", "param", "paramtext", "result"}[f]
-}
 
 // prose reports whether the field holds sentences, not names.
 func (f field) prose() bool {
@@ -39,7 +36,9 @@ func (f field) prose() bool {
 }
 
 // likely reports whether a word that is misspelt in a query may stand for one of the field.
-func (f field) likely() bool { return f != fieldDescription && f != fieldParamText && f != fieldResult }
+func (f field) likely() bool {
+	return f != fieldDescription && f != fieldParamText && f != fieldValue && f != fieldResult
+}
 
 // snapshot is one catalog, indexed. It does not change; a catalog that changed gets a new one.
 type snapshot struct {
@@ -49,13 +48,13 @@ type snapshot struct {
 	// docs are sorted by id; a document is named by its place here ("ord").
 	docs []Doc
 	// ordOf maps bleve's document numbers to ords: bleve numbers them as its workers finish.
-	ordOf []int32
-	// factor is what one occurrence of a term in a field of a document counts: [field][ord].
-	factor    [fieldCount][]float32
+	ordOf     []int32
+	facts     []*facts // by ord
 	upstreams []upstream
 	// upstreamOf maps ord to upstream.
 	upstreamOf []int32
-	pins       map[string][]int32
+	// texts are the terms by their numbers in facts.
+	texts []string
 	// vocabulary are the words of names as they are written, terms what they and
 	// the other short fields became in the index; both sorted.
 	vocabulary, terms []string
@@ -77,16 +76,19 @@ type upstream struct {
 
 // snapshot makes a snapshot of docs, which the store has.
 func (st *store) snapshot(docs []Doc) (*snapshot, error) {
-	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, terms: st.terms.list(), vocabulary: st.vocabulary.list()}
+	texts := st.table.list()
+	s := &snapshot{words: st.words, weigh: st.weigh, related: st.related, phrases: st.phrases, docs: docs, facts: make([]*facts, len(docs)),
+		texts: texts, terms: st.terms.list(texts), vocabulary: st.vocabulary.list(texts)}
 	s.scratch.New = func() any { return newScratch(len(s.docs)) }
+	for ord, e := range st.entries {
+		s.facts[ord] = e.facts
+	}
 	s.groupUpstreams()
-	s.measure(st.entries)
-	s.collectPins(st.entries)
 	var err error
 	if s.reader, err = st.inner.Reader(); err != nil {
 		return nil, fmt.Errorf("open reader: %w", err)
 	}
-	if err := s.numberDocs(st.entries); err != nil {
+	if err := s.numberDocs(st.entries, st.slots); err != nil {
 		return nil, errors.Join(err, s.retire())
 	}
 	return s, nil
@@ -94,12 +96,15 @@ func (st *store) snapshot(docs []Doc) (*snapshot, error) {
 
 // sortedDocs returns the documents by id; of several with one id the first stays.
 func sortedDocs(docs []Doc) []Doc {
+	byID := func(a, b Doc) int { return compareDocs(&a, &b) }
 	sorted := slices.Clone(docs)
-	slices.SortStableFunc(sorted, compareDocs)
-	return slices.CompactFunc(sorted, func(a, b Doc) bool { return compareDocs(a, b) == 0 })
+	if !slices.IsSortedFunc(sorted, byID) {
+		slices.SortStableFunc(sorted, byID)
+	}
+	return slices.CompactFunc(sorted, func(a, b Doc) bool { return compareDocs(&a, &b) == 0 })
 }
 
-func compareDocs(a, b Doc) int {
+func compareDocs(a, b *Doc) int {
 	return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name), cmp.Compare(a.Kind, b.Kind))
 }
 
@@ -115,45 +120,42 @@ func (s *snapshot) groupUpstreams() {
 	}
 }
 
-// textPart is a text of a document, and the field that it is of.
-type textPart struct {
-	*document.TextField
-	field field
-}
-
-// document is what bleve gets of d.
-func (a *analyzers) document(key string, d Doc) *document.Document {
-	doc := document.NewDocument(key)
-	for i, text := range d.texts() {
-		if text == "" {
-			continue
-		}
-		f, analyzer := field(i), analysis.Analyzer(a.name)
-		if f.prose() {
-			analyzer = a.prose
-		}
-		doc.AddField(&textPart{document.NewTextFieldCustom(f.String(), nil, []byte(text), blevesearch.IndexField, analyzer), f})
-	}
-	return doc
-}
-
 func (d Doc) wire() string { return cmp.Or(d.Wire, d.ID.Name) }
 
-// texts returns the document's text for each field.
-func (d Doc) texts() [fieldCount]string {
-	var t [fieldCount]string
-	t[fieldName] = d.wire()
-	t[fieldTitle] = d.Title
-	t[fieldUpstream] = d.ID.Upstream + " " + d.Upstream
-	t[fieldLead], t[fieldDescription] = cutLead(d.Description)
-	var names, descriptions strings.Builder
-	for _, p := range d.Params {
-		names.WriteString(p.Name + " ")
-		descriptions.WriteString(p.Description + "\n")
+// texts are the document's texts of one field.
+func (d Doc) texts(f field) iter.Seq[string] {
+	switch f {
+	case fieldName:
+		return only(d.wire())
+	case fieldTitle:
+		return only(d.Title)
+	case fieldUpstream:
+		return only(d.ID.Upstream, d.Upstream)
+	case fieldLead:
+		return only(first(cutLead(d.Description)))
+	case fieldDescription:
+		return only(second(cutLead(d.Description)))
+	case fieldValue:
+		return only(d.Values)
+	case fieldResult:
+		return only(d.Results)
 	}
-	t[fieldParam], t[fieldParamText], t[fieldResult] = names.String(), descriptions.String(), d.Results
-	return t
+	return func(yield func(string) bool) {
+		for _, p := range d.Params {
+			text := p.Name
+			if f == fieldParamText {
+				text = p.Description
+			}
+			if !yield(text) {
+				return
+			}
+		}
+	}
 }
+
+func only(texts ...string) iter.Seq[string] { return slices.Values(texts) }
+func first(a, _ string) string              { return a }
+func second(_, b string) string             { return b }
 
 // cutLead cuts a description after its first sentence or line, whichever ends first.
 func cutLead(text string) (lead, rest string) {
@@ -170,56 +172,18 @@ func cutLead(text string) (lead, rest string) {
 	return text, ""
 }
 
-// measure computes BM25F's per-document factors from the lengths that analysis
-// found: long fields count less per word, each field by its own weight.
-func (s *snapshot) measure(entries []*entry) {
-	lengths := make([]int32, len(entries))
-	for f := range fieldCount {
-		for ord, e := range entries {
-			lengths[ord] = e.lengths[f]
-		}
-		s.factor[f] = s.weigh.factors(f, lengths)
-	}
-}
-
 // numberDocs finds out bleve's number of each document.
-func (s *snapshot) numberDocs(entries []*entry) error {
-	ords := make(map[string]int32, len(entries))
+func (s *snapshot) numberDocs(entries []*entry, slots int) error {
+	ords := make([]int32, slots)
 	for ord, e := range entries {
-		ords[e.key] = int32(ord)
+		ords[e.slot] = int32(ord)
 	}
-	all, err := s.reader.DocIDReaderAll()
-	if err != nil {
-		return fmt.Errorf("read document numbers: %w", err)
-	}
-	for {
-		id, err := all.Next()
-		if id == nil || err != nil {
-			return cmp.Or(err, all.Close())
-		}
-		key, err := s.reader.ExternalID(id)
-		if err != nil {
-			return fmt.Errorf("read document number: %w", err)
-		}
-		ord, ok := ords[key]
-		if !ok {
-			return fmt.Errorf("read document number %d: unexpected key %q", id.Value(), key)
-		}
-		for uint64(len(s.ordOf)) <= id.Value() { // numbers of documents that are gone are left out
+	return postings(context.Background(), s.reader, slotTerm, func(number, freq uint64) {
+		for uint64(len(s.ordOf)) <= number { // numbers of documents that are gone are left out
 			s.ordOf = append(s.ordOf, 0)
 		}
-		s.ordOf[id.Value()] = ord
-	}
-}
-
-// collectPins gathers the keys of exact names.
-func (s *snapshot) collectPins(entries []*entry) {
-	s.pins = make(map[string][]int32, 2*len(entries))
-	for ord, e := range entries {
-		for _, key := range e.pins {
-			s.pins[key] = append(s.pins[key], int32(ord))
-		}
-	}
+		s.ordOf[number] = ords[freq-1]
+	})
 }
 
 // pinKeys returns the keys under which a document is pinned to the top, each once.

@@ -22,6 +22,9 @@ const (
 	maxDescription = 4000
 	maxUpstream    = 1000
 	maxResults     = 1000
+	maxEnum        = 24  // values of one list
+	maxValue       = 40  // bytes of one
+	maxValues      = 600 // bytes of all
 	maxSchemaBytes = 1 << 20
 )
 
@@ -51,6 +54,8 @@ type Doc struct {
 	Upstream           string
 	Title, Description string
 	Params             []Param
+	// Values are what the schema allows where it lists it ("open closed all"), as far as these are words.
+	Values string
 	// Results are the names of what is in a result, as far as that is declared or was observed.
 	Results string
 }
@@ -59,9 +64,14 @@ type Doc struct {
 type Param struct{ Name, Description string }
 
 // same reports whether two documents say the same.
-func (d Doc) same(o Doc) bool {
+func (d *Doc) same(o *Doc) bool {
 	return d.ID == o.ID && d.Kind == o.Kind && d.Wire == o.Wire && d.Upstream == o.Upstream && d.Title == o.Title &&
-		d.Description == o.Description && d.Results == o.Results && slices.Equal(d.Params, o.Params)
+		d.Description == o.Description && d.Values == o.Values && d.Results == o.Results && sameParams(d.Params, o.Params)
+}
+
+// sameParams is quick where the two are one: an update hands most documents over as they were.
+func sameParams(a, b []Param) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // FromTool makes the document of t. upstreamText holds words about its
@@ -69,13 +79,15 @@ func (d Doc) same(o Doc) bool {
 // input schema, those of nested objects too, and the names of results from the
 // output schema and what was observed; whatever in it is not a schema is passed over, and depth, number and length are bounded.
 func FromTool(t tool.Tool, upstreamText string) Doc {
+	found, values := params(t.Input)
 	return Doc{
 		ID:          t.ID,
 		Wire:        cutText(t.Wire, maxNameText),
 		Upstream:    cutText(upstreamText, maxUpstream),
 		Title:       cutText(t.Title, maxNameText),
 		Description: cutText(t.Description, maxDescription),
-		Params:      params(t.Input),
+		Params:      found,
+		Values:      values,
 		Results:     results(t),
 	}
 }
@@ -84,7 +96,8 @@ func FromTool(t tool.Tool, upstreamText string) Doc {
 // that lie deepest left out where there are too many.
 func results(t tool.Tool) string {
 	var names []string
-	for _, p := range params(t.Output) {
+	declared, _ := params(t.Output)
+	for _, p := range declared {
 		names = append(names, p.Name)
 	}
 	if t.Observed != nil {
@@ -120,32 +133,40 @@ type schema struct {
 	properties  map[string]json.RawMessage
 	description string
 	inner       []json.RawMessage
+	values      []json.RawMessage
 }
 
-func params(input json.RawMessage) []Param {
+// params returns the parameters, and the values that they may have where that is a list of words.
+func params(input json.RawMessage) ([]Param, string) {
 	if len(input) > maxSchemaBytes {
-		return nil
+		return nil, ""
 	}
-	var found []Param
+	var found paramList
 	level := []json.RawMessage{input}
 	for range maxParamDepth {
-		level, found = paramsOfLevel(level, found)
+		level = found.addLevel(level)
 	}
-	return found
+	return found.params, cutText(strings.Join(found.values, " "), maxValues)
 }
 
-// paramsOfLevel adds the properties of all schemas of one depth to found and
+type paramList struct {
+	params []Param
+	values []string
+}
+
+// addLevel adds the properties of all schemas of one depth and
 // returns the schemas of the next, so that what is cut is what lies deepest.
-func paramsOfLevel(level []json.RawMessage, found []Param) ([]json.RawMessage, []Param) {
+func (l *paramList) addLevel(level []json.RawMessage) []json.RawMessage {
 	var next []json.RawMessage
 	for _, raw := range level {
 		s := readSchema(raw)
+		l.addValues(s.values)
 		for _, name := range sortedKeys(s.properties) {
-			if len(found) == maxParams {
-				return nil, found
+			if len(l.params) == maxParams {
+				return nil
 			}
 			p := s.properties[name]
-			found = append(found, Param{
+			l.params = append(l.params, Param{
 				Name:        cutText(name, maxNameText),
 				Description: cutText(readSchema(p).description, maxParamText),
 			})
@@ -153,7 +174,19 @@ func paramsOfLevel(level []json.RawMessage, found []Param) ([]json.RawMessage, [
 		}
 		next = append(next, s.inner...)
 	}
-	return next[:min(len(next), maxParams)], found
+	return next[:min(len(next), maxParams)]
+}
+
+// addValues adds those that are words, each once. A long list names things of the
+// world, not what the tool does: of it the head is enough.
+func (l *paramList) addValues(values []json.RawMessage) {
+	for _, raw := range values[:min(len(values), maxEnum)] {
+		var text string
+		if len(raw) > maxValue+2 || json.Unmarshal(raw, &text) != nil || text == "" || slices.Contains(l.values, text) || len(l.values) == maxParams {
+			continue
+		}
+		l.values = append(l.values, text)
+	}
 }
 
 func readSchema(raw json.RawMessage) schema {
@@ -168,6 +201,7 @@ func readSchema(raw json.RawMessage) schema {
 	for _, word := range []string{"anyOf", "oneOf", "allOf"} {
 		s.inner = append(s.inner, readArray(fields[word])...)
 	}
+	s.values = readArray(fields["enum"])
 	return s
 }
 

@@ -26,8 +26,7 @@ const (
 )
 
 // near returns terms of the index that w could be a piece or a misspelling of,
-// the nearest first, each worth less the farther it is; else the two known
-// words that w was written together from.
+// the nearest first, each worth less the farther it is.
 func (r *search) near(w queryWord) []alternative {
 	if !w.plain || len(r.unmatched) > maxUnmatched || len(w.stem) < minPrefix {
 		return nil
@@ -37,9 +36,6 @@ func (r *search) near(w queryWord) []alternative {
 		if worth := likeness(w.stem, known); worth > 0 {
 			terms = append(terms, alternative{known, worth})
 		}
-	}
-	if terms == nil {
-		return r.halves(w.text)
 	}
 	sortAlternatives(terms)
 	return terms[:min(len(terms), maxNear)]
@@ -86,32 +82,32 @@ func fuzziness(word string) int {
 }
 
 // halves splits a word that was written as one into two that the index knows.
-func (r *search) halves(text string) []alternative {
+func (r *search) halves(w queryWord) []string {
+	if !w.plain || len(r.unmatched) > maxUnmatched {
+		return nil
+	}
+	text := w.text
 	for i := len(text) - minPrefix; i >= minPrefix; i-- {
 		left, right := string(r.words.stem.stem([]byte(text[:i]))), string(r.words.stem.stem([]byte(text[i:])))
 		_, hasLeft := slices.BinarySearch(r.terms, left)
 		_, hasRight := slices.BinarySearch(r.terms, right)
 		if hasLeft && hasRight {
-			return []alternative{{left, 1}, {right, 1}}
+			return []string{left, right}
 		}
 	}
 	return nil
 }
 
-// having returns about how many documents have term.
+// having returns how many documents have term.
 func (r *search) having(ctx context.Context, term string) (int, error) {
-	most := 0
-	for _, f := range []field{fieldName, fieldLead} {
-		postings, err := r.reader.TermFieldReader(ctx, []byte(term), f.String(), false, false, false)
-		if err != nil {
-			return 0, fmt.Errorf("read postings: %w", err)
-		}
-		most = max(most, int(postings.Count()))
-		if err := postings.Close(); err != nil {
-			return 0, fmt.Errorf("read postings: %w", err)
-		}
+	list, err := r.reader.TermFieldReader(ctx, []byte(term), poolName, false, false, false)
+	if err != nil {
+		return 0, fmt.Errorf("read postings: %w", err)
 	}
-	return most, nil
+	if err := list.Close(); err != nil {
+		return 0, fmt.Errorf("read postings: %w", err)
+	}
+	return int(list.Count()), nil
 }
 
 // suggest returns the words that no document has and what is near to them.

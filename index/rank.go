@@ -86,11 +86,8 @@ func (r *search) feedbackTerms(ctx context.Context, top []int32) ([]alternative,
 
 // shareTerms adds a document's score to each of its telling terms that was not asked for.
 func (r *search) shareTerms(ord int32, share map[string]float64) {
-	texts, seen := r.docs[ord].texts(), map[string]bool{}
-	for _, t := range r.words.prose.Analyze([]byte(texts[fieldName] + " " + texts[fieldTitle] + " " + texts[fieldLead])) {
-		term := string(t.Term)
-		if !r.used[term] && !seen[term] && len(term) >= minPrefix {
-			seen[term] = true
+	for _, id := range r.facts[ord].lead {
+		if term := r.texts[id]; !r.used[term] && len(term) >= minPrefix {
 			share[term] += r.work.score[ord]
 		}
 	}
@@ -158,17 +155,13 @@ func (r *search) fitNames() {
 
 // nameFit is the share of the query's and the name's words that both have (Dice's coefficient).
 func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
-	both, in := 0, map[string]bool{}
-	for _, w := range r.words.list(r.docs[ord].wire()) {
-		if w.stop || in[w.stem] {
-			continue
-		}
-		in[w.stem] = true
-		if asked[w.stem] {
+	both, fit := 0, r.facts[ord].fit
+	for _, id := range fit {
+		if asked[r.texts[id]] {
 			both++
 		}
 	}
-	return 2 * float64(both) / float64(max(len(asked)+len(in), 1))
+	return 2 * float64(both) / float64(max(len(asked)+len(fit), 1))
 }
 
 // weak reports whether nothing fits well.
@@ -200,7 +193,7 @@ func (r *search) pin() bool {
 	}
 	lifted := map[int32]bool{}
 	lift := func(key string, by float64) {
-		for _, ord := range r.pins[key] {
+		for _, ord := range r.pinned(key) {
 			if lifted[ord] || r.req.upstream != "" && r.docs[ord].ID.Upstream != r.req.upstream {
 				continue
 			}

@@ -181,6 +181,11 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 	}
 	r.unmatched = append(r.unmatched, w)
 	near := r.near(w)
+	if len(near) == 0 {
+		if halves := r.halves(w); halves != nil {
+			return r.scoreHalves(ctx, wish, halves)
+		}
+	}
 	share := r.weigh.fuzzy
 	if sure := len(near) > 0 && near[0].weight >= sureLike; sure {
 		share = 1
@@ -195,6 +200,18 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 		r.worth[wish] = idf
 	}
 	return err
+}
+
+// scoreHalves adds two words that were written as one: a document should have both.
+func (r *search) scoreHalves(ctx context.Context, wish int, halves []string) error {
+	for _, half := range halves {
+		idf, err := r.add(ctx, []alternative{{half, 1}}, r.weigh.fuzzy, r.mark(granted{wish, r.weigh.fuzzy / 2}))
+		if err != nil {
+			return err
+		}
+		r.worth[wish] = max(r.worth[wish], idf)
+	}
+	return nil
 }
 
 // meaning is a concept of one or more phrases of the query.

@@ -1,12 +1,9 @@
 package index
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"math"
-
-	blevesearch "github.com/blevesearch/bleve_index_api"
+	"slices"
 )
 
 // search scores the documents of one request with BM25F: the occurrences of a
@@ -24,6 +21,7 @@ type search struct {
 	// wishOf the wish of a stem.
 	said             []said
 	inPhrase, wishOf map[string]int
+	err              error
 }
 
 // scratch is the memory of one search, by ord.
@@ -69,7 +67,8 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	if err := run.score(ctx); err != nil {
 		return Results{}, err
 	}
-	return run.results(q.Limit), nil
+	res := run.results(q.Limit)
+	return res, run.err
 }
 
 // list returns the tools of one upstream by name, or says that there is no such upstream.
@@ -126,35 +125,26 @@ func (r *search) add(ctx context.Context, terms []alternative, weight float64, m
 	return idf, nil
 }
 
-// gather pools the occurrences of one term over the fields.
+// gather reads the pooled occurrences of one term.
 func (r *search) gather(ctx context.Context, t alternative) error {
-	for f := range fieldCount {
-		if err := r.gatherField(ctx, t, f); err != nil {
-			return fmt.Errorf("read postings: %w", err)
+	work, unit := r.work, t.weight/freqUnit
+	return postings(ctx, r.reader, t.term, func(number, freq uint64) {
+		ord := r.ordOf[number]
+		part := unit * float64(freq)
+		if work.freq[ord] == 0 && part > 0 {
+			work.touched = append(work.touched, ord)
 		}
-	}
-	return nil
+		work.freq[ord] += part
+	})
 }
 
-func (r *search) gatherField(ctx context.Context, t alternative, f field) error {
-	postings, err := r.reader.TermFieldReader(ctx, []byte(t.term), f.String(), true, false, false)
-	if err != nil {
-		return err
+// pinned returns the documents that a key pins, in their order.
+func (r *search) pinned(key string) (ords []int32) {
+	if err := postings(context.Background(), r.reader, pinPrefix+key, func(number, _ uint64) { ords = append(ords, r.ordOf[number]) }); err != nil {
+		r.err = err
 	}
-	factor := r.factor[f]
-	var doc blevesearch.TermFieldDoc
-	for {
-		next, err := postings.Next(doc.Reset())
-		if next == nil || err != nil {
-			return cmp.Or(err, postings.Close())
-		}
-		ord := r.ordOf[next.ID.Value()]
-		part := t.weight * float64(factor[ord]) * float64(next.Freq)
-		if r.work.freq[ord] == 0 && part > 0 {
-			r.work.touched = append(r.work.touched, ord)
-		}
-		r.work.freq[ord] += part
-	}
+	slices.Sort(ords)
+	return ords
 }
 
 // spread saturates the pooled occurrences and adds their worth to the documents.

@@ -1,13 +1,15 @@
 package index
 
 import (
+	"errors"
 	"fmt"
-	"maps"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/blevesearch/bleve/v2"
-	"github.com/blevesearch/bleve/v2/document"
 	"github.com/blevesearch/bleve/v2/index/scorch"
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
@@ -28,24 +30,20 @@ type store struct {
 	// segments are what bleve keeps the documents in, one for each batch.
 	segments []*segment
 	made     int // entries so far that were given to bleve
+	slots    int
+	free     []uint32 // slots
+	table    *table
 	// terms and vocabulary: see snapshot.
-	terms, vocabulary lexicon
+	terms, vocabulary tally
 }
 
 // entry is one document as bleve has it.
 type entry struct {
-	doc     Doc
+	doc     *Doc   // among those of the newest snapshot
 	key     string // bleve's name for it; a new one each time it is given to bleve
+	slot    uint32 // its number among the entries that there are, for as long as it is one
 	segment *segment
-	facts
-}
-
-// facts are what ranking needs of a document besides its postings.
-type facts struct {
-	lengths [fieldCount]int32 // in terms
-	pins    []string
-	// terms and words are counted in the lexicons of the store.
-	terms, words []*lexeme
+	*facts
 }
 
 // segment counts the documents that were put into it, and those that still count.
@@ -56,7 +54,7 @@ func newStore(weigh weights) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make analyzers: %w", err)
 	}
-	st := &store{words: words, weigh: weigh, related: synonymTable(words.stem.stem), terms: newLexicon(), vocabulary: newLexicon()}
+	st := &store{words: words, weigh: weigh, related: synonymTable(words.stem.stem), table: newTable()}
 	if st.phrases, err = readPhrases(words, phraseFiles); err != nil {
 		return nil, err
 	}
@@ -75,6 +73,14 @@ func (st *store) close() error {
 	}
 	return nil
 }
+
+// A batch of at least minPart documents for each core, but no more than maxParts, is
+// written as several; minLearn documents are worth a goroutine that analyzes them.
+const (
+	minPart  = 200
+	maxParts = 4
+	minLearn = 8
+)
 
 // change is what an update has to do. An entry may be in gone and in added.
 type change struct {
@@ -96,7 +102,8 @@ func (st *store) update(docs []Doc) (*snapshot, error) {
 func (st *store) compare(docs []Doc) change {
 	var ch change
 	next, old := make([]*entry, len(docs)), st.entries
-	for i, d := range docs {
+	for i := range docs {
+		d := &docs[i]
 		for len(old) > 0 && compareDocs(old[0].doc, d) < 0 {
 			st.drop(&ch, old[0])
 			old = old[1:]
@@ -115,6 +122,9 @@ func (st *store) compare(docs []Doc) change {
 	for _, e := range old {
 		st.drop(&ch, e)
 	}
+	for _, e := range ch.added {
+		e.slot = st.slot()
+	}
 	st.entries = next
 	return ch
 }
@@ -122,8 +132,19 @@ func (st *store) compare(docs []Doc) change {
 func (st *store) drop(ch *change, e *entry) {
 	e.segment.live--
 	ch.gone = append(ch.gone, e.key)
-	st.terms.drop(e.terms)
+	st.free = append(st.free, e.slot)
+	st.terms.drop(e.terms[:e.likely])
 	st.vocabulary.drop(e.words)
+}
+
+func (st *store) slot() uint32 {
+	if n := len(st.free); n > 0 {
+		slot := st.free[n-1]
+		st.free = st.free[:n-1]
+		return slot
+	}
+	st.slots++
+	return uint32(st.slots - 1)
 }
 
 // absorb has small segments written again in one with what is new, as well as
@@ -151,108 +172,74 @@ func (st *store) absorb(ch *change) {
 	st.segments = slices.DeleteFunc(st.segments, func(seg *segment) bool { return small[seg] })
 }
 
-// write gives a change to bleve as one batch, which makes one segment.
+// write gives a change to bleve: batches of about the same size, one for each
+// core, if it is large, each of which makes a segment.
 func (st *store) write(ch change) error {
 	if len(ch.gone)+len(ch.added) == 0 {
 		return nil
 	}
+	st.learn(ch.added)
+	for _, e := range ch.added {
+		st.made++
+		e.key = strconv.Itoa(st.made)
+	}
+	texts := st.table.list()
+	parts := max(1, min(runtime.GOMAXPROCS(0), maxParts, len(ch.added)/minPart))
+	errs := make([]error, parts)
+	var work sync.WaitGroup
+	for i := range parts {
+		part := change{added: ch.added[i*len(ch.added)/parts : (i+1)*len(ch.added)/parts]}
+		if i == 0 {
+			part.gone = ch.gone
+		}
+		st.addSegment(part.added)
+		work.Go(func() { errs[i] = st.writePart(part, texts) })
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+func (st *store) writePart(ch change, texts []string) error {
 	batch := blevesearch.NewBatch()
 	for _, key := range ch.gone {
 		batch.Delete(key)
 	}
-	docs := make([]*document.Document, len(ch.added))
-	for i, e := range ch.added {
-		st.made++
-		e.key = strconv.Itoa(st.made)
-		docs[i] = st.words.document(e.key, e.doc)
-		batch.Update(docs[i])
+	for _, e := range ch.added {
+		batch.Update(e.pooled(texts))
 	}
 	if err := st.inner.Batch(batch); err != nil {
 		return fmt.Errorf("index documents: %w", err)
 	}
-	seg := &segment{all: len(docs), live: len(docs)}
-	for i, e := range ch.added {
-		if e.segment == nil {
-			e.facts = st.learn(e.doc, docs[i])
-		}
-		e.segment = seg
-	}
-	if seg.live > 0 {
-		st.segments = append(st.segments, seg)
-	}
-	st.words.stem.known.Clear() // documents that come and go could name any number of words
 	return nil
 }
 
-// learn takes from an analyzed document what ranking needs besides the postings.
-func (st *store) learn(d Doc, made *document.Document) facts {
-	know := facts{pins: pinKeys(d)}
-	terms, words := map[string]bool{}, map[string]bool{}
-	for _, f := range made.Fields {
-		part, ok := f.(*textPart) // else it is the key
-		if !ok {
-			continue
-		}
-		know.lengths[part.field] = int32(part.AnalyzedLength())
-		if !part.field.likely() {
-			continue
-		}
-		for term := range part.AnalyzedTokenFrequencies() {
-			terms[term] = true
-		}
+func (st *store) addSegment(added []*entry) {
+	if len(added) == 0 {
+		return
 	}
-	for _, w := range st.words.list(d.ID.Upstream + " " + d.ID.Name + " " + d.Title) {
-		if len(w.text) >= minFuzzy {
-			words[w.text] = true
-		}
+	seg := &segment{all: len(added), live: len(added)}
+	for _, e := range added {
+		e.segment = seg
 	}
-	know.terms, know.words = st.terms.add(terms), st.vocabulary.add(words)
-	return know
+	st.segments = append(st.segments, seg)
 }
 
-// lexicon is a set of words, each with the number of documents that have it.
-type lexicon struct {
-	known  map[string]*lexeme
-	sorted []string
-	stale  bool // sorted is
-}
-
-type lexeme struct {
-	text string
-	docs int
-}
-
-func newLexicon() lexicon { return lexicon{known: map[string]*lexeme{}} }
-
-// add counts the words of one more document.
-func (l *lexicon) add(words map[string]bool) []*lexeme {
-	all := make([]*lexeme, 0, len(words))
-	for text := range words {
-		w := l.known[text]
-		if w == nil {
-			w = &lexeme{text: text}
-			l.known[text], l.stale = w, true
-		}
-		w.docs++
-		all = append(all, w)
+// learn analyzes what was not analyzed before, on all cores.
+func (st *store) learn(added []*entry) {
+	added = slices.DeleteFunc(slices.Clone(added), func(e *entry) bool { return e.facts != nil })
+	var work sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(added)/minLearn+1) {
+		work.Go(func() {
+			l := newLearner(st.words, st.table, st.weigh)
+			for i := int(next.Add(1)) - 1; i < len(added); i = int(next.Add(1)) - 1 {
+				added[i].facts = l.learn(*added[i].doc)
+			}
+		})
 	}
-	return all
-}
-
-// drop takes back what add returned.
-func (l *lexicon) drop(words []*lexeme) {
-	for _, w := range words {
-		if w.docs--; w.docs == 0 {
-			delete(l.known, w.text)
-			l.stale = true
-		}
+	work.Wait()
+	for _, e := range added {
+		st.terms.add(e.terms[:e.likely])
+		st.vocabulary.add(e.words)
 	}
-}
-
-// list returns the words in their order. The result does not change.
-func (l *lexicon) list() []string {
-	if l.stale {
-		l.sorted, l.stale = slices.Sorted(maps.Keys(l.known)), false
-	}
-	return l.sorted
 }
