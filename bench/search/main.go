@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"sallyport/internal/testutil/judge"
@@ -51,6 +52,9 @@ func main() {
 func run(ctx context.Context, f flags, out io.Writer) error {
 	halves, err := halvesOf(f.half)
 	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
 		return err
 	}
 	rows, err := f.rows(ctx, out)
@@ -93,13 +97,23 @@ func (f flags) rows(ctx context.Context, out io.Writer) (rows []row, err error) 
 			return nil, err
 		}
 		s.Queries = f.only(s.Queries)
-		more, err := runSet(ctx, s, strings.Split(f.engines, ","))
+		more, err := runSet(ctx, s, strings.Split(f.engines, ","), f.tokens)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, more...)
 	}
 	return rows, nil
+}
+
+// check refuses sets that there are none of.
+func (f flags) check() error {
+	for word := range strings.SplitSeq(f.sets, ",") {
+		if name, _, _ := strings.Cut(word, "/"); f.sets != "" && !slices.Contains(setNames(), name) {
+			return fmt.Errorf("unknown set %q (use %s)", name, strings.Join(setNames(), ", "))
+		}
+	}
+	return nil
 }
 
 // wants reports whether a set, or a group of it, is asked for.

@@ -66,18 +66,36 @@ func (src sources) read(name string) (*judge.Set, error) {
 	return nil, fmt.Errorf("unknown set %q (use %s)", name, strings.Join(setNames(), ", "))
 }
 
-// runSet evaluates all engines on a set; the rows of the first come with token counts if there is a counter.
-func runSet(ctx context.Context, s *judge.Set, engines []string) (rows []row, err error) {
-	for _, name := range engines {
-		e, err := openEngine(name, s)
+// runSet evaluates all engines on a set; with tokens it also counts what the first one's answers cost.
+func runSet(ctx context.Context, s *judge.Set, engines []string, tokens bool) (rows []row, err error) {
+	for i, name := range engines {
+		more, err := runEngine(ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
-		more, err := evaluate(ctx, e, s)
-		if err := errors.Join(err, e.close()); err != nil {
-			return nil, err
+		if tokens && i == 0 && len(more) > 0 {
+			if err := countTokens(ctx, s, more); err != nil {
+				return nil, err
+			}
 		}
 		rows = append(rows, more...)
 	}
 	return rows, nil
+}
+
+func runEngine(ctx context.Context, s *judge.Set, name string) ([]row, error) {
+	e, err := openEngine(name, s)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := evaluate(ctx, e, s)
+	return rows, errors.Join(err, e.close())
+}
+
+func countTokens(ctx context.Context, s *judge.Set, rows []row) error {
+	d, err := openDoor(ctx, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.measure(ctx, rows), d.close())
 }
