@@ -23,6 +23,10 @@ const (
 	maxSuggest = 5
 	// maxUnmatched bounds for how many words likes are looked up.
 	maxUnmatched = 8
+	// maxUpstreams bounds the upstreams that a search names where nothing fits,
+	// upstreamShare is how much evidence they need, in parts of the best one's.
+	maxUpstreams  = 3
+	upstreamShare = 0.6
 )
 
 // near returns terms of the index that w could be a piece or a misspelling of,
@@ -148,4 +152,28 @@ func (s *snapshot) nearUpstreams(name string) []string {
 		return []string{id}
 	}
 	return nil
+}
+
+// likelyUpstreams returns the upstreams that a misspelt word could mean, and those
+// for which most speaks, best first.
+func (r *search) likelyUpstreams() []string {
+	if r.req.upstream != "" {
+		return nil
+	}
+	var likely []string
+	for _, w := range r.unmatched[:min(len(r.unmatched), maxUnmatched)] {
+		likely = append(likely, r.nearUpstreams(w.text)...)
+	}
+	order := make([]int, len(r.upstreams))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.evidence[b], r.evidence[a]) })
+	for _, up := range order[:min(len(order), maxUpstreams)] {
+		id := r.upstreams[up].id
+		if r.evidence[up] > 0 && r.evidence[up] >= upstreamShare*r.evidence[order[0]] && !slices.Contains(likely, id) {
+			likely = append(likely, id)
+		}
+	}
+	return likely[:min(len(likely), maxUpstreams)]
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 )
 
@@ -23,12 +24,14 @@ const (
 	coverDocs = 3
 	// fitDocs is how many of the first documents have their names compared with the query.
 	fitDocs = 50
+	// twinDocs is among how many of the first documents those of one name are kept apart.
+	twinDocs = 50
 )
 
 // addUpstreams gives every document that matched a share of what speaks for
 // its upstream: the mean score of the upstream's best tools.
 func (r *search) addUpstreams() {
-	evidence := make([]float64, len(r.upstreams))
+	r.evidence = make([]float64, len(r.upstreams))
 	for i, up := range r.upstreams {
 		first, second := 0.0, 0.0
 		for _, score := range r.work.score[up.first:up.last] {
@@ -38,10 +41,11 @@ func (r *search) addUpstreams() {
 				second = score
 			}
 		}
-		evidence[i] = (first + second) / upstreamTop
+		r.evidence[i] = (first + second) / upstreamTop
 	}
 	for _, ord := range r.work.hit {
-		r.work.score[ord] += r.weigh.upstream * evidence[r.upstreamOf[ord]]
+		up := r.upstreamOf[ord]
+		r.work.score[ord] += r.weigh.upstream * r.evidence[up]
 	}
 }
 
@@ -120,11 +124,14 @@ func (r *search) bestCover(top []int32) float64 {
 }
 
 // results ranks: exact names first, then by score, then by id.
-func (r *search) results(limit int) Results {
-	r.restrict()
+func (r *search) results(q Query) Results {
 	weak := r.weak()
+	r.favour(q.Favour)
+	r.fuse(q.Also)
+	r.restrict()
+	r.spreadTwins()
 	pinned := r.pin()
-	top := r.best(orDefault(limit))
+	top := r.best(orDefault(q.Limit))
 	res := Results{Total: len(r.work.hit), Hits: make([]Hit, len(top))}
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
@@ -136,6 +143,9 @@ func (r *search) results(limit int) Results {
 		}
 	}
 	res.Unmatched, res.Suggest = r.suggest()
+	if res.Weak {
+		res.Upstreams = r.likelyUpstreams()
+	}
 	return res
 }
 
@@ -209,4 +219,18 @@ func (r *search) pin() bool {
 		lift(key, top+1)
 	}
 	return len(lifted) > 0
+}
+
+// spreadTwins lowers documents whose name a better one has too, the more the
+// more there are: what is there many times must not fill the list.
+func (r *search) spreadTwins() {
+	top, seen, floor := r.best(twinDocs), map[string]int{}, 0.0
+	if len(top) == twinDocs {
+		floor = r.work.score[top[twinDocs-1]]
+	}
+	for _, ord := range top {
+		key := nameKey(r.docs[ord].wire())
+		r.work.score[ord] = floor + (r.work.score[ord]-floor)*math.Pow(r.weigh.twin, float64(seen[key]))
+		seen[key]++
+	}
 }

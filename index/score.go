@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -158,11 +159,7 @@ func (r *search) scoreWord(ctx context.Context, w queryWord) error {
 		return err
 	}
 	r.worth[wish] = idf
-	switch {
-	case idf > 0:
-		return nil
-	case r.inPhrase[w.stem] > 0:
-		r.worth[wish] = r.rarest()
+	if idf > 0 || r.inPhrase[w.stem] > 0 { // what a phrase may explain waits for scorePhrases
 		return nil
 	}
 	return r.scoreMissing(ctx, w)
@@ -232,9 +229,16 @@ func (r *search) scorePhrases(ctx context.Context) error {
 			explained[g.wish] += idf / float64(len(m.grants))
 		}
 	}
-	for w, worth := range explained {
-		if worth > 0 {
-			r.worth[w] = min(r.worth[w], worth)
+	for _, w := range r.req.words {
+		wish, ok := r.wishOf[w.stem]
+		switch {
+		case !ok || r.inPhrase[w.stem] == 0:
+		case explained[wish] > 0:
+			r.worth[wish] = min(cmp.Or(r.worth[wish], explained[wish]), explained[wish])
+		case r.worth[wish] == 0:
+			if err := r.scoreMissing(ctx, w); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

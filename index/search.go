@@ -22,6 +22,8 @@ type search struct {
 	said             []said
 	inPhrase, wishOf map[string]int
 	err              error
+	// evidence is what speaks for each upstream.
+	evidence []float64
 }
 
 // scratch is the memory of one search, by ord.
@@ -67,7 +69,7 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	if err := run.score(ctx); err != nil {
 		return Results{}, err
 	}
-	res := run.results(q.Limit)
+	res := run.results(q)
 	return res, run.err
 }
 

@@ -14,6 +14,8 @@ type weights struct {
 	phrase, inPhrase float64
 	// upstream is the worth of the evidence for a tool's upstream beside that for the tool.
 	upstream float64
+	// twin is what is left of a document's lead for each better one of the same name.
+	twin float64
 	// nameFit is how much a document gains, in parts of its score, whose name and the query are the same words.
 	nameFit float64
 }
@@ -31,6 +33,7 @@ func defaultWeights() weights {
 		fuzzy:    0.2,
 		upstream: 0.3,
 		nameFit:  0.15,
+		twin:     0.6,
 		feedback: 0.05,
 		phrase:   0.4,
 		inPhrase: 0.7,

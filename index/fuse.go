@@ -1,0 +1,76 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"sallyport/internal/tool"
+)
+
+const (
+	// fuseRank damps reciprocal ranks: how much less the second place is worth than the first.
+	fuseRank = 60
+	// maxAlso is how many places of another ranking are read.
+	maxAlso = 100
+	// favourLift is what a favoured document gains, in parts of the best score: enough to
+	// pass those that are nearly as good, never one that is far better.
+	favourLift = 0.25
+)
+
+// fuse joins the ranking with another by reciprocal rank. Documents that only
+// the other one has come in too.
+func (r *search) fuse(also []tool.ID) {
+	if len(also) == 0 {
+		return
+	}
+	own := r.best(len(r.work.hit))
+	worth := make(map[int32]float64, len(own)+len(also))
+	for i, ord := range own {
+		worth[ord] += 1 / float64(fuseRank+i+1)
+	}
+	for i, id := range also[:min(len(also), maxAlso)] {
+		if ord, ok := r.placeOf(id); ok {
+			worth[ord] += 1 / float64(fuseRank+i+1)
+		}
+	}
+	top := r.top()
+	for ord, sum := range worth {
+		r.lift(ord, top*sum*(fuseRank+1)/2-r.work.score[ord])
+	}
+}
+
+// favour lifts what proved useful for queries like this one.
+func (r *search) favour(proved map[tool.ID]float64) {
+	top := r.top()
+	for id, share := range proved {
+		if ord, ok := r.placeOf(id); ok && share > 0 {
+			r.lift(ord, favourLift*top*min(share, 1))
+		}
+	}
+}
+
+// top returns the best score, or 1 where there is none.
+func (r *search) top() float64 {
+	top := 0.0
+	for _, ord := range r.work.hit {
+		top = max(top, r.work.score[ord])
+	}
+	return cmp.Or(top, 1)
+}
+
+// lift adds to a document's score; one that had none becomes a hit.
+func (r *search) lift(ord int32, by float64) {
+	if by == 0 {
+		return
+	}
+	if r.work.score[ord] == 0 {
+		r.work.hit = append(r.work.hit, ord)
+	}
+	r.work.score[ord] += by
+}
+
+// placeOf returns the first document with id.
+func (s *snapshot) placeOf(id tool.ID) (int32, bool) {
+	ord, _ := slices.BinarySearchFunc(s.docs, Doc{ID: id}, compareDocs)
+	return int32(ord), ord < len(s.docs) && s.docs[ord].ID == id
+}
