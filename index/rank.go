@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 const (
@@ -221,16 +223,26 @@ func (r *search) pin() bool {
 	return len(lifted) > 0
 }
 
-// spreadTwins lowers documents whose name a better one has too, the more the
-// more there are: what is there many times must not fill the list.
+// spreadTwins lowers documents whose name, numbers in it apart, a better one has
+// too, the more the more there are: what is there many times must not fill the list.
 func (r *search) spreadTwins() {
 	top, seen, floor := r.best(twinDocs), map[string]int{}, 0.0
 	if len(top) == twinDocs {
 		floor = r.work.score[top[twinDocs-1]]
 	}
 	for _, ord := range top {
-		key := nameKey(r.docs[ord].wire())
+		key := letters(r.docs[ord].wire())
 		r.work.score[ord] = floor + (r.work.score[ord]-floor)*math.Pow(r.weigh.twin, float64(seen[key]))
 		seen[key]++
 	}
+}
+
+// letters returns the letters of a name in lower case.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }

@@ -35,7 +35,7 @@ func defaultWeights() weights {
 		nameFit:  0.15,
 		twin:     0.6,
 		feedback: 0.05,
-		phrase:   0.4,
+		phrase:   0.8,
 		inPhrase: 0.7,
 	}
 }
