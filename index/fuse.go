@@ -71,6 +71,6 @@ func (r *search) lift(ord int32, by float64) {
 
 // placeOf returns the first document with id.
 func (s *snapshot) placeOf(id tool.ID) (int32, bool) {
-	ord, _ := slices.BinarySearchFunc(s.docs, Doc{ID: id}, compareDocs)
+	ord, _ := slices.BinarySearchFunc(s.docs, Doc{ID: id}, func(a, b Doc) int { return compareDocs(&a, &b) })
 	return int32(ord), ord < len(s.docs) && s.docs[ord].ID == id
 }

@@ -27,7 +27,7 @@ func defaultWeights() weights {
 		field:    [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5, fieldValue: 0.3, fieldResult: 0.2},
 		b:        [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4, fieldValue: 0.4, fieldResult: 0.4},
 		synonym:  0.2,
-		standIn:  0.6,
+		standIn:  1,
 		joined:   0.7,
 		stop:     0.1,
 		fuzzy:    0.2,
@@ -35,8 +35,8 @@ func defaultWeights() weights {
 		nameFit:  0.15,
 		twin:     0.6,
 		feedback: 0.05,
-		phrase:   0.8,
-		inPhrase: 0.7,
+		phrase:   1,
+		inPhrase: 0.5,
 	}
 }
 
