@@ -1,0 +1,29 @@
+package embeddings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Check asks the endpoint for one vector, within 10 s, and returns how long it is
+// and how long that took. The error says why there is none, for a person.
+func Check(ctx context.Context, s Settings) (dim int, took time.Duration, err error) {
+	c, err := newClient(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.close()
+	ctx, cancel := context.WithTimeout(ctx, maxFlight)
+	defer cancel()
+	begin := time.Now()
+	all, err := c.embed(ctx, []string{"find the tool for it"})
+	if f, ok := errors.AsType[*fault](err); ok && f.said != "" {
+		return 0, 0, fmt.Errorf("%w: %s", err, f.said)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return len(all[0].values), time.Since(begin), nil
+}

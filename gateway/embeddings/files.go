@@ -1,0 +1,190 @@
+package embeddings
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"math"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/filelock"
+	"sallyport/internal/sealed"
+)
+
+const (
+	// fileVersion changes when a file of another version would be misread.
+	fileVersion = 1
+	// maxFile bounds the vectors of one model on disk, in bytes.
+	maxFile = 128 << 20
+	suffix  = ".vectors"
+	// lockPatience is how long another process may change a file.
+	lockPatience = 2 * time.Second
+	// keptDays is how many days a vector is kept that no tool has, touchedDays how
+	// old the mark of its last use may get.
+	keptDays    = 30
+	touchedDays = 7
+)
+
+// files keeps the vectors of one model of one endpoint in a file of a directory,
+// for its owner's eyes only. Processes may share the directory.
+type files struct {
+	dir, name string
+	root      *os.Root
+}
+
+// stock is what a file has.
+type stock struct {
+	dim     int
+	vectors map[digest]stocked
+}
+
+// stocked is a vector and the day of its last use, since 1970.
+type stocked struct {
+	vector
+	day uint32
+}
+
+func openFiles(dir string, c *client) (*files, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &files{dir: dir, name: fileOf(c), root: root}
+	f.sweep()
+	return f, nil
+}
+
+func (f *files) close() error { return f.root.Close() }
+
+// fileOf names the file of an endpoint and a model. A key in the URL is no part of the name.
+func fileOf(c *client) string {
+	place := c.endpoint
+	if u, err := url.Parse(place); err == nil {
+		place = u.Scheme + "://" + u.Host + u.Path
+	}
+	sum := sha256.Sum256([]byte(place + "\n" + c.settings.Model))
+	return hex.EncodeToString(sum[:16]) + suffix
+}
+
+// sweep removes files of other models that nobody has used for long.
+func (f *files) sweep() {
+	entries, err := fs.ReadDir(f.root.FS(), ".")
+	if err != nil {
+		return // the next start does it
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) && e.Name() != f.name && time.Since(info.ModTime()) > keptDays*24*time.Hour {
+			_ = f.root.Remove(e.Name())
+		}
+	}
+}
+
+func today() uint32 { return uint32(time.Now().Unix() / (24 * 60 * 60)) }
+
+// load reads what is kept. An error says that there is a file and that it is of no use.
+func (f *files) load() (stock, error) {
+	data, _, err := sealed.Read(f.root, f.name, maxFile+1024)
+	if errors.Is(err, fs.ErrNotExist) {
+		return stock{}, nil
+	}
+	if err != nil {
+		return stock{}, err
+	}
+	body, err := sealed.Open(fileVersion, data)
+	if err != nil {
+		return stock{}, err
+	}
+	return decode(body)
+}
+
+// merge adds vectors to what is kept, unless nothing is new and no mark is old.
+// Vectors of another length are of another model: they go.
+func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
+	unlock, err := filelock.Dir(f.dir, lockPatience)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	kept, _ := f.load() // whoever loaded it first has heard what is wrong with it
+	if kept.vectors == nil || kept.dim != dim {
+		kept = stock{dim, map[digest]stocked{}}
+	}
+	stale := unsaved
+	for name, v := range vectors {
+		old, ok := kept.vectors[name]
+		stale = stale || !ok || old.day+touchedDays < today()
+		kept.vectors[name] = stocked{v, today()}
+	}
+	if !stale {
+		return nil
+	}
+	data, err := sealed.Seal(fileVersion, encode(kept))
+	if err != nil {
+		return err
+	}
+	return sealed.Write(f.root, f.name, data)
+}
+
+// record is the size of a vector in a file: digest, day, numbers.
+func record(dim int) int { return len(digest{}) + 4 + dim }
+
+// encode writes the dimensions, then as many vectors as fit, newest first.
+func encode(all stock) []byte {
+	names := slices.Collect(maps.Keys(all.vectors))
+	names = slices.DeleteFunc(names, func(name digest) bool { return all.vectors[name].day+keptDays < today() })
+	slices.SortFunc(names, func(a, b digest) int {
+		return cmp.Or(cmp.Compare(all.vectors[b].day, all.vectors[a].day), bytes.Compare(a[:], b[:]))
+	})
+	names = names[:min(len(names), maxFile/record(all.dim))]
+	out := make([]byte, 0, 4+len(names)*record(all.dim))
+	out = binary.LittleEndian.AppendUint32(out, uint32(all.dim))
+	for _, name := range names {
+		v := all.vectors[name]
+		out = append(out, name[:]...)
+		out = binary.LittleEndian.AppendUint32(out, v.day)
+		for _, x := range v.values {
+			out = append(out, byte(x))
+		}
+	}
+	return out
+}
+
+var errDamaged = errors.New("it holds no vectors")
+
+// decode reads what encode wrote, and nothing else.
+func decode(body []byte) (stock, error) {
+	if len(body) < 4 {
+		return stock{}, errDamaged
+	}
+	dim := binary.LittleEndian.Uint32(body)
+	if dim == 0 || dim > maxDim || (len(body)-4)%record(int(dim)) != 0 {
+		return stock{}, errDamaged
+	}
+	all := stock{int(dim), map[digest]stocked{}}
+	for rest := body[4:]; len(rest) > 0; rest = rest[record(all.dim):] {
+		values := make([]int8, dim)
+		for i, x := range rest[len(digest{})+4 : record(all.dim)] {
+			values[i] = int8(x)
+		}
+		norm := math.Sqrt(float64(dot(values, values)))
+		if norm == 0 {
+			return stock{}, errDamaged
+		}
+		day := min(binary.LittleEndian.Uint32(rest[len(digest{}):]), today()+2) // clocks differ
+		all.vectors[digest(rest[:len(digest{})])] = stocked{vector{values, norm}, day}
+	}
+	return all, nil
+}
