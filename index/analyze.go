@@ -25,6 +25,8 @@ type analyzers struct {
 	stops analysis.TokenMap
 	// fillers are the stop words of queries only.
 	fillers map[string]bool
+	// products: see productTable.
+	products map[string]bool
 }
 
 func newAnalyzers() (*analyzers, error) {
@@ -36,7 +38,7 @@ func newAnalyzers() (*analyzers, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &analyzers{fold: &foldFilter{compose: compose, ascii: asciifolding.New()}, stem: &stemmer{}, stops: stops, fillers: wordList(fillers)}
+	a := &analyzers{fold: &foldFilter{compose: compose, ascii: asciifolding.New()}, stem: &stemmer{}, stops: stops, fillers: wordList(fillers), products: productTable()}
 	chars := []analysis.CharFilter{a.fold}
 	lower, bigram := lowercase.NewLowerCaseFilter(), cjk.NewCJKBigramFilter(false)
 	joined := &splitFilter{join: true}

@@ -26,6 +26,7 @@ type queryWord struct {
 	stop       bool
 	// plain is false for the letter pairs of scripts without spaces.
 	plain bool
+	role  role
 }
 
 // list splits text as the index does and returns its words in their order, stop words too.
@@ -47,7 +48,7 @@ type request struct {
 	// list are the words in their order, words those of them that differ.
 	list, words []queryWord
 	// joined are neighbours written as one: "pull request" also asks for pullrequest.
-	joined []string
+	joined []joint
 	// whole is the key of the entire text, parts those of identifiers in it.
 	whole string
 	parts []string
@@ -72,7 +73,7 @@ func (s *snapshot) parse(q Query) request {
 	}
 	r.resolveUpstream(s)
 	r.readNames(kept)
-	r.readWords(s.words.list(strings.Join(kept, " ")))
+	r.readWords(s.words.list(strings.Join(kept, " ")), s.words.roles(kept))
 	return r
 }
 
@@ -134,10 +135,11 @@ func pinKey(text string) string {
 }
 
 // readWords keeps each word once, and the neighbours joined.
-func (r *request) readWords(words []queryWord) {
+func (r *request) readWords(words []queryWord, roles map[string]role) {
 	r.list = words[:min(len(words), 4*maxQueryWords)]
 	seen := map[string]bool{}
 	for i, w := range r.list {
+		w.role = roles[w.text]
 		if len(r.words) == maxQueryWords {
 			break
 		}
@@ -156,15 +158,22 @@ func (r *request) readWords(words []queryWord) {
 	}
 }
 
+// joint are neighbours written as one, and their stems.
+type joint struct {
+	text  string
+	stems []string
+}
+
 func (r *request) addJoined(words []queryWord) {
-	var b strings.Builder
+	var j joint
 	for _, w := range words {
 		if !w.plain {
 			return
 		}
-		b.WriteString(w.text)
+		j.text += w.text
+		j.stems = append(j.stems, w.stem)
 	}
-	if b.Len() <= maxWordRunes {
-		r.joined = append(r.joined, b.String())
+	if len(j.text) <= maxWordRunes {
+		r.joined = append(r.joined, j)
 	}
 }

@@ -17,11 +17,6 @@ const (
 	feedbackBelow = 0.45
 	feedbackDocs  = 10
 	feedbackTerms = 10
-	// weakBelow is the score, in parts of what a full match of the query or of
-	// two rare words is worth, under which the best hit is a guess. With it, of
-	// queries to a catalog that has nothing for them 5 in 6 come out weak, and 1
-	// in 25 of those that were answered right.
-	weakBelow = 1.0
 	// coverDocs is how many of the first documents are asked how much they cover.
 	coverDocs = 3
 	// fitDocs is how many of the first documents have their names compared with the query.
@@ -174,12 +169,6 @@ func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
 		}
 	}
 	return 2 * float64(both) / float64(max(len(asked)+len(fit), 1))
-}
-
-// weak reports whether nothing fits well.
-func (r *search) weak() bool {
-	top := r.best(1)
-	return len(top) == 0 || r.work.score[top[0]] < weakBelow*min(r.mass(), 2*r.rarest())
 }
 
 // restrict drops the hits of other upstreams than the one asked for.

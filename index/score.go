@@ -96,7 +96,7 @@ func (r *search) score(ctx context.Context) error {
 		}
 	}
 	for _, j := range r.req.joined {
-		if err := r.scoreExtra(ctx, string(r.words.stem.stem([]byte(j))), r.weigh.joined); err != nil {
+		if err := r.scoreJoint(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -141,6 +141,21 @@ func (r *search) scoreExtra(ctx context.Context, term string, weight float64) er
 	}
 	r.used[term] = true
 	_, err := r.add(ctx, []alternative{{term, 1}}, weight, 0)
+	return err
+}
+
+// scoreJoint adds neighbours written as one; who has that has each of them.
+func (r *search) scoreJoint(ctx context.Context, j joint) error {
+	term := string(r.words.stem.stem([]byte(j.text)))
+	if r.used[term] {
+		return nil
+	}
+	r.used[term] = true
+	var grants []granted
+	for _, w := range r.wishes(j.stems) {
+		grants = append(grants, granted{w, 1})
+	}
+	_, err := r.add(ctx, []alternative{{term, 1}}, r.weigh.joined, r.mark(grants...))
 	return err
 }
 
@@ -189,6 +204,8 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 	}
 	idf, err = r.add(ctx, near, r.weigh.fuzzy, r.mark(granted{wish, share}))
 	switch {
+	case w.role == proper || w.role == value:
+		r.worth[wish] = r.weigh.lacking * r.rarest()
 	case idf == 0:
 		r.worth[wish] = r.rarest()
 	case share == 1: // a slip of the pen takes nothing from how well the rest fits

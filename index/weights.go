@@ -14,6 +14,8 @@ type weights struct {
 	phrase, inPhrase float64
 	// upstream is the worth of the evidence for a tool's upstream beside that for the tool.
 	upstream float64
+	// lacking is what a name or a number counts for in what was asked where no document has it, in parts of a rare word.
+	lacking float64
 	// twin is what is left of a document's lead for each better one of the same name.
 	twin float64
 	// nameFit is how much a document gains, in parts of its score, whose name and the query are the same words.
@@ -33,6 +35,7 @@ func defaultWeights() weights {
 		fuzzy:    0.2,
 		upstream: 0.3,
 		nameFit:  0.15,
+		lacking:  0.3,
 		twin:     0.6,
 		feedback: 0.05,
 		phrase:   1,
