@@ -54,7 +54,7 @@ func Describe(t tool.Tool, lang Language) Description {
 
 func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	d := &description{lang: lang, depth: depth, seen: map[*def]bool{}, said: map[string]string{}}
-	sig, _ := signature(t, fn, lang)
+	sig, _ := signature(t, fn, lang, maxParams, maxResult)
 	d.line(Import(t.ID, lang))
 	d.line(sig)
 	d.signature = d.b.Len() - 1
@@ -112,7 +112,7 @@ func (d *description) parameters(fn function) {
 	if d.lang == Python {
 		names = pyParams(params)
 	}
-	before, told := d.b.Len(), newParamList(fn, d.lang).params
+	before, told := d.b.Len(), newParamList(fn, d.lang, maxParams).params
 	d.line("\nParameters:")
 	start := d.b.Len()
 	for i, f := range params {

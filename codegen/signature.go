@@ -12,6 +12,9 @@ const (
 	// maxParams and maxResult bound the two halves of a signature, in bytes.
 	maxParams = 500
 	maxResult = 250
+	// briefParams and briefResult do where there are better hits.
+	briefParams = 160
+	briefResult = 100
 	// maxSignature bounds the whole whatever is in it, in runes.
 	maxSignature = 1400
 )
@@ -33,13 +36,21 @@ func Import(id tool.ID, lang Language) string {
 //
 // It has at most 1,400 runes.
 func Signature(t tool.Tool, lang Language) string {
-	text, _ := signature(t, model(t), lang)
+	text, _ := signature(t, model(t), lang, maxParams, maxResult)
 	return text
 }
 
-func signature(t tool.Tool, fn function, lang Language) (text string, whole bool) {
-	params, whole := parameterList(fn, lang)
-	result, wholeResult := inlineType(fn.result, lang, maxResult)
+// Brief is Signature in less room: of a tool with many parameters those that may
+// be missing have no types.
+func Brief(t tool.Tool, lang Language) string {
+	text, _ := signature(t, model(t), lang, briefParams, briefResult)
+	return text
+}
+
+func signature(t tool.Tool, fn function, lang Language, room, roomOfResult int) (text string, whole bool) {
+	l := newParamList(fn, lang, room)
+	params, whole := l.text, !l.cut
+	result, wholeResult := inlineType(fn.result, lang, roomOfResult)
 	name := string(ident(t.ID.Upstream) + "." + ident(t.ID.Name))
 	if lang == TypeScript {
 		text = name + "(" + params + "): Promise<" + result + ">"
@@ -49,21 +60,16 @@ func signature(t tool.Tool, fn function, lang Language) (text string, whole bool
 	return plain.Line(text, maxSignature) + observedMark(fn, lang), whole && wholeResult
 }
 
-// parameterList writes the parameters. While they are too long, the longest is
-// written one level flatter; if all are flat, the last ones lose their types.
-func parameterList(fn function, lang Language) (text string, whole bool) {
-	l := newParamList(fn, lang)
-	return l.text, !l.cut
-}
-
-func newParamList(fn function, lang Language) *paramList {
-	l := &paramList{fn: fn, lang: lang, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
+// newParamList writes the parameters. While they are longer than room, in bytes, the
+// longest is written one level flatter; if all are flat, the last ones lose their types.
+func newParamList(fn function, lang Language, room int) *paramList {
+	l := &paramList{fn: fn, lang: lang, room: room, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
 	size := 0
 	for i := range l.params {
 		l.write(i, maxLevel)
 		size += len(l.params[i].text) + 2
 	}
-	for size > maxParams {
+	for size > room {
 		i := l.longest()
 		if i < 0 {
 			break
@@ -82,6 +88,7 @@ func newParamList(fn function, lang Language) *paramList {
 type paramList struct {
 	fn     function
 	lang   Language
+	room   int
 	names  []string // as Python has them
 	params []sigParam
 	text   string
@@ -109,7 +116,7 @@ func (l *paramList) longest() int {
 
 func (l *paramList) write(i, level int) {
 	f := l.fn.params[i]
-	w := inlineFrom(level, f.typ, l.lang, maxParams)
+	w := inlineFrom(level, f.typ, l.lang, l.room)
 	typ := w.bounded()
 	p := sigParam{level: w.level, cut: w.cut}
 	switch {
@@ -136,7 +143,7 @@ func (l *paramList) parts() []string {
 		}
 		part := l.params[i].text
 		size += len(part) + 2
-		bare = bare || size > 2*maxParams || !f.required && size > maxParams
+		bare = bare || size > 2*l.room || !f.required && size > l.room
 		if bare {
 			size -= len(part)
 			part = l.bare(i)
@@ -144,7 +151,7 @@ func (l *paramList) parts() []string {
 			l.params[i].cut = true
 		}
 		l.cut = l.cut || l.params[i].cut
-		if size > 2*maxParams {
+		if size > 2*l.room {
 			parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
 			l.cutFrom(i)
 			break

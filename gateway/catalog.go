@@ -22,8 +22,9 @@ type catalog struct {
 	log      *slog.Logger
 	opts     Options
 	cache    *cache
-	book     *trust.Book // nil pins nothing
-	index    *index.Index
+	book     *trust.Book  // nil pins nothing
+	index    *index.Index // of tools
+	offered  *index.Index // of resources, templates and prompts
 	shapes   learning
 	publish  func(files func() map[string][]byte) error
 	slots    chan struct{} // how many upstreams may be starting at once
@@ -48,19 +49,23 @@ func openCatalog(cfg *config.Config, opts Options, publish func(func() map[strin
 	if err != nil {
 		return nil, err
 	}
+	offered, err := index.New(nil, &index.Options{Logger: opts.Logger})
+	if err != nil {
+		return nil, errors.Join(err, ix.Close())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &catalog{
-		log: opts.Logger, opts: opts, book: book, cache: openCache(opts.CacheDir, opts.Logger), index: ix, publish: publish, slots: make(chan struct{}, connecting),
+		log: opts.Logger, opts: opts, book: book, cache: openCache(opts.CacheDir, opts.Logger), index: ix, offered: offered, publish: publish, slots: make(chan struct{}, connecting),
 		changed: make(chan struct{}, 1), ended: ctx.Done(), cancel: cancel,
 	}
 	if cfg.Observe {
 		c.openShapes()
 	}
-	none, _ := assemble(newRoster(nil))
+	none, _, _ := assemble(newRoster(nil))
 	c.snapshot.Store(none)
 	if err := publish(none.files); err != nil {
 		cancel()
-		return nil, errors.Join(err, c.shapes.close(), ix.Close(), c.cache.close())
+		return nil, errors.Join(err, c.shapes.close(), ix.Close(), offered.Close(), c.cache.close())
 	}
 	ups := enabled(cfg)
 	members := make([]*member, len(ups))
@@ -170,8 +175,8 @@ func (c *catalog) rebuild(r *roster) error {
 	if changed == 0 && r == c.current().roster {
 		return nil
 	}
-	next, docs := assemble(r)
-	err := errors.Join(c.publish(next.files), c.index.Replace(docs))
+	next, tools, offers := assemble(r)
+	err := errors.Join(c.publish(next.files), c.index.Replace(tools), c.offered.Replace(offers))
 	c.snapshot.Store(next)
 	c.watchers.tell()
 	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "changed", changed, "duration", time.Since(start))
@@ -220,5 +225,5 @@ func (c *catalog) close() error {
 	}
 	ends.Wait()
 	c.work.Wait()
-	return errors.Join(append(errs, c.shapes.close(), c.index.Close(), c.cache.close())...)
+	return errors.Join(append(errs, c.shapes.close(), c.index.Close(), c.offered.Close(), c.cache.close())...)
 }

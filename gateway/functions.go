@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ const (
 	// functionFits is how much of a query a function of ours must have to be shown
 	// beside tools: it stands there for a model that looks for it.
 	functionFits = 0.6
-	// toolsPerFunction: there is room for one among that many hits.
-	toolsPerFunction = 4
+	// toolsPerFunction: there is room for one among that many hits, maxFunctions at most.
+	toolsPerFunction, maxFunctions = 4, 2
 	// surelyMore is by how much a function must cover more of a query than the best
 	// tool to stand before it.
 	surelyMore = 0.05
@@ -45,7 +46,7 @@ func functionNames() []string {
 func functionIndex() (*index.Index, error) {
 	var docs []index.Doc
 	for _, f := range runtime.Functions() {
-		docs = append(docs, index.Doc{ID: tool.ID{Upstream: ownID, Name: f.Name}, Wire: f.Name, Title: f.Words, Description: f.Summary})
+		docs = append(docs, index.Doc{ID: tool.ID{Upstream: ownID, Name: f.Name}, Kind: index.Function, Wire: f.Name, Title: f.Words, Description: f.Summary})
 	}
 	return index.New(docs, nil)
 }
@@ -55,13 +56,13 @@ func describeFunction(f runtime.Function, detail Detail, lang codegen.Language) 
 	if lang == codegen.TypeScript {
 		form = f.TypeScript
 	}
-	found := FoundTool{ID: tool.ID{Upstream: ownID, Name: f.Name}}
+	found := FoundTool{ID: tool.ID{Upstream: ownID, Name: f.Name}, Kind: index.Function}
 	if detail == Names {
 		return found
 	}
 	found.Summary = strings.TrimSuffix(f.Summary, ".")
 	switch detail {
-	case Signature:
+	case Signature, brief:
 		found.Import, found.Text = form.Import, form.Signature
 	case Full:
 		found.Import, found.Text = form.Import, form.Import+"\n"+form.Signature+"\n\n"+f.Summary+"\n"+form.Doc
@@ -70,59 +71,91 @@ func describeFunction(f runtime.Function, detail Detail, lang codegen.Language) 
 }
 
 // listFunctions is the answer to a search of nothing in particular in ours: all of them.
-func listFunctions(found *Found, lang codegen.Language) {
+func listFunctions(found *Found, lang codegen.Language) (list []candidate) {
 	for _, f := range runtime.Functions() {
-		found.Tools = append(found.Tools, describeFunction(f, found.Detail, lang))
+		list = append(list, functionCandidate(f, lang))
 	}
-	found.Total = len(found.Tools)
+	found.Total = len(list)
+	return list
+}
+
+func functionCandidate(f runtime.Function, lang codegen.Language) candidate {
+	return candidate{id: tool.ID{Upstream: ownID, Name: f.Name}, tell: func(d Detail) FoundTool { return describeFunction(f, d, lang) }}
 }
 
 // searchFunctions is the answer to a search in ours only.
-func (g *Gateway) searchFunctions(ctx context.Context, s Search, lang codegen.Language, found *Found) error {
-	results, err := g.functions.Search(ctx, index.Query{Text: s.Query, Limit: s.Limit})
+func (g *Gateway) searchFunctions(ctx context.Context, s Search, lang codegen.Language, found *Found) (list []candidate, err error) {
+	results, err := g.functions.Search(ctx, index.Query{Text: s.Query, Limit: s.candidates()})
 	if err != nil {
-		return searchError(err)
+		return nil, searchError(err)
 	}
-	found.Total, found.Weak, found.Unmatched, found.Suggest = results.Total, results.Weak, results.Unmatched, results.Suggest
+	found.adopt(results)
+	found.Likely = nil
 	for _, hit := range results.Hits {
-		found.Tools = append(found.Tools, describeFunction(*functionNamed(hit.ID.Name), s.Detail, lang))
+		list = append(list, functionCandidate(*functionNamed(hit.ID.Name), lang))
 	}
-	return nil
+	return list, nil
 }
 
-// addFunctions puts those of ours that fit the query among the tools that were
-// found: before them where it was our function that was looked for, else behind
-// them. best is how much the best tool has of the query.
-func (g *Gateway) addFunctions(ctx context.Context, s Search, lang codegen.Language, found *Found, best float64) error {
-	room := max(1, min(s.Limit/toolsPerFunction, 2))
+// other is something besides tools that may answer a query.
+type other struct {
+	candidate
+	// fits says that it has enough of the query to be shown, sought that it was
+	// looked for rather than a tool.
+	fits, sought bool
+}
+
+// addOthers puts what is no tool and fits the query among the tools that were
+// found: before them where it was looked for, else behind the first of them. best
+// is how much the best tool has of the query.
+func (g *Gateway) addOthers(ctx context.Context, s Search, lang codegen.Language, found *Found, tools []candidate, best float64) ([]candidate, error) {
+	weak := found.Weak || len(tools) == 0
+	var others []other
+	if s.Upstream == "" {
+		functions, err := g.functionsFor(ctx, s, lang, weak, best)
+		if err != nil {
+			return nil, err
+		}
+		others = functions
+	}
+	offers, err := g.offersFor(ctx, s, lang, weak, best)
+	if err != nil {
+		return nil, err
+	}
+	var first, last []candidate
+	for _, o := range append(others, offers...) {
+		switch {
+		case !o.fits:
+		case o.sought:
+			first = append(first, o.candidate)
+		case s.Limit == 0 || s.Limit >= toolsPerFunction:
+			last = append(last, o.candidate)
+		}
+	}
+	found.Total += len(first) + len(last)
+	found.Weak = found.Weak && len(first) == 0
+	head := min(len(tools), toolsPerFunction, max(0, cmp.Or(s.Limit, maxLimit)-len(first)-len(last)))
+	return slices.Concat(first, tools[:head], last, tools[head:]), nil
+}
+
+// functionsFor are the functions of ours that may answer a query.
+func (g *Gateway) functionsFor(ctx context.Context, s Search, lang codegen.Language, weak bool, best float64) (found []other, err error) {
+	room := maxFunctions
+	if s.Limit > 0 {
+		room = max(1, min(s.Limit/toolsPerFunction, maxFunctions))
+	}
 	results, err := g.functions.Search(ctx, index.Query{Text: s.Query, Limit: room})
 	if err != nil {
-		return searchError(err)
+		return nil, searchError(err)
 	}
-	var first, last []FoundTool
 	for _, hit := range results.Hits {
 		f := *functionNamed(hit.ID.Name)
 		exact := s.Query == hit.ID.Name || s.Query == hit.ID.String()
 		worded := results.Words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(s.Query)) // one word fits too much
-		sought := exact || found.Weak || len(found.Tools) == 0 || hit.Cover > best+surelyMore
-		switch {
-		case !exact && (hit.Cover < functionFits || !worded):
-		case sought:
-			first = append(first, describeFunction(f, s.Detail, lang))
-		case results.Words > 1 && s.Limit >= toolsPerFunction:
-			last = append(last, describeFunction(f, s.Detail, lang))
-		}
+		o := other{candidate: functionCandidate(f, lang), sought: exact || weak || hit.Cover > best+surelyMore}
+		o.exact, o.fits = exact, exact || hit.Cover >= functionFits && worded
+		o.fits = o.fits && (o.sought || results.Words > 1)
+		found = append(found, o)
 	}
-	found.insert(first, last, s.Limit)
-	return nil
-}
-
-func (f *Found) insert(first, last []FoundTool, limit int) {
-	if len(first)+len(last) == 0 {
-		return
-	}
-	f.Total += len(first) + len(last)
-	f.Weak = f.Weak && len(first) == 0
-	tools := f.Tools[:min(len(f.Tools), limit-len(first)-len(last))]
-	f.Tools = slices.Concat(first, tools, last)
+	return found, nil
 }

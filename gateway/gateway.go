@@ -25,6 +25,7 @@ import (
 	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
+	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -64,10 +65,12 @@ type Gateway struct {
 	catalog *catalog
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
-	runner    *runner
-	checks    *checks
-	call      Handler
-	close     func() error
+	// counter is made by the first answer that needs it.
+	counter func() (*tokens.Counter, error)
+	runner  *runner
+	checks  *checks
+	call    Handler
+	close   func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
@@ -80,7 +83,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	g := &Gateway{opts: *opts}
+	g := &Gateway{opts: *opts, counter: sync.OnceValues(tokens.O200k)}
 	if g.opts.Logger == nil {
 		g.opts.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"sallyport/codegen"
+	"sallyport/gateway/trust"
+	"sallyport/index"
 	"sallyport/internal/plain"
 )
 
@@ -15,64 +18,81 @@ func (f Found) Text() string {
 		f.writeUpstreams(&b)
 		return b.String()
 	}
-	f.writeVerdict(&b)
-	f.writeTools(&b)
-	if f.Offers != "" {
-		b.WriteString(f.Offers + "\n")
+	b.WriteString(f.verdict())
+	w := newToolWriter(f)
+	for _, t := range f.Tools {
+		b.WriteString(w.text(t))
 	}
-	switch more := f.Total - len(f.Tools); {
-	case more <= 0 || f.Weak:
-	case f.Listing:
-		fmt.Fprintf(&b, "(%d more; raise limit, or give a query)\n", more)
-	default:
-		fmt.Fprintf(&b, "(%d more match less well)\n", more)
-	}
-	f.writeMissing(&b)
+	b.WriteString(w.end())
+	b.WriteString(f.closing(len(f.Tools)))
 	return strings.TrimRight(b.String(), "\n")
 }
 
 func (f Found) listsUpstreams() bool { return f.Listing && f.Upstream == "" }
 
-func (f Found) writeUpstreams(b *strings.Builder) {
-	for _, up := range f.Upstreams {
-		fmt.Fprintf(b, "%s (%d %s)", up.ID, up.Tools, plural(up.Tools))
-		if up.Description != "" {
-			b.WriteString(": " + up.Description)
-		}
-		if up.Problem != "" {
-			b.WriteString(" [" + up.Problem + "]")
-		}
-		b.WriteString("\n")
-	}
-	if f.Problem != "" {
-		fmt.Fprintf(b, "(the last edit of the settings is not in force: %s)\n", plain.Line(f.Problem, 2*maxProblem))
-	}
-	if len(f.Upstreams) == 0 {
-		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")
-		return
-	}
-	b.WriteString("search_tools(upstream=NAME) lists the tools of one; NAME sallyport: helpers for programs (emit, parallel, ...).")
-}
-
-func (f Found) writeVerdict(b *strings.Builder) {
+// verdict is what stands above the hits where they are not what was asked for.
+func (f Found) verdict() string {
 	switch {
 	case len(f.Tools) == 0 && f.Listing:
-		b.WriteString("No tools.\n")
-		return
+		return "No tools.\n"
+	case len(f.Tools) == 0 && len(f.Quarantined) > 0:
+		return ""
+	case len(f.Tools) == 0 && len(f.Likely) > 0:
+		return "No tool matches." + f.suggestion() + "\n"
 	case len(f.Tools) == 0:
-		b.WriteString("No tool matches.")
+		return "No tool matches." + f.suggestion() + " search_tools(\"\") lists the upstreams.\n"
 	case f.Weak:
-		b.WriteString("No good match; closest:")
+		return "No good match; closest:" + f.suggestion() + "\n"
+	}
+	return ""
+}
+
+func (f Found) suggestion() string {
+	if len(f.Suggest) == 0 {
+		return ""
+	}
+	return " Did you mean: " + plain.Line(strings.Join(f.Suggest[:min(5, len(f.Suggest))], ", "), 200) + "?"
+}
+
+const (
+	// maxLikely is how many upstreams are named that look right.
+	maxLikely = 4
+	// maxHeldRank is among how many of the first hits one must be that is quarantined to be told of.
+	maxHeldRank = 5
+)
+
+// closing is what stands below so many hits.
+func (f Found) closing(hits int) string {
+	var b strings.Builder
+	if likely := f.Likely[:min(len(f.Likely), maxLikely)]; len(likely) > 0 && (f.Weak || hits == 0) {
+		fmt.Fprintf(&b, "Upstreams that look right: %s.\n", strings.Join(likely, ", "))
+	}
+	if f.Offers != "" {
+		b.WriteString(f.Offers + "\n")
+	}
+	switch more := f.Total - hits; {
+	case more <= 0 || f.Weak:
+	case f.Listing:
+		fmt.Fprintf(&b, "(%d more; give a query)\n", more)
 	default:
-		return
+		fmt.Fprintf(&b, "(%d more match less well)\n", more)
 	}
-	if len(f.Suggest) > 0 {
-		b.WriteString(" Did you mean: " + plain.Line(strings.Join(f.Suggest[:min(5, len(f.Suggest))], ", "), 200) + "?")
+	for _, h := range f.Quarantined {
+		fmt.Fprintf(&b, "(%s [quarantined]: %s; an operator must approve it)\n", h.ID, whyHeld(h.Reason))
 	}
-	if len(f.Tools) == 0 {
-		b.WriteString(` search_tools("") lists the upstreams.`)
+	f.writeMissing(&b)
+	return b.String()
+}
+
+// whyHeld says why a definition waits, in our own words.
+func whyHeld(reason string) string {
+	switch reason {
+	case trust.ReasonChanged:
+		return "its definition changed"
+	case trust.ReasonNew:
+		return "it is new and nobody has approved it"
 	}
-	b.WriteString("\n")
+	return "its definition looks like an attack"
 }
 
 func plural(tools int) string {
@@ -82,51 +102,128 @@ func plural(tools int) string {
 	return "tools"
 }
 
-// maxProblem is how much is said about each upstream that is not there, in characters.
-const maxProblem = 100
+const (
+	// maxProblem is how much is said about each upstream that is not there, in characters.
+	maxProblem = 100
+	// maxMissing is of how many of them the reason is told, maxMissingNamed how many more are named.
+	maxMissing, maxMissingNamed = 3, 10
+)
 
 // writeMissing names the upstreams that are not there: a tool may be sought in
 // vain because of that, or found and of no use.
 func (f Found) writeMissing(b *strings.Builder) {
-	for _, up := range f.Upstreams {
+	for _, up := range f.Upstreams[:min(len(f.Upstreams), maxMissing)] {
 		what := "not searched"
 		if up.Tools > 0 {
 			what = "lost, a call connects again"
 		}
 		fmt.Fprintf(b, "(%s: %s, %s)\n", what, up.ID, plain.Line(up.Problem, maxProblem))
 	}
+	if len(f.Upstreams) <= maxMissing {
+		return
+	}
+	var names []string
+	for _, up := range f.Upstreams[maxMissing:] {
+		names = append(names, up.ID)
+	}
+	more := ""
+	if len(names) > maxMissingNamed {
+		more, names = fmt.Sprintf(" and %d more", len(names)-maxMissingNamed), names[:maxMissingNamed]
+	}
+	fmt.Fprintf(b, "(not available either: %s%s)\n", strings.Join(names, ", "), more)
 }
 
-// writeTools writes the hits in their order; those of one upstream that stand together share its import line.
-func (f Found) writeTools(b *strings.Builder) {
-	shared, explained := "", once{}
-	for _, t := range f.Tools {
-		mark := ""
-		if t.Destructive {
-			mark = " [destructive]"
+// toolWriter writes hits one after the other: those of one upstream that stand
+// together share its import line, and bare ids one line. A copy goes on from where it is.
+type toolWriter struct {
+	detail    Detail
+	language  string
+	header    string // the import line above what was written last
+	ids       bool   // the line of ids has begun
+	explained *once
+}
+
+func newToolWriter(f Found) toolWriter {
+	return toolWriter{detail: f.Detail, language: f.Language}
+}
+
+// text is the next hit.
+func (w *toolWriter) text(t FoundTool) string {
+	switch level := cmp.Or(t.Shown, w.detail); level {
+	case Names:
+		return w.id(t)
+	case Summary:
+		w.header = ""
+		return strings.TrimSuffix(t.name()+t.mark()+": "+t.Summary, ": ") + "\n"
+	case Full:
+		if w.explained == nil {
+			w.explained = &once{}
 		}
-		switch f.Detail {
-		case Names:
-			fmt.Fprintf(b, "%s\n", t.ID)
-		case Summary:
-			fmt.Fprintf(b, "%s%s\n", t.ID, strings.TrimSuffix(mark+": "+t.Summary, ": "))
-		case Full:
-			fmt.Fprintf(b, "%s\n\n", explained.full(t, mark))
-		default:
-			if header := t.header(f.Language); header != shared {
-				b.WriteString(header + "\n")
-				shared = header
-			}
-			fmt.Fprintf(b, "  %s%s\n", strings.TrimPrefix(t.Text, t.ID.Upstream+"."), mark)
-			if t.Summary != "" {
-				fmt.Fprintf(b, "    %s\n", t.Summary)
-			}
-		}
+		return w.explained.full(t, t.mark()) + "\n\n"
 	}
+	var b strings.Builder
+	if header := t.header(w.language); header != w.header {
+		b.WriteString(header + "\n")
+		w.header = header
+	}
+	b.WriteString("  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
+	if t.Summary != "" {
+		b.WriteString("    " + t.Summary + "\n")
+	}
+	for _, note := range t.Notes {
+		b.WriteString("    " + note + "\n")
+	}
+	return b.String()
+}
+
+// id is a hit of which nothing more is told: on a line of its own where only ids were asked for.
+func (w *toolWriter) id(t FoundTool) string {
+	switch {
+	case w.detail == Names:
+		return t.name() + "\n"
+	case w.ids:
+		return ", " + t.name()
+	}
+	w.ids = true
+	return "also: " + t.name()
+}
+
+// end closes the line of ids.
+func (w *toolWriter) end() string {
+	if w.ids {
+		return "\n"
+	}
+	return ""
+}
+
+// mark is what a caller must know before all else: that the tool is destructive,
+// and of what is told in full all that the upstream says of it. That a call needs
+// approval will stand here too.
+func (t FoundTool) mark() string {
+	marks := t.Hints
+	if len(marks) == 0 && t.Destructive {
+		marks = []string{"destructive"}
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(marks, ", ") + "]"
+}
+
+// name is the id, or how a program reaches what is no tool.
+func (t FoundTool) name() string {
+	switch t.Kind {
+	case index.Resource, index.Template, index.Prompt:
+		return t.ID.Upstream + "." + offerCall(t.Kind, t.ID.Name)
+	}
+	return t.ID.String()
 }
 
 // header is the import line of an upstream, for whichever tools are wanted.
 func (t FoundTool) header(language string) string {
+	if t.Kind != index.Tool && t.Kind != index.Function {
+		return t.Import // the same for all of its kind
+	}
 	if language == string(codegen.TypeScript) {
 		return strings.Replace(t.Import, "{ "+t.ID.Name+" }", "{ ... }", 1)
 	}

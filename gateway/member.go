@@ -179,7 +179,7 @@ func (c *catalog) look(m *member) bool {
 		return false
 	}
 	m.seen = m.view.Load()
-	m.portrait = newPortrait(m.describe(c.observedTools(m.seen)))
+	m.portrait = newPortrait(m.describe(c.observedTools(m.seen)), m.seen.held)
 	return true
 }
 

@@ -108,6 +108,9 @@ func (g *Gateway) searchForProgram(ctx context.Context, args json.RawMessage) (s
 	return found.Text(), nil
 }
 
+// describeBudget is how many tokens it takes to tell what an upstream has.
+const describeBudget = 1500
+
 // describeForProgram tells all about what is named: a tool by its id, or by its
 // own name where only one upstream has it, or else an upstream.
 func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) (string, error) {
@@ -122,7 +125,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	}
 	name := shortName(in.Tool)
 	if up, err := g.upstreamID(name); err == nil && up != "" {
-		s := Search{Upstream: up, Detail: Summary, Limit: defaultLimit(Names)}
+		s := Search{Upstream: up, Detail: Summary, Budget: describeBudget}
 		found, err := g.search(ctx, s, lang)
 		return found.Text(), err
 	}

@@ -99,11 +99,8 @@ func (c *catalog) held(m *member, tools []tool.Tool) map[string]trust.Held {
 
 // quarantined is the error of a call of what is held.
 func quarantined(id tool.ID, name string, held trust.Held) *tool.Error {
-	why := map[string]string{
-		trust.ReasonChanged: "its definition changed", trust.ReasonNew: "it is new and nobody has approved it", trust.ReasonSuspicious: "its definition looks like an attack",
-	}[held.Reason]
 	return &tool.Error{
-		Kind: tool.Denied, Message: fmt.Sprintf("tool %s is quarantined: %s", id, why),
+		Kind: tool.Denied, Message: fmt.Sprintf("tool %s is quarantined: %s", id, whyHeld(held.Reason)),
 		Hint: fmt.Sprintf("a person can look at it with `sallyport upstreams review %s`", name),
 	}
 }

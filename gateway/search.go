@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"sallyport/codegen"
 	"sallyport/index"
@@ -28,18 +29,24 @@ const (
 	Signature Detail = "signature"
 	// Full: import, signature, every parameter, the whole description.
 	Full Detail = "full"
+	// brief is Signature with less room, for hits that are not the best. Nobody asks for it.
+	brief Detail = "brief"
 )
 
 // Search asks for tools.
 type Search struct {
 	// Query is what the model typed; "" lists the upstreams, or the tools of Upstream.
 	Query string
-	// Detail is Signature if empty.
+	// Detail is Signature if empty. It is what the best hits get; see Budget.
 	Detail Detail
 	// Upstream restricts the search to one upstream.
 	Upstream string
-	// Limit is the most tools that come back; 0 is 8, or 50 for names, 3 for full.
+	// Limit is the most tools that come back, at most 200; 0 is as many as the budget allows.
 	Limit int
+	// Budget is how many tokens (o200k) the text of the answer may have: it decides
+	// how many tools come back and how much is told of each, the best hit in full
+	// whatever it takes. 0 is 400.
+	Budget int
 	// Language is that of signatures and imports; "" is python.
 	Language string
 }
@@ -51,9 +58,13 @@ type Found struct {
 	Total int `json:"total"`
 	// Weak says that none of them fits well.
 	Weak bool `json:"weak,omitempty"`
-	// Unmatched are words of the query that no tool has, Suggest what may have been meant.
+	// Unmatched are words of the query that no tool has, Suggest what may have been
+	// meant, Likely the upstreams that look right where no tool fits well.
 	Unmatched []string `json:"unmatched,omitempty"`
 	Suggest   []string `json:"suggest,omitempty"`
+	Likely    []string `json:"likely_upstreams,omitempty"`
+	// Quarantined would fit, but may not be called.
+	Quarantined []FoundHeld `json:"quarantined,omitempty"`
 	// Listing says that nothing in particular was asked for: it is the tools of
 	// Upstream that are listed, or the upstreams.
 	Listing bool `json:"listing,omitempty"`
@@ -64,6 +75,8 @@ type Found struct {
 	// Problem says, where upstreams are listed, why the settings' file as it is
 	// now is not in force; "" if it is.
 	Problem string `json:"problem,omitempty"`
+	// More is how many upstreams there was no room for, where they are listed.
+	More int `json:"more_upstreams,omitempty"`
 	// Offers says in one line how a program reaches the resources and prompts of
 	// Upstream, where its tools are listed; "" if it has none.
 	Offers string `json:"offers,omitempty"`
@@ -72,17 +85,35 @@ type Found struct {
 	Language string `json:"language"`
 }
 
-// FoundTool is one tool that was found, described as asked for.
+// FoundTool is one tool that was found, or something else that a program can
+// use, described as far as there was room.
 type FoundTool struct {
-	ID      tool.ID `json:"id"`
-	Summary string  `json:"summary,omitempty"`
-	Import  string  `json:"import,omitempty"`
+	// ID is what search and describe know it by. Its name is the URI of a resource,
+	// and what the upstream calls a prompt.
+	ID tool.ID `json:"id"`
+	// Kind is "" for a tool.
+	Kind    index.Kind `json:"kind,omitempty"`
+	Summary string     `json:"summary,omitempty"`
+	Import  string     `json:"import,omitempty"`
 	// Text is the signature, or for Full all there is to tell.
 	Text string `json:"text,omitempty"`
+	// Notes are what the signature does not tell and a caller would get wrong.
+	Notes []string `json:"notes,omitempty"`
 	// Destructive says that the upstream itself calls the tool destructive.
 	Destructive bool `json:"destructive,omitempty"`
+	// Hints are, for Full, what the upstream says of the tool: "read-only",
+	// "destructive", "idempotent", "open-world".
+	Hints []string `json:"hints,omitempty"`
+	// Shown is the detail that there was room for, if it is less than was asked for.
+	Shown Detail `json:"shown,omitempty"`
 
 	parts codegen.Description // of Text, for Full
+}
+
+// FoundHeld is a tool that is quarantined. Nothing of the definition that waits is in it.
+type FoundHeld struct {
+	ID     tool.ID `json:"id"`
+	Reason string  `json:"reason"` // one of trust's
 }
 
 // FoundUpstream is one upstream in an answer.
@@ -91,6 +122,8 @@ type FoundUpstream struct {
 	Description string `json:"description,omitempty"`
 	// Tools is how many are known, also of an upstream that was lost.
 	Tools int `json:"tools"`
+	// Held is how many more are quarantined.
+	Held int `json:"quarantined,omitempty"`
 	// Problem says why it is not available, "" if it is.
 	Problem string `json:"problem,omitempty"`
 }
@@ -111,38 +144,84 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		found.Problem = g.Settings().summary()
+		g.layout(s, &found).upstreams()
 		return found, nil
 	}
-	if s.Upstream == ownID && found.Listing {
-		listFunctions(&found, lang)
-		return found, nil
+	list, err := g.candidates(ctx, s, lang, &found)
+	if err != nil {
+		return Found{}, err
 	}
-	if s.Upstream == ownID {
-		return found, g.searchFunctions(ctx, s, lang, &found)
+	g.layout(s, &found).fill(s, list)
+	return found, nil
+}
+
+// candidate is something that a search found, to be told of as far as there is room.
+type candidate struct {
+	id    tool.ID
+	score float64
+	// exact says that it is what the query names.
+	exact bool
+	tell  func(Detail) FoundTool
+	// hints are what to know beside the signature; nil if there is nothing.
+	hints func() []string
+}
+
+// candidates are what was found, best first.
+func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Language, found *Found) ([]candidate, error) {
+	switch {
+	case s.Upstream == ownID && found.Listing:
+		return listFunctions(found, lang), nil
+	case s.Upstream == ownID:
+		return g.searchFunctions(ctx, s, lang, found)
 	}
 	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {
 		found.Offers = m.offers(lang)
 	}
-	results, err := g.catalog.index.Search(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.Limit})
+	results, err := g.catalog.index.Search(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()})
 	if err != nil {
-		return Found{}, searchError(err)
+		return nil, searchError(err)
 	}
-	found.Total, found.Weak, found.Unmatched, found.Suggest = results.Total, results.Weak, results.Unmatched, results.Suggest
-	for _, hit := range results.Hits {
+	found.adopt(results)
+	list, best := make([]candidate, 0, len(results.Hits)), 0.0
+	for i, hit := range results.Hits {
+		best = max(best, hit.Cover)
 		if e, ok := g.catalog.known(hit.ID); ok {
-			found.Tools = append(found.Tools, describe(g.catalog.withObserved(e), s.Detail, lang))
-		} else { // gone since the index was made
-			found.Total--
+			tell := func(d Detail) FoundTool { return describe(g.catalog.withObserved(e), d, lang) }
+			hints := func() []string { return codegen.Hints(e.Tool, lang, maxNotes) }
+			list = append(list, candidate{hit.ID, hit.Score, names(s.Query, hit.ID), tell, hints})
+			continue
+		}
+		found.Total-- // gone since the index was made, or held
+		if held, ok := g.catalog.heldTool(hit.ID); ok && i < maxHeldRank {
+			found.Quarantined = append(found.Quarantined, held)
 		}
 	}
-	if s.Upstream == "" {
-		best := 0.0
-		for _, hit := range results.Hits {
-			best = max(best, hit.Cover)
-		}
-		err = g.addFunctions(ctx, s, lang, &found, best)
+	if found.Listing {
+		return list, nil
 	}
-	return found, err
+	found.Quarantined = append(found.Quarantined, g.catalog.heldNamed(s.Query, found.Quarantined)...)
+	return g.addOthers(ctx, s, lang, found, list, best)
+}
+
+// adopt takes over what an index says of its hits as a whole.
+func (f *Found) adopt(r index.Results) {
+	f.Total, f.Weak, f.Unmatched, f.Suggest, f.Likely = r.Total, r.Weak, r.Unmatched, r.Suggest, r.Upstreams
+}
+
+// names reports whether a query is the name or the id of a tool, in whatever case and with whatever between the words.
+func names(query string, id tool.ID) bool {
+	asked := letters(query)
+	return asked != "" && !strings.ContainsAny(strings.TrimSpace(query), " \t\n") && (asked == letters(id.Name) || asked == letters(id.String()))
+}
+
+// letters is a name without what separates its words.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
 func searchError(err error) error {
@@ -171,10 +250,10 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if s.Upstream, err = g.upstreamID(s.Upstream); err != nil {
 		return "", err
 	}
-	if s.Limit <= 0 {
-		s.Limit = defaultLimit(s.Detail)
+	s.Limit = max(0, min(s.Limit, maxLimit))
+	if s.Budget <= 0 {
+		s.Budget = defaultBudget
 	}
-	s.Limit = min(s.Limit, maxLimit)
 	return codegen.Language(languageName(interpreter)), nil
 }
 
@@ -209,30 +288,42 @@ func (g *Gateway) upstreamID(name string) (string, error) {
 	return "", err
 }
 
-// maxLimit is the most hits of one search.
-const maxLimit = 200
+const (
+	// maxLimit is the most hits of one search.
+	maxLimit = 200
+	// defaultBudget is how many tokens an answer may have.
+	defaultBudget = 400
+	// leastTokens is what a hit costs at least.
+	leastTokens = 5
+	// minCandidates is how many hits are looked at however small the budget is.
+	minCandidates = 20
+)
 
-func defaultLimit(d Detail) int {
-	switch d {
-	case Names:
-		return 50
-	case Full:
-		return 3
+// candidates is how many hits there can be room for.
+func (s Search) candidates() int {
+	if s.Limit > 0 {
+		return s.Limit
 	}
-	return 8
+	if s.Query == "" {
+		return maxLimit
+	}
+	return min(max(s.Budget/leastTokens, minCandidates), maxLimit)
 }
 
 // foundUpstreams lists every upstream, or those that were to be searched and are not available.
 func (g *Gateway) foundUpstreams(only string, all bool) []FoundUpstream {
 	var ups []FoundUpstream
 	for _, up := range g.Upstreams() {
-		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Problem: up.problem()}
+		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.problem()}
 		if all || found.Problem != "" && (only == "" || only == up.ID) {
 			ups = append(ups, found)
 		}
 	}
 	return ups
 }
+
+// maxNotes is how much is said beside the signature of the best hit, in bytes.
+const maxNotes = 160
 
 // summaryLength is how long the one line about a tool may be, in characters.
 const summaryLength = 120
@@ -246,21 +337,42 @@ func describe(t tool.Tool, detail Detail, lang codegen.Language) FoundTool {
 	switch detail {
 	case Signature:
 		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Signature(t, lang)
+	case brief:
+		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Brief(t, lang)
 	case Full:
 		found.Import, found.parts = codegen.Import(t.ID, lang), codegen.Describe(t, lang)
-		found.Text = found.parts.Text
+		found.Text, found.Hints = found.parts.Text, hints(t.Annotations)
+		if example := codegen.Example(t, lang); example != "" {
+			found.Text += "\n\nExample: " + example
+		}
 	}
 	return found
+}
+
+// hints are the annotations that hold, in words.
+func hints(a tool.Annotations) (words []string) {
+	for _, hint := range []struct {
+		holds *bool
+		word  string
+	}{{a.ReadOnly, "read-only"}, {a.Destructive, "destructive"}, {a.Idempotent, "idempotent"}, {a.OpenWorld, "open-world"}} {
+		if hint.holds != nil && *hint.holds {
+			words = append(words, hint.word)
+		}
+	}
+	return words
 }
 
 // sentenceEnd is a full stop before what looks like a new sentence: not one in "e.g. files".
 var sentenceEnd = regexp.MustCompile(`[^. ]{2,}\)?(\.) +[^a-z ]`)
 
 // summary is the first sentence of what a tool says of itself.
-func summary(t tool.Tool) string {
-	text := plain.Line(t.Description, 2000)
+func summary(t tool.Tool) string { return firstSentence(t.Description, t.Title) }
+
+// firstSentence is that of a description, else of a title.
+func firstSentence(description, title string) string {
+	text := plain.Line(description, 2000)
 	if text == "" {
-		text = plain.Line(t.Title, 2000)
+		text = plain.Line(title, 2000)
 	}
 	if end := sentenceEnd.FindStringSubmatchIndex(text); end != nil {
 		text = text[:end[2]]

@@ -100,13 +100,13 @@ func TestSearchLimit(t *testing.T) {
 		search gateway.Search
 		want   int
 	}{
-		{gateway.Search{Query: "record"}, 8},
+		{gateway.Search{Query: "record", Limit: 8}, 8},
 		{gateway.Search{Query: "record", Limit: 20}, 20},
-		{gateway.Search{Query: "record", Limit: -1}, 8},
-		{gateway.Search{Query: "record", Limit: 1 << 40}, 200},
-		{gateway.Search{Query: "record", Detail: gateway.Names}, 50},
-		{gateway.Search{Query: "record", Detail: gateway.Full}, 3},
-		{gateway.Search{Upstream: "archive"}, 8},
+		{gateway.Search{Query: "record", Limit: 20, Detail: gateway.Names}, 20},
+		{gateway.Search{Query: "record", Limit: 1 << 40, Budget: 1 << 20}, 200},
+		{gateway.Search{Query: "record", Budget: 1 << 20, Detail: gateway.Names}, 200},
+		{gateway.Search{Query: "record", Detail: gateway.Full, Limit: 1}, 1},
+		{gateway.Search{Upstream: "archive", Limit: 8}, 8},
 	} {
 		found := search(t, g, test.search)
 		if len(found.Tools) != test.want || found.Total != 250 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"sallyport/codegen"
+	"sallyport/gateway/trust"
 	"sallyport/index"
 	"sallyport/internal/tool"
 )
@@ -15,6 +16,8 @@ import (
 type snapshot struct {
 	roster *roster
 	tools  []tool.Tool
+	// offers holds what a search finds besides tools.
+	offers map[documentKey]document
 	// files makes the servers/ tree when it is first asked for: no search waits for it.
 	files func() map[string][]byte
 }
@@ -22,16 +25,21 @@ type snapshot struct {
 // portrait is an upstream as a snapshot shows it. Its documents and its wrappers
 // are made when they are first asked for, and kept for as long as nothing changes.
 type portrait struct {
-	up    codegen.Upstream
-	docs  func() []index.Doc
-	files func() []codegen.File
+	up   codegen.Upstream
+	docs func() []index.Doc
+	// offers are the documents of what is no tool.
+	offers func() []document
+	files  func() []codegen.File
 }
 
-func newPortrait(up codegen.Upstream) *portrait {
+func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
 	return &portrait{
-		up:    up,
-		docs:  sync.OnceValue(func() []index.Doc { return documents(up) }),
-		files: sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),
+		up: up,
+		docs: sync.OnceValue(func() []index.Doc {
+			return append(documents(up), heldDocuments(up.ID, up.Title+" "+up.Description, held)...)
+		}),
+		offers: sync.OnceValue(func() []document { return offerDocuments(up) }),
+		files:  sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),
 	}
 }
 
@@ -43,24 +51,28 @@ func documents(up codegen.Upstream) []index.Doc {
 	return docs
 }
 
-// assemble makes a snapshot of the members' portraits, and the documents of the index.
-func assemble(r *roster) (*snapshot, []index.Doc) {
-	next := &snapshot{roster: r}
-	var docs []index.Doc
+// assemble makes a snapshot of the members' portraits, and the documents of the
+// two indexes: of tools, and of what is offered besides.
+func assemble(r *roster) (next *snapshot, tools, offers []index.Doc) {
+	next = &snapshot{roster: r, offers: map[documentKey]document{}}
 	portraits := make([]*portrait, len(r.members))
 	for i, m := range r.members {
 		portraits[i] = m.portrait
 		next.tools = append(next.tools, m.portrait.up.Tools...)
 	}
-	each(len(portraits), func(i int) { portraits[i].docs() })
+	each(len(portraits), func(i int) { portraits[i].docs(); portraits[i].offers() })
 	for _, p := range portraits {
-		docs = append(docs, p.docs()...)
+		tools = append(tools, p.docs()...)
+		for _, d := range p.offers() {
+			next.offers[documentKey{d.Kind, d.ID}] = d
+			offers = append(offers, d.Doc)
+		}
 	}
 	next.files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
 	slices.SortFunc(next.tools, func(a, b tool.Tool) int {
 		return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
 	})
-	return next, docs
+	return next, tools, offers
 }
 
 // tree gathers the files of all upstreams, and makes those that are not there yet.

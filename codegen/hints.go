@@ -1,0 +1,199 @@
+package codegen
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxHint bounds what is said of one parameter, in runes.
+	maxHint = 90
+	// maxExample bounds an example, in bytes.
+	maxExample = 300
+)
+
+// telling finds what a value must look like, be measured in or come with: what a
+// model that sees only names and types gets wrong.
+var telling = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|comma|separated|delimited|seconds?|ms|milliseconds?|minutes?|hours|days|` +
+	`bytes|[kmg]i?b|pixels|px|percent(age)?|cents|epoch|unix|utc|gmt|time ?zone|regexp?|base64|encoded|absolute|relative|` +
+	`must|either|mutually|only (if|when|with)|required (if|when|for|unless)|instead of|together with|cannot|not both|at (least|most)|` +
+	`starts? with|prefix(ed)? with|in the form|case[- ]sensitive|lower ?case|upper ?case|[01]-based|inclusive|exclusive)\b`)
+
+// sentences splits where a sentence ends: not behind "e.g.".
+var sentences = regexp.MustCompile(`[^.\s]{3,}\. `)
+
+// slack is a bound that a value keeps unless somebody means to break it.
+var slack = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characters|<= \d{2,} characters|pattern .*|default .*|no doubles)$`)
+
+// Hints returns what the signature of a tool does not tell and a model would get
+// wrong: what holds for the arguments as a whole, and how single ones are written
+// (formats, units, ranges), one line each, the required ones first, as long as
+// there is room for max bytes.
+func Hints(t tool.Tool, lang Language, max int) (hints []string) {
+	fn := model(t)
+	add := func(hint string) bool {
+		hint = plain.Line(hint, 2*maxHint)
+		if max -= len(hint); max < 0 {
+			return false
+		}
+		hints = append(hints, hint)
+		return true
+	}
+	for _, note := range fn.notes {
+		if !add(note) {
+			return hints
+		}
+	}
+	names := make([]string, len(fn.params))
+	for i, f := range fn.params {
+		names[i] = f.name
+	}
+	if lang == Python {
+		names = pyParams(fn.params)
+	}
+	for i, f := range fn.params {
+		if hint := f.doc.hint(); hint != "" && !add(names[i]+": "+hint) {
+			return hints
+		}
+	}
+	return hints
+}
+
+// hint is the first sentence that tells something, and the notes that a type cannot say.
+func (d doc) hint() string {
+	var parts []string
+	for text := plain.Line(d.text, maxFieldDoc); text != ""; {
+		sentence := text
+		if end := sentences.FindStringIndex(text); end != nil {
+			sentence = text[:end[1]]
+		}
+		text = text[len(sentence):]
+		if telling.MatchString(sentence) {
+			parts = append(parts, plain.Line(strings.TrimSuffix(strings.TrimSpace(sentence), "."), maxHint))
+			break
+		}
+	}
+	for _, note := range d.notes {
+		if !slack.MatchString(note) {
+			parts = append(parts, note)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Example returns a call with the values that the definition itself gives as
+// examples, "" if it has none or not for all that is required:
+//
+//	create_issue(owner="octocat", repo="hello-world")
+//	await create_issue({owner: "octocat", repo: "hello-world"})
+func Example(t tool.Tool, lang Language) string {
+	schema, err := decode(t.Input)
+	root, ok := schema.(*object)
+	if err != nil || !ok {
+		return ""
+	}
+	values, given := root.examples()
+	if !given {
+		return ""
+	}
+	fn := model(t)
+	names, parts := pyParams(fn.params), []string{}
+	for i, f := range fn.params {
+		value, known := values[f.name]
+		switch {
+		case !known && f.required:
+			return ""
+		case !known:
+		case lang == TypeScript:
+			parts = append(parts, strings.TrimSuffix(strings.TrimSuffix(string(tsMember(f)), ": "), "?")+": "+written(value, lang))
+		default:
+			parts = append(parts, names[i]+"="+written(value, lang))
+		}
+	}
+	call := string(ident(t.ID.Name)) + "(" + strings.Join(parts, ", ") + ")"
+	if lang == TypeScript {
+		call = "await " + string(ident(t.ID.Name)) + "({" + strings.Join(parts, ", ") + "})"
+	}
+	if len(parts) == 0 || len(call) > maxExample || plain.Line(call, maxExample) != call {
+		return ""
+	}
+	return call
+}
+
+// examples returns values for the members: those of an example of the whole, else
+// what each member has as an example, and of those that are required also a
+// default or the only value. given says that there is an example among them.
+func (o *object) examples() (values map[string]any, given bool) {
+	values = map[string]any{}
+	for _, whole := range append(o.list("examples"), o.get("example")) {
+		if example, ok := whole.(*object); ok && len(example.keys) > 0 {
+			return example.values, true
+		}
+	}
+	members := o.object("properties")
+	if members == nil {
+		return values, false
+	}
+	for _, name := range members.keys {
+		member, ok := members.values[name].(*object)
+		if !ok {
+			continue
+		}
+		if list := member.list("examples"); len(list) > 0 {
+			values[name], given = list[0], true
+		} else if member.has("example") {
+			values[name], given = member.get("example"), true
+		}
+	}
+	for _, name := range o.strings("required") {
+		member, ok := members.values[name].(*object)
+		if _, known := values[name]; known || !ok {
+			continue
+		}
+		switch {
+		case member.has("default"):
+			values[name] = member.get("default")
+		case member.has("const"):
+			values[name] = member.get("const")
+		case len(member.list("enum")) > 0:
+			values[name] = member.list("enum")[0]
+		}
+	}
+	return values, given
+}
+
+// written writes a JSON value as a literal of the language.
+func written(v any, lang Language) string {
+	switch v := v.(type) {
+	case string:
+		if lang == TypeScript {
+			return string(tsString(v))
+		}
+		return string(pyString(v))
+	case json.Number:
+		return string(digits(v.String()))
+	case bool, nil:
+		words := map[any]string{true: "True", false: "False", nil: "None"}
+		if lang == TypeScript {
+			words = map[any]string{true: "true", false: "false", nil: "null"}
+		}
+		return words[v]
+	case []any:
+		parts := make([]string, min(len(v), maxExample)) // with more it is too long
+		for i := range parts {
+			parts[i] = written(v[i], lang)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case *object:
+		var parts []string
+		for _, name := range v.keys[:min(len(v.keys), maxExample)] {
+			parts = append(parts, written(name, lang)+": "+written(v.values[name], lang))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return "..."
+}
