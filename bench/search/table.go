@@ -93,6 +93,7 @@ func report(out io.Writer, rows []row, halves []half, engines []string) error {
 	scoreTable(w, rows, halves, engines[0])
 	honestyTable(w, rows, halves, engines[0])
 	tokenTable(w, rows, halves, engines[0])
+	barTable(w, rows, halves, engines[0])
 	if len(engines) > 1 {
 		enginesTable(w, rows, engines)
 	}
