@@ -12,21 +12,25 @@ import (
 // phraseFiles say in which words tools are described for what people say. A
 // line is "phrase, phrase > word word; word word": each phrase means all of the
 // concepts right of ">" that ";" separates, and the words of one concept are
-// alternatives. "#" begins a comment. Words match by their stems.
+// alternatives. "#" begins a comment. Words match by their stems. "~" stands for
+// what a verb and its particle enclose: "throw ~ away" is in "throw old tickets away".
 //
 //go:embed phrases/*.txt
 var phraseFiles embed.FS
 
 const (
 	// maxPhrase is the most words of a phrase, maxGap the most stop words that a
-	// query may have between two of them ("look it up").
+	// query may have between two of them ("look it up"), maxOpen the most words of
+	// any kind where the phrase has a "~".
 	maxPhrase = 5
 	maxGap    = 2
+	maxOpen   = 4
 )
 
 // phrase is what people say, and what it means: each concept is a list of stems.
 type phrase struct {
 	stems    []string
+	open     int // before which of stems there may be words of any kind; 0: before none
 	concepts [][]string
 }
 
@@ -88,11 +92,29 @@ func (t phraseTable) readLine(words *analyzers, line string) error {
 		concepts = append(concepts, stems)
 	}
 	for text := range strings.SplitSeq(left, ",") {
-		stems := words.stems(text)
-		if len(stems) == 0 || len(stems) > maxPhrase {
-			return fmt.Errorf("want 1 to %d words in %q", maxPhrase, text)
+		p := phrase{concepts: concepts}
+		if err := p.read(words, text); err != nil {
+			return err
 		}
-		t[stems[0]] = append(t[stems[0]], phrase{stems, concepts})
+		t[p.stems[0]] = append(t[p.stems[0]], p)
+	}
+	return nil
+}
+
+// read takes the words of a phrase from text.
+func (p *phrase) read(words *analyzers, text string) error {
+	before, after, open := strings.Cut(text, "~")
+	p.stems = words.stems(before)
+	rest := words.stems(after)
+	if open && (len(p.stems) == 0 || len(rest) == 0 || strings.Contains(after, "~")) {
+		return fmt.Errorf("want one ~, between words, in %q", text)
+	}
+	if open {
+		p.open = len(p.stems)
+		p.stems = append(p.stems, rest...)
+	}
+	if len(p.stems) == 0 || len(p.stems) > maxPhrase {
+		return fmt.Errorf("want 1 to %d words in %q", maxPhrase, text)
 	}
 	return nil
 }
@@ -136,18 +158,28 @@ func inside(found []said, at []int) bool {
 func (p phrase) match(words []queryWord, i int) []int {
 	at := make([]int, 1, len(p.stems))
 	at[0] = i
-	for _, stem := range p.stems[1:] {
-		next := at[len(at)-1] + 1
-		for gap := 0; next < len(words) && words[next].stem != stem; gap++ {
-			if gap == maxGap || !words[next].stop {
-				return nil
-			}
-			next++
-		}
-		if next == len(words) {
+	for k, stem := range p.stems[1:] {
+		next := p.next(words, at[len(at)-1]+1, stem, k+1 == p.open)
+		if next < 0 {
 			return nil
 		}
 		at = append(at, next)
 	}
 	return at
+}
+
+// next returns the place of stem in words, at i or a little later, or -1.
+func (phrase) next(words []queryWord, i int, stem string, open bool) int {
+	most := maxGap
+	if open {
+		most = maxOpen
+	}
+	for gap := 0; gap <= most && i+gap < len(words); gap++ {
+		if w := words[i+gap]; w.stem == stem {
+			return i + gap
+		} else if !open && !w.stop {
+			return -1
+		}
+	}
+	return -1
 }

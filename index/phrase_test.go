@@ -34,6 +34,9 @@ func TestPhrasesAreReadStrictly(t *testing.T) {
 		"one two three four five six >":   "want words",
 		"one two three four five six > b": "want 1 to 5 words",
 		"get rid of > delete;":            "want words between",
+		"~ away > delete":                 "want one ~, between words",
+		"throw ~ > delete":                "want one ~, between words",
+		"a ~ b ~ c > delete":              "want one ~, between words",
 	} {
 		if strings.HasPrefix(line, "a\n") {
 			line = "# said > meant\n" + line[2:]
@@ -55,6 +58,7 @@ func TestPhrasesInQueries(t *testing.T) {
 		get rid of, throw away > delete remove
 		bring up to date, bring > update # the longer one wins
 		rid > ride
+		turn ~ off > disable
 		email > send; mail
 		删除 > delete`); err != nil {
 		t.Fatal(err)
@@ -67,6 +71,9 @@ func TestPhrasesInQueries(t *testing.T) {
 		"bring the list up to date":   {"bring"},
 		"bring it up to date, please": {"bring up to date"},
 		"emails get rid":              {"email", "rid"},
+		"turn off the kitchen lights": {"turn off"},
+		"turn the kitchen lights off": {"turn off"},
+		"turn a b c d lights off":     nil,
 		"删除":                          {"删除"},
 		"":                            nil,
 	} {
