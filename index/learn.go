@@ -31,8 +31,8 @@ type learner struct {
 	ids   []uint32
 }
 
-func newLearner(words *analyzers, t *table, weigh weights) *learner {
-	return &learner{reader: newReader(words, t), weigh: weigh, count: map[uint32]float64{}}
+func newLearner(g *glossary, weigh weights) *learner {
+	return &learner{reader: newReader(g), weigh: weigh, count: map[uint32]float64{}}
 }
 
 // learn analyzes d. Its occurrences of a term are pooled over the fields here,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
+	"strconv"
 
 	"github.com/blevesearch/bleve/v2/document"
 	blevesearch "github.com/blevesearch/bleve_index_api"
@@ -11,12 +13,22 @@ import (
 
 // poolName is bleve's one field. Its terms are the pooled terms of a document, whose
 // frequencies are fixed point numbers, and besides them, apart by a byte that no
-// word has, the document's slot in the store and the keys that pin it.
+// word has, the document's slot in the store and the pin boxes that it is in.
 const (
 	poolName  = "pool"
 	slotTerm  = "\x00"
 	pinPrefix = "\x01"
+	// pinBoxes is how many lists the documents are found in by exact names. A list
+	// for each name would be a third of all lists.
+	pinBoxes = 1024
 )
+
+// pinTerm is the term of the box that a key is in.
+func pinTerm(key string) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(key)) // does not fail
+	return pinPrefix + strconv.Itoa(int(sum.Sum32()%pinBoxes))
+}
 
 // poolField hands bleve terms and frequencies that are there already.
 type poolField struct {
@@ -32,7 +44,7 @@ func (e *entry) pooled(texts []string) *document.Document {
 	pins := pinKeys(*e.doc)
 	n := len(e.terms) + len(pins) + 1
 	freqs, all := make(blevesearch.TokenFrequencies, n), make([]blevesearch.TokenFreq, n)
-	put := func(term string, freq int) {
+	put := func(term string, freq int) { // of pins, several may be one
 		all[0].SetFrequency(freq)
 		freqs[term] = &all[0]
 		all = all[1:]
@@ -42,7 +54,7 @@ func (e *entry) pooled(texts []string) *document.Document {
 	}
 	put(slotTerm, int(e.slot)+1)
 	for _, key := range pins {
-		put(pinPrefix+key, 1)
+		put(pinTerm(key), 1)
 	}
 	doc := document.NewDocument(e.key)
 	doc.AddField(&poolField{document.NewTextFieldCustom(poolName, nil, nil, blevesearch.IndexField, nil), freqs})

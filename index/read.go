@@ -46,26 +46,29 @@ func (a *analyzers) terms(text string, m mode) []string {
 	return terms
 }
 
-// reader is a shorter way from texts to terms, with the same end: what became of
-// a word does not depend on the words beside it, and a catalog repeats its words
-// many times over. It is for one goroutine and a while: it forgets nothing.
-type reader struct {
+// glossary is what became of the words of some texts. It is safe for concurrent use.
+type glossary struct {
 	words *analyzers
 	table *table
-	known [modeCount]map[string][]uint32
+	known sync.Map // word -> *senses
 }
 
-func newReader(words *analyzers, t *table) *reader {
-	r := &reader{words: words, table: t}
-	for m := range r.known {
-		r.known[m] = map[string][]uint32{}
-	}
-	return r
+// senses are the terms of a word, by mode.
+type senses [modeCount][]uint32
+
+// reader is a shorter way from texts to terms, with the same end: what became of
+// a word does not depend on the words beside it, and a catalog repeats its words
+// many times over. It is for one goroutine; several may share a glossary.
+type reader struct {
+	*glossary
+	own map[string]*senses // what it has used of the glossary
 }
+
+func newReader(g *glossary) *reader { return &reader{glossary: g, own: map[string]*senses{}} }
 
 // read appends the terms of text to ids.
 func (r *reader) read(ids []uint32, text string, m mode) []uint32 {
-	if strings.ContainsFunc(text, func(c rune) bool { return c >= 0x80 }) {
+	if !ascii(text) {
 		text = string(r.words.fold.Filter([]byte(text)))
 		if strings.ContainsFunc(text, spaceless) { // letters pair up with their neighbours
 			return append(ids, r.table.ids(r.words.terms(text, m))...)
@@ -73,14 +76,70 @@ func (r *reader) read(ids []uint32, text string, m mode) []uint32 {
 	}
 	scanWords(text, func(start, end int, _ bool) {
 		word := text[start:end]
-		known, ok := r.known[m][word]
-		if !ok {
-			known = r.table.ids(r.words.terms(word, m))
-			r.known[m][word] = known
+		known := r.own[word]
+		if known == nil {
+			known = r.lookUp(word)
+			r.own[word] = known
 		}
-		ids = append(ids, known...)
+		ids = append(ids, known[m]...)
 	})
 	return ids
+}
+
+func ascii(text string) bool {
+	for i := range len(text) {
+		if text[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *glossary) lookUp(word string) *senses {
+	if known, ok := g.known.Load(word); ok {
+		return known.(*senses)
+	}
+	found := g.senses(word)
+	g.known.Store(word, found)
+	return found
+}
+
+// senses is terms for all modes at once. What is not ASCII goes the whole way.
+func (g *glossary) senses(word string) *senses {
+	var s senses
+	if !ascii(word) {
+		for m := range modeCount {
+			s[m] = g.table.ids(g.words.terms(word, m))
+		}
+		return &s
+	}
+	parts := [][]byte{[]byte(word)}
+	if !simple(parts[0]) {
+		parts = splitWord(parts[0])
+	}
+	for _, p := range parts {
+		g.addPart(&s, strings.ToLower(string(p)), false)
+	}
+	if len(parts) > 1 {
+		for _, t := range appendJoined(nil, &analysis.Token{}, parts) {
+			g.addPart(&s, strings.ToLower(string(t.Term)), true)
+		}
+	}
+	return &s
+}
+
+func (g *glossary) addPart(s *senses, part string, joined bool) {
+	ids := g.table.ids([]string{string(g.words.stem.stem([]byte(part))), part})
+	stop := g.words.stops[part]
+	add := func(m mode, id uint32, ok bool) {
+		if ok {
+			s[m] = append(s[m], id)
+		}
+	}
+	add(asName, ids[0], true)
+	add(asProse, ids[0], !stop)
+	add(asStems, ids[0], !joined && !stop && !g.words.fillers[part])
+	add(asWords, ids[1], !joined && len(part) >= minFuzzy)
 }
 
 // scanWords cuts text into words and keeps identifiers whole: "_" belongs to a

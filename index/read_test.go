@@ -11,7 +11,7 @@ func TestReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReader(words, newTable())
+	r := newReader(&glossary{words: words, table: newTable()})
 	for _, d := range readCatalog(t) {
 		for f := range fieldCount {
 			for text := range d.texts(f) {
@@ -31,7 +31,7 @@ func FuzzReader(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, text string) { sameTerms(t, newReader(words, newTable()), text) })
+	f.Fuzz(func(t *testing.T, text string) { sameTerms(t, newReader(&glossary{words: words, table: newTable()}), text) })
 }
 
 func sameTerms(t *testing.T, r *reader, text string) {

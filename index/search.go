@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -142,9 +143,12 @@ func (r *search) gather(ctx context.Context, t alternative) error {
 
 // pinned returns the documents that a key pins, in their order.
 func (r *search) pinned(key string) (ords []int32) {
-	if err := postings(context.Background(), r.reader, pinPrefix+key, func(number, _ uint64) { ords = append(ords, r.ordOf[number]) }); err != nil {
-		r.err = err
-	}
+	err := postings(context.Background(), r.reader, pinTerm(key), func(number, _ uint64) {
+		if ord := r.ordOf[number]; slices.Contains(pinKeys(r.docs[ord]), key) {
+			ords = append(ords, ord)
+		}
+	})
+	r.err = cmp.Or(r.err, err)
 	slices.Sort(ords)
 	return ords
 }

@@ -229,9 +229,10 @@ func (st *store) learn(added []*entry) {
 	added = slices.DeleteFunc(slices.Clone(added), func(e *entry) bool { return e.facts != nil })
 	var work sync.WaitGroup
 	var next atomic.Int64
+	known := &glossary{words: st.words, table: st.table} // kept no longer: documents that come and go could name any number of words
 	for range min(runtime.GOMAXPROCS(0), len(added)/minLearn+1) {
 		work.Go(func() {
-			l := newLearner(st.words, st.table, st.weigh)
+			l := newLearner(known, st.weigh)
 			for i := int(next.Add(1)) - 1; i < len(added); i = int(next.Add(1)) - 1 {
 				added[i].facts = l.learn(*added[i].doc)
 			}
