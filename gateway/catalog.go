@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -45,7 +46,7 @@ func openCatalog(cfg *config.Config, opts Options, publish func(func() map[strin
 	if err != nil {
 		return nil, err
 	}
-	ix, err := index.New(nil, &index.Options{Logger: opts.Logger})
+	ix, err := index.New(nil, &index.Options{Logger: opts.Logger, Dir: snapshots(opts.CacheDir)})
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +78,14 @@ func openCatalog(cfg *config.Config, opts Options, publish func(func() map[strin
 	c.work.Go(func() { c.follow(ctx) })
 	c.work.Go(func() { c.patrol(ctx) })
 	return c, nil
+}
+
+// snapshots is the folder of the index within that of the cache.
+func snapshots(cache string) string {
+	if cache == "" {
+		return ""
+	}
+	return filepath.Join(cache, "index")
 }
 
 // boot starts members, on all cores: what the cache has of sixty is megabytes.

@@ -67,6 +67,11 @@ type Results struct {
 type Options struct {
 	// Logger gets a line per build; nil discards.
 	Logger *slog.Logger
+	// Dir is a folder for what analysis found out, so that an index of a catalog
+	// that was indexed before is made without it. It is made if it is not there;
+	// several indexes and processes may share one. What is in it may be lost or
+	// damaged, and is then analyzed again. "" keeps nothing.
+	Dir string
 }
 
 // defaultLimit is how many hits come back unless the query says, maxLimit the most whatever it says.
@@ -83,6 +88,7 @@ type Index struct {
 	// change is held while the content is being replaced.
 	change sync.Mutex
 	closed bool
+	saved  *saved   // nil keeps nothing
 	store  *store   // nil until the first Replace, and after one that failed
 	spent  []*store // what the snapshot may still read
 }
@@ -93,8 +99,15 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 	if opts != nil && opts.Logger != nil {
 		ix.logger = opts.Logger
 	}
+	if opts != nil && opts.Dir != "" {
+		words, err := newAnalyzers()
+		if err != nil {
+			return nil, fmt.Errorf("make analyzers: %w", err)
+		}
+		ix.saved = openSaved(opts.Dir, ix.logger, analysisDigest(words, defaultWeights()))
+	}
 	if err := ix.Replace(docs); err != nil {
-		return nil, err
+		return nil, errors.Join(err, ix.saved.close())
 	}
 	return ix, nil
 }
@@ -112,7 +125,7 @@ func (ix *Index) Replace(docs []Doc) error {
 	start := time.Now()
 	if ix.store == nil {
 		var err error
-		if ix.store, err = newStore(defaultWeights()); err != nil {
+		if ix.store, err = newStore(defaultWeights(), ix.saved); err != nil {
 			return fmt.Errorf("build index: %w", err)
 		}
 	}
@@ -121,7 +134,7 @@ func (ix *Index) Replace(docs []Doc) error {
 		ix.spent, ix.store = append(ix.spent, ix.store), nil
 		return fmt.Errorf("build index: %w", err)
 	}
-	ix.logger.Debug("index built", "tools", len(next.docs), "upstreams", len(next.upstreams), "took", time.Since(start))
+	ix.logger.Debug("index built", "tools", len(next.docs), "upstreams", len(next.upstreams), "analyzed", ix.store.learned, "known", ix.store.recalled, "took", time.Since(start))
 	return ix.swap(next)
 }
 
@@ -169,9 +182,12 @@ func (s *snapshot) guarded(ctx context.Context, q Query) (res Results, ok bool, 
 func (ix *Index) Close() error {
 	ix.change.Lock()
 	defer ix.change.Unlock()
+	if ix.closed {
+		return nil
+	}
 	ix.closed = true
 	if ix.store != nil {
 		ix.spent, ix.store = append(ix.spent, ix.store), nil
 	}
-	return ix.swap(nil)
+	return errors.Join(ix.swap(nil), ix.saved.close())
 }

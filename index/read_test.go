@@ -31,7 +31,9 @@ func FuzzReader(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, text string) { sameTerms(t, newReader(&glossary{words: words, table: newTable()}), text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		sameTerms(t, newReader(&glossary{words: words, table: newTable()}), text)
+	})
 }
 
 func sameTerms(t *testing.T, r *reader, text string) {

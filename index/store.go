@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/index/scorch"
@@ -33,6 +32,11 @@ type store struct {
 	slots    int
 	free     []uint32 // slots
 	table    *table
+	tableWas int               // how large the table was when it was last made anew
+	saved    *saved            // nil keeps nothing
+	known    map[digest]*facts // what was saved and may be asked for; nil until it is read
+	// counts of the last update: documents that were analyzed, and that were known.
+	learned, recalled int
 	// terms and vocabulary: see snapshot.
 	terms, vocabulary tally
 }
@@ -42,6 +46,7 @@ type entry struct {
 	doc     *Doc   // among those of the newest snapshot
 	key     string // bleve's name for it; a new one each time it is given to bleve
 	slot    uint32 // its number among the entries that there are, for as long as it is one
+	digest  digest // if there are snapshots on disk
 	segment *segment
 	*facts
 }
@@ -49,12 +54,12 @@ type entry struct {
 // segment counts the documents that were put into it, and those that still count.
 type segment struct{ all, live int }
 
-func newStore(weigh weights) (*store, error) {
+func newStore(weigh weights, saved *saved) (*store, error) {
 	words, err := newAnalyzers()
 	if err != nil {
 		return nil, fmt.Errorf("make analyzers: %w", err)
 	}
-	st := &store{words: words, weigh: weigh, related: synonymTable(words.stem.stem), table: newTable()}
+	st := &store{words: words, weigh: weigh, related: synonymTable(words.stem.stem), table: newTable(), saved: saved}
 	if st.phrases, err = readPhrases(words, phraseFiles); err != nil {
 		return nil, err
 	}
@@ -75,11 +80,10 @@ func (st *store) close() error {
 }
 
 // A batch of at least minPart documents for each core, but no more than maxParts, is
-// written as several; minLearn documents are worth a goroutine that analyzes them.
+// written as several.
 const (
 	minPart  = 200
 	maxParts = 4
-	minLearn = 8
 )
 
 // change is what an update has to do. An entry may be in gone and in added.
@@ -91,9 +95,17 @@ type change struct {
 // update makes docs, which are sorted by id, the content.
 func (st *store) update(docs []Doc) (*snapshot, error) {
 	ch := st.compare(docs)
+	if st.recalled = 0; st.saved != nil && len(ch.added) > 0 {
+		st.recall(ch.added)
+	}
+	st.learn(ch.added)
 	st.absorb(&ch)
 	if err := st.write(ch); err != nil {
 		return nil, err
+	}
+	st.renumber()
+	if st.saved != nil && len(ch.gone)+len(ch.added) > 0 {
+		st.save()
 	}
 	return st.snapshot(docs)
 }
@@ -178,7 +190,6 @@ func (st *store) write(ch change) error {
 	if len(ch.gone)+len(ch.added) == 0 {
 		return nil
 	}
-	st.learn(ch.added)
 	for _, e := range ch.added {
 		st.made++
 		e.key = strconv.Itoa(st.made)
@@ -222,25 +233,4 @@ func (st *store) addSegment(added []*entry) {
 		e.segment = seg
 	}
 	st.segments = append(st.segments, seg)
-}
-
-// learn analyzes what was not analyzed before, on all cores.
-func (st *store) learn(added []*entry) {
-	added = slices.DeleteFunc(slices.Clone(added), func(e *entry) bool { return e.facts != nil })
-	var work sync.WaitGroup
-	var next atomic.Int64
-	known := &glossary{words: st.words, table: st.table} // kept no longer: documents that come and go could name any number of words
-	for range min(runtime.GOMAXPROCS(0), len(added)/minLearn+1) {
-		work.Go(func() {
-			l := newLearner(known, st.weigh)
-			for i := int(next.Add(1)) - 1; i < len(added); i = int(next.Add(1)) - 1 {
-				added[i].facts = l.learn(*added[i].doc)
-			}
-		})
-	}
-	work.Wait()
-	for _, e := range added {
-		st.terms.add(e.terms[:e.likely])
-		st.vocabulary.add(e.words)
-	}
 }

@@ -1,0 +1,173 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
+// digest names a text, or an analysis, by its content.
+type digest [sha256.Size]byte
+
+// digest is of all that analysis sees of d.
+func (d *Doc) digest() digest {
+	text := make([]byte, 0, 2<<10)
+	for _, part := range []string{d.ID.Upstream, d.ID.Name, string(d.Kind), d.Wire, d.Upstream, d.Title, d.Description, d.Values, d.Results} {
+		text = appendText(text, part)
+	}
+	for _, p := range d.Params {
+		text = appendText(appendText(text, p.Name), p.Description)
+	}
+	return sha256.Sum256(text)
+}
+
+func appendText(to []byte, text string) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+}
+
+// A snapshot is of documents that were analyzed: the digest of the analysis, the
+// terms, and for each document its digest and its facts with the terms by number.
+type analyzed struct {
+	digest digest
+	*facts
+}
+
+// encode keeps the terms that the documents have, numbered anew.
+func encode(analysis digest, texts []string, docs []analyzed) []byte {
+	number := make([]uint32, len(texts)) // 0 if it has none yet
+	var used []string
+	renumber := func(id uint32) uint32 {
+		if number[id] == 0 {
+			used = append(used, texts[id])
+			number[id] = uint32(len(used))
+		}
+		return number[id] - 1
+	}
+	var body []byte
+	for _, d := range docs {
+		body = append(body, d.digest[:]...)
+		body = d.mapped(renumber).append(body)
+	}
+	head := append(make([]byte, 0, len(body)+16*len(used)), analysis[:]...)
+	head = binary.AppendUvarint(head, uint64(len(used)))
+	for _, text := range used {
+		head = appendText(head, text)
+	}
+	return append(binary.AppendUvarint(head, uint64(len(docs))), body...)
+}
+
+// append writes the facts. Whoever adds to them adds here, in readFacts and to mapped, and makes analysisVersion another.
+func (f *facts) append(to []byte) []byte {
+	to = binary.AppendUvarint(to, uint64(f.likely))
+	for _, list := range [][]uint32{f.terms, f.words, f.fit, f.lead} {
+		to = binary.AppendUvarint(to, uint64(len(list)))
+		for _, id := range list {
+			to = binary.AppendUvarint(to, uint64(id))
+		}
+	}
+	for _, freq := range f.freqs {
+		to = binary.LittleEndian.AppendUint16(to, freq)
+	}
+	return to
+}
+
+// mapped returns the facts with other numbers for the terms.
+func (f *facts) mapped(to func(uint32) uint32) *facts {
+	other := *f
+	for _, list := range []*[]uint32{&other.terms, &other.words, &other.fit, &other.lead} {
+		*list = slices.Clone(*list)
+		for i, id := range *list {
+			(*list)[i] = to(id)
+		}
+	}
+	return &other
+}
+
+var errDamaged = errors.New("it is damaged")
+
+// decode is the inverse of encode. The facts' terms are numbers of texts.
+func decode(data []byte, analysis digest) (texts []string, docs []analyzed, err error) {
+	d := decoder{data: data}
+	if digest(d.bytes(sha256.Size)) != analysis {
+		return nil, nil, errors.New("it is of another analysis")
+	}
+	texts = make([]string, d.count(1))
+	for i := range texts {
+		texts[i] = string(d.bytes(d.count(1)))
+	}
+	docs = make([]analyzed, d.count(sha256.Size))
+	for i := range docs {
+		docs[i] = analyzed{digest(d.bytes(sha256.Size)), d.facts(len(texts))}
+	}
+	if d.bad || len(d.data) > 0 {
+		return nil, nil, errDamaged
+	}
+	return texts, docs, nil
+}
+
+// decoder reads what may be damaged: from where it is, all that is read is 0.
+type decoder struct {
+	data []byte
+	bad  bool
+}
+
+func (d *decoder) fail() {
+	d.bad, d.data = true, nil
+}
+
+func (d *decoder) number() uint64 {
+	v, n := binary.Uvarint(d.data)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.data = d.data[n:]
+	return v
+}
+
+// count reads how many things of at least size bytes follow.
+func (d *decoder) count(size int) int {
+	n := d.number()
+	if n > uint64(len(d.data)/size) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) bytes(n int) []byte {
+	if n > len(d.data) {
+		d.fail()
+		return make([]byte, n) // n is a constant here, or was counted
+	}
+	b := d.data[:n]
+	d.data = d.data[n:]
+	return b
+}
+
+// facts reads facts of terms below limit.
+func (d *decoder) facts(limit int) *facts {
+	f := &facts{likely: int(min(d.number(), 1<<31))}
+	for _, list := range []*[]uint32{&f.terms, &f.words, &f.fit, &f.lead} {
+		*list = make([]uint32, d.count(1))
+		for i := range *list {
+			id := d.number()
+			if id >= uint64(limit) {
+				d.fail()
+				return &facts{}
+			}
+			(*list)[i] = uint32(id)
+		}
+	}
+	f.freqs = make([]uint16, len(f.terms))
+	freqs := d.bytes(2 * len(f.freqs))
+	for i := range f.freqs {
+		f.freqs[i] = binary.LittleEndian.Uint16(freqs[2*i:])
+	}
+	if f.likely > len(f.terms) || slices.Contains(f.freqs, 0) {
+		d.fail()
+		return &facts{}
+	}
+	return f
+}

@@ -1,0 +1,112 @@
+package index
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// minLearn documents are worth a goroutine that analyzes them.
+	minLearn = 8
+	// maxIdle is how many terms that no document has may be in the table besides as many as it had.
+	maxIdle = 1 << 16
+)
+
+// recall gives new entries the facts that were saved of equal documents.
+func (st *store) recall(added []*entry) {
+	onCores(len(added), func(next func() int) {
+		for i := next(); i >= 0; i = next() {
+			added[i].digest = added[i].doc.digest()
+		}
+	})
+	if st.known == nil {
+		st.load()
+	}
+	for _, e := range added {
+		if e.facts = st.known[e.digest]; e.facts != nil {
+			st.recalled++
+			delete(st.known, e.digest)
+		}
+	}
+}
+
+// load reads what was saved, for the rest of the store's life: upstreams connect one after the other.
+func (st *store) load() {
+	texts, docs := st.saved.load(st.saved.name(st.digests()))
+	ids := st.table.ids(texts)
+	st.known = make(map[digest]*facts, len(docs))
+	for _, d := range docs {
+		st.known[d.digest] = d.mapped(func(id uint32) uint32 { return ids[id] })
+	}
+}
+
+func (st *store) digests() []digest {
+	all := make([]digest, len(st.entries))
+	for i, e := range st.entries {
+		all[i] = e.digest
+	}
+	return all
+}
+
+// save hands over what there is to be written to disk.
+func (st *store) save() {
+	im := &image{name: st.saved.name(st.digests()), texts: st.table.list(), docs: make([]analyzed, len(st.entries))}
+	for i, e := range st.entries {
+		im.docs[i] = analyzed{e.digest, e.facts}
+	}
+	st.saved.save(im)
+}
+
+// learn analyzes what is new and was not recalled, on all cores. Its glossary is
+// kept no longer: documents that come and go could name any number of words.
+func (st *store) learn(added []*entry) {
+	unknown := slices.DeleteFunc(slices.Clone(added), func(e *entry) bool { return e.facts != nil })
+	words := &glossary{words: st.words, table: st.table}
+	onCores(len(unknown), func(next func() int) {
+		l := newLearner(words, st.weigh)
+		for i := next(); i >= 0; i = next() {
+			unknown[i].facts = l.learn(*unknown[i].doc)
+		}
+	})
+	st.learned = len(unknown)
+	st.count(added)
+}
+
+func (st *store) count(added []*entry) {
+	for _, e := range added {
+		st.terms.add(e.terms[:e.likely])
+		st.vocabulary.add(e.words)
+	}
+}
+
+// onCores has work done for the numbers below n, that next hands out until it returns -1.
+func onCores(n int, work func(next func() int)) {
+	var last atomic.Int64
+	next := func() int {
+		if i := int(last.Add(1)) - 1; i < n {
+			return i
+		}
+		return -1
+	}
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (n+minLearn-1)/minLearn) {
+		workers.Go(func() { work(next) })
+	}
+	workers.Wait()
+}
+
+// renumber makes the table anew when much of it is of documents that are gone.
+func (st *store) renumber() {
+	if len(st.table.texts) <= 2*st.tableWas+maxIdle {
+		return
+	}
+	old := st.table.texts
+	st.table, st.terms, st.vocabulary, st.known = newTable(), tally{}, tally{}, map[digest]*facts{}
+	for _, e := range st.entries {
+		e.facts = e.mapped(func(id uint32) uint32 { return st.table.ids(old[id : id+1])[0] })
+	}
+	st.count(st.entries)
+	st.tableWas = len(st.table.texts)
+}

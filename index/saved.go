@@ -1,0 +1,225 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/sealed"
+	"sallyport/internal/tool"
+)
+
+const (
+	// snapshotVersion changes when a file would be misread, analysisVersion when
+	// the same text gives other facts and the probe does not show it.
+	snapshotVersion = 1
+	analysisVersion = 1
+
+	snapshotSuffix = ".index"
+	maxSnapshot    = 256 << 20 // bytes
+	// keptSnapshots is how many files stay, keptFor for how long one does that nobody uses.
+	keptSnapshots = 8
+	keptFor       = 30 * 24 * time.Hour
+	// restFor is how long a catalog has not changed before it is written.
+	restFor = 2 * time.Second
+)
+
+// saved keeps analyzed documents in a folder. A file is named by the digest of
+// the analysis and of all documents; it is written by one goroutine, when the
+// catalog has come to rest and at the end. Nothing that goes wrong here is an
+// error for others: what cannot be read is analyzed again. A nil saved keeps nothing.
+type saved struct {
+	root     *os.Root
+	log      *slog.Logger
+	analysis digest
+
+	mu   sync.Mutex
+	next *image // to be written
+	last string // the file with the newest content, read or written
+
+	wake, over chan struct{}
+	work       sync.WaitGroup
+}
+
+// image is what a file will hold.
+type image struct {
+	name  string
+	texts []string
+	docs  []analyzed
+}
+
+// openSaved returns nil where there can be no snapshots.
+func openSaved(dir string, log *slog.Logger, analysis digest) *saved {
+	if dir == "" {
+		return nil
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var root *os.Root
+		if root, err = os.OpenRoot(dir); err == nil {
+			s := &saved{root: root, log: log, analysis: analysis, wake: make(chan struct{}, 1), over: make(chan struct{})}
+			s.work.Go(s.follow)
+			return s
+		}
+	}
+	log.Warn("index snapshots are not used", "error", err)
+	return nil
+}
+
+// analysisDigest is another when the same documents would get other facts.
+func analysisDigest(words *analyzers, weigh weights) digest {
+	probe := Doc{ID: tool.ID{Upstream: "pullRequests", Name: "list_APIs2"}, Title: "Müller's e-mail v2.0", Upstream: "使用 tickets", Description: "The users created, with getHTTPUrl. 搜索 relational databases!",
+		Params: []Param{{"customerIds", "those of the organization's accounts"}}, Values: "open closed", Results: "nextPage"}
+	t := newTable()
+	f := newLearner(&glossary{words: words, table: t}, weigh).learn(probe)
+	text := fmt.Appendln(nil, snapshotVersion, analysisVersion, weigh.field, weigh.b, weigh.average)
+	return sha256.Sum256(append(text, encode(digest{}, t.list(), []analyzed{{probe.digest(), f}})...))
+}
+
+// name is the file of a catalog.
+func (s *saved) name(docs []digest) string {
+	sum := sha256.New()
+	_, _ = sum.Write(s.analysis[:]) // a hash does not fail
+	for _, d := range docs {
+		_, _ = sum.Write(d[:])
+	}
+	return hex.EncodeToString(sum.Sum(nil)) + snapshotSuffix
+}
+
+// load reads the file of that name, else the one used last: most of its documents may be the same.
+func (s *saved) load(name string) ([]string, []analyzed) {
+	for _, try := range append([]string{name}, s.files()...) {
+		texts, docs, err := s.read(try)
+		if err == nil {
+			s.mu.Lock()
+			s.last = try
+			s.mu.Unlock()
+			return texts, docs
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("index snapshot is not used", "file", try, "reason", err.Error())
+			_ = s.root.Remove(try)
+		}
+	}
+	return nil, nil
+}
+
+func (s *saved) read(name string) ([]string, []analyzed, error) {
+	data, _, err := sealed.Read(s.root, name, maxSnapshot)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := sealed.Open(snapshotVersion, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	texts, docs, err := decode(body, s.analysis)
+	if err == nil {
+		_ = s.root.Chtimes(name, time.Time{}, time.Now())
+	}
+	return texts, docs, err
+}
+
+// files returns the snapshots that there are, newest first.
+func (s *saved) files() []string {
+	entries, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		s.log.Warn("list index snapshots", "error", err)
+	}
+	used := map[string]time.Time{}
+	var names []string
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && path.Ext(e.Name()) == snapshotSuffix {
+			used[e.Name()] = info.ModTime()
+			names = append(names, e.Name())
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return used[b].Compare(used[a]) })
+	return names
+}
+
+// save has an image written once the catalog rests.
+func (s *saved) save(im *image) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = im
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// follow writes what is to be written, until close.
+func (s *saved) follow() {
+	rest := time.NewTimer(restFor)
+	defer rest.Stop()
+	for {
+		select {
+		case <-s.wake:
+			rest.Reset(restFor)
+		case <-rest.C:
+			s.write()
+		case <-s.over:
+			s.write()
+			return
+		}
+	}
+}
+
+func (s *saved) write() {
+	s.mu.Lock()
+	im, last := s.next, s.last
+	s.next = nil
+	s.mu.Unlock()
+	if im == nil || im.name == last {
+		return
+	}
+	data, err := sealed.Seal(snapshotVersion, encode(s.analysis, im.texts, im.docs))
+	if err == nil {
+		err = sealed.Write(s.root, im.name, data)
+	}
+	if err != nil {
+		s.log.Warn("index snapshot cannot be written", "error", err)
+		return
+	}
+	s.log.Debug("index snapshot written", "file", im.name, "tools", len(im.docs), "bytes", len(data))
+	s.mu.Lock()
+	s.last = im.name
+	s.mu.Unlock()
+	s.sweep()
+}
+
+// sweep removes what nobody needs: old files, the oldest of many, and what a killed process had half written.
+func (s *saved) sweep() {
+	for i, name := range s.files() {
+		info, err := s.root.Stat(name)
+		if i >= keptSnapshots || err == nil && time.Since(info.ModTime()) > keptFor {
+			_ = s.root.Remove(name)
+		}
+	}
+	entries, _ := fs.ReadDir(s.root.FS(), ".") // files has told of the error
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".tmp") && time.Since(info.ModTime()) > time.Hour {
+			_ = s.root.Remove(e.Name())
+		}
+	}
+}
+
+// close writes what is still to be written, and waits for it.
+func (s *saved) close() error {
+	if s == nil {
+		return nil
+	}
+	close(s.over)
+	s.work.Wait()
+	return s.root.Close()
+}
