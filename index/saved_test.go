@@ -18,14 +18,14 @@ import (
 	"sallyport/internal/sealed"
 )
 
-// opened is what a build tells in the log.
-type opened struct {
+// builtLine is what a build tells in the log.
+type builtLine struct {
 	Msg             string
 	Analyzed, Known int
 }
 
 // open makes an index of docs with snapshots in dir, and returns what it told of the build.
-func open(t *testing.T, dir string, docs []Doc) (*Index, opened, *bytes.Buffer) {
+func open(t *testing.T, dir string, docs []Doc) (*Index, builtLine, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	ix, err := New(docs, &Options{Dir: dir, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -33,7 +33,7 @@ func open(t *testing.T, dir string, docs []Doc) (*Index, opened, *bytes.Buffer) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ix.Close() })
-	var built opened
+	var built builtLine
 	for line := range bytes.Lines(log.Bytes()) {
 		if bytes.Contains(line, []byte("index built")) {
 			if err := json.Unmarshal(line, &built); err != nil {
