@@ -15,25 +15,27 @@ const (
 	// A sentence says much that no tool mentions: per natural logarithm of the words.
 	honestWords = 1.4
 	// A product that was asked for and that the tool lacks, in parts of a query of three words.
-	honestProduct = -4.5
+	honestProduct = -10.0
 	productWords  = 3.0
 
 	honestBelow = 8.15
 )
 
 // weak reports whether nothing fits well.
-func (r *search) weak() bool {
+func (r *search) weak() bool { return r.honesty() < honestBelow }
+
+// honesty is the more the likelier the best hit is an answer.
+func (r *search) honesty() float64 {
 	top := r.best(1)
 	if len(top) == 0 {
-		return true
+		return 0
 	}
 	score, words := r.work.score[top[0]], float64(len(r.worth))
-	sum := honestMatch*min(score/max(r.mass(), 1e-9), maxMatch) +
+	return honestMatch*min(score/max(r.mass(), 1e-9), maxMatch) +
 		honestScore*min(score/(2*r.rarest()), maxScore) +
 		honestName*r.nameCover(top[0]) +
 		honestWords*math.Log(1+words) +
 		honestProduct*r.lacksProduct(top[0])*productWords/max(words, 1)
-	return sum < honestBelow
 }
 
 // nameCover is the share of a name's words that were asked for, by themselves or by another word.

@@ -202,6 +202,52 @@ func TestHonestAboutMisses(t *testing.T) {
 	}
 }
 
+func TestSeveralNeedsShareTheFirstHits(t *testing.T) {
+	ix := build(t, few())
+	for text, want := range map[string][]string{
+		"create an issue in github and post a message to a channel":              {"github.create_issue", "chatter.post_message"},
+		"1. read the file from disk\n2. delete the calendar event":               {"files.read_file", "calendar.delete_event"},
+		"Make out an invoice for the customer. Then list the directory's files.": {"billing.createInvoice", "files.list_directory"},
+		"read the knowledge graph; add two numbers; write text to a file":        {"memory.read_graph", "everything.get_sum", "files.write_file"},
+	} {
+		res := find(t, ix, index.Query{Text: text, Limit: 5})
+		for _, id := range want {
+			if !slices.Contains(ids(res), id) || res.Weak {
+				t.Errorf("%q: %s is not in %v, weak %t", text, id, ids(res), res.Weak)
+			}
+		}
+	}
+}
+
+func TestValuesAreNotWhatIsAskedFor(t *testing.T) {
+	docs := append(few(), doc("music.play_song", "Play a song", "song:which"), doc("music.stop_music", "Stop the music"))
+	ix := build(t, docs)
+	for text, want := range map[string]string{
+		"read /home/music/play_list.txt":                           "files.read_file",
+		"What is in the directory /srv/music/song?":                "files.list_directory",
+		"create an issue in https://calendar.example/delete/event": "github.create_issue",
+		"delete the event Zorblax Gathering in Quuxville at 12:30": "calendar.delete_event",
+	} {
+		if res := find(t, ix, index.Query{Text: text}); len(res.Hits) == 0 || res.Hits[0].ID.String() != want || res.Weak {
+			t.Errorf("%q: %v, weak %t, want %s", text, ids(res), res.Weak, want)
+		}
+	}
+}
+
+func TestProductsThatNoToolHas(t *testing.T) {
+	ix := build(t, few())
+	for _, text := range []string{"create a Trello issue", "add a Salesforce invoice", "delete an event in Zoom"} {
+		if res := find(t, ix, index.Query{Text: text}); !res.Weak {
+			t.Errorf("%q is answered with %v", text, ids(res))
+		}
+	}
+	for _, text := range []string{"create an issue in GitHub", "zoom in and read the graph"} {
+		if res := find(t, ix, index.Query{Text: text}); res.Weak {
+			t.Errorf("%q is called weak: %v", text, ids(res))
+		}
+	}
+}
+
 func TestScoresFallAndTiesGoByID(t *testing.T) {
 	var docs []index.Doc
 	for i := range 30 {

@@ -54,6 +54,19 @@ type request struct {
 	parts []string
 	// upstream restricts; unknown is one that was asked for and does not exist.
 	upstream, unknown string
+	// text is the query without what restricts it.
+	text string
+}
+
+// telling counts the words that say something.
+func (r request) telling() int {
+	n := 0
+	for _, w := range r.words {
+		if !w.stop {
+			n++
+		}
+	}
+	return n
 }
 
 // empty reports whether nothing was asked but, perhaps, an upstream.
@@ -61,7 +74,7 @@ func (r request) empty() bool { return len(r.words) == 0 }
 
 func (s *snapshot) parse(q Query) request {
 	text := strings.TrimSpace(cutText(q.Text, maxQueryBytes))
-	r := request{upstream: q.Upstream}
+	r := request{upstream: q.Upstream, text: text}
 	var kept []string
 	for raw := range strings.FieldsSeq(text) {
 		name, ok := cutPrefixFold(raw, "upstream:")
@@ -73,6 +86,7 @@ func (s *snapshot) parse(q Query) request {
 	}
 	r.resolveUpstream(s)
 	r.readNames(kept)
+	kept = plainValues(kept)
 	r.readWords(s.words.list(strings.Join(kept, " ")), s.words.roles(kept))
 	return r
 }

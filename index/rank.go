@@ -122,7 +122,7 @@ func (r *search) bestCover(top []int32) float64 {
 
 // results ranks: exact names first, then by score, then by id.
 func (r *search) results(q Query) Results {
-	weak := r.weak()
+	weak := !r.several && r.weak()
 	r.favour(q.Favour)
 	r.fuse(q.Also)
 	r.restrict()
@@ -134,11 +134,7 @@ func (r *search) results(q Query) Results {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
 	res.Weak = weak && !pinned
-	for _, w := range r.req.words {
-		if !w.stop {
-			res.Words++
-		}
-	}
+	res.Words = r.req.telling()
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {
 		res.Upstreams = r.likelyUpstreams()

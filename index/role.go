@@ -101,3 +101,43 @@ func titled(fields []string) bool {
 	}
 	return capitals > small
 }
+
+// plainValues puts words in the place of paths and addresses: a tool takes these
+// as values, and what they are named after is not what is asked for.
+func plainValues(fields []string) []string {
+	plain := make([]string, len(fields))
+	for i, f := range fields {
+		plain[i] = plainValue(f)
+	}
+	return plain
+}
+
+func plainValue(field string) string {
+	f := strings.Trim(field, "`'\"()[]{}<>,;:?!*.")
+	_, rest, isURL := strings.Cut(f, "://")
+	switch {
+	case strings.ContainsAny(f, "{<") || strings.Contains(f, "/api/"): // of an interface, which a tool may be named after
+		return field
+	case isURL:
+		host, _, _ := strings.Cut(rest, "/")
+		return "url " + hostWords(host)
+	case strings.HasPrefix(f, "/") || strings.HasPrefix(f, "~/") || strings.HasPrefix(f, "./") || strings.Count(f, "/") > 2 || len(f) > 2 && f[1:3] == ":\\":
+		return "file " + extension(f)
+	}
+	return field
+}
+
+// hostWords returns what an address says of whose it is.
+func hostWords(host string) string {
+	labels := strings.Split(strings.TrimPrefix(host, "www."), ".")
+	return strings.Join(labels[:max(1, len(labels)-1)], " ")
+}
+
+// extension returns what stands after the last dot of a path, "" if that is no extension.
+func extension(path string) string {
+	dot := strings.LastIndexByte(path, '.')
+	if dot < 0 || len(path)-dot > 6 || strings.ContainsAny(path[dot:], "/\\") {
+		return ""
+	}
+	return path[dot+1:]
+}

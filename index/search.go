@@ -25,6 +25,8 @@ type search struct {
 	err              error
 	// evidence is what speaks for each upstream.
 	evidence []float64
+	// several says that the query has several needs that tools fit well.
+	several bool
 }
 
 // scratch is the memory of one search, by ord.
@@ -68,6 +70,9 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	}()
 	run := &search{snapshot: s, req: req, work: work}
 	if err := run.score(ctx); err != nil {
+		return Results{}, err
+	}
+	if err := run.addNeeds(ctx); err != nil {
 		return Results{}, err
 	}
 	res := run.results(q)

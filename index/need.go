@@ -1,0 +1,91 @@
+package index
+
+import (
+	"context"
+	"regexp"
+	"strings"
+)
+
+const (
+	// maxNeeds is how many needs of one query are looked at apart, needWords the
+	// fewest words of one that say something.
+	maxNeeds  = 6
+	needWords = 2
+	// needHonest is the honesty from which a part of a query counts as a need of its own.
+	needHonest = 9.0
+	// needShares are what the first documents of a need have at least, in parts of the best score.
+	needShare, needSecond = 0.9, 0.765
+)
+
+// between is what stands between two needs: the end of a sentence, a line or an
+// item of a list, and words that say that there is more to do.
+var between = regexp.MustCompile(`(?i)[.;!?]+(?:\s+|$)|\s*\n+\s*(?:[-*]|\d+[.)])?\s*|,?\s+(?:and then|and also|and|then|after that|afterwards|plus)\s+|,\s+`)
+
+// addNeeds gives each need of a query that has several its share of the first
+// hits. A part is a need if a tool fits it well by itself.
+func (r *search) addNeeds(ctx context.Context) error {
+	parts := r.parts()
+	if len(parts) < 2 {
+		return nil
+	}
+	var needs [][]int32
+	for _, req := range parts {
+		best, err := r.need(ctx, req)
+		if err != nil {
+			return err
+		}
+		if best != nil {
+			needs = append(needs, best)
+		}
+	}
+	if len(needs) < 2 {
+		return nil
+	}
+	r.several = true
+	top := r.top()
+	for _, best := range needs {
+		r.raise(best[0], needShare*top)
+		for _, ord := range best[1:] {
+			r.raise(ord, needSecond*top)
+		}
+	}
+	return nil
+}
+
+// parts returns what of the query could be needs of their own.
+func (r *search) parts() []request {
+	if len(r.worth) < 2*needWords {
+		return nil
+	}
+	var parts []request
+	for _, text := range between.Split(r.req.text, 4*maxNeeds) {
+		req := r.parse(Query{Text: strings.TrimSpace(text), Upstream: r.req.upstream})
+		if len(parts) < maxNeeds && req.telling() >= needWords {
+			parts = append(parts, req)
+		}
+	}
+	return parts
+}
+
+// need returns the two best documents for a part of the query, nil if none fits well.
+func (r *search) need(ctx context.Context, req request) ([]int32, error) {
+	sub := &search{snapshot: r.snapshot, req: req, work: r.scratch.Get().(*scratch)}
+	defer func() {
+		sub.work.reset()
+		r.scratch.Put(sub.work)
+	}()
+	if err := sub.score(ctx); err != nil {
+		return nil, err
+	}
+	if sub.honesty() < needHonest {
+		return nil, nil
+	}
+	return sub.best(2), nil
+}
+
+// raise makes a score at least a bound, which those below it keep their order at.
+func (r *search) raise(ord int32, least float64) {
+	if score := r.work.score[ord]; score < least {
+		r.lift(ord, least+0.01*score-score)
+	}
+}
