@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -111,50 +114,59 @@ func object(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
+// asking is how the gateway is asked.
+type asking struct {
+	budget int       // tokens of an answer; 0 is the gateway's default
+	show   string    // answers to queries with this text in them are printed
+	out    io.Writer // there
+}
+
+// defaultBudget is the tokens that an answer of the gateway has unless it is told.
+const defaultBudget = 400
+
 // measure fills in what the answers to the rows' queries cost: the tokens of the
 // first answer, and those until a gold tool is among the tools that were told of.
-// Where the first answer has none, a model asks once more for about twice as much.
-func (d *door) measure(ctx context.Context, rows []row) error {
+// Where the first answer has none, a model asks once more for twice as much.
+func (d *door) measure(ctx context.Context, rows []row, how asking) error {
 	for i := range rows {
 		q := d.query(rows[i])
-		s := gateway.Search{Query: q.Text}
-		first, found, err := d.ask(ctx, s)
+		first, found, err := d.ask(ctx, q.Text, how.budget)
 		if err != nil {
-			return fmt.Errorf("ask the gateway for %s: %w", q.ID, err)
+			return err
 		}
-		rows[i].First, rows[i].Until, rows[i].Seen = first, first, d.shows(q, found)
+		if how.show != "" && strings.Contains(q.Text, how.show) {
+			fmt.Fprintf(how.out, "## %s %s: %d tokens, gold %q\n%s\n\n", q.Group, q.ID, first, q.Gold, found.Text())
+		}
+		rows[i].First, rows[i].Until, rows[i].Seen, rows[i].Signed = first, first, d.shows(q, found, false), d.shows(q, found, true)
 		if rows[i].Seen || len(q.Gold) == 0 {
 			continue
 		}
-		more, found, err := d.ask(ctx, again(s, found))
+		more, found, err := d.ask(ctx, q.Text, 2*cmp.Or(how.budget, defaultBudget))
 		if err != nil {
-			return fmt.Errorf("ask the gateway again for %s: %w", q.ID, err)
+			return err
 		}
-		rows[i].Until, rows[i].Seen = first+more, d.shows(q, found)
+		rows[i].Until, rows[i].Seen = first+more, d.shows(q, found, false)
 	}
 	return nil
-}
-
-// again asks for twice as much as was found.
-func again(s gateway.Search, found gateway.Found) gateway.Search {
-	s.Limit = 2 * max(1, len(found.Tools))
-	return s
 }
 
 func (d *door) query(r row) judge.Query {
 	return d.set.Queries[slices.IndexFunc(d.set.Queries, func(q judge.Query) bool { return q.ID == r.ID })]
 }
 
-func (d *door) ask(ctx context.Context, s gateway.Search) (int, gateway.Found, error) {
-	found, err := d.gateway.Search(ctx, s)
+// ask returns the tokens of an answer, and the answer.
+func (d *door) ask(ctx context.Context, text string, budget int) (int, gateway.Found, error) {
+	found, err := d.gateway.Search(ctx, gateway.Search{Query: text, Budget: budget})
 	if err != nil {
-		return 0, found, err
+		return 0, found, fmt.Errorf("ask the gateway for %q: %w", text, err)
 	}
 	n, err := d.counter.Count(found.Text())
 	return n, found, err
 }
 
-// shows reports whether a gold tool is among those that an answer tells of.
-func (d *door) shows(q judge.Query, found gateway.Found) bool {
-	return slices.ContainsFunc(found.Tools, func(t gateway.FoundTool) bool { return q.Answers(d.set.Judged(t.ID)) })
+// shows reports whether a gold tool is among those that an answer tells of, with its signature if that is asked for.
+func (d *door) shows(q judge.Query, found gateway.Found, signed bool) bool {
+	return slices.ContainsFunc(found.Tools, func(t gateway.FoundTool) bool {
+		return q.Answers(d.set.Judged(t.ID)) && (!signed || t.Text != "")
+	})
 }

@@ -28,11 +28,18 @@ func TestTokensUntilGold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := runSet(t.Context(), s, []string{ours}, true)
+	var out strings.Builder
+	rows, err := runSet(t.Context(), s, []string{ours}, &asking{show: "keep_217", out: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
 	named, drowned, none := rows[0], rows[1], rows[2]
+	if !strings.Contains(out.String(), "named: ") || strings.Contains(out.String(), "drowned: ") || !strings.Contains(out.String(), "keep_217(") {
+		t.Errorf("shown: %s", out.String())
+	}
+	if !named.Signed || drowned.Signed {
+		t.Errorf("signed: %v, %v", named.Signed, drowned.Signed)
+	}
 	if !named.Seen || named.First <= 0 || named.Until != named.First {
 		t.Errorf("named: %+v", named)
 	}

@@ -27,6 +27,8 @@ type flags struct {
 	json, compare string
 	worst         int
 	tokens        bool
+	budget        int
+	show          string
 }
 
 func main() {
@@ -42,6 +44,8 @@ func main() {
 	flag.StringVar(&f.compare, "compare", "", "compare query by query with an earlier -json file")
 	flag.IntVar(&f.worst, "worst", 0, "print the N queries that were answered worst")
 	flag.BoolVar(&f.tokens, "tokens", false, "count tokens through a real gateway as well (takes about half a minute)")
+	flag.IntVar(&f.budget, "budget", 0, "with -tokens: the tokens of an answer, 0 is the gateway's default")
+	flag.StringVar(&f.show, "show", "", "with -tokens: print the answers to the queries with this text in them")
 	flag.Parse()
 	if err := run(context.Background(), f, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "search:", err)
@@ -82,6 +86,14 @@ func run(ctx context.Context, f flags, out io.Writer) error {
 	return compare(out, before, rows, halves)
 }
 
+// asking is how the gateway is to be asked, nil if it is not.
+func (f flags) asking(out io.Writer) *asking {
+	if !f.tokens {
+		return nil
+	}
+	return &asking{budget: f.budget, show: f.show, out: out}
+}
+
 // rows runs all engines on all sets that are asked for and that are there.
 func (f flags) rows(ctx context.Context, out io.Writer) (rows []row, err error) {
 	for _, name := range setNames() {
@@ -97,7 +109,7 @@ func (f flags) rows(ctx context.Context, out io.Writer) (rows []row, err error) 
 			return nil, err
 		}
 		s.Queries = f.only(s.Queries)
-		more, err := runSet(ctx, s, strings.Split(f.engines, ","), f.tokens)
+		more, err := runSet(ctx, s, strings.Split(f.engines, ","), f.asking(out))
 		if err != nil {
 			return nil, err
 		}

@@ -27,6 +27,8 @@ type row struct {
 	First int  `json:"first"`
 	Until int  `json:"until"`
 	Seen  bool `json:"seen"`
+	// Signed is whether the first answer has the signature of a gold tool, to write code from.
+	Signed bool `json:"signed"`
 }
 
 // key tells queries apart.
@@ -66,15 +68,16 @@ func (src sources) read(name string) (*judge.Set, error) {
 	return nil, fmt.Errorf("unknown set %q (use %s)", name, strings.Join(setNames(), ", "))
 }
 
-// runSet evaluates all engines on a set; with tokens it also counts what the first one's answers cost.
-func runSet(ctx context.Context, s *judge.Set, engines []string, tokens bool) (rows []row, err error) {
+// runSet evaluates all engines on a set; what the answers cost is
+// asked of a gateway unless ask is nil, and stands in the rows of the first engine.
+func runSet(ctx context.Context, s *judge.Set, engines []string, ask *asking) (rows []row, err error) {
 	for i, name := range engines {
 		more, err := runEngine(ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
-		if tokens && i == 0 && len(more) > 0 {
-			if err := countTokens(ctx, s, more); err != nil {
+		if ask != nil && i == 0 && len(more) > 0 {
+			if err := countTokens(ctx, s, more, *ask); err != nil {
 				return nil, err
 			}
 		}
@@ -92,10 +95,10 @@ func runEngine(ctx context.Context, s *judge.Set, name string) ([]row, error) {
 	return rows, errors.Join(err, e.close())
 }
 
-func countTokens(ctx context.Context, s *judge.Set, rows []row) error {
+func countTokens(ctx context.Context, s *judge.Set, rows []row, ask asking) error {
 	d, err := openDoor(ctx, s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.measure(ctx, rows), d.close())
+	return errors.Join(d.measure(ctx, rows, ask), d.close())
 }

@@ -151,26 +151,35 @@ func tokenTable(w io.Writer, rows []row, halves []half, engine string) {
 	if !slices.ContainsFunc(rows, func(r row) bool { return r.First >= 0 }) {
 		return
 	}
-	fmt.Fprintf(w, "\t\ntokens, mean\t half\t n\t first answer\t until gold\t in 1st answer\t in 1st or 2nd\t\n")
+	fmt.Fprintf(w, "\t\ntokens\t half\t n\t first answer\t its most\t until gold\t in the 1st\t with signature\t in 1st or 2nd\t\n")
 	for _, group := range groups(rows) {
 		for _, h := range halves {
-			chosen := choose(rows, engine, group, h)
-			if len(chosen) == 0 {
-				continue
+			if chosen := choose(rows, engine, group, h); len(chosen) > 0 {
+				tokenRow(w, group, h, chosen)
 			}
-			first, until := 0, 0
-			for _, r := range chosen {
-				first, until = first+r.First, until+r.Until
-			}
-			fmt.Fprintf(w, "%s\t %s\t %d\t %d\t", group, h.name, len(chosen), first/len(chosen))
-			if none(chosen) {
-				fmt.Fprintf(w, " \t \t \t\n")
-				continue
-			}
-			fmt.Fprintf(w, " %d\t %.1f%%\t %.1f%%\t\n", until/len(chosen),
-				100*share(chosen, func(r row) bool { return r.Seen && r.Until == r.First }), 100*share(chosen, func(r row) bool { return r.Seen }))
 		}
 	}
+}
+
+func tokenRow(w io.Writer, group string, h half, rows []row) {
+	first, until, most := 0, 0, 0
+	for _, r := range rows {
+		first, until, most = first+r.First, until+r.Until, max(most, r.First)
+	}
+	fmt.Fprintf(w, "%s\t %s\t %d\t %d\t %d\t", group, h.name, len(rows), first/len(rows), most)
+	if none(rows) {
+		fmt.Fprintf(w, " \t \t \t \t\n")
+		return
+	}
+	fmt.Fprintf(w, " %d\t", until/len(rows))
+	for _, so := range []func(row) bool{
+		func(r row) bool { return r.Seen && r.Until == r.First },
+		func(r row) bool { return r.Signed },
+		func(r row) bool { return r.Seen },
+	} {
+		fmt.Fprintf(w, " %.1f%%\t", 100*share(rows, so))
+	}
+	fmt.Fprintln(w)
 }
 
 // enginesTable puts the engines side by side, by the two metrics that the bars are set in.
