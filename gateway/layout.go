@@ -43,6 +43,10 @@ const every = maxLimit + 1
 // for 80 in 81 then (bench/results/issue-5-answer.txt).
 const sureBelow = 0.7
 
+// coversAll is how much of a query the best hit must have to be told with its
+// signature though nothing fits well.
+const coversAll = 0.6
+
 // fill takes the candidates that there is room for into the answer, best first.
 func (l *layout) fill(s Search, list []candidate) {
 	if s.Limit > 0 {
@@ -100,6 +104,8 @@ func (l *layout) shares(s Search, list []candidate) []share {
 	switch top := l.found.Detail; {
 	case top == Names:
 		return []share{{Names, 1, every}}
+	case l.found.Weak && len(list) > 0 && list[0].cover >= coversAll && top == Signature:
+		return []share{{top, 1, 1}, {Summary, 1, 4}} // it may be the one all the same
 	case l.found.Weak:
 		return []share{{Summary, 1, 5}}
 	case s.Limit > 0 && top == Signature:

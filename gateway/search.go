@@ -159,6 +159,8 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 type candidate struct {
 	id    tool.ID
 	score float64
+	// cover is how much of the query it has, 0 to 1.
+	cover float64
 	// exact says that it is what the query names.
 	exact bool
 	tell  func(Detail) FoundTool
@@ -188,7 +190,7 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 		if e, ok := g.catalog.known(hit.ID); ok {
 			tell := func(d Detail) FoundTool { return describe(g.catalog.withObserved(e), d, lang) }
 			hints := func() []string { return codegen.Hints(e.Tool, lang, maxNotes) }
-			list = append(list, candidate{hit.ID, hit.Score, names(s.Query, hit.ID), tell, hints})
+			list = append(list, candidate{hit.ID, hit.Score, hit.Cover, names(s.Query, hit.ID), tell, hints})
 			continue
 		}
 		found.Total-- // gone since the index was made, or held

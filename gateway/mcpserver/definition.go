@@ -1,8 +1,10 @@
 package mcpserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,11 +16,11 @@ import (
 // What stands here is read by a model at every turn: each word costs tokens for
 // ever, and a word too few costs a second try. A test holds it to its budget.
 
-func searchTool() *mcp.Tool {
+func searchTool(ups []gateway.Upstream) *mcp.Tool {
 	return &mcp.Tool{
 		Name: "search_tools",
 		Description: "Find functions that execute_code can import. Say what one should do, or a name; \"\" lists the upstreams. " +
-			"Returns typed signatures (observed: learned, may vary) to write code from.",
+			"Returns typed signatures (observed: learned, may vary) to write code from." + Behind(ups),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"query":{"type":"string"},` +
@@ -46,37 +48,61 @@ func executeTool() *mcp.Tool {
 	}
 }
 
-// maxAbout bounds what is said about each upstream, maxListed how many are
-// named, maxDescribed with how many there is more than a name.
+// instructions say how the two tools go together. What is behind the door stands
+// in the description of search_tools: many clients show a model that and not this.
+const instructions = "One door to many tools: find functions with search_tools, then call them from a program in execute_code."
+
 const (
-	maxAbout     = 60
-	maxListed    = 60
-	maxDescribed = 20
+	// maxBehind bounds the list of upstreams in the description of search_tools, in
+	// bytes: at most about 300 tokens.
+	maxBehind = 1000
+	// maxBehindName is the longest name in it, in bytes; the rest is cut.
+	maxBehindName = 64
 )
 
-// Instructions tell a model what is behind the door: the upstreams of the settings, in their order.
-func Instructions(ups []gateway.Upstream) string {
-	var b strings.Builder
-	b.WriteString("One door to many tools: find functions with search_tools, then call them from a program in execute_code.")
-	for i, up := range ups[:min(len(ups), maxListed)] {
-		b.WriteString(separator(i))
-		b.WriteString(up.ID)
-		if about := plain.Line(up.Description, maxAbout); about != "" && len(ups) <= maxDescribed {
-			b.WriteString(" (" + about + ")")
+// aboutLengths are how much may be said of each upstream, in characters: the most
+// for which there is room.
+func aboutLengths() []int { return []int{60, 40, 24, 0} }
+
+// Behind tells a model what is behind the door: the upstreams in the order of their
+// ids, with what the settings say of each. What an upstream says of itself is not in
+// it, for that is known only once it has been connected, and may change: these words
+// are the same in every run with the same settings, so that prompt caches hold.
+// It has at most about 1,050 bytes, and is "" without upstreams.
+func Behind(ups []gateway.Upstream) string {
+	if len(ups) == 0 {
+		return ""
+	}
+	sorted := slices.SortedFunc(slices.Values(ups), func(a, b gateway.Upstream) int { return cmp.Compare(a.ID, b.ID) })
+	var entries []string
+	for _, length := range aboutLengths() {
+		entries = entriesOf(sorted, length)
+		if len(strings.Join(entries, "; ")) <= maxBehind {
+			break
 		}
 	}
-	if more := len(ups) - maxListed; more > 0 {
-		fmt.Fprintf(&b, "; and %d more", more)
+	size, shown := 0, 0
+	for shown < len(entries) && size+len(entries[shown])+2 <= maxBehind+2 {
+		size += len(entries[shown]) + 2
+		shown++
 	}
-	if len(ups) > 0 {
-		b.WriteString(".")
+	text := "\nUpstreams: " + strings.Join(entries[:shown], "; ")
+	if more := len(entries) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
 	}
-	return b.String()
+	return text + "."
 }
 
-func separator(i int) string {
-	if i == 0 {
-		return " Upstreams: "
+func entriesOf(ups []gateway.Upstream, length int) []string {
+	entries := make([]string, len(ups))
+	for i, up := range ups {
+		entries[i] = up.ID[:min(len(up.ID), maxBehindName)]
+		if length == 0 {
+			continue
+		}
+		if about := strings.TrimSuffix(plain.Line(up.Description, length), "."); about != "" {
+			entries[i] += " (" + about + ")"
+		}
 	}
-	return "; "
+	return entries
 }

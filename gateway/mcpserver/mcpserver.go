@@ -57,11 +57,11 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "sallyport", Title: "Sallyport", Version: version},
-		&mcp.ServerOptions{Instructions: Instructions(verbs.Upstreams()), Logger: opts.Logger},
+		&mcp.ServerOptions{Instructions: instructions, Logger: opts.Logger},
 	)
 	server.AddReceivingMiddleware(onlyTools)
 	f := &face{verbs: verbs}
-	server.AddTool(searchTool(), f.search)
+	server.AddTool(searchTool(verbs.Upstreams()), f.search)
 	server.AddTool(executeTool(), f.execute)
 	return server
 }

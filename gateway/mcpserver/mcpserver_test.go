@@ -95,6 +95,11 @@ func upstream(id, url, about string) config.Upstream {
 // connect returns a client of a server on g; version "" is the newest.
 func connect(t *testing.T, g *gateway.Gateway, version string) *mcp.ClientSession {
 	t.Helper()
+	return connectTo(t, g, version)
+}
+
+func connectTo(t *testing.T, g mcpserver.Verbs, version string) *mcp.ClientSession {
+	t.Helper()
 	near, far := mcp.NewInMemoryTransports()
 	server, err := mcpserver.New(g, nil).Connect(t.Context(), far, nil)
 	if err != nil {
@@ -171,12 +176,16 @@ func TestDefinitionsKeepToTheirBudget(t *testing.T) {
 	}
 	names := strings.Fields("filesystem memory github slack postgres sentry notion linear stripe everything")
 	const about = "Short description of what this upstream offers, 60 letters.."
-	for n, budget := range map[int]int{0: 450, 3: 450, 10: 700} {
+	for n, budget := range map[int]int{0: 400, 5: 500, 10: 570, 60: 700, 300: 700} {
 		var ups []config.Upstream
-		for _, name := range names[:n] {
+		for i := range n {
+			name := names[i%len(names)]
+			if i >= len(names) {
+				name = fmt.Sprint(name, "_", i/len(names))
+			}
 			ups = append(ups, upstream(name, "http://127.0.0.1:1/", about))
 		}
-		got, err := counter.Count(definitions(t, connect(t, open(t, ups...), "")))
+		got, err := counter.Count(definitions(t, connectTo(t, listed(ups), "")))
 		if err != nil || got >= budget {
 			t.Errorf("%d upstreams: %d tokens, the budget is %d, %v", n, got, budget, err)
 		}
@@ -184,19 +193,40 @@ func TestDefinitionsKeepToTheirBudget(t *testing.T) {
 	}
 }
 
-// TestDefinitionsStayTheSame byte for byte while an upstream comes, grows and
-// goes: prompt caches depend on it.
+// listed is a gateway that has upstreams and nothing else.
+type listed []config.Upstream
+
+func (listed) Search(context.Context, gateway.Search) (gateway.Found, error) {
+	return gateway.Found{}, nil
+}
+
+func (listed) Execute(context.Context, gateway.Program) (gateway.Execution, error) {
+	return gateway.Execution{}, nil
+}
+
+func (l listed) Upstreams() []gateway.Upstream {
+	var ups []gateway.Upstream
+	for _, up := range l {
+		ups = append(ups, gateway.Upstream{ID: up.ID, Name: up.Name, Description: up.Description})
+	}
+	return ups
+}
+
+// TestDefinitionsStayTheSame byte for byte while an upstream comes, grows, is
+// lost and comes again, in the order of names and in the next run: prompt caches
+// depend on it.
 func TestDefinitionsStayTheSame(t *testing.T) {
 	m := newMeter(t)
 	m.down.Store(true)
-	g := open(t, upstream("meter", m.url, "Counts"), upstream("nothing", "http://127.0.0.1:1/", ""))
+	ups := []config.Upstream{upstream("nothing", "http://127.0.0.1:1/", ""), upstream("meter", m.url, "Counts")}
+	g := open(t, ups...)
 	g.Settle(t.Context())
 	client := connect(t, g, "")
 	first := definitions(t, client)
-	if !strings.Contains(first, "Upstreams: meter (Counts); nothing.") {
+	if !strings.Contains(first, `\nUpstreams: meter (Counts); nothing."`) || strings.Count(first, "meter") != 1 {
 		t.Errorf("definitions: %s", first)
 	}
-	same := func(when string, tools int) {
+	same := func(when string, g *gateway.Gateway, tools int) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); len(g.Tools()) != tools; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
@@ -210,26 +240,53 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 		}
 	}
 	m.down.Store(false)
-	same("when the upstream came", 1)
+	same("when the upstream came", g, 1)
 	m.tool("tock")
-	same("when it grew", 2)
+	same("when it grew", g, 2)
 	m.RemoveTools("tick", "tock")
-	same("when it was empty", 0)
+	same("when it was empty", g, 0)
+	m.down.Store(true)
+	if got, isError := call(t, client, "search_tools", map[string]any{"query": "count"}); isError {
+		t.Errorf("search: %s", got)
+	}
+	same("when it was lost", g, 0)
+	m.down.Store(false)
+	m.tool("tick")
+	same("when it was back", g, 1)
+	again := open(t, ups[1], ups[0])
+	same("in another run, the settings in another order", again, 1)
 }
 
-func TestInstructionsOfMany(t *testing.T) {
-	ups := make([]gateway.Upstream, 70)
-	for i := range ups {
-		ups[i] = gateway.Upstream{ID: fmt.Sprint("up", i), Description: "About\x1b[31m\nthis one " + strings.Repeat("very ", 50)}
+// TestBehind says what is behind the door in as many words as there is room for.
+func TestBehind(t *testing.T) {
+	ups := func(n int, about string) (ups []gateway.Upstream) {
+		for i := range n {
+			ups = append(ups, gateway.Upstream{ID: fmt.Sprintf("upstream%03d", n-1-i), Description: about})
+		}
+		return ups
 	}
-	if got := mcpserver.Instructions(ups); !strings.Contains(got, "; up59; and 10 more.") || strings.Contains(got, "About") {
-		t.Errorf("seventy: %s", got)
+	long := "About\x1b[31m\nthis one " + strings.Repeat("very ", 50)
+	for _, test := range []struct {
+		n           int
+		want, never string
+	}{
+		{2, "\nUpstreams: upstream000 (About this one very very", "more"},
+		{16, "upstream015 (About this one very", "more"},
+		{60, "; upstream058; upstream059.", "About"},
+		{300, "; and 223 more.", "About"},
+	} {
+		got := mcpserver.Behind(ups(test.n, long))
+		if !strings.Contains(got, test.want) || strings.Contains(got, test.never) || len(got) > 1050 || strings.ContainsAny(got[1:], "\x1b\n") {
+			t.Errorf("%d upstreams, %d bytes: %s", test.n, len(got), got)
+		}
 	}
-	if got := mcpserver.Instructions(ups[:2]); !strings.Contains(got, "up0 (About this one very") || len(got) > 300 || strings.ContainsAny(got, "\x1b\n") {
-		t.Errorf("two: %s", got)
-	}
-	if got := mcpserver.Instructions(nil); strings.Contains(got, "Upstreams") || !strings.HasSuffix(got, "execute_code.") {
+	if got := mcpserver.Behind(nil); got != "" {
 		t.Errorf("none: %s", got)
+	}
+	huge := ups(3, long)
+	huge[0].ID = strings.Repeat("x", 5000)
+	if got := mcpserver.Behind(huge); len(got) > 1050 {
+		t.Errorf("a long name: %d bytes", len(got))
 	}
 }
 
