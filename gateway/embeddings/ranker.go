@@ -250,21 +250,21 @@ func (r *Ranker) fly(f *flight, name digest, query string) {
 	if err == nil {
 		err = r.fits(all[0])
 	}
-	took := time.Since(f.begun)
-	r.mu.Lock()
-	delete(r.flights, name)
-	if err == nil {
-		f.v = all[0]
-		r.remember(name, f.v)
-	}
-	r.mu.Unlock()
-	close(f.done)
-	if err == nil && took > r.client.settings.Timeout {
+	good := err == nil
+	if took := time.Since(f.begun); good && took > r.client.settings.Timeout {
 		err = faultf("it takes %d ms for a query, longer than embeddings.timeout", took.Milliseconds())
 	}
 	if r.life.Err() == nil {
-		r.note(&r.asking, "queries", err)
+		r.note(&r.asking, "queries", err) // before anybody asks the next one
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.flights, name)
+	if good {
+		f.v = all[0]
+		r.remember(name, f.v)
+	}
+	close(f.done)
 }
 
 // fits refuses a query's vector that has another length than the documents'. After
