@@ -67,6 +67,7 @@ type Gateway struct {
 	functions *index.Index
 	// counter is made by the first answer that needs it.
 	counter func() (*tokens.Counter, error)
+	aids    aids
 	runner  *runner
 	checks  *checks
 	call    Handler
@@ -106,11 +107,12 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed)
+	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed, g.followed)
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
-		return errors.Join(g.runner.close(), g.catalog.close(), g.functions.Close())
+		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close())
 	})
+	g.aid(cfg.Search)
 	return g, nil
 }
 

@@ -83,6 +83,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 		return err
 	}
 	g.adopt(cfg)
+	g.aid(cfg.Search)
 	if keys := g.Settings().Restart; len(keys) > 0 {
 		g.log.Warn("some settings count from the next start only", "keys", keys)
 	}

@@ -152,6 +152,7 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 		return Found{}, err
 	}
 	g.layout(s, &found).fill(s, list)
+	g.searched(ctx, s.Query, found.Tools)
 	return found, nil
 }
 
@@ -179,7 +180,9 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {
 		found.Offers = m.offers(lang)
 	}
-	results, err := g.catalog.index.Search(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()})
+	query := index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()}
+	g.aided(ctx, &query)
+	results, err := g.catalog.index.Search(ctx, query)
 	if err != nil {
 		return nil, searchError(err)
 	}

@@ -20,6 +20,8 @@ type snapshot struct {
 	offers map[documentKey]document
 	// files makes the servers/ tree when it is first asked for: no search waits for it.
 	files func() map[string][]byte
+	// docs are those of the index of tools.
+	docs []index.Doc
 }
 
 // portrait is an upstream as a snapshot shows it. Its documents and its wrappers
@@ -68,6 +70,7 @@ func assemble(r *roster) (next *snapshot, tools, offers []index.Doc) {
 			offers = append(offers, d.Doc)
 		}
 	}
+	next.docs = tools
 	next.files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
 	slices.SortFunc(next.tools, func(a, b tool.Tool) int {
 		return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))

@@ -14,7 +14,7 @@ const (
 	maxAlso = 100
 	// favourLift is what a favoured document gains, in parts of the best score: enough to
 	// pass those that are nearly as good, never one that is far better.
-	favourLift = 0.25
+	favourLift = 0.6
 )
 
 // fuse joins the ranking with another by reciprocal rank. Documents that only

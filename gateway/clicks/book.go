@@ -97,8 +97,8 @@ func (t *traces) alike(query Words) []float64 {
 }
 
 // favour adds up, for each tool, the strengths of the pairs whose words are like
-// the query. One search moves little, three move half, and of several tools for
-// the same words the one that is called most is lifted most.
+// the query. One search moves next to nothing, three move half, and of several
+// tools for the same words the one that is called most is lifted most.
 func (b *book) favour(query Words, current func(tool.ID) string) map[tool.ID]float64 {
 	now, all := time.Now().Unix(), b.lookup()
 	evidence, most := map[tool.ID]float64{}, 0.0
@@ -109,7 +109,8 @@ func (b *book) favour(query Words, current func(tool.ID) string) map[tool.ID]flo
 		}
 	}
 	for id, e := range evidence {
-		evidence[id] = e * e / (e*e + convincing*convincing) * e / most
+		cube := e * e * e
+		evidence[id] = cube / (cube + convincing*convincing*convincing) * e / most
 	}
 	return evidence
 }

@@ -78,7 +78,7 @@ func TestFewClicks(t *testing.T) {
 			t.Errorf("from nothing: %v", got)
 		}
 		last := 0.0
-		for n, want := range []float64{1: .1, 2: .31, 3: .5, 6: .8} {
+		for n, want := range []float64{1: .036, 2: .229, 3: .5, 6: .889} {
 			if n > 0 {
 				days(1, s, "open ticket", create)
 			}
@@ -208,7 +208,7 @@ func TestWhatCounts(t *testing.T) {
 				test.do(s)
 				for query, want := range test.want {
 					f := favour(s, query)[create]
-					near(t, "strength for "+query, math.Sqrt(9*f/(1-f)), want) // of one tool alone
+					near(t, "strength for "+query, math.Cbrt(27*f/(1-f)), want) // of one tool alone
 				}
 			})
 		})
@@ -247,9 +247,9 @@ func TestDecay(t *testing.T) {
 		days(3, s, "ticket", create)
 		near(t, "at once", favour(s, "ticket")[create], .5)
 		time.Sleep(30 * 24 * time.Hour)
-		near(t, "after 30 days", favour(s, "ticket")[create], 1.5*1.5/(1.5*1.5+9))
+		near(t, "after 30 days", favour(s, "ticket")[create], 3.375/(3.375+27))
 		use(s, me, "ticket", create)
-		near(t, "used again", favour(s, "ticket")[create], 2.5*2.5/(2.5*2.5+9))
+		near(t, "used again", favour(s, "ticket")[create], 15.625/(15.625+27))
 		s.Close()
 		time.Sleep(300 * 24 * time.Hour)
 		s = clicks.New(files(t, dir), nil)
@@ -332,11 +332,11 @@ func TestTwoProcesses(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		use(a, me, "ticket", other)
 		time.Sleep(10 * time.Second)
-		near(t, "a", favour(a, "ticket")[create], .8)
+		near(t, "a", favour(a, "ticket")[create], .889)
 		b.Close()
 		a.Close()
 		c := clicks.New(files(t, dir), nil)
-		near(t, "c", favour(c, "ticket")[create], .8)
+		near(t, "c", favour(c, "ticket")[create], .889)
 		c.Close()
 	})
 }

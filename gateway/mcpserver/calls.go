@@ -51,6 +51,7 @@ func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
 		if principal != "" {
 			ctx = tool.WithPrincipal(ctx, principal)
 		}
+		ctx = tool.WithSession(ctx, sessionOf(req))
 		switch method {
 		case "tools/call", "prompts/get", "resources/read", "completion/complete":
 		default:
@@ -72,6 +73,19 @@ func principalOf(req mcp.Request) string {
 		return extra.TokenInfo.UserID
 	}
 	return ""
+}
+
+// maxSession is how long the id of a session can be that we gave, in bytes.
+const maxSession = 128
+
+// sessionOf returns the session that a request says it belongs to. The SDK's own
+// would be another for each request of a client without sessions.
+func sessionOf(req mcp.Request) string {
+	extra := req.GetExtra()
+	if extra == nil || len(extra.Header.Get(sessionHeader)) > maxSession {
+		return ""
+	}
+	return extra.Header.Get(sessionHeader)
 }
 
 // begin notes a call until the function that it returns is called.

@@ -228,7 +228,7 @@ func (o *outbox) flush() { o.work.Wait() }
 // answer with, and its clients, which serve the upstreams, would take that for
 // theirs: the revision of the protocol, for one.
 func bare(ctx context.Context) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(tool.WithPrincipal(context.Background(), tool.Principal(ctx)))
+	inner, cancel := context.WithCancelCause(tool.Detached(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return inner, func() {
 		stop()

@@ -91,7 +91,7 @@ func (d *Direct) talk(ctx context.Context, c *client, method string, params obje
 
 // begin starts a call that outlives the request that it came with.
 func (d *Direct) begin(ctx context.Context, c *client, call tool.Call) *talk {
-	ctx, end := context.WithCancelCause(tool.WithPrincipal(context.Background(), tool.Principal(ctx)))
+	ctx, end := context.WithCancelCause(tool.Detached(ctx))
 	t := &talk{asked: make(chan *question), done: make(chan struct{}), end: end}
 	t.client.Store(c)
 	call.Peer, call.Rounds = d.asking(t, call), true

@@ -2,7 +2,10 @@ package tool
 
 import "context"
 
-type principalKey struct{}
+type (
+	principalKey struct{}
+	sessionKey   struct{}
+)
 
 // WithPrincipal says on whose behalf what is done with ctx is done: the name of
 // a token or the subject of one, as the face that checked it knows it.
@@ -14,4 +17,21 @@ func WithPrincipal(ctx context.Context, name string) context.Context {
 func Principal(ctx context.Context) string {
 	name, _ := ctx.Value(principalKey{}).(string)
 	return name
+}
+
+// WithSession says which session of the principal it is, where it has several.
+func WithSession(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, sessionKey{}, id)
+}
+
+// Session returns which session WithSession named, "" if none was.
+func Session(ctx context.Context) string {
+	id, _ := ctx.Value(sessionKey{}).(string)
+	return id
+}
+
+// Detached returns a context without an end that says of who is served what ctx
+// does, and has nothing else of it.
+func Detached(ctx context.Context) context.Context {
+	return WithSession(WithPrincipal(context.Background(), Principal(ctx)), Session(ctx))
 }

@@ -1,0 +1,248 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+
+	"sallyport/gateway/clicks"
+	"sallyport/gateway/embeddings"
+	"sallyport/index"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// aids are what search has besides the words of the catalog. Each part is there if
+// the settings say so, and search does without it whenever it is not of use.
+type aids struct {
+	clicks  atomic.Pointer[clickStore]
+	meaning atomic.Pointer[ranker]
+
+	mu    sync.Mutex // held while they change
+	ended bool
+}
+
+// clickStore is the store of clicks, and where it keeps them.
+type clickStore struct {
+	*clicks.Store
+	files *clicks.Files // nil: in memory only
+}
+
+func (s *clickStore) close() error {
+	if s == nil {
+		return nil
+	}
+	s.Close()
+	if s.files == nil {
+		return nil
+	}
+	return s.files.Close()
+}
+
+// ranker is an embeddings endpoint, as long as it hears of changes of the catalog.
+type ranker struct {
+	*embeddings.Ranker
+	settings config.Embeddings
+	unwatch  func()
+}
+
+func (r *ranker) close() error {
+	if r == nil {
+		return nil
+	}
+	r.unwatch()
+	return r.Close()
+}
+
+// aid has search do what the settings say, from the next query on.
+func (g *Gateway) aid(cfg config.Search) {
+	g.aids.mu.Lock()
+	defer g.aids.mu.Unlock()
+	if g.aids.ended {
+		return
+	}
+	if cfg.Learn != (g.aids.clicks.Load() != nil) {
+		g.warn("close clicks", g.aids.clicks.Swap(g.openClicks(cfg.Learn)).close())
+	}
+	old := g.aids.meaning.Load()
+	if (cfg.Embeddings != nil) != (old != nil) || old != nil && !reflect.DeepEqual(old.settings, *cfg.Embeddings) {
+		g.warn("close embeddings", g.aids.meaning.Swap(g.openMeaning(cfg.Embeddings)).close())
+	}
+}
+
+func (g *Gateway) warn(what string, err error) {
+	if err != nil {
+		g.log.Warn(what, "error", err.Error())
+	}
+}
+
+// close keeps what was learned.
+func (a *aids) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	return errors.Join(a.clicks.Swap(nil).close(), a.meaning.Swap(nil).close())
+}
+
+// openClicks begins to learn from what is called, unless that is turned off.
+func (g *Gateway) openClicks(on bool) *clickStore {
+	opts := &clicks.Options{Logger: g.log}
+	switch {
+	case !on:
+		return nil
+	case g.opts.CacheDir == "":
+		return &clickStore{Store: clicks.New(nil, opts)}
+	}
+	files, err := clicks.OpenFiles(filepath.Join(g.opts.CacheDir, "clicks"))
+	if err != nil {
+		g.log.Warn("clicks are not kept", "error", err)
+		return &clickStore{Store: clicks.New(nil, opts)}
+	}
+	return &clickStore{clicks.New(files, opts), files}
+}
+
+// openMeaning begins to use an endpoint, if there is one.
+func (g *Gateway) openMeaning(cfg *config.Embeddings) *ranker {
+	if cfg == nil {
+		return nil
+	}
+	if cfg.Problem != "" {
+		g.log.Warn("embeddings are not used", "reason", cfg.Problem)
+		return nil
+	}
+	opts := &embeddings.Options{Logger: g.log}
+	if g.opts.CacheDir != "" {
+		opts.Dir = filepath.Join(g.opts.CacheDir, "embeddings")
+	}
+	r, err := embeddings.New(EmbeddingsOf(*cfg), opts)
+	if err != nil {
+		g.log.Warn("embeddings are not used", "error", err.Error())
+		return nil
+	}
+	var showing sync.Mutex // so that the newest is shown last
+	show := func() {
+		showing.Lock()
+		defer showing.Unlock()
+		r.Replace(texts(g.catalog.current()))
+	}
+	unwatch := g.Watch(show)
+	show()
+	return &ranker{r, *cfg, unwatch}
+}
+
+// EmbeddingsOf are the settings of an endpoint as package embeddings takes them.
+func EmbeddingsOf(cfg config.Embeddings) embeddings.Settings {
+	return embeddings.Settings{URL: cfg.URL, Model: cfg.Model, Headers: maps.Clone(cfg.Headers), Timeout: cfg.Timeout}
+}
+
+const (
+	// aboutTool and aboutUpstream are how much of what a tool and its upstream say of
+	// themselves stands for a tool's meaning, in characters.
+	aboutTool     = 400
+	aboutUpstream = 120
+)
+
+// texts returns what stands for each tool: its name in words, what it does, and
+// where. Nothing is said of tools that are held.
+func texts(s *snapshot) []embeddings.Document {
+	callable := make(map[tool.ID]bool, len(s.tools))
+	for _, t := range s.tools {
+		callable[t.ID] = true
+	}
+	all := make([]embeddings.Document, 0, len(s.tools))
+	for _, d := range s.docs {
+		if !callable[d.ID] {
+			continue
+		}
+		name := d.Wire
+		if name == "" {
+			name = d.ID.Name
+		}
+		text := spaced(d.ID.Upstream) + ": " + spaced(name) + ". " + plain.Line(d.Title+" "+d.Description, aboutTool)
+		if about := plain.Line(d.Upstream, aboutUpstream); about != "" {
+			text += " (" + about + ")"
+		}
+		all = append(all, embeddings.Document{ID: d.ID, Text: text})
+	}
+	return all
+}
+
+// spaced writes a name as words: createIssue and create_issue are "create issue".
+func spaced(name string) string {
+	var b strings.Builder
+	small := false
+	for _, r := range name {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			r = ' '
+		}
+		if small && unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		small = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// aided adds to a query what is known besides its words.
+func (g *Gateway) aided(ctx context.Context, q *index.Query) {
+	if q.Text == "" {
+		return
+	}
+	if r := g.aids.meaning.Load(); r != nil {
+		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return q.Upstream == "" || id.Upstream == q.Upstream })
+	}
+	if store := g.aids.clicks.Load(); store != nil {
+		q.Favour = store.Favour(tool.Principal(ctx), g.catalog.index.Weigh(ctx, q.Text), g.digest)
+	}
+}
+
+// digest identifies the definition of a tool, "" if there is none.
+func (g *Gateway) digest(id tool.ID) string {
+	if e, ok := g.catalog.known(id); ok {
+		return e.digest()
+	}
+	return ""
+}
+
+// searched remembers what was shown for a query, for when it is called.
+func (g *Gateway) searched(ctx context.Context, query string, found []FoundTool) {
+	store := g.aids.clicks.Load()
+	if store == nil || query == "" {
+		return
+	}
+	var shown []tool.ID
+	for _, t := range found {
+		if g.digest(t.ID) != "" { // else it is no tool
+			shown = append(shown, t.ID)
+		}
+	}
+	store.Searched(who(ctx), g.catalog.index.Weigh(ctx, query), shown)
+}
+
+func who(ctx context.Context) clicks.Who {
+	return clicks.Who{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
+}
+
+// followed notes which tools were called with success: those of whoever has
+// searched before move up.
+func (g *Gateway) followed(next Handler) Handler {
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		result, err := next(ctx, call)
+		store := g.aids.clicks.Load()
+		if store == nil || err != nil || result.IsError || call.Tool.Method() != "tools/call" || asks(call, result) {
+			return result, err
+		}
+		if digest := g.digest(call.Tool); digest != "" {
+			store.Called(who(ctx), call.Execution, call.Tool, digest)
+		}
+		return result, nil
+	}
+}
