@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -33,6 +34,7 @@ type document struct {
 	index.Doc
 	arguments []tool.Argument // of a prompt
 	mime      string
+	title     string // to show, where there is no description
 }
 
 // documentKey is what identifies a document.
@@ -45,21 +47,22 @@ type documentKey struct {
 // into a program as it is has none: a name with characters that do not show.
 func offerDocuments(up codegen.Upstream) (docs []document) {
 	about := up.Title + " " + up.Description
-	add := func(kind index.Kind, name, title, description string, d document) {
+	add := func(kind index.Kind, name, title, description, more string, d document) {
+		d.title = strings.TrimSpace(title)
 		if len(docs) < maxOffers && name != "" && len(name) <= maxOfferName && plain.Line(name, maxOfferName) == name {
-			d.Doc = index.Doc{ID: tool.ID{Upstream: up.ID, Name: name}, Kind: kind, Upstream: about + " " + string(kind), Title: title, Description: description}
+			d.Doc = index.Doc{ID: tool.ID{Upstream: up.ID, Name: name}, Kind: kind, Upstream: about + " " + string(kind), Title: title + " " + more, Description: description}
 			docs = append(docs, d)
 		}
 	}
 	for _, p := range up.Prompts {
 		d := document{arguments: p.Arguments[:min(len(p.Arguments), maxArguments)]}
-		add(index.Prompt, p.Name, p.Title, p.Description, d)
+		add(index.Prompt, p.Name, p.Title, p.Description, "", d)
 	}
 	for _, t := range up.Templates {
-		add(index.Template, t.URI, t.Title+" "+t.Name, t.Description, document{mime: t.MIME})
+		add(index.Template, t.URI, cmp.Or(t.Title, t.Name), t.Description, t.Name, document{mime: t.MIME})
 	}
 	for _, r := range up.Resources {
-		add(index.Resource, r.URI, r.Title+" "+r.Name, r.Description, document{mime: r.MIME})
+		add(index.Resource, r.URI, cmp.Or(r.Title, r.Name), r.Description, r.Name, document{mime: r.MIME})
 	}
 	for i := range docs {
 		docs[i].bound()
@@ -99,7 +102,7 @@ func describeOffer(d document, detail Detail, lang codegen.Language) FoundTool {
 	if detail == Names {
 		return found
 	}
-	found.Summary = firstSentence(d.Description, d.Title)
+	found.Summary = firstSentence(d.Description, d.title)
 	if detail == Summary {
 		return found
 	}
@@ -130,10 +133,7 @@ func describeOffer(d document, detail Detail, lang codegen.Language) FoundTool {
 func promptCall(d document, lang codegen.Language) string {
 	var args []string
 	for _, a := range d.arguments {
-		name := plain.Line(a.Name, 60)
-		if name != a.Name || tool.Identifier(name) != name {
-			name = literal(name)
-		}
+		name := literal(plain.Line(a.Name, 60))
 		optional := map[bool]string{true: "", false: "?"}[a.Required]
 		args = append(args, name+optional+": "+map[bool]string{true: "string", false: "str"}[lang == codegen.TypeScript])
 	}
@@ -148,7 +148,7 @@ func promptCall(d document, lang codegen.Language) string {
 func fullOffer(d document, found FoundTool) string {
 	var b strings.Builder
 	b.WriteString(found.Import + "\n" + d.ID.Upstream + "." + found.Text + "\n")
-	for _, text := range append([]string{plain.Line(d.Title, summaryLength), plain.Text(d.Description, 2000)}, found.Notes...) {
+	for _, text := range append([]string{plain.Line(d.title, summaryLength), plain.Text(d.Description, 2000)}, found.Notes...) {
 		if text != "" {
 			b.WriteString("\n" + text)
 		}

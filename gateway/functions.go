@@ -154,7 +154,7 @@ func (g *Gateway) functionsFor(ctx context.Context, s Search, lang codegen.Langu
 		worded := results.Words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(s.Query)) // one word fits too much
 		o := other{candidate: functionCandidate(f, lang), sought: exact || weak || hit.Cover > best+surelyMore}
 		o.exact, o.fits = exact, exact || hit.Cover >= functionFits && worded
-		o.fits = o.fits && (o.sought || results.Words > 1)
+		o.fits = o.fits && (o.sought || results.Words > 1 && best < 1-surelyMore) // beside a tool that has all of it there is no need
 		found = append(found, o)
 	}
 	return found, nil

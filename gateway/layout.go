@@ -1,6 +1,9 @@
 package gateway
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // layout decides how much of what was found is told, so that an answer keeps to
 // its budget: much of the best, little of the last.
@@ -105,9 +108,9 @@ func (l *layout) shares(s Search, list []candidate) []share {
 	case top == Names:
 		return []share{{Names, 1, every}}
 	case l.found.Weak && len(list) > 0 && list[0].cover >= coversAll && top == Signature:
-		return []share{{top, 1, 1}, {Summary, 1, 4}} // it may be the one all the same
+		return []share{{top, 1, 1}, {Summary, 1, cmp.Or(s.Limit, 5) - 1}} // it may be the one all the same
 	case l.found.Weak:
-		return []share{{Summary, 1, 5}}
+		return []share{{Summary, 1, cmp.Or(s.Limit, 5)}}
 	case s.Limit > 0 && top == Signature:
 		return []share{{top, 0.75, every}, {Summary, 0.9, every}, {Names, 1, every}}
 	case top == Summary:
