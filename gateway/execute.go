@@ -64,6 +64,18 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	return e, nil
 }
 
+// agent makes a program's calls on behalf of whoever runs it, which the context
+// of a sandbox does not say.
+type agent struct {
+	gateway            *Gateway
+	principal, session string
+}
+
+// Call implements [bridge.Caller].
+func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return a.gateway.Call(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), call)
+}
+
 func checkCode(code string) error {
 	if n := len(code); n == 0 || n > maxCode {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", maxCode, n)}
@@ -90,7 +102,7 @@ func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code
 	}
 	check := g.checks.begin(ctx, interpreter, code)
 	var err error
-	e.Outcome, err = g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: runnable, Limits: e.Limits}, g)
+	e.Outcome, err = g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: runnable, Limits: e.Limits}, agent{g, tool.Principal(ctx), tool.Session(ctx)})
 	e.Warnings = warnings(ctx, check, e.Fault)
 	return err
 }
