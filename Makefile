@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/ and tools/typecheck/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/ and tools/vectors/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -108,9 +108,16 @@ bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog a
 bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
 	@go run ./bench/search $(or $(ARGS),-tokens)
 
+.PHONY: vectors
+vectors: prereq-node prereq-go ## make index/meaning/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this
+	@./tools/npm.sh tools/vectors "installing the sentence encoder and WordNet (a few seconds, once)"
+	@mkdir -p .cache/vectors
+	@$(STEP) "encoding words" node tools/vectors/embed.mjs tools/vectors/words.txt .cache/vectors/words.f32
+	@echo "==> training" && go run ./tools/vectors
+
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/vectors/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test
 prereq: prereq-test ## say what this machine lacks for make demo and make test

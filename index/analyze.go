@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
 	"github.com/blevesearch/bleve/v2/analysis/token/stop"
 	"github.com/blevesearch/bleve/v2/analysis/token/unicodenorm"
+
+	"sallyport/index/meaning"
 )
 
 // analyzers are the two ways in which text becomes terms. They differ in stop
@@ -23,6 +26,7 @@ type analyzers struct {
 	split *analysis.DefaultAnalyzer
 	stem  *stemmer
 	stops analysis.TokenMap
+	model *meaning.Model
 	// fillers are the stop words of queries only.
 	fillers map[string]bool
 	// products: see productTable.
@@ -38,7 +42,11 @@ func newAnalyzers() (*analyzers, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &analyzers{fold: &foldFilter{compose: compose, ascii: asciifolding.New()}, stem: &stemmer{}, stops: stops, fillers: wordList(fillers), products: productTable()}
+	model, err := meaning.New()
+	if err != nil {
+		return nil, fmt.Errorf("read word vectors: %w", err)
+	}
+	a := &analyzers{model: model, fold: &foldFilter{compose: compose, ascii: asciifolding.New()}, stem: &stemmer{}, stops: stops, fillers: wordList(fillers), products: productTable()}
 	chars := []analysis.CharFilter{a.fold}
 	lower, bigram := lowercase.NewLowerCaseFilter(), cjk.NewCJKBigramFilter(false)
 	joined := &splitFilter{join: true}
@@ -99,7 +107,7 @@ func wordFollows(rest string) bool {
 // spaceless reports whether r is of a script that is written without spaces
 // between words, or (Hangul) glues endings to them.
 func spaceless(r rune) bool {
-	return r == 'ー' || r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"sallyport/index/meaning"
 )
 
 // digest names a text, or an analysis, by its content.
@@ -68,6 +70,9 @@ func (f *facts) append(to []byte) []byte {
 	}
 	for _, freq := range f.freqs {
 		to = binary.LittleEndian.AppendUint16(to, freq)
+	}
+	for _, x := range f.vector {
+		to = append(to, byte(x))
 	}
 	return to
 }
@@ -164,6 +169,9 @@ func (d *decoder) facts(limit int) *facts {
 	freqs := d.bytes(2 * len(f.freqs))
 	for i := range f.freqs {
 		f.freqs[i] = binary.LittleEndian.Uint16(freqs[2*i:])
+	}
+	for i, x := range d.bytes(meaning.Dim) {
+		f.vector[i] = int8(x)
 	}
 	if f.likely > len(f.terms) || slices.Contains(f.freqs, 0) {
 		d.fail()

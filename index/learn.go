@@ -1,6 +1,10 @@
 package index
 
-import "slices"
+import (
+	"slices"
+
+	"sallyport/index/meaning"
+)
 
 // facts are what the index keeps of a document's text: all that searches need
 // besides the names. They do not change, and of equal documents they are equal.
@@ -14,6 +18,7 @@ type facts struct {
 	// words are the words of the names as they are written, fit the stems of the
 	// name, lead the terms of names and first sentence, that tell what it is for.
 	words, fit, lead []uint32
+	vector           meaning.Vector
 }
 
 // freqUnit is what an occurrence that counts 1 has as bleve's frequency. What is
@@ -29,15 +34,17 @@ type learner struct {
 	weigh weights
 	count map[uint32]float64 // what each term of the document at hand counts
 	ids   []uint32
+	// vectored are the words of the model that a word of a text is.
+	vectored map[string][]meaning.Word
 }
 
 func newLearner(g *glossary, weigh weights) *learner {
-	return &learner{reader: newReader(g), weigh: weigh, count: map[uint32]float64{}}
+	return &learner{reader: newReader(g), weigh: weigh, count: map[uint32]float64{}, vectored: map[string][]meaning.Word{}}
 }
 
 // learn analyzes d. Its occurrences of a term are pooled over the fields here,
 // each weighed by its field and how long that is, so that a search reads one
-// list of postings for a term. (A document's vector belongs in the facts as well.)
+// list of postings for a term.
 func (l *learner) learn(d Doc) *facts {
 	clear(l.count)
 	f := &facts{}
@@ -53,6 +60,7 @@ func (l *learner) learn(d Doc) *facts {
 	f.lead = l.distinct(asProse, name, d.Title, first(cutLead(d.Description)))
 	f.fit = l.distinct(asStems, name)
 	f.words = l.distinct(asWords, d.ID.Upstream, d.ID.Name, d.Title)
+	f.vector = l.vectorOf(d)
 	return f
 }
 

@@ -122,7 +122,9 @@ func (r *search) bestCover(top []int32) float64 {
 
 // results ranks: exact names first, then by score, then by id.
 func (r *search) results(q Query) Results {
+	r.compare()
 	weak := !r.several && r.weak()
+	r.blend()
 	r.favour(q.Favour)
 	r.fuse(q.Also)
 	r.restrict()

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -213,5 +212,5 @@ func (t *table) ids(terms []string) []uint32 {
 func (t *table) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clip(t.texts)
+	return t.texts[:len(t.texts):len(t.texts)]
 }

@@ -22,7 +22,7 @@ const (
 	// snapshotVersion changes when a file would be misread, analysisVersion when
 	// the same text gives other facts and the probe does not show it.
 	snapshotVersion = 1
-	analysisVersion = 1
+	analysisVersion = 2
 
 	snapshotSuffix = ".index"
 	maxSnapshot    = 256 << 20 // bytes
@@ -81,7 +81,7 @@ func analysisDigest(words *analyzers, weigh weights) digest {
 		Params: []Param{{"customerIds", "those of the organization's accounts"}}, Values: "open closed", Results: "nextPage"}
 	t := newTable()
 	f := newLearner(&glossary{words: words, table: t}, weigh).learn(probe)
-	text := fmt.Appendln(nil, snapshotVersion, analysisVersion, weigh.field, weigh.b, weigh.average)
+	text := fmt.Appendln(nil, snapshotVersion, analysisVersion, weigh.field, weigh.b, weigh.average, weigh.vector, words.model.Sum())
 	return sha256.Sum256(append(text, encode(digest{}, t.list(), []analyzed{{probe.digest(), f}})...))
 }
 

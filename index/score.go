@@ -204,7 +204,7 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 	}
 	idf, err = r.add(ctx, near, r.weigh.fuzzy, r.mark(granted{wish, share}))
 	switch {
-	case w.role == proper || w.role == value || !w.plain: // pairs of letters cross the bounds of words
+	case w.role == proper || w.role == value:
 		r.worth[wish] = r.weigh.lacking * r.rarest()
 	case idf == 0:
 		r.worth[wish] = r.rarest()
@@ -228,8 +228,8 @@ func (r *search) scoreHalves(ctx context.Context, wish int, halves []string) err
 	return nil
 }
 
-// meaning is a concept of one or more phrases of the query.
-type meaning struct {
+// sense is a concept of one or more phrases of the query.
+type sense struct {
 	stems  []string
 	grants []granted
 }
@@ -262,15 +262,15 @@ func (r *search) scorePhrases(ctx context.Context) error {
 }
 
 // meanings returns the concepts of all phrases of the query, each once.
-func (r *search) meanings() []meaning {
-	var all []meaning
+func (r *search) meanings() []sense {
+	var all []sense
 	for _, s := range r.said {
 		wishes := r.wishes(s.stems)
 		for _, concept := range s.concepts {
-			at := slices.IndexFunc(all, func(m meaning) bool { return slices.Equal(m.stems, concept) })
+			at := slices.IndexFunc(all, func(m sense) bool { return slices.Equal(m.stems, concept) })
 			if at < 0 {
 				at = len(all)
-				all = append(all, meaning{stems: concept})
+				all = append(all, sense{stems: concept})
 			}
 			for _, w := range wishes {
 				all[at].grants = append(all[at].grants, granted{w, 1 / float64(len(s.concepts))})
@@ -291,7 +291,7 @@ func (r *search) wishes(stems []string) []int {
 }
 
 // scoreMeaning looks the words of a concept up as one term. What was asked for literally has its score already.
-func (r *search) scoreMeaning(ctx context.Context, m meaning) (float64, error) {
+func (r *search) scoreMeaning(ctx context.Context, m sense) (float64, error) {
 	var terms []alternative
 	most := 0.0
 	for _, stem := range m.stems {

@@ -23,6 +23,8 @@ type search struct {
 	said             []said
 	inPhrase, wishOf map[string]int
 	err              error
+	// likeness is how near each document is in meaning, 0 where that is not known.
+	likeness []float32
 	// evidence is what speaks for each upstream.
 	evidence []float64
 	// several says that the query has several needs that tools fit well.
@@ -31,11 +33,12 @@ type search struct {
 
 // scratch is the memory of one search, by ord.
 type scratch struct {
-	score   []float64
-	marks   []uint64 // what of the query a document has, see asked
-	hit     []int32  // ords with a score
-	freq    []float64
-	touched []int32 // ords with a freq, for the term at hand
+	score    []float64
+	marks    []uint64 // what of the query a document has, see asked
+	hit      []int32  // ords with a score
+	freq     []float64
+	touched  []int32 // ords with a freq, for the term at hand
+	likeness []float32
 }
 
 func newScratch(docs int) *scratch {

@@ -16,6 +16,10 @@ type weights struct {
 	upstream float64
 	// lacking is what a name or a number counts for in what was asked where no document has it, in parts of a rare word.
 	lacking float64
+	// vector is what a field counts in a document's vector. dense is what a document gains, in parts of the
+	// best score, that means just what the query does, denseMissing what it gains beside that where no word matched.
+	vector              [fieldCount]float32
+	dense, denseMissing float64
 	// twin is what is left of a document's lead for each better one of the same name.
 	twin float64
 	// nameFit is how much a document gains, in parts of its score, whose name and the query are the same words.
@@ -24,22 +28,25 @@ type weights struct {
 
 func defaultWeights() weights {
 	return weights{
-		k1:       1.2,
-		average:  averages(),
-		field:    [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5, fieldValue: 0.3, fieldResult: 0.2},
-		b:        [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4, fieldValue: 0.4, fieldResult: 0.4},
-		synonym:  0.2,
-		standIn:  1,
-		joined:   0.7,
-		stop:     0.1,
-		fuzzy:    0.2,
-		upstream: 0.3,
-		nameFit:  0.15,
-		lacking:  0.3,
-		twin:     0.6,
-		feedback: 0.05,
-		phrase:   1,
-		inPhrase: 0.5,
+		k1:           1.2,
+		average:      averages(),
+		field:        [fieldCount]float64{fieldName: 3, fieldTitle: 2, fieldUpstream: 0.5, fieldLead: 2, fieldDescription: 0.7, fieldParam: 1, fieldParamText: 0.5, fieldValue: 0.3, fieldResult: 0.2},
+		b:            [fieldCount]float64{fieldName: 0.7, fieldTitle: 0.4, fieldUpstream: 0.5, fieldLead: 0.8, fieldDescription: 0.6, fieldParam: 0.6, fieldParamText: 0.4, fieldValue: 0.4, fieldResult: 0.4},
+		synonym:      0.2,
+		standIn:      1,
+		joined:       0.7,
+		stop:         0.1,
+		fuzzy:        0.2,
+		upstream:     0.3,
+		nameFit:      0.15,
+		lacking:      0.3,
+		twin:         0.6,
+		feedback:     0.05,
+		phrase:       1,
+		inPhrase:     0.5,
+		vector:       [fieldCount]float32{fieldName: 2, fieldTitle: 1, fieldLead: 1, fieldUpstream: 0.7},
+		dense:        0.4,
+		denseMissing: 1.3,
 	}
 }
 

@@ -51,6 +51,8 @@ var rooms = []room{
 		"the peers under gateway are strangers to each other: the index ranks documents and knows no upstream"},
 	{"tools", nil, nil,
 		"tools holds the scripts of the build and their test"},
+	{"tools/vectors", []string{"index", "internal/testutil/judge"}, nil,
+		"what index/meaning has built in is learned from tools as index reads them, when somebody says so and never in a build"},
 	{"internal/shape", nil, nil,
 		"what values have in common is a part of the vocabulary, and stands on the standard library alone"},
 	{"internal/tool", []string{"internal/shape"}, nil,

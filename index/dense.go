@@ -1,0 +1,133 @@
+package index
+
+import (
+	"cmp"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"sallyport/index/meaning"
+)
+
+const (
+	// denseDocs is how many documents that have no word of the query may come in
+	// for what they mean, denseFloor how near they must be, denseShare what that
+	// must be worth in parts of the best score: no noise where words say all.
+	denseDocs  = 50
+	denseFloor = 0.3
+	denseShare = 0.15
+	// denseRun is how many vectors are worth a goroutine.
+	denseRun = 16_384
+)
+
+// vectorOf returns what a document means: its name, title, first sentence and
+// upstream, each of a weight of its own however long it is. A zero vector is
+// like nothing.
+func (l *learner) vectorOf(d Doc) meaning.Vector {
+	v, ok := l.words.model.Embed(
+		meaning.Part{Words: l.vectorWords(d.wire()), Weight: l.weigh.vector[fieldName]},
+		meaning.Part{Words: l.vectorWords(d.Title), Weight: l.weigh.vector[fieldTitle]},
+		meaning.Part{Words: l.vectorWords(first(cutLead(d.Description))), Weight: l.weigh.vector[fieldLead]},
+		meaning.Part{Words: l.vectorWords(d.ID.Upstream, d.Upstream), Weight: l.weigh.vector[fieldUpstream]},
+	)
+	if !ok {
+		return meaning.Vector{}
+	}
+	return v
+}
+
+// vectorWords looks each word up once: a catalog repeats its words many times over.
+func (l *learner) vectorWords(texts ...string) (all []meaning.Word) {
+	for _, text := range texts {
+		scanWords(text, func(start, end int, _ bool) {
+			found, ok := l.vectored[text[start:end]]
+			if !ok {
+				found = meaningWords(l.words.model, l.words.list(text[start:end]))
+				l.vectored[text[start:end]] = found
+			}
+			all = append(all, found...)
+		})
+	}
+	return all
+}
+
+// meaningWords leaves out numbers: they mean nothing.
+func meaningWords(m *meaning.Model, words []queryWord) (found []meaning.Word) {
+	for _, w := range words {
+		if r, _ := utf8.DecodeRuneInString(w.text); unicode.IsLetter(r) {
+			found = append(found, m.Find(w.text))
+		}
+	}
+	return found
+}
+
+// compare sets how like each document is to what the query means; it leaves that
+// empty where the query is not in English.
+func (r *search) compare() {
+	v, ok := r.words.model.Embed(meaning.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
+	if !ok {
+		return
+	}
+	r.likeness = slices.Grow(r.work.likeness, len(r.docs))[:len(r.docs)]
+	r.work.likeness = r.likeness
+	var work sync.WaitGroup
+	parts := max(1, min(runtime.GOMAXPROCS(0), len(r.docs)/denseRun))
+	for i := range parts {
+		from, to := i*len(r.docs)/parts, (i+1)*len(r.docs)/parts
+		work.Go(func() {
+			for ord := from; ord < to; ord++ {
+				r.likeness[ord] = v.Likeness(&r.vectors[ord])
+			}
+		})
+	}
+	work.Wait()
+}
+
+// blend adds to each document's score what it means, the more the less of the
+// query its words explain. The nearest of those that have none of its words come in.
+func (r *search) blend() {
+	if r.likeness == nil {
+		return
+	}
+	top, cover := r.top(), r.bestCover(r.best(coverDocs))
+	worth := top * (r.weigh.dense + r.weigh.denseMissing*(1-cover))
+	for _, ord := range r.work.hit {
+		r.work.score[ord] += worth * gain(r.likeness[ord])
+	}
+	for _, ord := range r.nearest() {
+		if by := worth * gain(r.likeness[ord]); by >= denseShare*top {
+			r.lift(ord, by)
+		}
+	}
+}
+
+// gain is more than likeness where there is much of it: to be a little alike says nothing.
+func gain(likeness float32) float64 {
+	like := float64(max(likeness, 0))
+	return like * math.Sqrt(like)
+}
+
+// nearest returns the documents nearest in meaning among those without a score.
+func (r *search) nearest() []int32 {
+	var top []int32
+	order := func(a, b int32) int {
+		return cmp.Or(cmp.Compare(r.likeness[b], r.likeness[a]), cmp.Compare(a, b))
+	}
+	floor := float32(denseFloor)
+	for i, near := range r.likeness {
+		if near < floor || r.work.score[i] != 0 {
+			continue
+		}
+		ord := int32(i)
+		at, _ := slices.BinarySearchFunc(top, ord, order)
+		top = slices.Insert(top, at, ord)
+		if len(top) > denseDocs {
+			top = top[:denseDocs]
+			floor = r.likeness[top[denseDocs-1]]
+		}
+	}
+	return top
+}
