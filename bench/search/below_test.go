@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNoSetFallsBelowBleve holds our search to bleve's default, on every metric
+// of every set but BFCL, whose 700 queries take too long here: index's own test has
+// a floor for it. A group that is known to be below stands here.
+func TestNoSetFallsBelowBleve(t *testing.T) {
+	known := map[string]string{
+		"catalog/plain": "see docs/rough-edges.md",
+	}
+	for _, name := range []string{"livemcp", "mcpproxygold", "catalog"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows, err := runSet(t.Context(), read(t, name), []string{ours, plain}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range below(rows, ours, plain) {
+				group, rest, _ := strings.Cut(line, ", ")
+				switch {
+				case !strings.HasPrefix(rest, "all, "): // a half of a small set is a matter of two or three queries
+					t.Log(line)
+				case known[group] != "":
+					t.Logf("%s (%s)", line, known[group])
+				default:
+					t.Error(line)
+				}
+			}
+		})
+	}
+}
