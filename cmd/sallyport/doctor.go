@@ -24,7 +24,7 @@ func doctorCommand(a *app) *cobra.Command {
 		Short: "check this machine, the settings and every upstream",
 		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters,
 cgroups), runs a test program in each language, tells which type checkers there
-are, reads the settings and connects to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
+are, reads the settings, asks the embeddings endpoint if there is one and connects to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
 what is not ok comes with how to mend it.
 
 Exit status: 0 if nothing fails, 1 if something does.`,
@@ -104,6 +104,11 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if cfg.HTTP.Problem != "" {
 		check := sandbox.Check{Name: "http", OK: true, Warn: true, Detail: cfg.HTTP.Problem, Fix: "correct it before you use serve --http; nothing else needs it"}
 		if err := note(finding{Check: check}); err != nil {
+			return err
+		}
+	}
+	if e := cfg.Search.Embeddings; e != nil {
+		if err := note(checkEmbeddings(ctx, *e)); err != nil {
 			return err
 		}
 	}
