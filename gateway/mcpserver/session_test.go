@@ -1,0 +1,66 @@
+package mcpserver_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/gateway/mcpserver"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+// whoAsks notes on whose behalf there was a search and an execution.
+type whoAsks struct {
+	upstreams
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *whoAsks) note(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, tool.Principal(ctx)+"/"+tool.Session(ctx))
+}
+
+func (h *whoAsks) Search(ctx context.Context, _ gateway.Search) (gateway.Found, error) {
+	h.note(ctx)
+	return gateway.Found{}, nil
+}
+
+func (h *whoAsks) Execute(ctx context.Context, _ gateway.Program) (gateway.Execution, error) {
+	h.note(ctx)
+	return gateway.Execution{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
+}
+
+// TestWhoSearches: the gateway knows the searches of a session from those of others,
+// and a client without sessions is one for each principal.
+func TestWhoSearches(t *testing.T) {
+	t.Parallel()
+	h := &whoAsks{}
+	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret"}}
+	url := serve(t, newFace(t, h, false), &mcpserver.SiteOptions{Settings: settings, Tools: mcpserver.New(h, nil)}) + "/mcp"
+	token := "Authorization: Bearer s3cret"
+	var want []string
+	for range 2 {
+		resp, _ := request(t, "POST", url, hi, token)
+		session := resp.Header.Get("Mcp-Session-Id")
+		want = append(want, "token:ci/"+session, "token:ci/"+session)
+		for _, call := range []string{`{"name":"search_tools","arguments":{"query":"x"}}`, `{"name":"execute_code","arguments":{"code":"x"}}`} {
+			request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":`+call+`}`, token, "Mcp-Session-Id: "+session)
+		}
+	}
+	open := serve(t, newFace(t, h, false), &mcpserver.SiteOptions{Tools: mcpserver.New(h, nil)}) + "/mcp"
+	c := (&direct{t: t, url: open}).dialogue("2026-07-28")
+	c.ask("tools/call", `{"name":"search_tools","arguments":{"query":"x"}}`)
+	c.ask("tools/call", `{"name":"execute_code","arguments":{"code":"x"}}`)
+	want = append(want, "/", "/")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Equal(h.all, want) || want[0] == want[2] {
+		t.Errorf("heard %q, want %q", h.all, want)
+	}
+}
