@@ -22,7 +22,7 @@ import (
 const (
 	// maxOffers bounds how many documents one upstream's resources, templates and
 	// prompts make; prompts come first, then templates.
-	maxOffers = 1000
+	maxOffers = 500
 	// maxOfferName is the longest URI or name that is found, in bytes.
 	maxOfferName = 300
 	// offersFound is how many of them one search shows.

@@ -55,7 +55,7 @@ func (l *layout) fill(s Search, list []candidate) {
 	if s.Limit > 0 {
 		list = list[:min(len(list), s.Limit)]
 	}
-	l.used = l.count(l.found.closing(len(list)))
+	l.used = l.count(l.found.closing(min(len(list), 1)))
 	if l.found.Listing {
 		l.list(list)
 		return
@@ -96,7 +96,7 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 }
 
 // shares are how the budget is spent on candidates. The numbers are those that cost
-// a model least, answer and second tries together: make bench-answer.
+// a model least, answer and second tries together (bench/results/issue-5-answer.txt).
 func (l *layout) shares(s Search, list []candidate) []share {
 	exact := 0
 	for _, c := range list[:min(len(list), 3)] {
@@ -122,7 +122,7 @@ func (l *layout) shares(s Search, list []candidate) []share {
 	case len(list) > 1 && list[1].score < sureBelow*list[0].score:
 		return []share{{top, 0.75, 2}, {Summary, 0.9, 3}, {Names, 1, 3}}
 	}
-	return []share{{Signature, 0.75, 6}, {Summary, 0.9, 5}, {Names, 1, 8}}
+	return []share{{Signature, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, every}}
 }
 
 // list tells of all candidates alike: as much as there is room for. Nothing ranks them.
