@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -212,5 +213,5 @@ func (t *table) ids(terms []string) []uint32 {
 func (t *table) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.texts[:len(t.texts):len(t.texts)]
+	return slices.Clip(t.texts)
 }

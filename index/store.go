@@ -84,6 +84,8 @@ func (st *store) close() error {
 const (
 	minPart  = 200
 	maxParts = 4
+	// maxSegments is how many segments lead to fewer.
+	maxSegments = 8
 )
 
 // change is what an update has to do. An entry may be in gone and in added.
@@ -159,17 +161,16 @@ func (st *store) slot() uint32 {
 	return uint32(st.slots - 1)
 }
 
-// absorb has small segments written again in one with what is new, as well as
-// those half of which is gone. A search asks every segment for every word; this way there
-// are as many as the logarithm of the number of documents, and a document is written as often.
+// absorb has the smaller half of the segments written again in one with what is
+// new, once there are many: a search asks every segment for every word. It does the
+// same with those of which little is left.
 func (st *store) absorb(ch *change) {
 	st.segments = slices.DeleteFunc(st.segments, func(seg *segment) bool { return seg.live == 0 })
 	slices.SortStableFunc(st.segments, func(a, b *segment) int { return a.live - b.live })
-	total, small := len(ch.added), map[*segment]bool{}
-	for _, seg := range st.segments {
-		if seg.live <= total || 2*seg.live < seg.all {
+	many, small := len(st.segments) >= maxSegments, map[*segment]bool{}
+	for i, seg := range st.segments {
+		if many && i < maxSegments/2 || 4*seg.live < seg.all {
 			small[seg] = true
-			total += seg.live
 		}
 	}
 	if len(small) == 0 {
