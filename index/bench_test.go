@@ -189,6 +189,7 @@ func BenchmarkOpen(b *testing.B) {
 			opts.Dir = ""
 		}
 		open := func(b *testing.B) {
+			b.Helper()
 			ix, err := New(docs, opts)
 			if err != nil {
 				b.Fatal(err)
