@@ -107,7 +107,7 @@ func wordFollows(rest string) bool {
 // spaceless reports whether r is of a script that is written without spaces
 // between words, or (Hangul) glues endings to them.
 func spaceless(r rune) bool {
-	return r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+	return r == 'ー' || r >= 0xe00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 

@@ -234,6 +234,40 @@ func TestValuesAreNotWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestOtherLanguages(t *testing.T) {
+	german := doc("rechnungen.rechnung_stornieren", "Storniert eine bestehende Rechnung und erzeugt eine Gutschrift für den Empfänger.")
+	ix := build(t, append(few(), german))
+	for text, want := range map[string]string{
+		"Gutschrift für den Empfänger":         "rechnungen.rechnung_stornieren",
+		"gutschrift empfaenger rechnung":       "rechnungen.rechnung_stornieren",
+		"lösche den Termin im Kalender":        "calendar.delete_event",
+		"supprimer un événement du calendrier": "calendar.delete_event",
+		"enviar un mensaje al canal":           "chatter.post_message",
+		"leggere il file":                      "files.read_file",
+		"criar uma fatura para o cliente":      "billing.createInvoice",
+		"カレンダーの予定を削除":                          "calendar.delete_event",
+		"读取文件":                                 "files.read_file",
+	} {
+		if got := ids(find(t, ix, index.Query{Text: text})); len(got) == 0 || got[0] != want {
+			t.Errorf("%q: %v, want %s first", text, got, want)
+		}
+	}
+}
+
+func TestPiecesOfNames(t *testing.T) {
+	docs := append(few(), doc("gitlab.create_merge_request", "Create a merge request"), doc("gitlab.list_merge_requests", "List the merge requests"))
+	ix := build(t, docs)
+	for text, want := range map[string]string{
+		"create_iss": "github.create_issue", "merge_req": "gitlab.list_merge_requests gitlab.create_merge_request", "CREATE-INVOICE": "billing.createInvoice",
+		"create_merge": "gitlab.create_merge_request", "post_mess": "chatter.post_message", "gitlab.create_mer": "gitlab.create_merge_request",
+		"github create issue": "github.create_issue", "searchRepo": "github.searchRepositories", "delete_ent": "memory.delete_entities",
+	} {
+		if got := ids(find(t, ix, index.Query{Text: text})); len(got) == 0 || !slices.Contains(strings.Fields(want), got[0]) {
+			t.Errorf("%q: %v, want %s first", text, got, want)
+		}
+	}
+}
+
 func TestProductsThatNoToolHas(t *testing.T) {
 	ix := build(t, few())
 	for _, text := range []string{"create a Trello issue", "add a Salesforce invoice", "delete an event in Zoom"} {

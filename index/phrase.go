@@ -113,7 +113,7 @@ func (p *phrase) read(words *analyzers, text string) error {
 		p.open = len(p.stems)
 		p.stems = append(p.stems, rest...)
 	}
-	if len(p.stems) == 0 || len(p.stems) > maxPhrase {
+	if len(p.stems) == 0 || len(p.stems) > maxPhrase && !hasHighByte([]byte(p.stems[0])) { // pairs of letters are many
 		return fmt.Errorf("want 1 to %d words in %q", maxPhrase, text)
 	}
 	return nil

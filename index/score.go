@@ -204,7 +204,7 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 	}
 	idf, err = r.add(ctx, near, r.weigh.fuzzy, r.mark(granted{wish, share}))
 	switch {
-	case w.role == proper || w.role == value:
+	case w.role == proper || w.role == value || !w.plain: // pairs of letters cross the bounds of words
 		r.worth[wish] = r.weigh.lacking * r.rarest()
 	case idf == 0:
 		r.worth[wish] = r.rarest()
