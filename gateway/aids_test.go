@@ -75,6 +75,15 @@ func wantFirst(t *testing.T, g *gateway.Gateway, principal, query, want string) 
 	}
 }
 
+// best returns the tool that comes first before anybody has called one, and its
+// twin of the other upstream.
+func best(t *testing.T, g *gateway.Gateway, query string) (first, other string) {
+	t.Helper()
+	first = firstFor(t, g, "nobody", query)
+	up, name, _ := strings.Cut(first, ".")
+	return first, map[string]string{"alpha": "beta", "beta": "alpha"}[up] + "." + name
+}
+
 func desksSettings(t *testing.T) *config.Config {
 	t.Helper()
 	return settings(map[string]*site{"alpha": newSite(t, desks), "beta": newSite(t, desks)})
@@ -84,7 +93,7 @@ func desksSettings(t *testing.T) *config.Config {
 // called it, in the next run too, and not where learning is off.
 func TestClicksMoveTools(t *testing.T) {
 	cfg, opts := desksSettings(t), &gateway.Options{CacheDir: t.TempDir()}
-	const query, first, other = "create a ticket", "alpha.create_ticket", "beta.create_ticket"
+	const query = "create a ticket"
 	start := func(learn bool) *gateway.Gateway {
 		cfg.Search.Learn = learn
 		g, err := gateway.Open(cfg, opts)
@@ -95,13 +104,15 @@ func TestClicksMoveTools(t *testing.T) {
 		return g
 	}
 	g := start(true)
+	first, other := best(t, g, query)
+	closes, _ := best(t, g, "close a ticket")
 	wantFirst(t, g, "", query, first)
 	use(t, g, "", query, other, 1)
-	wantFirst(t, g, "", "close a ticket", "alpha.close_ticket")
+	wantFirst(t, g, "", "close a ticket", closes)
 	use(t, g, "", query, other, 4)
 	wantFirst(t, g, "", query, other)
 	wantFirst(t, g, "", "creating the ticket", other)
-	wantFirst(t, g, "", "close a ticket", "alpha.close_ticket")
+	wantFirst(t, g, "", "close a ticket", closes)
 	wantFirst(t, g, "ada", query, first) // it is not hers
 	mustClose(t, g)
 
@@ -131,28 +142,36 @@ func TestClicksMoveTools(t *testing.T) {
 
 // TestWhatIsNoClick: failures, changed definitions, and calls that nobody searched for teach nothing.
 func TestWhatIsNoClick(t *testing.T) {
-	s := newSite(t, desks)
-	g := open(t, settings(map[string]*site{"alpha": newSite(t, desks), "beta": s}), nil)
+	sites := map[string]*site{"alpha": newSite(t, desks), "beta": newSite(t, desks)}
+	g := open(t, settings(sites), nil)
 	g.Settle(t.Context())
-	use(t, g, "", "break ticket", "beta.break_ticket", 6)
-	wantFirst(t, g, "", "break ticket", "alpha.break_ticket")
+	first, other := best(t, g, "break ticket")
+	use(t, g, "", "break ticket", other, 6)
+	wantFirst(t, g, "", "break ticket", first)
+	first, other = best(t, g, "close ticket")
+	closes, err := tool.ParseID(other)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 6 {
 		ctx := as(t, "", fmt.Sprint("no search ", i))
-		if _, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "beta", Name: "close_ticket"}}); err != nil {
+		if _, err := g.Call(ctx, tool.Call{Tool: closes}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := g.Search(ctx, gateway.Search{Query: "close ticket"}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "beta", Name: "close_ticket"}, Args: json.RawMessage(`[]`)})
+		_, err = g.Call(ctx, tool.Call{Tool: closes, Args: json.RawMessage(`[]`)})
 		wantError(t, err, tool.Invalid)
 	}
-	wantFirst(t, g, "", "close ticket", "alpha.close_ticket")
-	use(t, g, "", "create ticket", "beta.create_ticket", 6)
-	wantFirst(t, g, "", "create ticket", "beta.create_ticket")
-	s.tool("create_ticket", "Create a ticket, or what looks like one.", "", echo)
+	wantFirst(t, g, "", "close ticket", first)
+	first, other = best(t, g, "create ticket")
+	use(t, g, "", "create ticket", other, 6)
+	wantFirst(t, g, "", "create ticket", other)
+	up, _, _ := strings.Cut(other, ".")
+	sites[up].tool("create_ticket", "Create a ticket, or what looks like one.", "", echo)
 	testutil.Eventually(t, "the definition that was called is gone", 10*time.Second, func() bool {
-		return firstFor(t, g, "", "create ticket") == "alpha.create_ticket"
+		return firstFor(t, g, "", "create ticket") == first
 	})
 }
 
@@ -160,26 +179,28 @@ func TestWhatIsNoClick(t *testing.T) {
 func TestProgramsClick(t *testing.T) {
 	g := open(t, withRunsc(t, desksSettings(t)), nil)
 	g.Settle(t.Context())
+	first, other := best(t, g, "create a ticket")
+	up, _, _ := strings.Cut(other, ".")
 	for i := range 5 {
 		ctx := as(t, "ada", fmt.Sprint("s", i))
 		if _, err := g.Search(ctx, gateway.Search{Query: "create a ticket"}); err != nil {
 			t.Fatal(err)
 		}
-		e, err := g.Execute(ctx, gateway.Program{Code: "from servers.beta import create_ticket\nfor i in range(20): create_ticket()"})
+		e, err := g.Execute(ctx, gateway.Program{Code: "from servers." + up + " import create_ticket\nfor i in range(20): create_ticket()"})
 		if err != nil || e.Failed() {
 			t.Fatalf("%v, %v", e.Text(), err)
 		}
 	}
-	wantFirst(t, g, "ada", "create a ticket", "beta.create_ticket")
-	wantFirst(t, g, "", "create a ticket", "alpha.create_ticket")
+	wantFirst(t, g, "ada", "create a ticket", other)
+	wantFirst(t, g, "", "create a ticket", first)
 
 	// A program that searches and calls without end moves nothing by that.
-	e, err := g.Execute(as(t, "eve", ""), gateway.Program{Code: "from servers.beta import close_ticket\nfrom sallyport import search_tools\n" +
+	e, err := g.Execute(as(t, "eve", ""), gateway.Program{Code: "from servers." + up + " import close_ticket\nfrom sallyport import search_tools\n" +
 		"for i in range(30):\n    search_tools('create a ticket'); close_ticket()"})
 	if err != nil || e.Failed() {
 		t.Fatalf("%v, %v", e.Text(), err)
 	}
-	wantFirst(t, g, "eve", "create a ticket", "alpha.create_ticket")
+	wantFirst(t, g, "eve", "create a ticket", first)
 }
 
 // oracle is an embeddings endpoint that knows one thing: that to bin is to delete.
@@ -283,15 +304,16 @@ func TestReloadLearning(t *testing.T) {
 	cfg := desksSettings(t)
 	g := open(t, cfg, &gateway.Options{CacheDir: t.TempDir()})
 	g.Settle(t.Context())
-	use(t, g, "", "create a ticket", "beta.create_ticket", 5)
+	first, other := best(t, g, "create a ticket")
+	use(t, g, "", "create a ticket", other, 5)
 	off := *cfg
 	off.Search.Learn = false
 	for range 2 {
-		wantFirst(t, g, "", "create a ticket", "beta.create_ticket")
+		wantFirst(t, g, "", "create a ticket", other)
 		if err := g.Reload(&off); err != nil {
 			t.Fatal(err)
 		}
-		wantFirst(t, g, "", "create a ticket", "alpha.create_ticket")
+		wantFirst(t, g, "", "create a ticket", first)
 		if err := g.Reload(cfg); err != nil {
 			t.Fatal(err)
 		}
