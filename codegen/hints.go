@@ -18,7 +18,7 @@ const (
 
 // telling finds what a value must look like, be measured in or come with: what a
 // model that sees only names and types gets wrong.
-var telling = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|comma|separated|delimited|seconds?|ms|milliseconds?|minutes?|hours|days|` +
+var telling = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|comma|separated|delimited|seconds|ms|milliseconds|minutes|hours|days|` +
 	`bytes|[kmg]i?b|pixels|px|percent(age)?|cents|epoch|unix|utc|gmt|time ?zone|regexp?|base64|encoded|absolute|relative|` +
 	`must|either|mutually|only (if|when|with)|required (if|when|for|unless)|instead of|together with|cannot|not both|at (least|most)|` +
 	`starts? with|prefix(ed)? with|in the form|case[- ]sensitive|lower ?case|upper ?case|[01]-based|inclusive|exclusive)\b`)

@@ -104,12 +104,17 @@ func TestQuarantinedIsTold(t *testing.T) {
 				t.Errorf("%s: it is offered", query)
 			}
 		}
-		fmt.Fprintf(&all, "## %s\n%s\n\n", query, found.Text())
+		if text := strings.ToLower(found.Text()); strings.Contains(text, "zebra") || strings.Contains(text, "walrus") || strings.Contains(text, "previous") {
+			t.Errorf("%s: text that waits:\n%s", query, text)
+		}
+		fmt.Fprintf(&all, "## %s\n", query)
+		for line := range strings.Lines(found.Text() + "\n") {
+			if strings.Contains(line, "quarantined") { // how the others are ranked is another matter
+				all.WriteString(line)
+			}
+		}
 	}
 	golden.Check(t, "testdata/quarantined.txt", all.String())
-	if text := strings.ToLower(all.String()); strings.Count(text, "zebra") != 1 || strings.Contains(text, "previous") {
-		t.Errorf("text that waits:\n%s", all.String())
-	}
 }
 
 // TestAnswersKeepToTheirBudget, whatever is asked and however much there is.

@@ -95,34 +95,53 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	return true
 }
 
-// shares are how the budget is spent on candidates. The numbers are those that cost
-// a model least, answer and second tries together (bench/results/issue-5-answer.txt).
+// shares are how the budget is spent on candidates.
 func (l *layout) shares(s Search, list []candidate) []share {
-	exact := 0
-	for _, c := range list[:min(len(list), 3)] {
-		if c.exact {
-			exact++
-		}
-	}
 	switch top := l.found.Detail; {
 	case top == Names:
 		return []share{{Names, 1, every}}
-	case l.found.Weak && len(list) > 0 && list[0].cover >= coversAll && top == Signature:
-		return []share{{top, 1, 1}, {Summary, 1, cmp.Or(s.Limit, 5) - 1}} // it may be the one all the same
 	case l.found.Weak:
-		return []share{{Summary, 1, cmp.Or(s.Limit, 5)}}
-	case s.Limit > 0 && top == Signature:
-		return []share{{top, 0.75, every}, {Summary, 0.9, every}, {Names, 1, every}}
+		return weakShares(top, cmp.Or(s.Limit, 5), list)
 	case top == Summary:
 		return []share{{top, 0.9, every}, {Names, 1, every}}
-	case exact > 0:
-		return []share{{top, 1, exact}, {Summary, 1, 2}, {Names, 1, 4}}
-	case top == Full:
+	case top == Full && exact(list) == 0:
 		return []share{{top, 1, every}, {Summary, 1, 3}}
-	case len(list) > 1 && list[1].score < sureBelow*list[0].score:
+	case s.Limit > 0 && top == Signature:
+		return []share{{top, 0.75, every}, {Summary, 0.9, every}, {Names, 1, every}}
+	}
+	return l.rankedShares(list)
+}
+
+// rankedShares goes by how sure it is that the first is what was asked for. The
+// numbers are those that cost a model least, answer and second tries together
+// (bench/results/issue-5-answer.txt).
+func (l *layout) rankedShares(list []candidate) []share {
+	top := l.found.Detail
+	if n := exact(list); n > 0 {
+		return []share{{top, 1, n}, {Summary, 1, 2}, {Names, 1, 4}}
+	}
+	if len(list) > 1 && list[1].score < sureBelow*list[0].score {
 		return []share{{top, 0.75, 2}, {Summary, 0.9, 3}, {Names, 1, 3}}
 	}
-	return []share{{Signature, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, every}}
+	return []share{{top, 0.7, 5}, {Summary, 0.8, 2}, {Names, 1, every}}
+}
+
+// weakShares are few lines. The first may be the one all the same.
+func weakShares(top Detail, most int, list []candidate) []share {
+	if top == Signature && len(list) > 0 && list[0].cover >= coversAll {
+		return []share{{top, 1, 1}, {Summary, 1, most - 1}}
+	}
+	return []share{{Summary, 1, most}}
+}
+
+// exact counts those among the first that the query names.
+func exact(list []candidate) (n int) {
+	for _, c := range list[:min(len(list), 3)] {
+		if c.exact {
+			n++
+		}
+	}
+	return n
 }
 
 // list tells of all candidates alike: as much as there is room for. Nothing ranks them.

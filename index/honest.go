@@ -21,8 +21,21 @@ const (
 	honestBelow = 8.15
 )
 
+const (
+	// Among so few documents no word is rare, and scores say nothing: there a hit is
+	// an answer that has this much of what was asked for.
+	fewDocs  = 50
+	fewCover = 0.6
+)
+
 // weak reports whether nothing fits well.
-func (r *search) weak() bool { return r.honesty() < honestBelow }
+func (r *search) weak() bool {
+	if len(r.docs) < fewDocs {
+		top := r.best(1)
+		return len(top) == 0 || r.cover(r.work.marks[top[0]]) < fewCover && r.honesty() < honestBelow
+	}
+	return r.honesty() < honestBelow
+}
 
 // honesty is the more the likelier the best hit is an answer.
 func (r *search) honesty() float64 {
