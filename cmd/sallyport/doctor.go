@@ -101,14 +101,8 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
-	if cfg.HTTP.Problem != "" {
-		check := sandbox.Check{Name: "http", OK: true, Warn: true, Detail: cfg.HTTP.Problem, Fix: "correct it before you use serve --http; nothing else needs it"}
-		if err := note(finding{Check: check}); err != nil {
-			return err
-		}
-	}
-	if e := cfg.Search.Embeddings; e != nil {
-		if err := note(checkEmbeddings(ctx, *e)); err != nil {
+	for _, f := range checkSections(ctx, cfg) {
+		if err := note(f); err != nil {
 			return err
 		}
 	}
@@ -123,6 +117,18 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 		}
 		return nil
 	})
+}
+
+// checkSections looks at what the settings name besides upstreams.
+func checkSections(ctx context.Context, cfg *config.Config) (found []finding) {
+	if cfg.HTTP.Problem != "" {
+		check := sandbox.Check{Name: "http", OK: true, Warn: true, Detail: cfg.HTTP.Problem, Fix: "correct it before you use serve --http; nothing else needs it"}
+		found = append(found, finding{Check: check})
+	}
+	if e := cfg.Search.Embeddings; e != nil {
+		found = append(found, checkEmbeddings(ctx, *e))
+	}
+	return found
 }
 
 func checkConfig(cfg *config.Config, err error) finding {
