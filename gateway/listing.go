@@ -196,18 +196,12 @@ func (w *toolWriter) end() string {
 	return ""
 }
 
-// mark is what a caller must know before all else: that the tool is destructive,
-// and of what is told in full all that the upstream says of it. That a call needs
-// approval will stand here too.
+// mark is what a caller must know before all else. That a call needs approval will stand here too.
 func (t FoundTool) mark() string {
-	marks := t.Hints
-	if len(marks) == 0 && t.Destructive {
-		marks = []string{"destructive"}
+	if t.Destructive {
+		return " [destructive]"
 	}
-	if len(marks) == 0 {
-		return ""
-	}
-	return " [" + strings.Join(marks, ", ") + "]"
+	return ""
 }
 
 // name is the id, or how a program reaches what is no tool.

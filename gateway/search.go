@@ -347,6 +347,9 @@ func describe(t tool.Tool, detail Detail, lang codegen.Language) FoundTool {
 	case Full:
 		found.Import, found.parts = codegen.Import(t.ID, lang), codegen.Describe(t, lang)
 		found.Text, found.Hints = found.parts.Text, hints(t.Annotations)
+		if len(found.Hints) > 0 {
+			found.Text += "\n\nThe upstream says: " + strings.Join(found.Hints, ", ")
+		}
 		if example := codegen.Example(t, lang); example != "" {
 			found.Text += "\n\nExample: " + example
 		}
