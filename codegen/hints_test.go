@@ -1,0 +1,43 @@
+package codegen_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sallyport/codegen"
+	"sallyport/internal/tool"
+)
+
+func TestHints(t *testing.T) {
+	meet := tool.Tool{ID: tool.ID{Upstream: "cal", Name: "meet"}, Input: json.RawMessage(`{"type":"object","required":["at"],"properties":{
+		"title":{"type":"string","description":"What it is about."},"minutes":{"type":"integer","description":"How long it lasts. In minutes, e.g. 30.","minimum":0},
+		"at":{"type":"string","format":"date-time"},"page":{"type":"integer","minimum":1},"of":{"type":"string","description":"Only used if by is given. Must be an address."}}}`)}
+	want := []string{"at: date-time", "minutes: In minutes, e.g. 30", "of: Must be an address"}
+	if diff := cmp.Diff(want, codegen.Hints(meet, codegen.Python, 200)); diff != "" {
+		t.Error(diff)
+	}
+	if got := codegen.Hints(meet, codegen.TypeScript, 20); len(got) != 1 {
+		t.Errorf("in 20 bytes: %q", got)
+	}
+}
+
+func TestExample(t *testing.T) {
+	for schema, want := range map[string][2]string{
+		`{"properties":{"a":{"type":"string"}},"required":["a"]}`:                                         {},
+		`{"properties":{"a":{"type":"string","default":"x"}}}`:                                            {},
+		`{"properties":{"a":{"examples":["x"]},"b":{"type":"string"}},"required":["b"]}`:                  {},
+		`{"properties":{"a":{"examples":["x"]},"b":{"enum":["y","z"]}},"required":["b"]}`:                 {`f(b="y", a="x")`, `await f({b: "y", a: "x"})`},
+		`{"examples":[{"a":{"k":[1,true,null]}}],"properties":{"a":{"type":"object"}}}`:                   {`f(a={"k": [1, True, None]})`, `await f({a: {"k": [1, true, null]}})`},
+		`{"properties":{"a":{"examples":["\"); import os #"]}}}`:                                          {`f(a="\"); import os #")`, `await f({a: "\"); import os #"})`},
+		`{"properties":{"a":{"examples":["` + strings.Repeat("x", 400) + `"]}}}`:                          {},
+		`{"properties":{"a":{"examples":[` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `]}}}`: {},
+	} {
+		f := tool.Tool{ID: tool.ID{Upstream: "up", Name: "f"}, Input: json.RawMessage(schema)}
+		if got := [2]string{codegen.Example(f, codegen.Python), codegen.Example(f, codegen.TypeScript)}; got != want {
+			t.Errorf("%.80s: %q, want %q", schema, got, want)
+		}
+	}
+}
