@@ -19,6 +19,8 @@ const (
 	denseDocs  = 50
 	denseFloor = 0.3
 	denseShare = 0.15
+	// denseCover is how much of the query a document must have for none without a word of it to be looked at.
+	denseCover = 0.9
 	// denseRun is how many vectors are worth a goroutine.
 	denseRun = 16_384
 )
@@ -64,15 +66,23 @@ func meaningWords(m *meaning.Model, words []queryWord) (found []meaning.Word) {
 	return found
 }
 
-// compare sets how like each document is to what the query means; it leaves that
-// empty where the query is not in English.
+// compare sets how like each document is to what the query means, or each that
+// has words of it where these say all. It leaves that empty where the query is
+// not in English.
 func (r *search) compare() {
 	v, ok := r.words.model.Embed(meaning.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
 	if !ok {
 		return
 	}
-	r.likeness = slices.Grow(r.work.likeness, len(r.docs))[:len(r.docs)]
+	r.likeness = slices.Grow(r.work.likeness[:0], len(r.docs))[:len(r.docs)]
 	r.work.likeness = r.likeness
+	if r.bestCover(r.best(coverDocs)) >= denseCover {
+		clear(r.likeness)
+		for _, ord := range r.work.hit {
+			r.likeness[ord] = v.Likeness(&r.vectors[ord])
+		}
+		return
+	}
 	var work sync.WaitGroup
 	parts := max(1, min(runtime.GOMAXPROCS(0), len(r.docs)/denseRun))
 	for i := range parts {
