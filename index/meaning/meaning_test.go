@@ -2,6 +2,7 @@ package meaning_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
@@ -102,7 +103,7 @@ func TestLoadRefuses(t *testing.T) {
 		"too many":      size(1<<32-1, 1<<32-1, 0),
 		"words missing": size(2, 2, 2+2*(4+meaning.Dim)),
 	} {
-		if _, err := meaning.Load(data); err != meaning.ErrData {
+		if _, err := meaning.Load(data); !errors.Is(err, meaning.ErrData) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

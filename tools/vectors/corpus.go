@@ -202,7 +202,7 @@ func (c *corpus) tool(d index.Doc) {
 	c.pair(lead, rest)
 	c.pair(full, told)
 	c.pair(params, told)
-	c.pair(full, append(params[:len(params):len(params)], told...))
+	c.pair(full, slices.Concat(params, told))
 }
 
 // lexicons reads what index knows of words that mean the same.
