@@ -45,8 +45,8 @@ func defaultWeights() weights {
 		phrase:       1,
 		inPhrase:     0.5,
 		vector:       [fieldCount]float32{fieldName: 2, fieldTitle: 1, fieldLead: 1, fieldUpstream: 0.7},
-		dense:        0.4,
-		denseMissing: 1.3,
+		dense:        0.45,
+		denseMissing: 1.45,
 	}
 }
 
