@@ -25,35 +25,23 @@ const (
 	denseRun = 16_384
 )
 
-// vectorOf returns what a document means: its name, title, first sentence and
+// vector returns what the document at hand means: its name, title, first sentence and
 // upstream, each of a weight of its own however long it is. A zero vector is
 // like nothing.
-func (l *learner) vectorOf(d Doc) meaning.Vector {
-	v, ok := l.words.model.Embed(
-		meaning.Part{Words: l.vectorWords(d.wire()), Weight: l.weigh.vector[fieldName]},
-		meaning.Part{Words: l.vectorWords(d.Title), Weight: l.weigh.vector[fieldTitle]},
-		meaning.Part{Words: l.vectorWords(first(cutLead(d.Description))), Weight: l.weigh.vector[fieldLead]},
-		meaning.Part{Words: l.vectorWords(d.ID.Upstream, d.Upstream), Weight: l.weigh.vector[fieldUpstream]},
-	)
+func (l *learner) vector() meaning.Vector {
+	v, ok := l.words.model.Embed(l.part(fieldName), l.part(fieldTitle), l.part(fieldLead), l.part(fieldUpstream))
 	if !ok {
 		return meaning.Vector{}
 	}
 	return v
 }
 
-// vectorWords looks each word up once: a catalog repeats its words many times over.
-func (l *learner) vectorWords(texts ...string) (all []meaning.Word) {
-	for _, text := range texts {
-		scanWords(text, func(start, end int, _ bool) {
-			found, ok := l.vectored[text[start:end]]
-			if !ok {
-				found = meaningWords(l.words.model, l.words.list(text[start:end]))
-				l.vectored[text[start:end]] = found
-			}
-			all = append(all, found...)
-		})
+func (l *learner) part(f field) meaning.Part {
+	part := meaning.Part{Weight: l.weigh.vector[f]}
+	for _, s := range l.texts[f] {
+		part.Words = append(part.Words, s.vector...)
 	}
-	return all
+	return part
 }
 
 // meaningWords leaves out numbers: they mean nothing.

@@ -32,78 +32,110 @@ const (
 type learner struct {
 	*reader
 	weigh weights
-	count map[uint32]float64 // what each term of the document at hand counts
-	ids   []uint32
-	// vectored are the words of the model that a word of a text is.
-	vectored map[string][]meaning.Word
+	// texts are the words of the document at hand; those of the last upstream stay.
+	texts    [fieldCount][]*senses
+	upstream [2]string
+	// counts are what the terms count, by number; those of another document are old.
+	counts  []count
+	doc     uint32
+	touched []uint32 // the terms of the document, as they turn up
+	buffer  []*senses
+	ids     []uint32
+}
+
+// count is what a term counts in one document, which is numbered from 1.
+type count struct {
+	doc   uint32
+	worth float32
 }
 
 func newLearner(g *glossary, weigh weights) *learner {
-	return &learner{reader: newReader(g), weigh: weigh, count: map[uint32]float64{}, vectored: map[string][]meaning.Word{}}
+	return &learner{reader: newReader(g), weigh: weigh}
 }
 
 // learn analyzes d. Its occurrences of a term are pooled over the fields here,
 // each weighed by its field and how long that is, so that a search reads one
 // list of postings for a term.
 func (l *learner) learn(d Doc) *facts {
-	clear(l.count)
+	l.readTexts(d)
+	l.doc++
+	l.touched = l.touched[:0]
 	f := &facts{}
 	for _, likely := range []bool{true, false} {
 		for field := range fieldCount {
 			if field.likely() == likely {
-				l.pool(d, field)
+				l.pool(field)
 			}
 		}
-		f.take(l.count)
+		if likely {
+			f.likely = len(l.touched)
+		}
 	}
-	name := d.wire()
-	f.lead = l.distinct(asProse, name, d.Title, first(cutLead(d.Description)))
-	f.fit = l.distinct(asStems, name)
-	f.words = l.distinct(asWords, d.ID.Upstream, d.ID.Name, d.Title)
-	f.vector = l.vectorOf(d)
+	f.terms, f.freqs = slices.Clone(l.touched), make([]uint16, len(l.touched))
+	for i, id := range f.terms {
+		f.freqs[i] = uint16(min(max(l.counts[id].worth*freqUnit+.5, 1), maxFreq))
+	}
+	f.lead = l.distinct(asProse, l.texts[fieldName], l.texts[fieldTitle], l.texts[fieldLead])
+	f.fit = l.distinct(asStems, l.texts[fieldName])
+	l.buffer = l.read(l.read(l.buffer[:0], d.ID.Upstream), d.ID.Name)
+	f.words = l.distinct(asWords, l.buffer, l.texts[fieldTitle])
+	f.vector = l.vector()
 	return f
 }
 
-// pool adds the occurrences in one field to the count.
-func (l *learner) pool(d Doc, f field) {
+// readTexts reads all texts of d, that of its upstream once for all documents that follow each other.
+func (l *learner) readTexts(d Doc) {
+	for f := range fieldCount {
+		if of := [2]string{d.ID.Upstream, d.Upstream}; f == fieldUpstream {
+			if l.doc > 0 && of == l.upstream {
+				continue
+			}
+			l.upstream = of
+		}
+		l.texts[f] = l.texts[f][:0]
+		for text := range d.texts(f) {
+			l.texts[f] = l.read(l.texts[f], text)
+		}
+	}
+}
+
+// pool adds the occurrences in one field to the counts.
+func (l *learner) pool(f field) {
 	mode := asName
 	if f.prose() {
 		mode = asProse
 	}
-	l.ids = l.ids[:0]
-	for text := range d.texts(f) {
-		l.ids = l.read(l.ids, text, mode)
+	length := 0
+	for _, s := range l.texts[f] {
+		length += len(s.terms[mode])
 	}
-	worth := l.weigh.occurrence(f, len(l.ids))
-	for _, id := range l.ids {
-		l.count[id] += worth
+	worth := float32(l.weigh.occurrence(f, length))
+	for _, s := range l.texts[f] {
+		for _, id := range s.terms[mode] {
+			l.add(id, worth)
+		}
 	}
 }
 
-// take makes the count the frequencies of the terms. Those that it has already stay in front.
-func (f *facts) take(count map[uint32]float64) {
-	old := len(f.terms)
-	terms := slices.Grow(slices.Clone(f.terms), len(count)-old)
-	for id := range count {
-		if _, ok := slices.BinarySearch(f.terms, id); !ok {
-			terms = append(terms, id)
-		}
+func (l *learner) add(id uint32, worth float32) {
+	if int(id) >= len(l.counts) {
+		l.counts = append(l.counts, make([]count, int(id)+1+len(l.counts)/4-len(l.counts))...)
 	}
-	slices.Sort(terms[old:])
-	f.terms, f.freqs = terms, make([]uint16, len(terms))
-	if old == 0 {
-		f.likely = len(terms)
+	c := &l.counts[id]
+	if c.doc != l.doc {
+		*c = count{doc: l.doc}
+		l.touched = append(l.touched, id)
 	}
-	for i, id := range terms {
-		f.freqs[i] = uint16(min(max(count[id]*freqUnit+.5, 1), maxFreq))
-	}
+	c.worth += worth
 }
 
 // distinct returns the terms of texts, each once.
-func (l *learner) distinct(m mode, texts ...string) []uint32 {
+func (l *learner) distinct(m mode, texts ...[]*senses) []uint32 {
 	l.ids = l.ids[:0]
 	for _, text := range texts {
-		l.ids = l.read(l.ids, text, m)
+		for _, s := range text {
+			l.ids = append(l.ids, s.terms[m]...)
+		}
 	}
 	slices.Sort(l.ids)
 	return slices.Clone(slices.Compact(l.ids))

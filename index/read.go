@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/blevesearch/bleve/v2/analysis"
+
+	"sallyport/index/meaning"
 )
 
 // mode is one of the ways in which the words of a text become terms.
@@ -54,8 +56,11 @@ type glossary struct {
 	known sync.Map // word -> *senses
 }
 
-// senses are the terms of a word, by mode.
-type senses [modeCount][]uint32
+// senses are the terms of a word, by mode, and the words of the model that it is.
+type senses struct {
+	terms  [modeCount][]uint32
+	vector []meaning.Word
+}
 
 // reader is a shorter way from texts to terms, with the same end: what became of
 // a word does not depend on the words beside it, and a catalog repeats its words
@@ -67,24 +72,29 @@ type reader struct {
 
 func newReader(g *glossary) *reader { return &reader{glossary: g, own: map[string]*senses{}} }
 
-// read appends the terms of text to ids.
-func (r *reader) read(ids []uint32, text string, m mode) []uint32 {
+// read appends the senses of the words of text to found.
+func (r *reader) read(found []*senses, text string) []*senses {
 	if !ascii(text) {
 		text = string(r.words.fold.Filter([]byte(text)))
 		if strings.ContainsFunc(text, spaceless) { // letters pair up with their neighbours
-			return append(ids, r.table.ids(r.words.terms(text, m))...)
+			return append(found, r.whole(text))
 		}
+		scanWords(text, func(start, end int, _ bool) { found = append(found, r.word(text[start:end])) })
+		return found
 	}
-	scanWords(text, func(start, end int, _ bool) {
-		word := text[start:end]
-		known := r.own[word]
-		if known == nil {
-			known = r.lookUp(word)
-			r.own[word] = known
-		}
-		ids = append(ids, known[m]...)
-	})
-	return ids
+	for start, end := nextWord(text, 0); start < end; start, end = nextWord(text, end) {
+		found = append(found, r.word(text[start:end]))
+	}
+	return found
+}
+
+func (r *reader) word(word string) *senses {
+	known := r.own[word]
+	if known == nil {
+		known = r.lookUp(word)
+		r.own[word] = known
+	}
+	return known
 }
 
 func ascii(text string) bool {
@@ -96,6 +106,22 @@ func ascii(text string) bool {
 	return true
 }
 
+// nextWord is scanWords for text in ASCII: the place of the first word from i on, nothing where there is none.
+func nextWord(text string, i int) (start, end int) {
+	for i < len(text) && !wordByte(text[i]) {
+		i++
+	}
+	start = i
+	for i < len(text) && (wordByte(text[i]) || i+1 < len(text) && wordByte(text[i+1]) && (text[i] == '-' || text[i] == '.' || text[i] == '\'')) {
+		i++
+	}
+	return start, i
+}
+
+func wordByte(b byte) bool {
+	return b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9' || b == '_'
+}
+
 func (g *glossary) lookUp(word string) *senses {
 	if known, ok := g.known.Load(word); ok {
 		return known.(*senses)
@@ -105,21 +131,34 @@ func (g *glossary) lookUp(word string) *senses {
 	return found
 }
 
+// whole takes a text of any script for one word: it goes the way step by step.
+func (g *glossary) whole(text string) *senses {
+	var s senses
+	for m := range modeCount {
+		s.terms[m] = g.table.ids(g.words.terms(text, m))
+	}
+	scanWords(text, func(start, end int, _ bool) {
+		s.vector = append(s.vector, meaningWords(g.words.model, g.words.list(text[start:end]))...)
+	})
+	return &s
+}
+
 // senses is terms for all modes at once. What is not ASCII goes the whole way.
 func (g *glossary) senses(word string) *senses {
-	var s senses
 	if !ascii(word) {
-		for m := range modeCount {
-			s[m] = g.table.ids(g.words.terms(word, m))
-		}
-		return &s
+		return g.whole(word)
 	}
+	var s senses
 	parts := [][]byte{[]byte(word)}
 	if !simple(parts[0]) {
 		parts = splitWord(parts[0])
 	}
 	for _, p := range parts {
-		g.addPart(&s, strings.ToLower(string(p)), false)
+		part := strings.ToLower(string(p))
+		g.addPart(&s, part, false)
+		if part[0] >= 'a' { // see meaningWords
+			s.vector = append(s.vector, g.words.model.Find(part))
+		}
 	}
 	if len(parts) > 1 {
 		for _, t := range appendJoined(nil, &analysis.Token{}, parts) {
@@ -134,7 +173,7 @@ func (g *glossary) addPart(s *senses, part string, joined bool) {
 	stop := g.words.stops[part]
 	add := func(m mode, id uint32, ok bool) {
 		if ok {
-			s[m] = append(s[m], id)
+			s.terms[m] = append(s.terms[m], id)
 		}
 	}
 	add(asName, ids[0], true)

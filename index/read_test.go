@@ -41,10 +41,11 @@ func sameTerms(t *testing.T, r *reader, text string) {
 	for m := range modeCount {
 		want := r.words.terms(text, m)
 		for range 2 { // the second time, the words are known
-			ids := r.read(nil, text, m)
-			got := make([]string, len(ids))
-			for i, id := range ids {
-				got[i] = r.table.texts[id]
+			var got []string
+			for _, s := range r.read(nil, text) {
+				for _, id := range s.terms[m] {
+					got = append(got, r.table.texts[id])
+				}
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("mode %d, %q:\n got %q\nwant %q", m, text, got, want)

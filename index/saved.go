@@ -22,7 +22,7 @@ const (
 	// snapshotVersion changes when a file would be misread, analysisVersion when
 	// the same text gives other facts and the probe does not show it.
 	snapshotVersion = 1
-	analysisVersion = 2
+	analysisVersion = 3
 
 	snapshotSuffix = ".index"
 	maxSnapshot    = 256 << 20 // bytes
