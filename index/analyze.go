@@ -70,8 +70,15 @@ func (f *foldFilter) Filter(text []byte) []byte {
 	if !hasHighByte(text) {
 		return text
 	}
-	stream := f.compose.Filter(analysis.TokenStream{{Term: bytes.ToValidUTF8(text, []byte(" "))}})
-	return f.ascii.Filter(stream[0].Term)
+	folded := make([]byte, 0, len(text)+len(text)/8)
+	for part := range bytes.SplitAfterSeq(text, []byte(" ")) { // nothing composes with a space before it
+		if hasHighByte(part) {
+			stream := f.compose.Filter(analysis.TokenStream{{Term: bytes.ToValidUTF8(part, []byte(" "))}})
+			part = f.ascii.Filter(stream[0].Term)
+		}
+		folded = append(folded, part...)
+	}
+	return folded
 }
 
 func hasHighByte(text []byte) bool {

@@ -191,10 +191,12 @@ func (s *snapshot) numberDocs(entries []*entry, slots int) error {
 }
 
 // pinKeys returns the keys under which a document is pinned to the top, each once.
-func pinKeys(d Doc) []string {
-	keys := []string{nameKey(d.ID.Name), nameKey(d.ID.Upstream) + "." + nameKey(d.ID.Name)}
-	if d.Wire != "" {
-		keys = append(keys, nameKey(d.Wire), nameKey(d.ID.Upstream)+"."+nameKey(d.Wire))
+func pinKeys(d *Doc) []string {
+	up, name := nameKey(d.ID.Upstream)+".", nameKey(d.ID.Name)
+	keys := []string{name, up + name}
+	if d.Wire != "" && d.Wire != d.ID.Name {
+		wire := nameKey(d.Wire)
+		keys = append(keys, wire, up+wire)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)

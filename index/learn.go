@@ -78,7 +78,7 @@ func (l *learner) learn(d Doc) *facts {
 	f.lead = l.distinct(asProse, l.texts[fieldName], l.texts[fieldTitle], l.texts[fieldLead])
 	f.fit = l.distinct(asStems, l.texts[fieldName])
 	l.buffer = l.read(l.read(l.buffer[:0], d.ID.Upstream), d.ID.Name)
-	f.words = l.distinct(asWords, l.buffer, l.texts[fieldTitle])
+	f.words = l.written(l.buffer, l.texts[fieldTitle])
 	f.vector = l.vector()
 	return f
 }
@@ -135,6 +135,20 @@ func (l *learner) distinct(m mode, texts ...[]*senses) []uint32 {
 	for _, text := range texts {
 		for _, s := range text {
 			l.ids = append(l.ids, s.terms[m]...)
+		}
+	}
+	slices.Sort(l.ids)
+	return slices.Clone(slices.Compact(l.ids))
+}
+
+// written returns the words of texts as they are written, each once.
+func (l *learner) written(texts ...[]*senses) []uint32 {
+	l.ids = l.ids[:0]
+	for _, text := range texts {
+		for _, s := range text {
+			for _, word := range s.words {
+				l.ids = append(l.ids, l.table.id(word))
+			}
 		}
 	}
 	slices.Sort(l.ids)

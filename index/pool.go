@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/blevesearch/bleve/v2/document"
@@ -30,35 +32,96 @@ func pinTerm(key string) string {
 	return pinPrefix + strconv.Itoa(int(sum.Sum32()%pinBoxes))
 }
 
-// poolField hands bleve terms and frequencies that are there already.
-type poolField struct {
-	*document.TextField
-	freqs blevesearch.TokenFrequencies
+// pooled is an entry as bleve gets it: a document with the pooled terms and its key.
+type pooled struct {
+	entry *entry
+	key   *document.TextField
+	terms poolField
 }
 
-func (p *poolField) Analyze()                                               {}
-func (p *poolField) AnalyzedTokenFrequencies() blevesearch.TokenFrequencies { return p.freqs }
+func newPooled(e *entry, maker *frequencies) *pooled {
+	p := &pooled{entry: e, terms: poolField{entry: e, maker: maker}}
+	for _, key := range pinKeys(e.doc) {
+		p.terms.pins = append(p.terms.pins, pinTerm(key))
+	}
+	return p
+}
 
-// pooled is what bleve gets of an entry.
-func (e *entry) pooled(texts []string) *document.Document {
-	pins := pinKeys(*e.doc)
+func (p *pooled) ID() string                                       { return p.entry.key }
+func (p *pooled) Size() int                                        { return len(p.entry.terms) * 8 }
+func (p *pooled) VisitComposite(blevesearch.CompositeFieldVisitor) {}
+func (p *pooled) HasComposite() bool                               { return false }
+func (p *pooled) NumPlainTextBytes() uint64                        { return 0 }
+func (p *pooled) StoredFieldsBytes() uint64                        { return uint64(len(p.entry.key)) }
+func (p *pooled) Indexed() bool                                    { return true }
+
+// AddIDField is called before the fields are visited.
+func (p *pooled) AddIDField() {
+	p.key = document.NewTextFieldCustom("_id", nil, []byte(p.entry.key), blevesearch.IndexField|blevesearch.StoreField, nil)
+}
+
+func (p *pooled) VisitFields(visit blevesearch.FieldVisitor) {
+	visit(&p.terms)
+	visit(p.key)
+}
+
+// poolField hands bleve terms and frequencies that are there already.
+type poolField struct {
+	entry *entry
+	pins  []string
+	maker *frequencies
+}
+
+func (*poolField) Name() string                              { return poolName }
+func (*poolField) Value() []byte                             { return nil }
+func (*poolField) ArrayPositions() []uint64                  { return nil }
+func (*poolField) EncodedFieldType() byte                    { return 't' }
+func (*poolField) Analyze()                                  {}
+func (*poolField) Options() blevesearch.FieldIndexingOptions { return blevesearch.IndexField }
+func (*poolField) AnalyzedLength() int                       { return 0 }
+func (*poolField) NumPlainTextBytes() uint64                 { return 0 }
+
+// AnalyzedTokenFrequencies is what bleve asks for twice, when it makes a segment,
+// and reads before it asks for that of the next document.
+func (p *poolField) AnalyzedTokenFrequencies() blevesearch.TokenFrequencies {
+	return p.maker.of(p.entry, p.pins)
+}
+
+// frequencies makes bleve's maps of the entries of one batch. They share their
+// memory: a map for each, of a hundred terms, would be most of what a build allocates.
+type frequencies struct {
+	texts []string
+	maps  [maxMapBits]blevesearch.TokenFrequencies // by size: to go through a large one takes long
+	all   []blevesearch.TokenFreq
+}
+
+// maxMapBits is enough for any number of terms.
+const maxMapBits = 32
+
+func (m *frequencies) of(e *entry, pins []string) blevesearch.TokenFrequencies {
 	n := len(e.terms) + len(pins) + 1
-	freqs, all := make(blevesearch.TokenFrequencies, n), make([]blevesearch.TokenFreq, n)
-	put := func(term string, freq int) { // of pins, several may be one
-		all[0].SetFrequency(freq)
-		freqs[term] = &all[0]
-		all = all[1:]
+	size := bits.Len(uint(n))
+	terms := m.maps[size]
+	if terms == nil {
+		terms = make(blevesearch.TokenFrequencies, 1<<size)
+		m.maps[size] = terms
+	}
+	clear(terms)
+	m.all = slices.Grow(m.all[:0], n)[:n]
+	left := m.all
+	put := func(term string, freq int) {
+		left[0].SetFrequency(freq)
+		terms[term] = &left[0]
+		left = left[1:]
 	}
 	for i, id := range e.terms {
-		put(texts[id], int(e.freqs[i]))
+		put(m.texts[id], int(e.freqs[i]))
 	}
 	put(slotTerm, int(e.slot)+1)
-	for _, key := range pins {
-		put(pinTerm(key), 1)
+	for _, pin := range pins { // several may be one
+		put(pin, 1)
 	}
-	doc := document.NewDocument(e.key)
-	doc.AddField(&poolField{document.NewTextFieldCustom(poolName, nil, nil, blevesearch.IndexField, nil), freqs})
-	return doc
+	return terms
 }
 
 // postings calls found for each document that has term, with its frequency.

@@ -16,8 +16,8 @@ type mode int
 const (
 	asName  mode = iota // parts of identifiers, neighbours joined, stemmed
 	asProse             // the same without stop words
-	asWords             // parts as they are written, unless they are too short to be misspelt
 	asStems             // parts, stemmed, without all that says nothing
+	asWords             // parts as they are written, unless they are too short to be misspelt
 	modeCount
 )
 
@@ -56,9 +56,10 @@ type glossary struct {
 	known sync.Map // word -> *senses
 }
 
-// senses are the terms of a word, by mode, and the words of the model that it is.
+// senses are the terms of a word, by mode but for asWords, and the words of the model that it is.
 type senses struct {
-	terms  [modeCount][]uint32
+	terms  [asWords][]uint32
+	words  []string // its terms asWords: few texts need them
 	vector []meaning.Word
 }
 
@@ -133,8 +134,8 @@ func (g *glossary) lookUp(word string) *senses {
 
 // whole takes a text of any script for one word: it goes the way step by step.
 func (g *glossary) whole(text string) *senses {
-	var s senses
-	for m := range modeCount {
+	s := senses{words: g.words.terms(text, asWords)}
+	for m := range asWords {
 		s.terms[m] = g.table.ids(g.words.terms(text, m))
 	}
 	scanWords(text, func(start, end int, _ bool) {
@@ -169,17 +170,18 @@ func (g *glossary) senses(word string) *senses {
 }
 
 func (g *glossary) addPart(s *senses, part string, joined bool) {
-	ids := g.table.ids([]string{string(g.words.stem.stem([]byte(part))), part})
+	id := g.table.id(string(g.words.stem.stem([]byte(part))))
 	stop := g.words.stops[part]
-	add := func(m mode, id uint32, ok bool) {
-		if ok {
-			s.terms[m] = append(s.terms[m], id)
-		}
+	s.terms[asName] = append(s.terms[asName], id)
+	if !stop {
+		s.terms[asProse] = append(s.terms[asProse], id)
 	}
-	add(asName, ids[0], true)
-	add(asProse, ids[0], !stop)
-	add(asStems, ids[0], !joined && !stop && !g.words.fillers[part])
-	add(asWords, ids[1], !joined && len(part) >= minFuzzy)
+	if !joined && !stop && !g.words.fillers[part] {
+		s.terms[asStems] = append(s.terms[asStems], id)
+	}
+	if !joined && len(part) >= minFuzzy {
+		s.words = append(s.words, part)
+	}
 }
 
 // scanWords cuts text into words and keeps identifiers whole: "_" belongs to a
@@ -223,29 +225,34 @@ func tokenize(text []byte) analysis.TokenStream {
 
 // table numbers terms in the order in which they turn up. It is safe for concurrent use.
 type table struct {
-	mu    sync.Mutex
-	id    map[string]uint32
-	texts []string
+	mu      sync.Mutex
+	numbers map[string]uint32
+	texts   []string
 }
 
-func newTable() *table { return &table{id: map[string]uint32{}} }
+func newTable() *table { return &table{numbers: map[string]uint32{}} }
 
 // ids returns the numbers of terms.
 func (t *table) ids(terms []string) []uint32 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	ids := make([]uint32, len(terms))
 	for i, term := range terms {
-		id, ok := t.id[term]
-		if !ok {
-			id = uint32(len(t.texts))
-			term = strings.Clone(term) // no more of the text than this
-			t.id[term] = id
-			t.texts = append(t.texts, term)
-		}
-		ids[i] = id
+		ids[i] = t.id(term)
 	}
 	return ids
+}
+
+// id returns the number of a term.
+func (t *table) id(term string) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, ok := t.numbers[term]
+	if !ok {
+		id = uint32(len(t.texts))
+		term = strings.Clone(term) // no more of the text than this
+		t.numbers[term] = id
+		t.texts = append(t.texts, term)
+	}
+	return id
 }
 
 // list returns the terms by number. What comes later does not change the result.

@@ -105,7 +105,7 @@ func (st *store) renumber() {
 	old := st.table.texts
 	st.table, st.terms, st.vocabulary, st.known = newTable(), tally{}, tally{}, map[digest]*facts{}
 	for _, e := range st.entries {
-		e.facts = e.mapped(func(id uint32) uint32 { return st.table.ids(old[id : id+1])[0] })
+		e.facts = e.mapped(func(id uint32) uint32 { return st.table.id(old[id]) })
 	}
 	st.count(st.entries)
 	st.tableWas = len(st.table.texts)

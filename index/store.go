@@ -212,12 +212,12 @@ func (st *store) write(ch change) error {
 }
 
 func (st *store) writePart(ch change, texts []string) error {
-	batch := blevesearch.NewBatch()
+	batch, maker := blevesearch.NewBatch(), &frequencies{texts: texts}
 	for _, key := range ch.gone {
 		batch.Delete(key)
 	}
 	for _, e := range ch.added {
-		batch.Update(e.pooled(texts))
+		batch.Update(newPooled(e, maker))
 	}
 	if err := st.inner.Batch(batch); err != nil {
 		return fmt.Errorf("index documents: %w", err)
