@@ -64,9 +64,12 @@ func offerDocuments(up codegen.Upstream) (docs []document) {
 	for _, r := range up.Resources {
 		add(index.Resource, r.URI, cmp.Or(r.Title, r.Name), r.Description, r.Name, document{mime: r.MIME})
 	}
+	fit := make([]*index.Doc, len(docs))
 	for i := range docs {
 		docs[i].bound()
+		fit[i] = &docs[i].Doc
 	}
+	index.Fit(fit, maxIndexed)
 	return docs
 }
 

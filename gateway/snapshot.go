@@ -34,11 +34,21 @@ type portrait struct {
 	files  func() []codegen.File
 }
 
+// maxIndexed is how much text of one upstream is indexed, in bytes: five times what
+// the largest has that we know, and seconds of work where all words are made up.
+const maxIndexed = 4 << 20
+
 func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
 	return &portrait{
 		up: up,
 		docs: sync.OnceValue(func() []index.Doc {
-			return append(documents(up), heldDocuments(up.ID, up.Title+" "+up.Description, held)...)
+			docs := append(documents(up), heldDocuments(up.ID, up.Title+" "+up.Description, held)...)
+			fit := make([]*index.Doc, len(docs))
+			for i := range docs {
+				fit[i] = &docs[i]
+			}
+			index.Fit(fit, maxIndexed)
+			return docs
 		}),
 		offers: sync.OnceValue(func() []document { return offerDocuments(up) }),
 		files:  sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"sallyport/internal/nearest"
@@ -15,6 +16,8 @@ const (
 	// or a similar word is looked for.
 	minPrefix = 3
 	minFuzzy  = 4
+	// maxAlike is with how many words one is compared.
+	maxAlike = 10_000
 	// maxNear is how many terms stand in for one that no document has.
 	maxNear = 4
 	// sureLike is the likeness from which a word is taken for a misspelling, not a guess.
@@ -36,7 +39,7 @@ func (r *search) near(w queryWord) []alternative {
 		return nil
 	}
 	var terms []alternative
-	for _, known := range sameStart(r.terms, w.stem[:1]) {
+	for _, known := range alike(r.terms, w.stem) {
 		if worth := likeness(w.stem, known); worth > 0 {
 			terms = append(terms, alternative{known, worth})
 		}
@@ -54,11 +57,20 @@ func sortAlternatives(terms []alternative) {
 // sameStart returns the run of sorted words that begin with start.
 func sameStart(sorted []string, start string) []string {
 	from, _ := slices.BinarySearch(sorted, start)
-	to := from
-	for to < len(sorted) && strings.HasPrefix(sorted[to], start) {
-		to++
+	rest := sorted[from:]
+	return rest[:sort.Search(len(rest), func(i int) bool { return !strings.HasPrefix(rest[i], start) })]
+}
+
+// alike returns the sorted words that word is to be compared with: those of the
+// same first letter or, where an upstream has made up so many that it would take
+// long, of as many more letters as leave few enough.
+func alike(sorted []string, word string) []string {
+	for n := 1; n <= len(word); n++ {
+		if sorted = sameStart(sorted, word[:n]); len(sorted) <= maxAlike {
+			return sorted
+		}
 	}
-	return sorted[from:to]
+	return sorted[:maxAlike]
 }
 
 // likeness is 0 to 1: how much of word remains in known, a longer word or one with a few other letters.
@@ -135,7 +147,7 @@ func (r *search) suggest() (unmatched, suggested []string) {
 // nearestWord looks only at words that begin alike, which typing errors leave and which keeps it quick.
 func (s *snapshot) nearestWord(text string) string {
 	best, bestWorth := "", 0.0
-	for _, known := range sameStart(s.vocabulary, text[:1]) {
+	for _, known := range alike(s.vocabulary, text) {
 		if worth := likeness(text, known); worth > bestWorth {
 			best, bestWorth = known, worth
 		}
