@@ -31,6 +31,8 @@ type analyzers struct {
 	fillers map[string]bool
 	// products: see productTable.
 	products map[string]bool
+	// verbs are the stems of what a need begins with.
+	verbs map[string]bool
 }
 
 func newAnalyzers() (*analyzers, error) {
@@ -56,6 +58,7 @@ func newAnalyzers() (*analyzers, error) {
 		TokenFilters: []analysis.TokenFilter{joined, lower, bigram, a.stem}}
 	a.prose = &analysis.DefaultAnalyzer{CharFilters: chars, Tokenizer: wordTokenizer{},
 		TokenFilters: []analysis.TokenFilter{joined, lower, stop.NewStopTokensFilter(stops), bigram, a.stem}}
+	a.verbs = a.verbStems()
 	return a, nil
 }
 

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	_ "embed"
 	"regexp"
 	"strings"
 )
@@ -14,12 +15,32 @@ const (
 	// needHonest is the honesty from which a part of a query counts as a need of its own.
 	needHonest = 9.0
 	// needShares are what the first documents of a need have at least, in parts of the best score.
-	needShare, needSecond = 0.9, 0.765
+	needShare, needSecond = 0.95, 0.8
 )
+
+// verbText has the words that a need begins with, see its head.
+//
+//go:embed verbs.txt
+var verbText string
 
 // between is what stands between two needs: the end of a sentence, a line or an
 // item of a list, and words that say that there is more to do.
 var between = regexp.MustCompile(`(?i)[.;!?]+(?:\s+|$)|\s*\n+\s*(?:[-*]|\d+[.)])?\s*|,?\s+(?:and then|and also|and|then|after that|afterwards|plus)\s+|,\s+`)
+
+// listing is what also stands between the items of a list, which are of one need.
+var listing = regexp.MustCompile(`(?i)^(?:,|,?\s+(?:and|plus))\s+$`)
+
+// verbStems reads verbText.
+func (a *analyzers) verbStems() map[string]bool {
+	verbs := map[string]bool{}
+	for line := range strings.Lines(verbText) {
+		line, _, _ = strings.Cut(line, "#")
+		for _, stem := range a.stems(line) {
+			verbs[stem] = true
+		}
+	}
+	return verbs
+}
 
 // addNeeds gives each need of a query that has several its share of the first
 // hits. A part is a need if a tool fits it well by itself.
@@ -58,13 +79,38 @@ func (r *search) parts() []request {
 		return nil
 	}
 	var parts []request
-	for _, text := range between.Split(r.req.text, 4*maxNeeds) {
+	for _, text := range r.words.divide(r.req.text) {
 		req := r.parse(Query{Text: strings.TrimSpace(text), Upstream: r.req.upstream})
 		if len(parts) < maxNeeds && req.telling() >= needWords {
 			parts = append(parts, req)
 		}
 	}
 	return parts
+}
+
+// divide splits a query between its needs. What goes on after a comma or "and"
+// without a verb belongs to the part before.
+func (a *analyzers) divide(text string) []string {
+	var parts []string
+	from := 0
+	for _, at := range between.FindAllStringIndex(text, 4*maxNeeds) {
+		if at[0] < from || listing.MatchString(text[at[0]:at[1]]) && !a.beginsNeed(text[at[1]:]) {
+			continue
+		}
+		parts = append(parts, text[from:at[0]])
+		from = at[1]
+	}
+	return append(parts, text[from:])
+}
+
+// beginsNeed reports whether the first word of text that says something is a verb of tools.
+func (a *analyzers) beginsNeed(text string) bool {
+	for _, w := range a.list(cutText(text, maxNameText)) {
+		if a.verbs[w.stem] || !w.stop {
+			return a.verbs[w.stem]
+		}
+	}
+	return false
 }
 
 // need returns the two best documents for a part of the query, nil if none fits well.

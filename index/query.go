@@ -18,6 +18,8 @@ const (
 	maxShort  = 8
 	maxNames  = 8
 	minDashed = 8
+	// maxAddress is the most words before a colon that are looked at for upstreams.
+	maxAddress = 12
 )
 
 // queryWord is one word of a query, or of a name, in lower case.
@@ -54,6 +56,8 @@ type request struct {
 	parts []string
 	// upstream restricts; unknown is one that was asked for and does not exist.
 	upstream, unknown string
+	// addressed are the upstreams whose ids stand before a colon at the head of the query.
+	addressed []string
 	// text is the query without what restricts it.
 	text string
 }
@@ -85,6 +89,7 @@ func (s *snapshot) parse(q Query) request {
 		r.upstream = cmp.Or(r.upstream, name)
 	}
 	r.resolveUpstream(s)
+	kept = r.readAddress(s, kept)
 	r.readNames(kept)
 	kept = plainValues(kept)
 	r.readWords(s.words.list(strings.Join(kept, " ")), s.words.roles(kept))
@@ -111,6 +116,24 @@ func (r *request) resolveUpstream(s *snapshot) {
 		}
 	}
 	r.unknown, r.upstream = r.upstream, ""
+}
+
+// readAddress takes the ids of upstreams from what stands before a colon, as in
+// "filesystem: list a folder", which models write: they are no words to look for in tools.
+func (r *request) readAddress(s *snapshot, fields []string) []string {
+	head := 1 + slices.IndexFunc(fields[:min(len(fields), maxAddress)], func(f string) bool { return strings.HasSuffix(f, ":") })
+	if head == 0 || head == len(fields) {
+		return fields
+	}
+	rest := slices.DeleteFunc(slices.Clone(fields[:head]), func(f string) bool {
+		key := nameKey(strings.Trim(f, "`'\"()[]{}<>,;:"))
+		at := slices.IndexFunc(s.upstreams, func(up upstream) bool { return nameKey(up.id) == key })
+		if at >= 0 {
+			r.addressed = append(r.addressed, s.upstreams[at].id)
+		}
+		return at >= 0
+	})
+	return append(rest, fields[head:]...)
 }
 
 // readNames notes what could be a tool's exact name.

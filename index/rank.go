@@ -23,6 +23,8 @@ const (
 	fitDocs = 50
 	// twinDocs is among how many of the first documents those of one name are kept apart.
 	twinDocs = 50
+	// addressed is what a tool of an upstream that stands before a colon gains, in parts of the best score.
+	addressed = 0.2
 )
 
 // addUpstreams gives every document that matched a share of what speaks for
@@ -120,11 +122,31 @@ func (r *search) bestCover(top []int32) float64 {
 	return best
 }
 
+// judge adds what the query means and each of its needs, and finds out whether anything fits.
+func (r *search) judge(ctx context.Context) error {
+	r.compare()
+	nothing := r.weak()
+	r.blend()
+	if err := r.addNeeds(ctx); err != nil {
+		return err
+	}
+	r.nothing = nothing && !r.several
+	r.preferNamed()
+	return nil
+}
+
+// preferNamed lifts the tools of upstreams that the query is addressed to.
+func (r *search) preferNamed() {
+	by := addressed * r.top()
+	for _, ord := range r.work.hit {
+		if slices.Contains(r.req.addressed, r.docs[ord].ID.Upstream) {
+			r.work.score[ord] += by
+		}
+	}
+}
+
 // results ranks: exact names first, then by score, then by id.
 func (r *search) results(q Query) Results {
-	r.compare()
-	weak := !r.several && r.weak()
-	r.blend()
 	r.favour(q.Favour)
 	r.fuse(q.Also)
 	r.restrict()
@@ -135,7 +157,7 @@ func (r *search) results(q Query) Results {
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
-	res.Weak = weak && !pinned
+	res.Weak = r.nothing && !pinned
 	res.Words = r.req.telling()
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {

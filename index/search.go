@@ -27,8 +27,8 @@ type search struct {
 	likeness []float32
 	// evidence is what speaks for each upstream.
 	evidence []float64
-	// several says that the query has several needs that tools fit well.
-	several bool
+	// several says that the query has several needs that tools fit well, nothing that none fits it.
+	several, nothing bool
 }
 
 // scratch is the memory of one search, by ord.
@@ -75,7 +75,7 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	if err := run.score(ctx); err != nil {
 		return Results{}, err
 	}
-	if err := run.addNeeds(ctx); err != nil {
+	if err := run.judge(ctx); err != nil {
 		return Results{}, err
 	}
 	res := run.results(q)
