@@ -100,11 +100,11 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 		ix.logger = opts.Logger
 	}
 	if opts != nil && opts.Dir != "" {
-		words, err := newAnalyzers()
+		known, err := readBuiltIn()
 		if err != nil {
-			return nil, fmt.Errorf("make analyzers: %w", err)
+			return nil, fmt.Errorf("build index: %w", err)
 		}
-		ix.saved = openSaved(opts.Dir, ix.logger, analysisDigest(words, defaultWeights()))
+		ix.saved = openSaved(opts.Dir, ix.logger, analysisDigest(known.words, defaultWeights()))
 	}
 	if err := ix.Replace(docs); err != nil {
 		return nil, errors.Join(err, ix.saved.close())

@@ -64,21 +64,21 @@ func (t phraseTable) sort() {
 }
 
 func (t phraseTable) read(words *analyzers, text string) error {
-	n := 0
+	n, known := 0, stemmed{words: words, known: map[string][]string{}}
 	for line := range strings.Lines(text) {
 		n++
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		if err := t.readLine(words, line); err != nil {
+		if err := t.readLine(known, line); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	return nil
 }
 
-func (t phraseTable) readLine(words *analyzers, line string) error {
+func (t phraseTable) readLine(words stemmed, line string) error {
 	left, right, ok := strings.Cut(line, ">")
 	if !ok || strings.Contains(right, ">") {
 		return fmt.Errorf("want one > in %q", line)
@@ -102,7 +102,7 @@ func (t phraseTable) readLine(words *analyzers, line string) error {
 }
 
 // read takes the words of a phrase from text.
-func (p *phrase) read(words *analyzers, text string) error {
+func (p *phrase) read(words stemmed, text string) error {
 	before, after, open := strings.Cut(text, "~")
 	p.stems = words.stems(before)
 	rest := words.stems(after)
@@ -119,7 +119,28 @@ func (p *phrase) read(words *analyzers, text string) error {
 	return nil
 }
 
+// stemmed remembers the stems of words: the files have each many times.
+type stemmed struct {
+	words *analyzers
+	known map[string][]string
+}
+
 // stems returns the stems of all words of text, stop words too.
+func (s stemmed) stems(text string) []string {
+	if !ascii(text) {
+		return s.words.stems(text)
+	}
+	var stems []string
+	for start, end := nextWord(text, 0); start < end; start, end = nextWord(text, end) {
+		word := text[start:end]
+		if _, ok := s.known[word]; !ok {
+			s.known[word] = s.words.stems(word)
+		}
+		stems = append(stems, s.known[word]...)
+	}
+	return stems
+}
+
 func (a *analyzers) stems(text string) []string {
 	var stems []string
 	for _, w := range a.list(text) {

@@ -20,11 +20,8 @@ import (
 type store struct {
 	bleve bleve.Index
 	inner blevesearch.Index
-	words *analyzers
-	weigh weights
-	// related maps a term to its synonyms.
-	related map[string][]string
-	phrases phraseTable
+	*builtIn
+	weigh   weights
 	entries []*entry // sorted by id
 	// segments are what bleve keeps the documents in, one for each batch.
 	segments []*segment
@@ -55,14 +52,11 @@ type entry struct {
 type segment struct{ all, live int }
 
 func newStore(weigh weights, saved *saved) (*store, error) {
-	words, err := newAnalyzers()
+	known, err := readBuiltIn()
 	if err != nil {
-		return nil, fmt.Errorf("make analyzers: %w", err)
-	}
-	st := &store{words: words, weigh: weigh, related: synonymTable(words.stem.stem), table: newTable(), saved: saved}
-	if st.phrases, err = readPhrases(words, phraseFiles); err != nil {
 		return nil, err
 	}
+	st := &store{builtIn: known, weigh: weigh, table: newTable(), saved: saved}
 	if st.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name, nil); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
