@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +40,14 @@ type Passage struct {
 	From, To int
 }
 
+// likeOurs finds lines that could pass for what a gateway says itself: of other
+// upstreams, of trust, of the search.
+var likeOurs = regexp.MustCompile(`(?mi)^([ \t]*(?:from servers\b|import (?:type )?\{|also: |no (?:good |tools? )?match|did you mean|upstreams that look right|the upstream says:|` +
+	`example: |paged: |\w+\.\w+(?:: |\()|\(.*(?:\[|match less well|give a query|more upstreams|not searched|not available|approve))|.*\[(?:destructive|quarantined)\])`)
+
+// Quoted marks the lines of an upstream's text that could pass for a gateway's own.
+func Quoted(text string) string { return likeOurs.ReplaceAllString(text, "> $1") }
+
 // Describe returns all that a model needs to call a tool: the import line, the
 // signature, what the tool does, then each parameter and each member of one with
 // its constraints, and the type of the result where the signature cut it. It has
@@ -59,7 +68,7 @@ func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	d.line(sig)
 	d.signature = d.b.Len() - 1
 	d.line("")
-	d.line(plain.Text(purpose(t), maxPurpose))
+	d.line(Quoted(plain.Text(purpose(t), maxPurpose)))
 	if pages(fn) != nil {
 		d.line("Paged: iterate(" + t.ID.Name + ", ...)")
 	}

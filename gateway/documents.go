@@ -151,7 +151,7 @@ func promptCall(d document, lang codegen.Language) string {
 func fullOffer(d document, found FoundTool) string {
 	var b strings.Builder
 	b.WriteString(found.Import + "\n" + d.ID.Upstream + "." + found.Text + "\n")
-	for _, text := range append([]string{plain.Line(d.title, summaryLength), plain.Text(d.Description, 2000)}, found.Notes...) {
+	for _, text := range append([]string{codegen.Quoted(plain.Line(d.title, summaryLength)), codegen.Quoted(plain.Text(d.Description, 2000))}, found.Notes...) {
 		if text != "" {
 			b.WriteString("\n" + text)
 		}
@@ -164,8 +164,9 @@ func fullOffer(d document, found FoundTool) string {
 	return b.String()
 }
 
-// offersFor are the resources, templates and prompts that may answer a query.
-func (g *Gateway) offersFor(ctx context.Context, s Search, lang codegen.Language, weak bool, best float64) (found []other, err error) {
+// offersFor are the resources, templates and prompts that may answer a query. Where
+// it names a tool they do not stand before that, whatever they are called.
+func (g *Gateway) offersFor(ctx context.Context, s Search, lang codegen.Language, weak bool, best float64, named bool) (found []other, err error) {
 	known := g.catalog.current().offers
 	if len(known) == 0 {
 		return nil, nil
@@ -180,7 +181,7 @@ func (g *Gateway) offersFor(ctx context.Context, s Search, lang codegen.Language
 			continue // gone since the index was made
 		}
 		exact := s.Query == hit.ID.Name || names(s.Query, hit.ID)
-		o := other{sought: exact || weak || hit.Cover > best+surelyMore, fits: exact || !results.Weak && hit.Cover >= functionFits && results.Words > 1}
+		o := other{sought: !named && (exact || weak || hit.Cover > best+surelyMore), fits: exact || !results.Weak && hit.Cover >= functionFits && results.Words > 1}
 		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, tell: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
 		found = append(found, o)
 	}

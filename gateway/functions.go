@@ -118,7 +118,7 @@ func (g *Gateway) addOthers(ctx context.Context, s Search, lang codegen.Language
 		}
 		others = functions
 	}
-	offers, err := g.offersFor(ctx, s, lang, weak, best)
+	offers, err := g.offersFor(ctx, s, lang, weak, best, exact(tools) > 0)
 	if err != nil {
 		return nil, err
 	}

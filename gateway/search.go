@@ -205,7 +205,29 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 		return list, nil
 	}
 	found.Quarantined = append(found.Quarantined, g.catalog.heldNamed(s.Query, found.Quarantined)...)
-	return g.addOthers(ctx, s, lang, found, list, best)
+	return g.addOthers(ctx, s, lang, found, besides(list), best)
+}
+
+const (
+	// together is how many tools of one upstream may be the first without one of
+	// another that has nearly as much of the query, in parts of what the first has.
+	together = 4
+	nearlyAs = 0.9
+)
+
+// besides moves up the best tool of another upstream where the first are all of one:
+// who says the same words most often must not keep others out of the answer.
+func besides(list []candidate) []candidate {
+	other := func(c candidate) bool { return c.id.Upstream != list[0].id.Upstream }
+	if len(list) <= together || slices.ContainsFunc(list[:together+1], other) {
+		return list
+	}
+	at := slices.IndexFunc(list, func(c candidate) bool { return other(c) && c.cover > 0 && c.cover >= nearlyAs*list[0].cover })
+	if at < 0 {
+		return list
+	}
+	moved := list[at]
+	return slices.Insert(slices.Delete(list, at, at+1), together, moved)
 }
 
 // adopt takes over what an index says of its hits as a whole.

@@ -192,14 +192,15 @@ func (s *snapshot) numberDocs(entries []*entry, slots int) error {
 
 // pinKeys returns the keys under which a document is pinned to the top, each once.
 func pinKeys(d *Doc) []string {
-	up, name := nameKey(d.ID.Upstream)+".", nameKey(d.ID.Name)
-	keys := []string{name, up + name}
-	if d.Wire != "" && d.Wire != d.ID.Name {
-		wire := nameKey(d.Wire)
-		keys = append(keys, wire, up+wire)
-	}
+	keys := append(idKeys(d), nameKey(d.ID.Name), nameKey(d.wire()))
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// idKeys are those that name the upstream too, which no other can take for its own.
+func idKeys(d *Doc) []string {
+	up, name, wire := nameKey(d.ID.Upstream), nameKey(d.ID.Name), nameKey(d.wire())
+	return []string{up + "." + name, up + "." + wire, up + name, up + wire}
 }
 
 // nameKey folds away what people write differently in one name: case and separators.

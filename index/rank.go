@@ -205,29 +205,34 @@ func (r *search) restrict() {
 	})
 }
 
-// pin lifts the documents above all others whose exact name or id is the query,
-// and next those whose name stands in it. It reports whether there is one.
+// pin lifts the documents above all others whose id is the query, next those whose
+// name it is, then those whose id, or else name, stands in it: a name may be taken by
+// any upstream, an id cannot. It reports whether there is one.
 func (r *search) pin() bool {
-	top := 0.0
+	step := 1.0
 	for _, ord := range r.work.hit {
-		top = max(top, r.work.score[ord])
+		step = max(step, 1+r.work.score[ord])
 	}
 	lifted := map[int32]bool{}
-	lift := func(key string, by float64) {
+	lift := func(key string, steps float64) {
 		for _, ord := range r.pinned(key) {
 			if lifted[ord] || r.req.upstream != "" && r.docs[ord].ID.Upstream != r.req.upstream {
 				continue
 			}
 			lifted[ord] = true
-			if r.work.score[ord] == 0 {
-				r.work.hit = append(r.work.hit, ord)
+			by, d := steps*step, &r.docs[ord]
+			switch {
+			case slices.Contains(idKeys(d), key):
+				by += step
+			case r.req.text == d.wire(): // not only but for case and separators
+				by += step / 2
 			}
-			r.work.score[ord] += by
+			r.lift(ord, by)
 		}
 	}
-	lift(r.req.whole, 2*top+2)
+	lift(r.req.whole, 3)
 	for _, key := range r.req.parts {
-		lift(key, top+1)
+		lift(key, 1)
 	}
 	return len(lifted) > 0
 }
