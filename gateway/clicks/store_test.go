@@ -450,3 +450,15 @@ func BenchmarkFavour(b *testing.B) {
 		s.Favour("", words("ticket b weather"), current)
 	}
 }
+
+// TestClockSetBack: what was learned before neither grows nor is lost.
+func TestClockSetBack(t *testing.T) {
+	dir := t.TempDir()
+	ahead := clicks.Pair{Words: words("ticket"), Tool: create, Digest: digest, Strength: 3, At: time.Now().Add(20 * 365 * 24 * time.Hour).Unix()}
+	if _, err := files(t, dir).Merge("", clicks.Known{}, clicks.Known{"one": ahead}); err != nil {
+		t.Fatal(err)
+	}
+	s := clicks.New(files(t, dir), nil)
+	defer s.Close()
+	near(t, "from a time to come", favour(s, "ticket")[create], .5)
+}
