@@ -104,15 +104,17 @@ func BenchmarkSearch(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer ix.Close()
-			var took []time.Duration
+			var took, cpu []time.Duration
 			for i := 0; b.Loop(); i++ {
-				start := time.Now()
+				start, busy := time.Now(), cpuTime()
 				if _, err := ix.Search(b.Context(), Query{Text: queries[i%len(queries)]}); err != nil {
 					b.Fatal(err)
 				}
-				took = append(took, time.Since(start))
+				took, cpu = append(took, time.Since(start)), append(cpu, cpuTime()-busy)
 			}
 			slices.Sort(took)
+			slices.Sort(cpu)
+			b.ReportMetric(float64(cpu[len(cpu)/2].Microseconds())/1000, "cpu-p50-ms")
 			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 		})

@@ -23,5 +23,6 @@ var readBuiltIn = sync.OnceValues(func() (*builtIn, error) {
 	if err != nil {
 		return nil, err
 	}
+	useLists()
 	return &builtIn{words: words, related: synonymTable(words.stem.stem), phrases: phrases}, nil
 })

@@ -151,7 +151,7 @@ func (r *search) gather(ctx context.Context, t alternative) error {
 
 // pinned returns the documents that a key pins, in their order.
 func (r *search) pinned(key string) (ords []int32) {
-	err := postings(context.Background(), r.reader, pinTerm(key), func(number, _ uint64) {
+	err := postings(context.Background(), r.reader, boxTerm(pinBox(key)), func(number, _ uint64) {
 		if ord := r.ordOf[number]; slices.Contains(pinKeys(&r.docs[ord]), key) {
 			ords = append(ords, ord)
 		}

@@ -57,7 +57,8 @@ func newStore(weigh weights, saved *saved) (*store, error) {
 		return nil, err
 	}
 	st := &store{builtIn: known, weigh: weigh, table: newTable(), saved: saved}
-	if st.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name, nil); err != nil {
+	if st.bleve, err = bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name,
+		map[string]any{"forceSegmentType": listsType, "forceSegmentVersion": listsVersion}); err != nil {
 		return nil, fmt.Errorf("open index: %w", err)
 	}
 	if st.inner, err = st.bleve.Advanced(); err != nil {
@@ -206,14 +207,14 @@ func (st *store) write(ch change) error {
 }
 
 func (st *store) writePart(ch change, texts []string) error {
-	batch, maker := blevesearch.NewBatch(), &frequencies{texts: texts}
+	ops, of := blevesearch.NewBatch(), &batch{ch.added, texts}
 	for _, key := range ch.gone {
-		batch.Delete(key)
+		ops.Delete(key)
 	}
 	for _, e := range ch.added {
-		batch.Update(newPooled(e, maker))
+		ops.Update(&pooled{of, e.key})
 	}
-	if err := st.inner.Batch(batch); err != nil {
+	if err := st.inner.Batch(ops); err != nil {
 		return fmt.Errorf("index documents: %w", err)
 	}
 	return nil

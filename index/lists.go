@@ -1,0 +1,244 @@
+package index
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/blevesearch/bleve/v2/index/scorch"
+	blevesearch "github.com/blevesearch/bleve_index_api"
+	segments "github.com/blevesearch/scorch_segment_api/v2"
+)
+
+// lists is a kind of segment for bleve, which keeps of a batch of entries what
+// searches need and no more: lists of numbers, in memory. bleve's own segments are
+// made to be files, and to make one takes ten times as long.
+type lists struct {
+	silent
+	first int // the key of document 0; those of the others follow
+	count int
+	terms map[string][]posting
+}
+
+// posting is an occurrence of a term: in which document of the segment, and how often.
+type posting struct{ number, freq uint32 }
+
+// newLists makes the lists of what is written as one.
+func newLists(p *batch) (*lists, error) {
+	first, err := strconv.Atoi(p.entries[0].key)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	l := &lists{first: first, count: len(p.entries)}
+	pins := make([][]int, len(p.entries))
+	ends := make([]uint32, len(p.texts)+1+pinBoxes) // by number of the term, see text: first its size
+	all := uint32(0)
+	for i, e := range p.entries {
+		pins[i] = pinsOf(e.doc)
+		p.each(e, pins[i], func(id int, _ uint32) { ends[id]++ })
+		all += uint32(len(e.terms) + 1 + len(pins[i]))
+	}
+	terms, end := 0, uint32(0)
+	for id, size := range ends { // then where its list ends so far
+		ends[id] = end
+		if end += size; size > 0 {
+			terms++
+		}
+	}
+	postings := make([]posting, all)
+	for number, e := range p.entries {
+		p.each(e, pins[number], func(id int, freq uint32) {
+			postings[ends[id]] = posting{uint32(number), freq}
+			ends[id]++
+		})
+	}
+	l.terms = make(map[string][]posting, terms)
+	start := uint32(0)
+	for id, end := range ends {
+		if start < end {
+			l.terms[p.text(id)] = postings[start:end:end]
+		}
+		start = end
+	}
+	return l, nil
+}
+
+// pinsOf returns the boxes that a document is in, each once.
+func pinsOf(d *Doc) []int {
+	var boxes []int
+	for _, key := range pinKeys(d) {
+		boxes = append(boxes, pinBox(key))
+	}
+	slices.Sort(boxes)
+	return slices.Compact(boxes)
+}
+
+// each calls put for all that e is found by.
+func (p *batch) each(e *entry, pins []int, put func(id int, freq uint32)) {
+	for i, id := range e.terms {
+		put(int(id), uint32(e.freqs[i]))
+	}
+	put(len(p.texts), e.slot+1)
+	for _, box := range pins {
+		put(len(p.texts)+1+box, 1)
+	}
+}
+
+// text is the term of a number: those of the store's table, then the slots, then the boxes.
+func (p *batch) text(id int) string {
+	switch off := id - len(p.texts); {
+	case off < 0:
+		return p.texts[id]
+	case off == 0:
+		return slotTerm
+	default:
+		return boxTerm(off - 1)
+	}
+}
+
+// number returns the number of the document that has a key, -1 if there is none.
+func (l *lists) number(key string) int {
+	if n, err := strconv.Atoi(key); err == nil && n >= l.first && n < l.first+l.count {
+		return n - l.first
+	}
+	return -1
+}
+
+func (l *lists) DocNumbers(keys []string) (*roaring.Bitmap, error) {
+	found := roaring.New()
+	for _, key := range keys {
+		if n := l.number(key); n >= 0 {
+			found.Add(uint32(n))
+		}
+	}
+	return found, nil
+}
+
+func (l *lists) DocID(number uint64) ([]byte, error) {
+	return strconv.AppendInt(nil, int64(l.first)+int64(number), 10), nil
+}
+
+func (l *lists) Dictionary(string) (segments.TermDictionary, error) { return l, nil }
+func (l *lists) Count() uint64                                      { return uint64(l.count) }
+func (l *lists) Cardinality() int                                   { return len(l.terms) }
+func (l *lists) Fields() []string                                   { return []string{poolName} }
+func (l *lists) AddRef()                                            {}
+func (l *lists) DecRef() error                                      { return nil }
+func (l *lists) Close() error                                       { return nil }
+
+func (l *lists) VisitStoredFields(uint64, segments.StoredFieldValueVisitor) error { return nil }
+
+func (l *lists) Contains(term []byte) (bool, error) { return l.terms[string(term)] != nil, nil }
+
+func (l *lists) PostingsList(term []byte, except *roaring.Bitmap, _ segments.PostingsList) (segments.PostingsList, error) {
+	return &list{postings: l.terms[string(term)], except: except}, nil
+}
+
+// AutomatonIterator is for searches that bleve makes, and that index does not.
+func (l *lists) AutomatonIterator(segments.Automaton, []byte, []byte) segments.DictionaryIterator {
+	return noTerms{}
+}
+
+type noTerms struct{}
+
+func (noTerms) Next() (*blevesearch.DictEntry, error) { return nil, nil }
+
+// list is the list of one term, without the documents in except, and what goes through it.
+type list struct {
+	silent
+	postings []posting
+	except   *roaring.Bitmap // nil: none
+	at       posting
+}
+
+func (l *list) Iterator(bool, bool, bool, segments.PostingsIterator) segments.PostingsIterator {
+	return l
+}
+
+func (l *list) Next() (segments.Posting, error) {
+	for len(l.postings) > 0 {
+		l.at, l.postings = l.postings[0], l.postings[1:]
+		if l.except == nil || !l.except.Contains(l.at.number) {
+			return l, nil
+		}
+	}
+	return nil, nil
+}
+
+func (l *list) Advance(number uint64) (segments.Posting, error) {
+	at, _ := slices.BinarySearchFunc(l.postings, number, func(p posting, n uint64) int { return cmp.Compare(uint64(p.number), n) })
+	l.postings = l.postings[at:]
+	return l.Next()
+}
+
+// Count is asked for before the list is gone through.
+func (l *list) Count() uint64 {
+	n := len(l.postings)
+	if l.except == nil {
+		return uint64(n)
+	}
+	for _, p := range l.postings {
+		if l.except.Contains(p.number) {
+			n--
+		}
+	}
+	return uint64(n)
+}
+
+func (l *list) Number() uint64                 { return uint64(l.at.number) }
+func (l *list) Frequency() uint64              { return uint64(l.at.freq) }
+func (l *list) Norm() float64                  { return 0 }
+func (l *list) Locations() []segments.Location { return nil }
+
+// silent keeps no account of bytes.
+type silent struct{}
+
+func (silent) BytesRead() uint64     { return 0 }
+func (silent) ResetBytesRead(uint64) {}
+func (silent) BytesWritten() uint64  { return 0 }
+func (silent) Size() int             { return 0 }
+
+// listsPlugin makes bleve use lists.
+type listsPlugin struct{}
+
+const (
+	listsType    = "lists"
+	listsVersion = 1
+)
+
+// useLists makes the plugin known to bleve, where an index asks for it by its
+// name: others in the process, which the benchmarks compare with, are as they were.
+func useLists() { scorch.RegisterSegmentPlugin(listsPlugin{}, false) }
+
+func (listsPlugin) Type() string    { return listsType }
+func (listsPlugin) Version() uint32 { return listsVersion }
+
+func (p listsPlugin) New(docs []blevesearch.Document) (segments.Segment, uint64, error) {
+	return p.NewUsing(docs, nil)
+}
+
+// NewUsing gets the documents of one part, in any order.
+func (listsPlugin) NewUsing(docs []blevesearch.Document, _ map[string]any) (segments.Segment, uint64, error) {
+	if p, ok := docs[0].(*pooled); ok && len(docs) == len(p.entries) {
+		l, err := newLists(p.batch)
+		return l, 0, err
+	}
+	return nil, 0, fmt.Errorf("index %T: %w", docs[0], errors.ErrUnsupported)
+}
+
+func (listsPlugin) Open(string) (segments.Segment, error) { return nil, errors.ErrUnsupported }
+
+func (listsPlugin) OpenUsing(string, map[string]any) (segments.Segment, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (listsPlugin) Merge([]segments.Segment, []*roaring.Bitmap, string, chan struct{}, segments.StatsReporter) ([][]uint64, uint64, error) {
+	return nil, 0, errors.ErrUnsupported
+}
+
+func (listsPlugin) MergeUsing([]segments.Segment, []*roaring.Bitmap, string, chan struct{}, segments.StatsReporter, map[string]any) ([][]uint64, uint64, error) {
+	return nil, 0, errors.ErrUnsupported
+}
