@@ -267,7 +267,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if err != nil {
 		return "", err
 	}
-	s.Query, s.Upstream = strings.TrimSpace(s.Query), shortName(s.Upstream)
+	s.Query, s.Upstream = strings.TrimSpace(strings.ToValidUTF8(s.Query[:min(len(s.Query), maxQuery)], "")), shortName(s.Upstream)
 	if s.Detail == "" {
 		s.Detail = Signature
 	}
@@ -316,6 +316,8 @@ func (g *Gateway) upstreamID(name string) (string, error) {
 }
 
 const (
+	// maxQuery is as much of a query as is read, in bytes: it is compared with many names.
+	maxQuery = 4 << 10
 	// maxLimit is the most hits of one search.
 	maxLimit = 200
 	// defaultBudget is how many tokens an answer may have.

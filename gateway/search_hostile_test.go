@@ -123,3 +123,15 @@ func TestAnswersCannotBeForged(t *testing.T) {
 		}
 	}
 }
+
+// TestEndlessQuery: what lies beyond what a person could mean is not read.
+func TestEndlessQuery(t *testing.T) {
+	g := open(t, settings(map[string]*site{"github": newSite(t, issues)}), nil)
+	g.Settle(t.Context())
+	for _, query := range []string{"create issue " + strings.Repeat("é", 8<<20), strings.Repeat("create issue ", 1<<20), strings.Repeat("x", 8<<20), strings.Repeat("\ufdfa", 1<<20), strings.Repeat("\xff", 1<<20)} {
+		found, cut := search(t, g, gateway.Search{Query: query}), search(t, g, gateway.Search{Query: query[:4<<10]})
+		if found.Text() != cut.Text() {
+			t.Errorf("%.20q: of all\n%s\nof its head\n%s", query, found.Text(), cut.Text())
+		}
+	}
+}

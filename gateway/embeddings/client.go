@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,9 @@ const (
 	maxDim       = 8192
 	maxPerVector = 256 << 10
 	maxAnswer    = 32 << 20
+	// maxObjects is how many objects an answer may have besides four for each text:
+	// millions of empty ones would take much more memory than they have bytes.
+	maxObjects = 100
 	// maxErrorBody bounds what is read of an answer that is an error, in bytes.
 	maxErrorBody = 64 << 10
 	// maxSaid is how much of what an endpoint says is shown, in characters.
@@ -198,21 +202,44 @@ func retryAfter(text string) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// shown cleans what the endpoint says and hides what the headers say.
+// shown cleans what the endpoint says and hides what headers and address say.
 func (c *client) shown(text string) string {
-	for _, value := range c.settings.Headers {
-		_, key, _ := strings.Cut(value, " ") // Bearer KEY
-		for _, secret := range []string{value, key} {
-			if len(secret) >= 4 {
-				text = strings.ReplaceAll(text, secret, "[secret]")
-			}
+	for _, secret := range c.secrets() {
+		if len(secret) >= 4 {
+			text = strings.ReplaceAll(text, secret, "[secret]")
 		}
 	}
 	return plain.Line(text, maxSaid)
 }
 
+// secrets are what may be a key, as it is and as it is written in an address, the longest first.
+func (c *client) secrets() (all []string) {
+	for _, value := range c.settings.Headers {
+		_, key, _ := strings.Cut(value, " ") // Bearer KEY
+		all = append(all, value, key)
+	}
+	u, err := url.Parse(c.endpoint)
+	if err != nil {
+		return all
+	}
+	password, _ := u.User.Password()
+	all = append(all, password, u.RawQuery)
+	for part := range strings.SplitSeq(u.RawQuery, "&") {
+		_, written, _ := strings.Cut(part, "=")
+		if value, err := url.QueryUnescape(written); err == nil {
+			all = append(all, value)
+		}
+		all = append(all, written)
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
+}
+
 // vectors reads an answer that must have n vectors, each of the same length.
 func vectors(data []byte, n int) ([]vector, error) {
+	if bytes.Count(data, []byte("{")) > 4*n+maxObjects {
+		return nil, faultf("its answer is not what an embeddings endpoint sends")
+	}
 	var a answer
 	if err := json.Unmarshal(data, &a); err != nil {
 		return nil, faultf("its answer is not what an embeddings endpoint sends")
