@@ -43,7 +43,7 @@ const every = maxLimit + 1
 
 // sureBelow is which part of the first one's score the second may have for the
 // first to be what was asked for: of the judged queries over the catalogue it is so
-// for 80 in 81 then (bench/results/issue-5-answer.txt).
+// for 33 in 34 of the odd half then, 71 in 74 of all (bench/results/issue-5-answer.txt).
 const sureBelow = 0.7
 
 // coversAll is how much of a query the best hit must have to be told with its

@@ -86,6 +86,28 @@ func TestTwinsDoNotFillTheList(t *testing.T) {
 	}
 }
 
+func TestWhatProvedUsefulIsAnAnswer(t *testing.T) {
+	ix := build(t, few())
+	for text, agreed := range map[string]bool{
+		"githb sequence a genome":      false,
+		"list the birds of the garden": true,
+	} {
+		res := find(t, ix, index.Query{Text: text})
+		if !res.Weak || len(res.Hits) == 0 {
+			t.Fatalf("%q: the test wants a poor hit: %v, weak %t", text, ids(res), res.Weak)
+		}
+		first := res.Hits[0].ID
+		for favour, want := range map[float64]bool{0.2: true, 0.9: false, math.NaN(): true} {
+			if res := find(t, ix, index.Query{Text: text, Favour: map[tool.ID]float64{first: favour}}); res.Weak != want {
+				t.Errorf("%q: favoured by %v, weak %t", text, favour, res.Weak)
+			}
+		}
+		if res := find(t, ix, index.Query{Text: text, Also: []tool.ID{first}}); res.Weak == agreed {
+			t.Errorf("%q: another ranking has %s first too, weak %t", text, first, res.Weak)
+		}
+	}
+}
+
 func TestUpstreamsWhereNothingFits(t *testing.T) {
 	ix := build(t, few())
 	res := find(t, ix, index.Query{Text: "githb sequence a genome"})

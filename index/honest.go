@@ -1,24 +1,36 @@
 package index
 
-import "math"
+import (
+	"math"
 
-// Weak is what a small logistic model says of the best hit. It was fitted on the
-// odd queries of the judged sets (those that a tool fits against those that none
-// fits) and rounded; a hit below honestBelow is the nearest there is, not an
-// answer. bench/results/issue-5-ranking.txt has what it reaches on the even ones.
+	"sallyport/index/meaning"
+)
+
+// Weak is what a small logistic model says of the best hit, after all that words
+// and vectors say is added up. It was fitted on the odd queries of the judged
+// sets: those that a tool fits against those that none fits, and those of which the
+// upstreams with the right tools were taken away. A hit below honestBelow is
+// the nearest there is, not an answer. bench/results/issue-5-ranking.txt has
+// what it reaches on the even ones.
 const (
-	// How much of a full match the hit's score is, and how much of two rare words.
-	honestMatch, maxMatch = 2.7, 2.0
-	honestScore, maxScore = 4.0, 3.0
+	// How much of two rare words the hit's score is.
+	honestScore, maxScore = 1.8, 3.0
 	// How much of the tool's name was asked for in one word or another.
-	honestName = 1.3
+	honestName = 0.7
 	// A sentence says much that no tool mentions: per natural logarithm of the words.
-	honestWords = 1.4
-	// A product that was asked for and that the tool lacks, in parts of a query of three words.
-	honestProduct = -10.0
+	honestWords = 2.5
+	// A product that was asked for and that all of the first hits lack, in parts of a query of three words.
+	honestProduct = -8.4
 	productWords  = 3.0
+	productDocs   = 5
+	// How much of what was asked for the hit has, and how like it is in meaning.
+	honestCover, honestLike = 1.6, 2.1
+	// The hit's upstream was named.
+	honestUpstream = 1.3
+	// What is to be done, and the hit does not do.
+	honestVerb = -1.0
 
-	honestBelow = 8.15
+	honestBelow = 7.2
 )
 
 const (
@@ -28,27 +40,88 @@ const (
 	fewCover = 0.6
 )
 
-// weak reports whether nothing fits well.
-func (r *search) weak() bool {
-	if len(r.docs) < fewDocs {
-		top := r.best(1)
-		return len(top) == 0 || r.cover(r.work.marks[top[0]]) < fewCover && r.honesty() < honestBelow
+const (
+	// A hit is an answer too that was called after queries like this one, so that it is favoured
+	// this much, or that another ranking has first as well and that lacks no more than this.
+	sureFavour = 0.5
+	alsoShort  = 1.0
+)
+
+// measure notes how much the best hit lacks to be an answer.
+func (r *search) measure() {
+	top := r.best(1)
+	if len(top) == 0 {
+		r.own, r.short = -1, honestBelow
+		return
 	}
-	return r.honesty() < honestBelow
+	r.own, r.short = top[0], honestBelow-r.honesty()
+	if len(r.docs) < fewDocs && r.cover(r.work.marks[top[0]]) >= fewCover {
+		r.short = 0
+	}
+}
+
+// weak reports whether nothing fits well, now that first is the best hit.
+func (r *search) weak(q Query, first int32) bool {
+	id := r.docs[first].ID
+	agreed := len(q.Also) > 0 && q.Also[0] == id && first == r.own && r.short <= alsoShort
+	return r.short > 0 && !agreed && !(q.Favour[id] >= sureFavour) // of what is no number too
 }
 
 // honesty is the more the likelier the best hit is an answer.
 func (r *search) honesty() float64 {
-	top := r.best(1)
+	top := r.best(productDocs)
 	if len(top) == 0 {
 		return 0
 	}
-	score, words := r.work.score[top[0]], float64(len(r.worth))
-	return honestMatch*min(score/max(r.mass(), 1e-9), maxMatch) +
-		honestScore*min(score/(2*r.rarest()), maxScore) +
-		honestName*r.nameCover(top[0]) +
+	first, words := top[0], float64(len(r.worth))
+	lacks := 1.0
+	for _, ord := range top {
+		lacks = min(lacks, r.lacksProduct(ord))
+	}
+	return honestScore*min(r.work.score[first]/(2*r.rarest()), maxScore) +
+		honestName*r.nameCover(first) +
 		honestWords*math.Log(1+words) +
-		honestProduct*r.lacksProduct(top[0])*productWords/max(words, 1)
+		honestProduct*lacks*productWords/max(words, 1) +
+		honestCover*r.cover(r.work.marks[first]) +
+		honestLike*r.likeTo(first) +
+		honestUpstream*r.upstreamNamed(first) +
+		honestVerb*r.lacksVerb(first)
+}
+
+// likeTo returns how like a document is to what the query means.
+func (r *search) likeTo(ord int32) float64 {
+	if r.likeness != nil {
+		return float64(r.likeness[ord])
+	}
+	v, ok := r.words.model.Embed(meaning.Part{Words: meaningWords(r.words.model, r.req.list), Weight: 1})
+	if !ok {
+		return 0
+	}
+	return float64(v.Likeness(&r.vectors[ord]))
+}
+
+// upstreamNamed is 1 if a word of the query is one of the id of the document's upstream, else 0.
+func (r *search) upstreamNamed(ord int32) float64 {
+	for _, w := range r.words.list(r.docs[ord].ID.Upstream) {
+		if _, ok := r.wishOf[w.stem]; ok {
+			return 1
+		}
+	}
+	return 0
+}
+
+// lacksVerb is 1 if the document has nothing of the first verb of the query, 0 if it has it or there is none.
+func (r *search) lacksVerb(ord int32) float64 {
+	for _, w := range r.req.list {
+		if !r.words.verbs[w.stem] {
+			continue
+		}
+		if wish, ok := r.wishOf[w.stem]; ok {
+			return 1 - r.granted(r.work.marks[ord])[wish]
+		}
+		return 0
+	}
+	return 0
 }
 
 // nameCover is the share of a name's words that were asked for, by themselves or by another word.

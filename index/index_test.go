@@ -223,11 +223,11 @@ func TestUpstreamsBeforeAColonArePreferred(t *testing.T) {
 	docs := append(few(), doc("files.files_feedback", "Send the makers of files what you think of it."), doc("box.list_directory", "List what a directory holds."))
 	ix := build(t, docs)
 	for text, want := range map[string]string{
-		"files: list the directory":                 "files.list_directory",
-		"Box: list the directory":                   "box.list_directory",
-		"box or other storage: list the directory":  "box.list_directory",
-		"files: delete an event from the calendar":  "calendar.delete_event",
-		"files: what it holds, of a directory":      "files.list_directory",
+		"files: list the directory":                "files.list_directory",
+		"Box: list the directory":                  "box.list_directory",
+		"box or other storage: list the directory": "box.list_directory",
+		"files: delete an event from the calendar": "calendar.delete_event",
+		"files: what it holds, of a directory":     "files.list_directory",
 	} {
 		if res := find(t, ix, index.Query{Text: text}); len(res.Hits) == 0 || res.Hits[0].ID.String() != want {
 			t.Errorf("%q: %v, want %s", text, ids(res), want)

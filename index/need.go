@@ -13,7 +13,7 @@ const (
 	maxNeeds  = 6
 	needWords = 2
 	// needHonest is the honesty from which a part of a query counts as a need of its own.
-	needHonest = 9.0
+	needHonest = 7.0
 	// needShares are what the first documents of a need have at least, in parts of the best score.
 	needShare, needSecond = 0.95, 0.8
 )
@@ -59,10 +59,10 @@ func (r *search) addNeeds(ctx context.Context) error {
 			needs = append(needs, best)
 		}
 	}
+	r.partFits = len(needs) > 0
 	if len(needs) < 2 {
 		return nil
 	}
-	r.several = true
 	top := r.top()
 	for _, best := range needs {
 		r.raise(best[0], needShare*top)

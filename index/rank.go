@@ -125,12 +125,11 @@ func (r *search) bestCover(top []int32) float64 {
 // judge adds what the query means and each of its needs, and finds out whether anything fits.
 func (r *search) judge(ctx context.Context) error {
 	r.compare()
-	nothing := r.weak()
 	r.blend()
+	r.measure()
 	if err := r.addNeeds(ctx); err != nil {
 		return err
 	}
-	r.nothing = nothing && !r.several
 	r.preferNamed()
 	return nil
 }
@@ -157,7 +156,7 @@ func (r *search) results(q Query) Results {
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
-	res.Weak = r.nothing && !pinned
+	res.Weak = !pinned && !r.partFits && (len(top) == 0 || r.weak(q, top[0]))
 	res.Words = r.req.telling()
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {

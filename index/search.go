@@ -27,8 +27,11 @@ type search struct {
 	likeness []float32
 	// evidence is what speaks for each upstream.
 	evidence []float64
-	// several says that the query has several needs that tools fit well, nothing that none fits it.
-	several, nothing bool
+	// own is the best hit by the words and their meaning, short how much it lacks to be
+	// an answer; partFits says that a tool fits one of several needs well.
+	own      int32
+	short    float64
+	partFits bool
 }
 
 // scratch is the memory of one search, by ord.
