@@ -63,7 +63,7 @@ func Describe(t tool.Tool, lang Language) Description {
 
 func describe(t tool.Tool, fn function, lang Language, depth int) *description {
 	d := &description{lang: lang, depth: depth, seen: map[*def]bool{}, said: map[string]string{}}
-	sig, _ := signature(t, fn, lang, maxParams, maxResult)
+	sig, _ := signature(t, fn, lang, maxParams, maxResult, 0)
 	d.line(Import(t.ID, lang))
 	d.line(sig)
 	d.signature = d.b.Len() - 1
@@ -121,7 +121,7 @@ func (d *description) parameters(fn function) {
 	if d.lang == Python {
 		names = pyParams(params)
 	}
-	before, told := d.b.Len(), newParamList(fn, d.lang, maxParams).params
+	before, told := d.b.Len(), newParamList(fn, d.lang, maxParams, 0).params
 	d.line("\nParameters:")
 	start := d.b.Len()
 	for i, f := range params {

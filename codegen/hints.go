@@ -33,7 +33,10 @@ var slack = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characte
 // wrong: what holds for the arguments as a whole, and how single ones are written
 // (formats, units, ranges), one line each, the required ones first, as long as
 // there is room for max bytes.
-func Hints(t tool.Tool, lang Language, max int) (hints []string) {
+func Hints(t tool.Tool, lang Language, max int) []string { return Usual(nil).Hints(t, lang, max) }
+
+// Hints are [Hints] that say nothing of usual parameters.
+func (u Usual) Hints(t tool.Tool, lang Language, max int) (hints []string) {
 	fn := model(t)
 	add := func(hint string) bool {
 		hint = plain.Line(hint, 2*maxHint)
@@ -56,6 +59,9 @@ func Hints(t tool.Tool, lang Language, max int) (hints []string) {
 		names = pyParams(fn.params)
 	}
 	for i, f := range fn.params {
+		if !f.required && u[f.name] {
+			continue
+		}
 		if hint := f.doc.hint(); hint != "" && !add(names[i]+": "+hint) {
 			return hints
 		}

@@ -36,19 +36,13 @@ func Import(id tool.ID, lang Language) string {
 //
 // It has at most 1,400 runes.
 func Signature(t tool.Tool, lang Language) string {
-	text, _ := signature(t, model(t), lang, maxParams, maxResult)
+	text, _ := signature(t, model(t), lang, maxParams, maxResult, 0)
 	return text
 }
 
-// Brief is Signature in less room: of a tool with many parameters those that may
-// be missing have no types.
-func Brief(t tool.Tool, lang Language) string {
-	text, _ := signature(t, model(t), lang, briefParams, briefResult)
-	return text
-}
-
-func signature(t tool.Tool, fn function, lang Language, room, roomOfResult int) (text string, whole bool) {
-	l := newParamList(fn, lang, room)
+// signature also says whether all is written out. The last of the parameters, so many as usual says, need no types.
+func signature(t tool.Tool, fn function, lang Language, room, roomOfResult, usual int) (text string, whole bool) {
+	l := newParamList(fn, lang, room, usual)
 	params, whole := l.text, !l.cut
 	result, wholeResult := inlineType(fn.result, lang, roomOfResult)
 	name := string(ident(t.ID.Upstream) + "." + ident(t.ID.Name))
@@ -62,11 +56,16 @@ func signature(t tool.Tool, fn function, lang Language, room, roomOfResult int) 
 
 // newParamList writes the parameters. While they are longer than room, in bytes, the
 // longest is written one level flatter; if all are flat, the last ones lose their types.
-func newParamList(fn function, lang Language, room int) *paramList {
-	l := &paramList{fn: fn, lang: lang, room: room, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
+// So do the usual ones, which are the last.
+func newParamList(fn function, lang Language, room, usual int) *paramList {
+	l := &paramList{fn: fn, lang: lang, room: room, told: len(fn.params) - usual, names: pyParams(fn.params), params: make([]sigParam, len(fn.params))}
 	size := 0
 	for i := range l.params {
-		l.write(i, maxLevel)
+		if i >= l.told {
+			l.params[i] = sigParam{text: l.bare(i), level: bareLevel, cut: true}
+		} else {
+			l.write(i, maxLevel)
+		}
 		size += len(l.params[i].text) + 2
 	}
 	for size > room {
@@ -89,6 +88,7 @@ type paramList struct {
 	fn     function
 	lang   Language
 	room   int
+	told   int      // those behind are usual
 	names  []string // as Python has them
 	params []sigParam
 	text   string
@@ -141,6 +141,9 @@ func (l *paramList) parts() []string {
 		if !f.required && !star {
 			parts, star = append(parts, "*"), true
 		}
+		if usual := len(l.params) - l.told; i == l.told && usual > maxUsual {
+			return l.rest(parts, i)
+		}
 		part := l.params[i].text
 		size += len(part) + 2
 		bare = bare || size > 2*l.room || !f.required && size > l.room
@@ -152,20 +155,21 @@ func (l *paramList) parts() []string {
 		}
 		l.cut = l.cut || l.params[i].cut
 		if size > 2*l.room {
-			parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
-			l.cutFrom(i)
-			break
+			return l.rest(parts, i)
 		}
 		parts = append(parts, part)
 	}
 	return append(parts, l.extra()...)
 }
 
-// cutFrom marks the parameters that are not shown at all.
-func (l *paramList) cutFrom(i int) {
+// rest says how many parameters are left from i on, which are not shown at all.
+func (l *paramList) rest(parts []string, i int) []string {
+	parts = append(parts, "... "+strconv.Itoa(len(l.params)-i)+" more")
 	for ; i < len(l.params); i++ {
 		l.params[i].cut = true
 	}
+	l.cut = true
+	return append(parts, l.extra()...)
 }
 
 // bare is a parameter without its type.

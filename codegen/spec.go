@@ -49,7 +49,7 @@ func Spec(t tool.Tool, lang Language) string { return toolSpec(t, model(t), lang
 func toolSpec(t tool.Tool, fn function, lang Language) string {
 	s := &spec{}
 	s.text(`{"sig":`)
-	params := newParamList(fn, lang, maxParams).text
+	params := newParamList(fn, lang, maxParams, 0).text
 	s.string(plain.Line(string(ident(t.ID.Upstream)+"."+ident(t.ID.Name))+"("+params+")", maxSpecSignature))
 	if types := argumentTypes(fn); len(types) <= maxSpec {
 		s.text(types)

@@ -144,11 +144,12 @@ func (c *catalog) follow(ctx context.Context) {
 	}
 }
 
-// prepare makes the wrappers, so that the first program finds them made, unless
+// prepare makes the wrappers and what answers leave out, so that the first program finds them made, unless
 // there is something better to do.
 func (c *catalog) prepare(r *roster) {
 	each(len(r.members), func(i int) {
 		if !c.over() && len(c.changed) == 0 {
+			r.members[i].portrait.habits()
 			r.members[i].portrait.files()
 		}
 	})

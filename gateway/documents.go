@@ -175,17 +175,37 @@ func (g *Gateway) offersFor(ctx context.Context, s Search, lang codegen.Language
 	if err != nil {
 		return nil, searchError(err)
 	}
-	for _, hit := range results.Hits {
+	there := offersAt(known, s)
+	for i, hit := range append(there, results.Hits...) {
+		at := i < len(there)
 		d, ok := known[documentKey{hit.Kind, hit.ID}]
-		if !ok {
-			continue // gone since the index was made
+		if !ok || slices.ContainsFunc(found, func(o other) bool { return o.id == hit.ID }) {
+			continue // gone since the index was made, or told of already
 		}
-		exact := s.Query == hit.ID.Name || names(s.Query, hit.ID)
+		exact := at || s.Query == hit.ID.Name || names(s.Query, hit.ID)
 		o := other{sought: !named && (exact || weak || hit.Cover > best+surelyMore), fits: exact || !results.Weak && hit.Cover >= functionFits && results.Words > 1}
 		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, tell: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
 		found = append(found, o)
 	}
 	return found, nil
+}
+
+// offersAt are the resources at the URI that a query is: an index of words takes it for a path among words.
+func offersAt(known map[documentKey]document, s Search) (hits []index.Hit) {
+	if !strings.Contains(s.Query, ":") || strings.ContainsAny(s.Query, " \t\n") {
+		return nil
+	}
+	for key := range known {
+		head, _, open := strings.Cut(key.id.Name, "{")
+		at := key.id.Name == s.Query || open && key.kind == index.Template && len(head) > len("://x") && strings.HasPrefix(s.Query, head)
+		if at && (s.Upstream == "" || s.Upstream == key.id.Upstream) {
+			hits = append(hits, index.Hit{ID: key.id, Kind: key.kind, Cover: 1})
+		}
+	}
+	slices.SortFunc(hits, func(a, b index.Hit) int {
+		return cmp.Or(cmp.Compare(len(b.ID.Name), len(a.ID.Name)), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return hits[:min(len(hits), offersFound)]
 }
 
 // heldDocuments let a query find what is quarantined because its definition

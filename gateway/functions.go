@@ -138,6 +138,15 @@ func (g *Gateway) addOthers(ctx context.Context, s Search, lang codegen.Language
 	return slices.Concat(first, tools[:head], last, tools[head:]), nil
 }
 
+// judge says whether a function that covers so much of a query of so many words is to be shown, and where.
+func (o *other) judge(words int, cover, best float64, weak bool, f runtime.Function, query string) {
+	more := cover > best+surelyMore
+	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word fits too much
+	o.sought = o.exact || more || weak && (words > 1 || best < functionFits)
+	needed := o.sought || weak || words > 1 && best < 1-surelyMore // beside a tool that has all of it there is no need
+	o.fits = o.exact || cover >= functionFits && worded && needed
+}
+
 // functionsFor are the functions of ours that may answer a query.
 func (g *Gateway) functionsFor(ctx context.Context, s Search, lang codegen.Language, weak bool, best float64) (found []other, err error) {
 	room := maxFunctions
@@ -150,11 +159,9 @@ func (g *Gateway) functionsFor(ctx context.Context, s Search, lang codegen.Langu
 	}
 	for _, hit := range results.Hits {
 		f := *functionNamed(hit.ID.Name)
-		exact := s.Query == hit.ID.Name || s.Query == hit.ID.String()
-		worded := results.Words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(s.Query)) // one word fits too much
-		o := other{candidate: functionCandidate(f, lang), sought: exact || weak || hit.Cover > best+surelyMore}
-		o.exact, o.fits = exact, exact || hit.Cover >= functionFits && worded
-		o.fits = o.fits && (o.sought || results.Words > 1 && best < 1-surelyMore) // beside a tool that has all of it there is no need
+		o := other{candidate: functionCandidate(f, lang)}
+		o.exact = s.Query == hit.ID.Name || s.Query == hit.ID.String()
+		o.judge(results.Words, hit.Cover, best, weak, f, s.Query)
 		found = append(found, o)
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // layout decides how much of what was found is told, so that an answer keeps to
@@ -50,6 +51,9 @@ const sureBelow = 0.7
 // signature though nothing fits well.
 const coversAll = 0.6
 
+// cutType is what stands in a signature for a type that is not written out.
+const cutType = "{...}"
+
 // fill takes the candidates that there is room for into the answer, best first.
 func (l *layout) fill(s Search, list []candidate) {
 	if s.Limit > 0 {
@@ -84,6 +88,9 @@ func (l *layout) add(c candidate, s share, first bool) bool {
 	}
 	if first && s.level == Signature && c.hints != nil {
 		t.Notes = c.hints()
+		if strings.Contains(t.Text, cutType) {
+			t.Notes = append(t.Notes, "detail full tells what "+cutType+" has")
+		}
 	}
 	writer := l.writer
 	cost := l.count(writer.text(t))

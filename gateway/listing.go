@@ -37,6 +37,8 @@ func (f Found) verdict() string {
 		return "No tools.\n"
 	case len(f.Tools) == 0 && len(f.Quarantined) > 0:
 		return ""
+	case len(f.Tools) == 0 && f.Upstream != "":
+		return "No tool of " + f.Upstream + " matches." + f.suggestion() + " Leave out upstream to search all, or query to list its tools.\n"
 	case len(f.Tools) == 0 && len(f.Likely) > 0:
 		return "No tool matches." + f.suggestion() + "\n"
 	case len(f.Tools) == 0:
@@ -59,6 +61,8 @@ const (
 	maxLikely = 4
 	// maxHeldRank is among how many of the first hits one must be that is quarantined to be told of.
 	maxHeldRank = 5
+	// maxUnknown is how much is repeated of an upstream that does not exist, in characters.
+	maxUnknown = 40
 )
 
 // closing is what stands below so many hits.
@@ -77,11 +81,19 @@ func (f Found) closing(hits int) string {
 	default:
 		fmt.Fprintf(&b, "(%d more match less well)\n", more)
 	}
+	if f.Unknown != "" {
+		b.WriteString(f.noUpstream("; all were searched"))
+	}
 	for _, h := range f.Quarantined {
 		fmt.Fprintf(&b, "(%s [quarantined]: %s; an operator must approve it)\n", h.ID, whyHeld(h.Reason))
 	}
 	f.writeMissing(&b)
 	return b.String()
+}
+
+// noUpstream says that the query restricts itself to an upstream that does not exist.
+func (f Found) noUpstream(more string) string {
+	return "(there is no upstream " + plain.Line(f.Unknown, maxUnknown) + more + ")\n"
 }
 
 // whyHeld says why a definition waits, in our own words.
@@ -134,12 +146,13 @@ func (f Found) writeMissing(b *strings.Builder) {
 }
 
 // toolWriter writes hits one after the other: those of one upstream that stand
-// together share its import line, and bare ids one line. A copy goes on from where it is.
+// together share its import line, and bare names one line. A copy goes on from where it is.
 type toolWriter struct {
 	detail    Detail
 	language  string
 	header    string // the import line above what was written last
-	ids       bool   // the line of ids has begun
+	ids       string // whose names the line of names has come to, "" before it has begun
+	begun     bool   // something stands above that line
 	explained *once
 }
 
@@ -149,9 +162,12 @@ func newToolWriter(f Found) toolWriter {
 
 // text is the next hit.
 func (w *toolWriter) text(t FoundTool) string {
-	switch level := cmp.Or(t.Shown, w.detail); level {
-	case Names:
+	level := cmp.Or(t.Shown, w.detail)
+	if level == Names {
 		return w.id(t)
+	}
+	w.begun = true
+	switch level {
 	case Summary:
 		w.header = ""
 		return strings.TrimSuffix(t.name()+t.mark()+": "+t.Summary, ": ") + "\n"
@@ -162,11 +178,7 @@ func (w *toolWriter) text(t FoundTool) string {
 		return w.explained.full(t, t.mark()) + "\n\n"
 	}
 	var b strings.Builder
-	if header := t.header(w.language); header != w.header {
-		b.WriteString(header + "\n")
-		w.header = header
-	}
-	b.WriteString("  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
+	b.WriteString(w.under(t) + "  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
 	if t.Summary != "" {
 		b.WriteString("    " + t.Summary + "\n")
 	}
@@ -176,21 +188,38 @@ func (w *toolWriter) text(t FoundTool) string {
 	return b.String()
 }
 
-// id is a hit of which nothing more is told: on a line of its own where only ids were asked for.
-func (w *toolWriter) id(t FoundTool) string {
-	switch {
-	case w.detail == Names:
-		return t.name() + "\n"
-	case w.ids:
-		return ", " + t.name()
+// under is the import line that a hit stands below, "" if it is there already.
+func (w *toolWriter) under(t FoundTool) string {
+	header := t.header(w.language)
+	if header == w.header {
+		return ""
 	}
-	w.ids = true
-	return "also: " + t.name()
+	w.header = header
+	return header + "\n"
 }
 
-// end closes the line of ids.
+// id is a hit of which nothing more is told: on a line of its own where only ids
+// were asked for, else on one line with all of them, "also git: log, add; github: fork".
+func (w *toolWriter) id(t FoundTool) string {
+	if w.detail == Names {
+		return t.name() + "\n"
+	}
+	before, name := w.ids, strings.TrimPrefix(t.name(), t.ID.Upstream+".")
+	w.ids = t.ID.Upstream
+	switch {
+	case before == t.ID.Upstream:
+		return ", " + name
+	case before != "":
+		return "; " + t.ID.Upstream + ": " + name
+	case w.begun:
+		return "also " + t.ID.Upstream + ": " + name
+	}
+	return t.ID.Upstream + ": " + name
+}
+
+// end closes the line of names.
 func (w *toolWriter) end() string {
-	if w.ids {
+	if w.ids != "" {
 		return "\n"
 	}
 	return ""

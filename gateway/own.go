@@ -142,7 +142,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	if err != nil {
 		return "", err
 	}
-	found.Tools = []FoundTool{describe(g.catalog.withObserved(entry), Full, lang)}
+	found.Tools = []FoundTool{describe(g.catalog.withObserved(entry), Full, lang, habits{})}
 	return found.Text(), nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -68,8 +67,10 @@ type Found struct {
 	// Listing says that nothing in particular was asked for: it is the tools of
 	// Upstream that are listed, or the upstreams.
 	Listing bool `json:"listing,omitempty"`
-	// Upstream is the only one that was searched, "" if all were.
+	// Upstream is the only one that was searched, "" if all were; Unknown is one
+	// that the query restricts itself to and that does not exist.
 	Upstream string `json:"upstream,omitempty"`
+	Unknown  string `json:"unknown_upstream,omitempty"`
 	// Upstreams are all where they are listed, else those of the searched that are not available.
 	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
 	// Problem says, where upstreams are listed, why the settings' file as it is
@@ -140,7 +141,8 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 
 // search is Search of what is known now.
 func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (Found, error) {
-	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream}
+	missing := g.readQuery(&s)
+	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream, Unknown: missing}
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		found.Problem = g.Settings().summary()
@@ -187,12 +189,12 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 		return nil, searchError(err)
 	}
 	found.adopt(results)
-	list, best := make([]candidate, 0, len(results.Hits)), 0.0
+	list, best, usual := make([]candidate, 0, len(results.Hits)), 0.0, g.catalog.current().usual
 	for i, hit := range results.Hits {
 		best = max(best, hit.Cover)
 		if e, ok := g.catalog.known(hit.ID); ok {
-			tell := func(d Detail) FoundTool { return describe(g.catalog.withObserved(e), d, lang) }
-			hints := func() []string { return codegen.Hints(e.Tool, lang, maxNotes) }
+			tell := func(d Detail) FoundTool { return describe(g.catalog.withObserved(e), d, lang, habitsIn(usual, hit.ID)) }
+			hints := func() []string { return habitsIn(usual, hit.ID).params.Hints(e.Tool, lang, maxNotes) }
 			list = append(list, candidate{hit.ID, hit.Score, hit.Cover, names(s.Query, hit.ID), tell, hints})
 			continue
 		}
@@ -308,6 +310,9 @@ func (g *Gateway) upstreamID(name string) (string, error) {
 			return id, nil
 		}
 	}
+	if i := slices.IndexFunc(ids, func(id string) bool { return strings.EqualFold(id, tool.Identifier(name)) }); i >= 0 {
+		return ids[i], nil
+	}
 	err := unknown("upstream", name, nearest.Of(name, ids))
 	if nearest.Of(name, ids) == "" {
 		err.Hint = plain.Line("there are: "+strings.Join(ids, ", "), 400)
@@ -354,20 +359,17 @@ func (g *Gateway) foundUpstreams(only string, all bool) []FoundUpstream {
 // maxNotes is how much is said beside the signature of the best hit, in bytes.
 const maxNotes = 160
 
-// summaryLength is how long the one line about a tool may be, in characters.
-const summaryLength = 120
-
-func describe(t tool.Tool, detail Detail, lang codegen.Language) FoundTool {
+func describe(t tool.Tool, detail Detail, lang codegen.Language, usual habits) FoundTool {
 	found := FoundTool{ID: t.ID, Destructive: t.Annotations.Destructive != nil && *t.Annotations.Destructive}
 	if detail == Names {
 		return found
 	}
-	found.Summary = summary(t)
+	found.Summary = usual.summary(t)
 	switch detail {
 	case Signature:
-		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Signature(t, lang)
+		found.Import, found.Text = codegen.Import(t.ID, lang), usual.params.Signature(t, lang)
 	case brief:
-		found.Import, found.Text = codegen.Import(t.ID, lang), codegen.Brief(t, lang)
+		found.Import, found.Text = codegen.Import(t.ID, lang), usual.params.Brief(t, lang)
 	case Full:
 		found.Import, found.parts = codegen.Import(t.ID, lang), codegen.Describe(t, lang)
 		found.Text, found.Hints = found.parts.Text, hints(t.Annotations)
@@ -392,22 +394,4 @@ func hints(a tool.Annotations) (words []string) {
 		}
 	}
 	return words
-}
-
-// sentenceEnd is a full stop before what looks like a new sentence: not one in "e.g. files".
-var sentenceEnd = regexp.MustCompile(`[^. ]{2,}\)?(\.) +[^a-z ]`)
-
-// summary is the first sentence of what a tool says of itself.
-func summary(t tool.Tool) string { return firstSentence(t.Description, t.Title) }
-
-// firstSentence is that of a description, else of a title.
-func firstSentence(description, title string) string {
-	text := plain.Line(description, 2000)
-	if text == "" {
-		text = plain.Line(title, 2000)
-	}
-	if end := sentenceEnd.FindStringSubmatchIndex(text); end != nil {
-		text = text[:end[2]]
-	}
-	return strings.TrimSuffix(plain.Line(text, summaryLength), ".")
 }

@@ -22,6 +22,8 @@ type snapshot struct {
 	files func() map[string][]byte
 	// docs are those of the index of tools.
 	docs []index.Doc
+	// usual are the habits of each upstream.
+	usual map[string]func() habits
 }
 
 // portrait is an upstream as a snapshot shows it. Its documents and its wrappers
@@ -32,6 +34,7 @@ type portrait struct {
 	// offers are the documents of what is no tool.
 	offers func() []document
 	files  func() []codegen.File
+	habits func() habits
 }
 
 // maxIndexed is how much text of one upstream is indexed, in bytes: five times what
@@ -39,7 +42,7 @@ type portrait struct {
 const maxIndexed = 4 << 20
 
 func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
-	return &portrait{
+	p := &portrait{
 		up: up,
 		docs: sync.OnceValue(func() []index.Doc {
 			docs := append(documents(up), heldDocuments(up.ID, up.Title+" "+up.Description, held)...)
@@ -53,6 +56,8 @@ func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
 		offers: sync.OnceValue(func() []document { return offerDocuments(up) }),
 		files:  sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),
 	}
+	p.habits = sync.OnceValue(func() habits { return habitsOf(up.Tools, p.docs()) })
+	return p
 }
 
 func documents(up codegen.Upstream) []index.Doc {
@@ -66,7 +71,7 @@ func documents(up codegen.Upstream) []index.Doc {
 // assemble makes a snapshot of the members' portraits, and the documents of the
 // two indexes: of tools, and of what is offered besides.
 func assemble(r *roster) (next *snapshot, tools, offers []index.Doc) {
-	next = &snapshot{roster: r, offers: map[documentKey]document{}}
+	next = &snapshot{roster: r, offers: map[documentKey]document{}, usual: map[string]func() habits{}}
 	portraits := make([]*portrait, len(r.members))
 	for i, m := range r.members {
 		portraits[i] = m.portrait
@@ -75,6 +80,7 @@ func assemble(r *roster) (next *snapshot, tools, offers []index.Doc) {
 	each(len(portraits), func(i int) { portraits[i].docs(); portraits[i].offers() })
 	for _, p := range portraits {
 		tools = append(tools, p.docs()...)
+		next.usual[p.up.ID] = p.habits
 		for _, d := range p.offers() {
 			next.offers[documentKey{d.Kind, d.ID}] = d
 			offers = append(offers, d.Doc)

@@ -48,6 +48,9 @@ func shortened(text string, length int) string {
 }
 
 func (f Found) writeUpstreams(b *strings.Builder) {
+	if f.Unknown != "" {
+		b.WriteString(f.noUpstream(""))
+	}
 	for _, up := range f.Upstreams {
 		held := ""
 		if up.Held > 0 {
