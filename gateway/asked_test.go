@@ -123,12 +123,26 @@ func TestOneWordIsNoFunction(t *testing.T) {
 	g := open(t, settings(map[string]*site{"files": newSite(t, func(s *site) {
 		s.tool("read_file", "Read the complete contents of a file.", `"required":["path"],"properties":{"path":{"type":"string"}}`, echo)
 		s.tool("list_files", "List the files of a folder.", "", echo)
+		s.tool("save_value", "Save a value in the settings for later.", "", echo)
 	})}), nil)
 	g.Settle(t.Context())
 	for query, want := range map[string]string{"read": "files.read_file", "list": "files.list_files", "emit": "sallyport.emit"} {
 		if found := search(t, g, gateway.Search{Query: query}); len(found.Tools) == 0 || found.Tools[0].ID.String() != want {
 			t.Errorf("%q: %+v", query, found.Tools)
 		}
+	}
+}
+
+// TestFunctionBesideTool: a sentence that is a function's is answered with it, behind a tool that has all of it too.
+func TestFunctionBesideTool(t *testing.T) {
+	g := open(t, settings(map[string]*site{"files": newSite(t, func(s *site) { s.tool("save_value", "Save a value in the settings for later.", "", echo) })}), nil)
+	g.Settle(t.Context())
+	text := search(t, g, gateway.Search{Query: "save value for later"}).Text()
+	if !strings.HasPrefix(text, "from servers.files") || !strings.Contains(text, "from sallyport import ...\n  save(") {
+		t.Error(text)
+	}
+	if found := search(t, g, gateway.Search{Query: "save xyzzy of the vwxyz and quux"}); len(found.Tools) == 0 || found.Tools[0].ID.Upstream != "files" || !found.Weak {
+		t.Errorf("words that nothing has count: %+v", found)
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	// surelyMore is by how much a function must cover more of a query than the best
 	// tool to stand before it.
 	surelyMore = 0.05
+	// allButAll is how much of a query of several words a function must have to be
+	// shown behind tools that have all of it.
+	allButAll = 0.85
 )
 
 func functionNamed(name string) *runtime.Function {
@@ -143,7 +146,8 @@ func (o *other) judge(words int, cover, best float64, weak bool, f runtime.Funct
 	more := cover > best+surelyMore
 	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word fits too much
 	o.sought = o.exact || more || weak && (words > 1 || best < functionFits)
-	needed := o.sought || weak || words > 1 && best < 1-surelyMore // beside a tool that has all of it there is no need
+	// Beside a tool that has all of it there is no need, but for what can hardly mean anything else.
+	needed := o.sought || weak || words > 1 && best < 1-surelyMore || words > 2 && cover > allButAll
 	o.fits = o.exact || cover >= functionFits && worded && needed
 }
 
@@ -157,11 +161,12 @@ func (g *Gateway) functionsFor(ctx context.Context, s Search, lang codegen.Langu
 	if err != nil {
 		return nil, searchError(err)
 	}
+	known := 1 - float64(len(results.Unmatched))/float64(max(results.Words, 1))
 	for _, hit := range results.Hits {
 		f := *functionNamed(hit.ID.Name)
 		o := other{candidate: functionCandidate(f, lang)}
 		o.exact = s.Query == hit.ID.Name || s.Query == hit.ID.String()
-		o.judge(results.Words, hit.Cover, best, weak, f, s.Query)
+		o.judge(results.Words, min(hit.Cover, known), best, weak, f, s.Query)
 		found = append(found, o)
 	}
 	return found, nil
