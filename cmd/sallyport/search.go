@@ -22,6 +22,9 @@ the upstreams, or the tools of the one that --upstream names.`,
   sallyport search --detail full --language typescript create_entities
   sallyport search --json --limit 3 weather | jq -r '.tools[].id'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.Limit < 0 || s.Budget < 0 {
+				return misuse(cmd, "--limit and --budget must not be negative")
+			}
 			s.Query = strings.Join(args, " ")
 			return a.search(cmd.Context(), s, asJSON)
 		},

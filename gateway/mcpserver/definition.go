@@ -62,7 +62,7 @@ const (
 
 // aboutLengths are how much may be said of each upstream, in characters: the most
 // for which there is room.
-func aboutLengths() []int { return []int{60, 40, 24, 0} }
+func aboutLengths() []int { return []int{80, 60, 40, 24, 0} }
 
 // Behind tells a model what is behind the door: the upstreams in the order of their
 // ids, with what the settings say of each. What an upstream says of itself is not in
@@ -100,9 +100,23 @@ func entriesOf(ups []gateway.Upstream, length int) []string {
 		if length == 0 {
 			continue
 		}
-		if about := strings.TrimSuffix(plain.Line(up.Description, length), "."); about != "" {
+		if about := neatly(plain.Line(up.Description, length)); about != "" {
 			entries[i] += " (" + about + ")"
 		}
 	}
 	return entries
+}
+
+// neatly is a text without its full stop, and one that was cut without the word, or the brackets, that the cut went through.
+func neatly(text string) string {
+	head, cut := strings.CutSuffix(text, "…")
+	if !cut {
+		return strings.TrimSuffix(text, ".")
+	}
+	if open := strings.LastIndexByte(head, '('); open > 0 && !strings.Contains(head[open:], ")") {
+		head = head[:open]
+	} else if space := strings.LastIndexByte(head, ' '); space > 0 {
+		head = head[:space]
+	}
+	return strings.TrimRight(head, " ,;:-–") + "…"
 }

@@ -283,6 +283,16 @@ func TestBehind(t *testing.T) {
 	if got := mcpserver.Behind(nil); got != "" {
 		t.Errorf("none: %s", got)
 	}
+	for about, want := range map[string]string{
+		"All of the kinds of tickets of a team, their comments, and who works on each of them today": "(All of the kinds of tickets of a team, their comments, and who works on each…)",
+		"Notes that somebody wrote down for whoever comes next (ideas, plans, minutes, dreams)":      "(Notes that somebody wrote down for whoever comes next…)",
+		"Notes (short ones) that stay.": "(Notes (short ones) that stay).",
+		strings.Repeat("x", 100):        "(" + strings.Repeat("x", 79) + "…)",
+	} {
+		if got := mcpserver.Behind(ups(1, about)); !strings.Contains(got, want) {
+			t.Errorf("%q: no %q in %s", about, want, got)
+		}
+	}
 	huge := ups(3, long)
 	huge[0].ID = strings.Repeat("x", 5000)
 	if got := mcpserver.Behind(huge); len(got) > 1050 {
