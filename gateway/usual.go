@@ -17,8 +17,12 @@ type habits struct {
 	params  codegen.Usual
 }
 
-// leastHabit is how many tools must have something for it to be a habit, besides being more than half.
-const leastHabit = 6
+const (
+	// leastHabit is how many tools must have something for it to be a habit, besides being more than half.
+	leastHabit = 6
+	// fewParams that tools share are what they are about, not how all of them are called.
+	fewParams = 2
+)
 
 // habitsOf looks for habits in an upstream's tools, whose documents are docs.
 func habitsOf(tools []tool.Tool, docs []index.Doc) (h habits) {
@@ -42,6 +46,9 @@ func habitsOf(tools []tool.Tool, docs []index.Doc) (h habits) {
 			}
 			h.params[name] = true
 		}
+	}
+	if len(h.params) <= fewParams {
+		h.params = nil
 	}
 	return h
 }
