@@ -157,12 +157,13 @@ func (v *Vector) Likeness(o *Vector) float32 { return float32(v.dot(o)) / (unit 
 // dot has four lanes: one would wait for its own sum.
 func (v *Vector) dot(o *Vector) int32 {
 	var a, b, c, d int32
-	for i := 0; i < Dim; i += 8 {
-		x, y := (*[8]int8)(v[i:]), (*[8]int8)(o[i:])
+	x, y := v[:], o[:]
+	for len(x) >= 8 && len(y) >= 8 {
 		a += int32(x[0])*int32(y[0]) + int32(x[4])*int32(y[4])
 		b += int32(x[1])*int32(y[1]) + int32(x[5])*int32(y[5])
 		c += int32(x[2])*int32(y[2]) + int32(x[6])*int32(y[6])
 		d += int32(x[3])*int32(y[3]) + int32(x[7])*int32(y[7])
+		x, y = x[8:], y[8:]
 	}
 	return a + b + c + d
 }
