@@ -2,6 +2,7 @@ package index
 
 import (
 	"math"
+	"slices"
 
 	"sallyport/index/meaning"
 )
@@ -38,6 +39,8 @@ const (
 	// an answer that has this much of what was asked for.
 	fewDocs  = 50
 	fewCover = 0.6
+	// So few words say too little for the model: a hit is an answer that says all of them of itself.
+	shortQuery = 2
 )
 
 const (
@@ -55,9 +58,32 @@ func (r *search) measure() {
 		return
 	}
 	r.own, r.short = top[0], honestBelow-r.honesty()
-	if len(r.docs) < fewDocs && r.cover(r.work.marks[top[0]]) >= fewCover {
+	if len(r.docs) < fewDocs && r.cover(r.work.marks[top[0]]) >= fewCover || r.says(top[0]) {
 		r.short = 0
 	}
+}
+
+// says reports whether a query of a word or two stands in what a document is
+// called and begins with; of a verb and a thing it is the thing that has to.
+func (r *search) says(ord int32) bool {
+	var asked []queryWord
+	for _, w := range r.req.words {
+		if !w.stop {
+			asked = append(asked, w)
+		}
+	}
+	if len(asked) > shortQuery {
+		return false
+	}
+	things := slices.DeleteFunc(slices.Clone(asked), func(w queryWord) bool { return r.words.verbs[w.stem] })
+	if len(things) > 0 {
+		asked = things
+	}
+	lead := map[string]bool{}
+	for _, id := range r.facts[ord].lead {
+		lead[r.texts[id]] = true
+	}
+	return !slices.ContainsFunc(asked, func(w queryWord) bool { return !lead[w.stem] })
 }
 
 // weak reports whether nothing fits well, now that first is the best hit.

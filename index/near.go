@@ -44,6 +44,11 @@ func (r *search) near(w queryWord) []alternative {
 			terms = append(terms, alternative{known, worth})
 		}
 	}
+	if known := r.nearestWord(w.text); known != "" && len(w.text) >= minFuzzy { // a stem may be too short to be like another
+		stem := string(r.words.stem.stem([]byte(known)))
+		terms = slices.DeleteFunc(terms, func(a alternative) bool { return a.term == stem })
+		terms = append(terms, alternative{stem, likeness(w.text, known)})
+	}
 	sortAlternatives(terms)
 	return terms[:min(len(terms), maxNear)]
 }
