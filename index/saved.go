@@ -7,10 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +20,7 @@ const (
 	snapshotVersion = 1
 	analysisVersion = 3
 
-	snapshotSuffix = ".index"
-	maxSnapshot    = 256 << 20 // bytes
+	maxSnapshot = 256 << 20 // bytes
 	// keptSnapshots is how many files stay, keptFor for how long one does that nobody uses.
 	keptSnapshots = 8
 	keptFor       = 30 * 24 * time.Hour
@@ -38,7 +33,7 @@ const (
 // catalog has come to rest and at the end. Nothing that goes wrong here is an
 // error for others: what cannot be read is analyzed again. A nil saved keeps nothing.
 type saved struct {
-	root     *os.Root
+	folder   *sealed.Folder
 	log      *slog.Logger
 	analysis digest
 
@@ -62,17 +57,14 @@ func openSaved(dir string, log *slog.Logger, analysis digest) *saved {
 	if dir == "" {
 		return nil
 	}
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		var root *os.Root
-		if root, err = os.OpenRoot(dir); err == nil {
-			s := &saved{root: root, log: log, analysis: analysis, wake: make(chan struct{}, 1), over: make(chan struct{})}
-			s.work.Go(s.follow)
-			return s
-		}
+	folder, err := sealed.OpenFolder(dir, sealed.Kind{Version: snapshotVersion, Suffix: ".index", Limit: maxSnapshot})
+	if err != nil {
+		log.Warn("index snapshots are not used", "error", err)
+		return nil
 	}
-	log.Warn("index snapshots are not used", "error", err)
-	return nil
+	s := &saved{folder: folder, log: log, analysis: analysis, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	s.work.Go(s.follow)
+	return s
 }
 
 // analysisDigest is another when the same documents would get other facts.
@@ -92,7 +84,7 @@ func (s *saved) name(docs []digest) string {
 	for _, d := range docs {
 		_, _ = sum.Write(d[:])
 	}
-	return hex.EncodeToString(sum.Sum(nil)) + snapshotSuffix
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // load reads the file of that name, else the one used last: most of its documents may be the same.
@@ -107,43 +99,30 @@ func (s *saved) load(name string) ([]string, []analyzed) {
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("index snapshot is not used", "file", try, "reason", err.Error())
-			_ = s.root.Remove(try)
+			_ = s.folder.Remove(try)
 		}
 	}
 	return nil, nil
 }
 
 func (s *saved) read(name string) ([]string, []analyzed, error) {
-	data, _, err := sealed.Read(s.root, name, maxSnapshot)
-	if err != nil {
-		return nil, nil, err
-	}
-	body, err := sealed.Open(snapshotVersion, data)
+	body, err := s.folder.Read(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	texts, docs, err := decode(body, s.analysis)
 	if err == nil {
-		_ = s.root.Chtimes(name, time.Time{}, time.Now())
+		_ = s.folder.Touch(name)
 	}
 	return texts, docs, err
 }
 
 // files returns the snapshots that there are, newest first.
 func (s *saved) files() []string {
-	entries, err := fs.ReadDir(s.root.FS(), ".")
+	names, err := s.folder.Names()
 	if err != nil {
 		s.log.Warn("list index snapshots", "error", err)
 	}
-	used := map[string]time.Time{}
-	var names []string
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && path.Ext(e.Name()) == snapshotSuffix {
-			used[e.Name()] = info.ModTime()
-			names = append(names, e.Name())
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int { return used[b].Compare(used[a]) })
 	return names
 }
 
@@ -183,35 +162,16 @@ func (s *saved) write() {
 	if im == nil || im.name == last {
 		return
 	}
-	data, err := sealed.Seal(snapshotVersion, encode(s.analysis, im.texts, im.docs))
-	if err == nil {
-		err = sealed.Write(s.root, im.name, data)
-	}
-	if err != nil {
+	body := encode(s.analysis, im.texts, im.docs)
+	if err := s.folder.Write(im.name, body); err != nil {
 		s.log.Warn("index snapshot cannot be written", "error", err)
 		return
 	}
-	s.log.Debug("index snapshot written", "file", im.name, "tools", len(im.docs), "bytes", len(data))
+	s.log.Debug("index snapshot written", "file", im.name, "tools", len(im.docs), "bytes", len(body))
 	s.mu.Lock()
 	s.last = im.name
 	s.mu.Unlock()
-	s.sweep()
-}
-
-// sweep removes what nobody needs: old files, the oldest of many, and what a killed process had half written.
-func (s *saved) sweep() {
-	for i, name := range s.files() {
-		info, err := s.root.Stat(name)
-		if i >= keptSnapshots || err == nil && time.Since(info.ModTime()) > keptFor {
-			_ = s.root.Remove(name)
-		}
-	}
-	entries, _ := fs.ReadDir(s.root.FS(), ".") // files has told of the error
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".tmp") && time.Since(info.ModTime()) > time.Hour {
-			_ = s.root.Remove(e.Name())
-		}
-	}
+	s.folder.Sweep(keptSnapshots, keptFor)
 }
 
 // close writes what is still to be written, and waits for it.
@@ -221,5 +181,5 @@ func (s *saved) close() error {
 	}
 	close(s.over)
 	s.work.Wait()
-	return s.root.Close()
+	return s.folder.Close()
 }

@@ -63,7 +63,7 @@ func closeIndex(t *testing.T, ix *Index) {
 
 func snapshots(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"+snapshotSuffix))
+	files, err := filepath.Glob(filepath.Join(dir, "*"+".index"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,23 +7,14 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
-	"sallyport/internal/filelock"
 	"sallyport/internal/sealed"
 )
 
 const (
-	// fileVersion changes when a file of another version would be misread.
-	fileVersion = 1
 	// maxFile bounds one file, in bytes; 2,000 pairs of twelve long words need 2 MB.
 	maxFile = 8 << 20
-	suffix  = ".clicks"
-	// lockPatience is how long another process may change a file.
-	lockPatience = 2 * time.Second
 	// maxFiles is how many principals are remembered, unused how long one is that does nothing.
 	maxFiles = 500
 	unused   = 180 * 24 * time.Hour
@@ -31,42 +22,31 @@ const (
 
 // Files is a [Keeper] that keeps one file per principal in a directory, for its
 // owner's eyes only. Processes may share the directory. Close it.
-type Files struct {
-	dir  string
-	root *os.Root
-}
+type Files struct{ folder *sealed.Folder }
 
 var _ Keeper = (*Files)(nil)
 
 // OpenFiles makes the directory if it is not there, and clears away the files of
 // principals that have not been seen for half a year.
 func OpenFiles(dir string) (*Files, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
+	folder, err := sealed.OpenFolder(dir, sealed.Kind{Version: 1, Suffix: ".clicks", Limit: maxFile})
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{dir: dir, root: root}
-	f.sweep()
-	return f, nil
+	folder.Sweep(maxFiles, unused)
+	return &Files{folder}, nil
 }
 
 // Close releases the directory.
-func (f *Files) Close() error { return f.root.Close() }
+func (f *Files) Close() error { return f.folder.Close() }
 
 // Load reads what is known of a principal. An error says that there is a file and
 // that it is of no use; nothing is known then.
 func (f *Files) Load(principal string) (Known, error) {
-	data, _, err := sealed.Read(f.root, name(principal), maxFile)
+	body, err := f.folder.Read(name(principal))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Known{}, nil
 	}
-	if err != nil {
-		return Known{}, err
-	}
-	body, err := sealed.Open(fileVersion, data)
 	if err != nil {
 		return Known{}, err
 	}
@@ -81,7 +61,7 @@ func (f *Files) Load(principal string) (Known, error) {
 // no use is written anew with what was known of it; one that is gone was to be
 // forgotten. An error says that nothing was written.
 func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
-	unlock, err := filelock.Dir(f.dir, lockPatience)
+	unlock, err := f.folder.Lock()
 	if err != nil {
 		return nil, err
 	}
@@ -95,35 +75,11 @@ func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := sealed.Seal(fileVersion, body)
-	if err != nil {
-		return nil, err
-	}
-	return all, sealed.Write(f.root, name(principal), data)
+	return all, f.folder.Write(name(principal), body)
 }
 
 // name is the file of a principal, whose name may be anything.
 func name(principal string) string {
 	sum := sha256.Sum256([]byte(principal))
-	return hex.EncodeToString(sum[:16]) + suffix
-}
-
-// sweep removes what nobody has used for long, and the oldest where there are too many.
-func (f *Files) sweep() {
-	entries, err := fs.ReadDir(f.root.FS(), ".")
-	if err != nil {
-		return // the next start does it
-	}
-	changed := map[string]time.Time{}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), suffix) && info.Mode().IsRegular() {
-			changed[e.Name()] = info.ModTime()
-		}
-	}
-	names := slices.SortedFunc(maps.Keys(changed), func(a, b string) int { return changed[b].Compare(changed[a]) })
-	for i, n := range names {
-		if i >= maxFiles || time.Since(changed[n]) > unused {
-			_ = f.root.Remove(n)
-		}
-	}
+	return hex.EncodeToString(sum[:16])
 }

@@ -11,34 +11,28 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"sallyport/internal/filelock"
 	"sallyport/internal/sealed"
 )
 
 const (
-	// fileVersion changes when a file of another version would be misread.
-	fileVersion = 1
 	// maxFile bounds the vectors of one model on disk, in bytes.
 	maxFile = 128 << 20
-	suffix  = ".vectors"
-	// lockPatience is how long another process may change a file.
-	lockPatience = 2 * time.Second
 	// keptDays is how many days a vector is kept that no tool has, touchedDays how
 	// old the mark of its last use may get.
 	keptDays    = 30
 	touchedDays = 7
+	// maxFiles is how many endpoints and models are remembered.
+	maxFiles = 20
 )
 
 // files keeps the vectors of one model of one endpoint in a file of a directory,
 // for its owner's eyes only. Processes may share the directory.
 type files struct {
-	dir, name string
-	root      *os.Root
+	folder *sealed.Folder
+	name   string
 }
 
 // stock is what a file has.
@@ -54,19 +48,17 @@ type stocked struct {
 }
 
 func openFiles(dir string, c *client) (*files, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
+	folder, err := sealed.OpenFolder(dir, sealed.Kind{Version: 1, Suffix: ".vectors", Limit: maxFile + 1024})
 	if err != nil {
 		return nil, err
 	}
-	f := &files{dir: dir, name: fileOf(c), root: root}
-	f.sweep()
+	f := &files{folder, fileOf(c)}
+	_ = folder.Touch(f.name) // there may be none yet
+	folder.Sweep(maxFiles, keptDays*24*time.Hour)
 	return f, nil
 }
 
-func (f *files) close() error { return f.root.Close() }
+func (f *files) close() error { return f.folder.Close() }
 
 // fileOf names the file of an endpoint and a model. A key in the URL is no part of the name.
 func fileOf(c *client) string {
@@ -75,35 +67,17 @@ func fileOf(c *client) string {
 		place = u.Scheme + "://" + u.Host + u.Path
 	}
 	sum := sha256.Sum256([]byte(place + "\n" + c.settings.Model))
-	return hex.EncodeToString(sum[:16]) + suffix
-}
-
-// sweep removes files of other models that nobody has used for long.
-func (f *files) sweep() {
-	entries, err := fs.ReadDir(f.root.FS(), ".")
-	if err != nil {
-		return // the next start does it
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), suffix) && e.Name() != f.name && time.Since(info.ModTime()) > keptDays*24*time.Hour {
-			_ = f.root.Remove(e.Name())
-		}
-	}
+	return hex.EncodeToString(sum[:16])
 }
 
 func today() uint32 { return uint32(time.Now().Unix() / (24 * 60 * 60)) }
 
 // load reads what is kept. An error says that there is a file and that it is of no use.
 func (f *files) load() (stock, error) {
-	data, _, err := sealed.Read(f.root, f.name, maxFile+1024)
+	body, err := f.folder.Read(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return stock{}, nil
 	}
-	if err != nil {
-		return stock{}, err
-	}
-	body, err := sealed.Open(fileVersion, data)
 	if err != nil {
 		return stock{}, err
 	}
@@ -113,7 +87,7 @@ func (f *files) load() (stock, error) {
 // merge adds vectors to what is kept, unless nothing is new and no mark is old.
 // Vectors of another length are of another model: they go.
 func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
-	unlock, err := filelock.Dir(f.dir, lockPatience)
+	unlock, err := f.folder.Lock()
 	if err != nil {
 		return err
 	}
@@ -131,11 +105,7 @@ func (f *files) merge(dim int, vectors map[digest]vector, unsaved bool) error {
 	if !stale {
 		return nil
 	}
-	data, err := sealed.Seal(fileVersion, encode(kept))
-	if err != nil {
-		return err
-	}
-	return sealed.Write(f.root, f.name, data)
+	return f.folder.Write(f.name, encode(kept))
 }
 
 // record is the size of a vector in a file: digest, day, numbers.

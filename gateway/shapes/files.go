@@ -4,58 +4,38 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"time"
 
-	"sallyport/internal/filelock"
 	"sallyport/internal/sealed"
 )
 
-const (
-	// fileVersion changes when a file of another version would be misread.
-	fileVersion = 1
-	// maxFile bounds one file, in bytes.
-	maxFile = 8 << 20
-	suffix  = ".shapes"
-	// lockPatience is how long another process may change a file.
-	lockPatience = 2 * time.Second
-)
+// maxFile bounds one file, in bytes.
+const maxFile = 8 << 20
 
 // Files is a [Keeper] that keeps one file per upstream in a directory, for its
 // owner's eyes only. Processes may share the directory. Close it.
-type Files struct {
-	dir  string
-	root *os.Root
-}
+type Files struct{ folder *sealed.Folder }
 
 var _ Keeper = (*Files)(nil)
 
 // OpenFiles makes the directory if it is not there.
 func OpenFiles(dir string) (*Files, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
+	folder, err := sealed.OpenFolder(dir, sealed.Kind{Version: 1, Suffix: ".shapes", Limit: maxFile})
 	if err != nil {
 		return nil, err
 	}
-	return &Files{dir: dir, root: root}, nil
+	return &Files{folder}, nil
 }
 
 // Close releases the directory.
-func (f *Files) Close() error { return f.root.Close() }
+func (f *Files) Close() error { return f.folder.Close() }
 
 // Load reads what is known of an upstream. An error says that there is a file and
 // that it is of no use; nothing is known then.
 func (f *Files) Load(upstream string) (Known, error) {
-	data, _, err := sealed.Read(f.root, upstream+suffix, maxFile)
+	body, err := f.folder.Read(upstream)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Known{}, nil
 	}
-	if err != nil {
-		return Known{}, err
-	}
-	body, err := sealed.Open(fileVersion, data)
 	if err != nil {
 		return Known{}, err
 	}
@@ -69,26 +49,18 @@ func (f *Files) Load(upstream string) (Known, error) {
 // Merge adds what was learned to what is kept, and returns both. A file that is
 // of no use is begun anew. An error says that nothing was written.
 func (f *Files) Merge(upstream string, learned Known) (Known, error) {
-	unlock, err := filelock.Dir(f.dir, lockPatience)
+	unlock, err := f.folder.Lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	all, _ := f.Load(upstream) // whoever loaded it first has heard what is wrong with it
 	all.Join(learned)
-	return all, f.write(upstream+suffix, all)
-}
-
-func (f *Files) write(name string, all Known) error {
 	body, err := encode(all)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	data, err := sealed.Seal(fileVersion, body)
-	if err != nil {
-		return err
-	}
-	return sealed.Write(f.root, name, data)
+	return all, f.folder.Write(upstream, body)
 }
 
 // encode writes as much as a file may hold, the newest first.

@@ -87,9 +87,11 @@ func Write(root *os.Root, name string, data []byte) error {
 	return nil
 }
 
+const tempSuffix = ".tmp"
+
 // Temp makes a file with a name of its own, ".….tmp", that only its owner can read.
 func Temp(root *os.Root, write func(io.Writer) error) (string, error) {
-	name := "." + rand.Text() + ".tmp"
+	name := "." + rand.Text() + tempSuffix
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", err
