@@ -59,7 +59,7 @@ func (l *layout) fill(s Search, list []candidate) {
 	if s.Limit > 0 {
 		list = list[:min(len(list), s.Limit)]
 	}
-	l.used = l.count(l.found.closing(min(len(list), 1)))
+	l.used = 1 + l.count(l.found.closing(min(len(list), 1))) // parts that are joined may count one more than by themselves
 	if l.found.Listing {
 		l.list(list)
 		return
