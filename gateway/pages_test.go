@@ -179,6 +179,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	cfg := withRunsc(t, settings(map[string]*site{"paged": newSite(t, paged)}))
 	cfg.Sandbox.Timeout = 30 * time.Second
+	cfg.Observe = false // what the first language learned of results would change the wrappers of the second
 	g := open(t, cfg, nil)
 	var names []string
 	for name := range styles() {

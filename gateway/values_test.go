@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,15 +29,16 @@ func TestValues(t *testing.T) {
 	if err := json.Unmarshal(data, &cases); err != nil || len(cases) == 0 {
 		t.Fatalf("%d cases, %v", len(cases), err)
 	}
-	var result json.RawMessage
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerRaw(w, r, result) }))
+	var result atomic.Pointer[json.RawMessage] // requests that are no call come whenever they like
+	result.Store(new(json.RawMessage))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerRaw(w, r, *result.Load()) }))
 	defer web.Close()
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{upstreamOf("up", web.URL)}
 	g := open(t, &cfg, nil)
 	g.Settle(t.Context())
 	for _, c := range cases {
-		result = c.Result
+		result.Store(&c.Result)
 		r, err := call(t, g, "up.f", `{}`)
 		if err != nil {
 			t.Errorf("%s: %v", c.Name, err)
