@@ -191,17 +191,20 @@ func spaced(name string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// aided adds to a query what is known besides its words.
-func (g *Gateway) aided(ctx context.Context, q *index.Query) {
+// aided adds to a query what is known besides its words. It returns how telling
+// each of these is, if clicks are learned from.
+func (g *Gateway) aided(ctx context.Context, q *index.Query) (words map[string]float64) {
 	if q.Text == "" {
-		return
+		return nil
 	}
 	if r := g.aids.meaning.Load(); r != nil {
 		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return q.Upstream == "" || id.Upstream == q.Upstream })
 	}
 	if store := g.aids.clicks.Load(); store != nil {
-		q.Favour = store.Favour(tool.Principal(ctx), g.catalog.index.Weigh(ctx, q.Text), g.digest)
+		words = g.catalog.index.Weigh(ctx, q.Text)
+		q.Favour = store.Favour(tool.Principal(ctx), words, g.digest)
 	}
+	return words
 }
 
 // digest identifies the definition of a tool, "" if there is none.
@@ -212,19 +215,19 @@ func (g *Gateway) digest(id tool.ID) string {
 	return ""
 }
 
-// searched remembers what was shown for a query, for when it is called.
-func (g *Gateway) searched(ctx context.Context, query string, found []FoundTool) {
+// searched remembers what was shown for a query among the tools, for when it is called.
+func (g *Gateway) searched(ctx context.Context, found Found) {
 	store := g.aids.clicks.Load()
-	if store == nil || query == "" {
+	if store == nil || len(found.words) == 0 {
 		return
 	}
 	var shown []tool.ID
-	for _, t := range found {
+	for _, t := range found.Tools {
 		if g.digest(t.ID) != "" { // else it is no tool
 			shown = append(shown, t.ID)
 		}
 	}
-	store.Searched(who(ctx), g.catalog.index.Weigh(ctx, query), shown)
+	store.Searched(who(ctx), found.words, shown)
 }
 
 func who(ctx context.Context) clicks.Who {

@@ -84,6 +84,8 @@ type Found struct {
 	// Detail and Language are those that Tools were described in.
 	Detail   Detail `json:"detail"`
 	Language string `json:"language"`
+
+	words map[string]float64 // of a query among the tools, each with how telling it is
 }
 
 // FoundTool is one tool that was found, or something else that a program can
@@ -154,7 +156,7 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 		return Found{}, err
 	}
 	g.layout(s, &found).fill(s, list)
-	g.searched(ctx, s.Query, found.Tools)
+	g.searched(ctx, found)
 	return found, nil
 }
 
@@ -183,7 +185,7 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 		found.Offers = m.offers(lang)
 	}
 	query := index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()}
-	g.aided(ctx, &query)
+	found.words = g.aided(ctx, &query)
 	results, err := g.catalog.index.Search(ctx, query)
 	if err != nil {
 		return nil, searchError(err)

@@ -116,10 +116,10 @@ func (r *search) nearest() []int32 {
 	}
 	floor := float32(denseFloor)
 	for i, near := range r.likeness {
-		if near < floor || r.work.score[i] != 0 {
+		ord := int32(i)
+		if near < floor || r.work.score[i] != 0 || !r.searched(ord) {
 			continue
 		}
-		ord := int32(i)
 		at, _ := slices.BinarySearchFunc(top, ord, order)
 		top = slices.Insert(top, at, ord)
 		if len(top) > denseDocs {

@@ -58,9 +58,9 @@ func (r *search) top() float64 {
 	return cmp.Or(top, 1)
 }
 
-// lift adds to a document's score; one that had none becomes a hit.
+// lift adds to a document's score; one that had none becomes a hit, unless it is not to be searched.
 func (r *search) lift(ord int32, by float64) {
-	if by == 0 {
+	if by == 0 || !r.searched(ord) {
 		return
 	}
 	if r.work.score[ord] == 0 {

@@ -118,3 +118,16 @@ func TestUpstreamsWhereNothingFits(t *testing.T) {
 		t.Errorf("all is well, and upstreams are named: %v", res.Upstreams)
 	}
 }
+
+// TestRestrictedIsJudgedByItself: what another upstream has makes no answer of what this one has.
+func TestRestrictedIsJudgedByItself(t *testing.T) {
+	docs := append(few(), doc("tracker.create_issue", "Create an issue"), doc("tracker.post_message", "Post a message to a channel"))
+	ix := build(t, docs)
+	for _, text := range []string{"create an issue", "post text to a channel as a message", "create an issue and post a message to a channel"} {
+		for upstream, weak := range map[string]bool{"tracker": false, "files": true} {
+			if res := find(t, ix, index.Query{Text: text, Upstream: upstream}); res.Weak != weak {
+				t.Errorf("%s in %s: weak is %v, hits %v", text, upstream, res.Weak, res.Hits)
+			}
+		}
+	}
+}

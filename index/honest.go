@@ -66,12 +66,7 @@ func (r *search) measure() {
 // says reports whether a query of a word or two stands in what a document is
 // called and begins with; of a verb and a thing it is the thing that has to.
 func (r *search) says(ord int32) bool {
-	var asked []queryWord
-	for _, w := range r.req.words {
-		if !w.stop {
-			asked = append(asked, w)
-		}
-	}
+	asked := r.req.telling()
 	if len(asked) > shortQuery {
 		return false
 	}
@@ -153,16 +148,13 @@ func (r *search) lacksVerb(ord int32) float64 {
 // nameCover is the share of a name's words that were asked for, by themselves or by another word.
 func (r *search) nameCover(ord int32) float64 {
 	asked := map[string]bool{}
-	for _, w := range r.req.words {
-		if w.stop {
-			continue
-		}
+	for _, w := range r.req.telling() {
 		asked[w.stem] = true
 		for _, other := range r.related[w.stem] {
 			asked[other] = true
 		}
 	}
-	for _, m := range r.meanings() {
+	for _, m := range r.senses {
 		for _, stem := range m.stems {
 			asked[stem] = true
 		}
@@ -183,8 +175,8 @@ func (r *search) nameCover(ord int32) float64 {
 // lacksProduct is 1 if a product was asked for of which the document has nothing, 0 if none was.
 func (r *search) lacksProduct(ord int32) float64 {
 	lacks, shares := 0.0, r.granted(r.work.marks[ord])
-	for _, w := range r.req.words {
-		if w.role == product && !w.stop {
+	for _, w := range r.req.telling() {
+		if w.role == product {
 			lacks = max(lacks, 1-shares[r.wishOf[w.stem]])
 		}
 	}

@@ -1,6 +1,7 @@
 // Package index finds tools from the words that a model has. Its main type is
-// [Index]: documents in, ranked hits out, all in memory. It is the only package
-// that knows of bleve.
+// [Index]: documents in, ranked hits out, all in memory; what analysis found out
+// may be kept on disk. It is the only package that knows of bleve, but for the
+// benchmark that sets bleve up as others do.
 package index
 
 import (

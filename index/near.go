@@ -32,9 +32,25 @@ const (
 	upstreamShare = 0.6
 )
 
+// missing is a word that no document has, and the known one that is written most like it, if any is.
+type missing struct {
+	queryWord
+	like string
+}
+
+// miss notes a word that no document has.
+func (r *search) miss(w queryWord) missing {
+	m := missing{queryWord: w}
+	if w.plain && len(w.text) >= minFuzzy && len(r.unmatched) < maxUnmatched {
+		m.like = r.nearestWord(w.text)
+	}
+	r.unmatched = append(r.unmatched, m)
+	return m
+}
+
 // near returns terms of the index that w could be a piece or a misspelling of,
 // the nearest first, each worth less the farther it is.
-func (r *search) near(w queryWord) []alternative {
+func (r *search) near(w missing) []alternative {
 	if !w.plain || len(r.unmatched) > maxUnmatched || len(w.stem) < minPrefix {
 		return nil
 	}
@@ -44,10 +60,10 @@ func (r *search) near(w queryWord) []alternative {
 			terms = append(terms, alternative{known, worth})
 		}
 	}
-	if known := r.nearestWord(w.text); known != "" && len(w.text) >= minFuzzy { // a stem may be too short to be like another
-		stem := string(r.words.stem.stem([]byte(known)))
+	if w.like != "" { // a stem may be too short to be like another
+		stem := string(r.words.stem.stem([]byte(w.like)))
 		terms = slices.DeleteFunc(terms, func(a alternative) bool { return a.term == stem })
-		terms = append(terms, alternative{stem, likeness(w.text, known)})
+		terms = append(terms, alternative{stem, likeness(w.text, w.like)})
 	}
 	sortAlternatives(terms)
 	return terms[:min(len(terms), maxNear)]
@@ -139,11 +155,8 @@ func (r *search) suggest() (unmatched, suggested []string) {
 	}
 	for _, w := range r.unmatched {
 		unmatched = append(unmatched, w.text)
-		if len(suggested) >= maxSuggest || !w.plain || len(w.text) < minFuzzy {
-			continue
-		}
-		if known := r.nearestWord(w.text); known != "" && !slices.Contains(suggested, known) {
-			suggested = append(suggested, known)
+		if w.like != "" && len(suggested) < maxSuggest && !slices.Contains(suggested, w.like) {
+			suggested = append(suggested, w.like)
 		}
 	}
 	return unmatched, suggested

@@ -81,7 +81,7 @@ func (r *search) parts() []request {
 	var parts []request
 	for _, text := range r.words.divide(r.req.text) {
 		req := r.parse(Query{Text: strings.TrimSpace(text), Upstream: r.req.upstream})
-		if len(parts) < maxNeeds && req.telling() >= needWords {
+		if len(parts) < maxNeeds && len(req.telling()) >= needWords {
 			parts = append(parts, req)
 		}
 	}

@@ -62,15 +62,9 @@ type request struct {
 	text string
 }
 
-// telling counts the words that say something.
-func (r request) telling() int {
-	n := 0
-	for _, w := range r.words {
-		if !w.stop {
-			n++
-		}
-	}
-	return n
+// telling returns the words that say something.
+func (r request) telling() []queryWord {
+	return slices.DeleteFunc(slices.Clone(r.words), func(w queryWord) bool { return w.stop })
 }
 
 // empty reports whether nothing was asked but, perhaps, an upstream.

@@ -148,7 +148,6 @@ func (r *search) preferNamed() {
 func (r *search) results(q Query) Results {
 	r.favour(q.Favour)
 	r.fuse(q.Also)
-	r.restrict()
 	r.spreadTwins()
 	pinned := r.pin()
 	top := r.best(orDefault(q.Limit))
@@ -157,7 +156,7 @@ func (r *search) results(q Query) Results {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
 	res.Weak = !pinned && !r.partFits && (len(top) == 0 || r.weak(q, top[0]))
-	res.Words = r.req.telling()
+	res.Words = len(r.req.telling())
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {
 		res.Upstreams = r.likelyUpstreams()
@@ -169,10 +168,8 @@ func (r *search) results(q Query) Results {
 // made of the same words: what BM25F, which looks at each word alone, does not see.
 func (r *search) fitNames() {
 	asked := map[string]bool{}
-	for _, w := range r.req.words {
-		if !w.stop {
-			asked[w.stem] = true
-		}
+	for _, w := range r.req.telling() {
+		asked[w.stem] = true
 	}
 	for _, ord := range r.best(fitDocs) {
 		r.work.score[ord] *= 1 + r.weigh.nameFit*r.nameFit(ord, asked)
@@ -190,17 +187,20 @@ func (r *search) nameFit(ord int32, asked map[string]bool) float64 {
 	return 2 * float64(both) / float64(max(len(asked)+len(fit), 1))
 }
 
-// restrict drops the hits of other upstreams than the one asked for.
+// searched reports whether a document is of the upstream asked for, if there is one.
+func (r *search) searched(ord int32) bool {
+	return r.req.upstream == "" || r.docs[ord].ID.Upstream == r.req.upstream
+}
+
+// restrict drops the hits of other upstreams than the one asked for: what comes
+// after goes by what is left.
 func (r *search) restrict() {
-	if r.req.upstream == "" {
-		return
-	}
 	r.work.hit = slices.DeleteFunc(r.work.hit, func(ord int32) bool {
-		other := r.docs[ord].ID.Upstream != r.req.upstream
-		if other {
-			r.work.score[ord], r.work.marks[ord] = 0, 0
+		if r.searched(ord) {
+			return false
 		}
-		return other
+		r.work.score[ord], r.work.marks[ord] = 0, 0
+		return true
 	})
 }
 
@@ -215,7 +215,7 @@ func (r *search) pin() bool {
 	lifted := map[int32]bool{}
 	lift := func(key string, steps float64) {
 		for _, ord := range r.pinned(key) {
-			if lifted[ord] || r.req.upstream != "" && r.docs[ord].ID.Upstream != r.req.upstream {
+			if lifted[ord] || !r.searched(ord) {
 				continue
 			}
 			lifted[ord] = true

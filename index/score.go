@@ -114,6 +114,7 @@ func (r *search) score(ctx context.Context) error {
 		return err
 	}
 	r.addUpstreams()
+	r.restrict()
 	r.fitNames()
 	return nil
 }
@@ -127,6 +128,7 @@ func (r *search) readPhrases() {
 			r.wishOf[w.stem] = r.wish(0)
 		}
 	}
+	r.senses = r.meanings()
 	for _, s := range r.said {
 		for _, stem := range s.stems {
 			r.inPhrase[stem] = max(r.inPhrase[stem], len(s.stems))
@@ -191,8 +193,8 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 	if r.worth[wish] = idf; idf > 0 || err != nil {
 		return err
 	}
-	r.unmatched = append(r.unmatched, w)
-	near := r.near(w)
+	missed := r.miss(w)
+	near := r.near(missed)
 	if len(near) == 0 {
 		if halves := r.halves(w); halves != nil {
 			return r.scoreHalves(ctx, wish, halves)
@@ -237,7 +239,7 @@ type sense struct {
 // scorePhrases adds what the phrases of the query mean. Whoever has that has the words of the phrase.
 func (r *search) scorePhrases(ctx context.Context) error {
 	explained := make([]float64, len(r.worth))
-	for _, m := range r.meanings() {
+	for _, m := range r.senses {
 		idf, err := r.scoreMeaning(ctx, m)
 		if err != nil {
 			return err

@@ -15,12 +15,13 @@ type search struct {
 	req  request
 	work *scratch
 	asked
-	unmatched []queryWord
+	unmatched []missing
 	// used holds the terms that were added.
 	used map[string]bool
 	// said are the phrases of the query, inPhrase the length of the longest that a stem is in,
 	// wishOf the wish of a stem.
 	said             []said
+	senses           []sense // what they mean
 	inPhrase, wishOf map[string]int
 	err              error
 	// likeness is how near each document is in meaning, 0 where that is not known.

@@ -1,6 +1,6 @@
 package index
 
-// weights are the constants of ranking, found on the even half of the dev sets.
+// weights are the constants of ranking, found on one half of the dev sets (bench/search/README.md).
 type weights struct {
 	// k1 says how fast repetition stops counting.
 	k1 float64
