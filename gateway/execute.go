@@ -24,6 +24,11 @@ type Program struct {
 	Language string
 	// Timeout shortens the limit of the settings; 0 leaves it.
 	Timeout time.Duration
+	// Session, if set, keeps what programs leave in memory for the next one with the same name and
+	// language of the same principal.
+	Session string
+	// Environment names one of the settings; "" is the default one.
+	Environment string
 }
 
 // Execution is one program that has been run.

@@ -28,10 +28,31 @@ type Options struct {
 	State string
 	// Parallel is how many sandboxes may run at once, more wait; 0 is 4.
 	Parallel int
+	// Environments are what jobs can ask for by name.
+	Environments map[string]Environment
+	// Masked are paths of the host's /usr that no sandbox sees, beside those that never are.
+	Masked []string
+	// Snapshots is the directory where snapshots of started interpreters are kept over restarts; "" keeps none.
+	Snapshots string
+	// Pool says how many sandboxes wait for programs.
+	Pool Pool
+	// SessionIdle is how long the interpreter of a session may wait for its next program; 0 is 10 minutes.
+	SessionIdle time.Duration
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 	// Logger gets start, end and trouble of sandboxes; nil discards.
 	Logger *slog.Logger
+}
+
+// Pool bounds the sandboxes that wait, started and idle, for the next program. The
+// number follows demand between Min and Max, of each interpreter of each environment in use.
+type Pool struct {
+	// Min waits when nothing goes on; 0 is none.
+	Min int
+	// Max waits at most; 0 is no pool: each program starts a sandbox of its own.
+	Max int
+	// Memory bounds what all that wait use together, in bytes; 0 is 512 MiB.
+	Memory int64
 }
 
 // Host starts sandboxes on this machine. It is safe for concurrent use.

@@ -8,6 +8,8 @@
 package sandbox
 
 import (
+	"io"
+	"iter"
 	"time"
 
 	"sallyport/internal/tool"
@@ -30,6 +32,56 @@ type Job struct {
 	Interpreter Interpreter
 	Code        string
 	Limits      Limits
+	// Environment names the one of Options.Environments that it runs in; "" is the host's own interpreters.
+	Environment string
+	// Session, if set, names an interpreter that outlives the program: the next job with the same
+	// Session, Interpreter and Environment finds what this one left in memory and in /workspace.
+	// Whoever makes the name keeps principals apart: it must hold who asks.
+	Session string
+	// Workspace is what /workspace holds at the start and who gets what the program
+	// leaves there; nil is an empty one that is thrown away.
+	Workspace Workspace `json:"-"`
+}
+
+// Workspace keeps the files of /workspace from one program to the next. Its
+// methods may be called by several programs at once.
+type Workspace interface {
+	// Files returns what it holds, folders before what is in them.
+	Files() iter.Seq2[File, error]
+	// Update takes what a program left: files and folders that are new or have changed, and the
+	// paths that are gone. All of it is untrusted. What cannot be taken is in the
+	// notes, for the model, and does no harm to the rest.
+	Update(changed iter.Seq2[File, error], removed []string) (notes []string, err error)
+}
+
+// File is one regular file or folder of a workspace.
+type File struct {
+	// Path is slash-separated and relative to the workspace.
+	Path string
+	// Folder says that it is one, and has no content.
+	Folder bool
+	// Executable is all that is kept of a mode.
+	Executable bool
+	// Size is the length of the content in bytes, Content reads it once.
+	Size    int64
+	Content io.Reader
+}
+
+// Environment is what programs find on their root file system, read-only.
+type Environment struct {
+	// Root is a directory that is all of the root file system, unpacked from an image
+	// or made otherwise; "" is the host's own /usr with an /etc of ours.
+	Root string
+	// Python and Node are paths of interpreters: inside of Root, or on the host where Root is "". "" looks them up.
+	Python, Node string
+	// Layers are folders of the host by where they appear: installed packages.
+	Layers map[string]string
+	// PythonPath and NodePath are where programs find packages, inside.
+	PythonPath, NodePath []string
+	// Masked are absolute paths that are hidden: folders look empty, files too.
+	Masked []string
+	// Digest changes when anything in Root or Layers does, for snapshots.
+	Digest string
 }
 
 // Limits bound one sandbox. Every field must be positive; see [DefaultLimits].
@@ -42,21 +94,29 @@ type Limits struct {
 	Processes int
 	// OpenFiles is per process.
 	OpenFiles int
-	// Workspace is the size of /workspace in bytes.
+	// CPU is processor time of all processes together.
+	CPU time.Duration
+	// FileSize is the size of the largest file that it may write, in bytes.
+	FileSize int64
+	// Workspace is the size of /workspace in bytes, Inodes how many files and folders fit into it.
 	Workspace int64
+	Inodes    int
 	// Output is how many bytes of stdout and of stderr are kept, each; more is cut in the middle.
 	Output int
 	// Value is how many characters of the program's value are kept.
 	Value int
 	// Calls and Concurrency limit tool calls over the bridge.
 	Calls, Concurrency int
+	// Traffic is how many bytes may go over the bridge, both ways together.
+	Traffic int64
 }
 
 // DefaultLimits are generous for a script and harmless for a laptop.
 func DefaultLimits() Limits {
 	return Limits{
 		Timeout: 60 * time.Second, Memory: 512 << 20, Processes: 64, OpenFiles: 256,
-		Workspace: 256 << 20, Output: 16 << 10, Value: 16 << 10, Calls: 1000, Concurrency: 16,
+		CPU: 60 * time.Second, FileSize: 256 << 20, Workspace: 256 << 20, Inodes: 50_000,
+		Output: 16 << 10, Value: 16 << 10, Calls: 1000, Concurrency: 16, Traffic: 1 << 30,
 	}
 }
 
@@ -81,6 +141,8 @@ const (
 	TimedOut    Status = "timeout"
 	OutOfMemory Status = "memory"
 	Flooded     Status = "output"
+	// OutOfCPU: it used up its processor time.
+	OutOfCPU Status = "cpu"
 	// Canceled: whoever asked for it went away.
 	Canceled Status = "canceled"
 	// Crashed: the sandbox died without a reason that we know.
@@ -102,6 +164,8 @@ type Outcome struct {
 	Emitted []tool.Content
 	// Calls is how many tool calls it made.
 	Calls int
+	// Notes are for the model: what of /workspace could not be kept, and the like.
+	Notes []string
 	// Duration is from the start of the sandbox to the end of the program.
 	Duration time.Duration
 }

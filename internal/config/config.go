@@ -29,6 +29,8 @@ type Config struct {
 	Upstreams []Upstream
 	// Sandbox limits every execution.
 	Sandbox Sandbox
+	// Environments are what executions can ask for by name; the one called "default" is what they get unasked.
+	Environments map[string]Environment
 	// Trust is what happens to tool definitions that are new or have changed; default pin.
 	Trust Trust
 	// Observe learns what results look like where upstreams do not say; default true.
@@ -201,14 +203,28 @@ type Sandbox struct {
 	Processes int
 	// OpenFiles is per process; default 256.
 	OpenFiles int
-	// Workspace is how much fits into /workspace; default 256MiB.
+	// CPU is processor time of all processes together; default 60s.
+	CPU time.Duration
+	// FileSize bounds each file that a program writes; default 256MiB.
+	FileSize Size
+	// Workspace is how much fits into /workspace, Inodes how many files and folders; default 256MiB and 50000.
 	Workspace Size
+	Inodes    int
 	// Output is how much of stdout and stderr together is kept for the model; default 16KiB.
 	Output Size
 	// Calls is how many tool calls one execution may make; default 1000.
 	Calls int
 	// Concurrency is how many of them may be under way at once; default 16.
 	Concurrency int
+	// Traffic bounds the bytes between a program and its tools, both ways together; default 1GiB.
+	Traffic Size
+
+	// Pool says how many sandboxes wait for programs.
+	Pool Pool
+	// SessionIdle is how long what a session has in memory waits for its next program; default 10m.
+	SessionIdle time.Duration
+	// Masked are paths below the host's /usr that no program sees, beside /usr/local/etc and others that none ever does.
+	Masked []string
 
 	// Runsc is the path of runsc; default "": look it up.
 	Runsc string
@@ -223,6 +239,53 @@ type Sandbox struct {
 	Pyright, Tsc string
 }
 
+// Pool bounds the sandboxes that wait, started, for programs.
+type Pool struct {
+	// Min waits of each interpreter when nothing goes on; default 1.
+	Min int
+	// Max waits at most; 0 is no pool; default 4.
+	Max int
+	// Memory bounds what all that wait use together; default 512MiB.
+	Memory Size
+}
+
+// Environment is an interpreter plus dependencies that executions can ask for by name.
+type Environment struct {
+	// Description tells a model in a few words what it is for; optional.
+	Description string
+	// Image is an OCI image by digest, Root a directory; at most one is set, and neither is the host's /usr.
+	Image, Root string
+	// Python and TypeScript say what is installed for each.
+	Python     PythonPackages
+	TypeScript NodePackages
+	// Install lets the model install what is missing, by install_dependencies; default false.
+	Install bool
+}
+
+// PythonPackages are the packages of an environment for Python.
+type PythonPackages struct {
+	// Interpreter is the path of the interpreter; "" looks it up.
+	Interpreter string
+	// Base is a venv, a uv environment or a conda prefix of the host that is used as it is.
+	Base string
+	// Requirements are in the form of a requirements file: name[extras]==version and the like, no URLs, no options.
+	Requirements []string
+	// Index is the URL of the package index; default that of PyPI.
+	Index string
+	// Source allows source distributions, whose build runs code in the sandbox that installs; default false.
+	Source bool
+}
+
+// NodePackages are the packages of an environment for TypeScript.
+type NodePackages struct {
+	// Interpreter is the path of node; "" looks it up.
+	Interpreter string
+	// Packages are names with versions, as in "zod@3.25.0".
+	Packages []string
+	// Registry is the URL of the registry; default that of npm.
+	Registry string
+}
+
 // Default returns a Config with every default and no upstream.
 func Default() Config {
 	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
@@ -230,10 +293,16 @@ func Default() Config {
 		Memory:      512 * MiB,
 		Processes:   64,
 		OpenFiles:   256,
+		CPU:         60 * time.Second,
+		FileSize:    256 * MiB,
 		Workspace:   256 * MiB,
+		Inodes:      50_000,
 		Output:      16 * KiB,
 		Calls:       1000,
 		Concurrency: 16,
+		Traffic:     GiB,
+		Pool:        Pool{Min: 1, Max: 4, Memory: 512 * MiB},
+		SessionIdle: 10 * time.Minute,
 		Typecheck:   true,
 	}}
 }

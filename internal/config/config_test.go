@@ -403,7 +403,7 @@ func TestShipped(t *testing.T) {
 	if diff := cmp.Diff(want, wiki, cmp.Transformer("fields", func(u Upstream) map[string]any { return fieldsOf(u) })); diff != "" {
 		t.Errorf("the file shows other defaults than there are: -want +got:\n%s", diff)
 	}
-	if want := Default(); c.Sandbox != want.Sandbox || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust || c.Observe != want.Observe {
+	if want := Default(); !reflect.DeepEqual(c.Sandbox, want.Sandbox) || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust || c.Observe != want.Observe {
 		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want.Sandbox, c.Sandbox))
 	}
 	if len(c.HTTP.Tokens) != 1 || c.HTTP.OAuth == nil {
