@@ -112,19 +112,6 @@ func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code
 	return err
 }
 
-func (g *Gateway) limits(program Program) sandbox.Limits {
-	box := g.cfg.Load().Sandbox
-	limits := sandbox.DefaultLimits()
-	limits.Timeout, limits.Memory, limits.Workspace = box.Timeout, int64(box.Memory), int64(box.Workspace)
-	limits.Processes, limits.OpenFiles = box.Processes, box.OpenFiles
-	limits.Output, limits.Value = int(box.Output), int(box.Output)
-	limits.Calls, limits.Concurrency = box.Calls, box.Concurrency
-	if program.Timeout > 0 {
-		limits.Timeout = min(limits.Timeout, program.Timeout)
-	}
-	return limits
-}
-
 func interpreterFor(language string) (sandbox.Interpreter, error) {
 	switch strings.ToLower(strings.TrimSpace(language)) {
 	case "", "python", "py", "python3":

@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/codegen/runtime"
 	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
 	"sallyport/index"
@@ -27,7 +26,6 @@ import (
 	"sallyport/internal/plain"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
-	"sallyport/sandbox"
 )
 
 // Options configure a gateway; nil means all defaults.
@@ -52,6 +50,8 @@ type Options struct {
 	// OnNotice hears what an upstream says outside of any call (notifications/resources/updated,
 	// notifications/message), with the upstream's id. It must not block.
 	OnNotice func(id, method string, params json.RawMessage)
+	// NoPool has no sandbox wait for programs: for somebody who runs one and goes.
+	NoPool bool
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 }
@@ -189,13 +189,6 @@ func (u Upstream) problem() string {
 
 // Upstreams returns the state of every upstream that is not disabled, in the order of the settings.
 func (g *Gateway) Upstreams() []Upstream { return g.catalog.upstreams() }
-
-func (g *Gateway) openHost() (*sandbox.Host, error) {
-	box := g.cfg.Load().Sandbox
-	return sandbox.New(sandbox.Options{
-		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(), DebugLog: g.opts.DebugLog, Logger: g.log,
-	})
-}
 
 func enabled(cfg *config.Config) []config.Upstream {
 	var ups []config.Upstream

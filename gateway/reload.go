@@ -62,6 +62,12 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Pyright != n.Pyright || o.Tsc != n.Tsc {
 		keys = append(keys, "sandbox.pyright, tsc")
 	}
+	if o, n := old.Sandbox, cfg.Sandbox; o.Pool != n.Pool || o.SessionIdle != n.SessionIdle || !slices.Equal(o.Masked, n.Masked) {
+		keys = append(keys, "sandbox.pool, session_idle, masked")
+	}
+	if !reflect.DeepEqual(old.Environments, cfg.Environments) {
+		keys = append(keys, "environments")
+	}
 	if old.Observe != cfg.Observe {
 		keys = append(keys, "observe")
 	}

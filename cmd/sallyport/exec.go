@@ -79,7 +79,7 @@ func (a *app) exec(ctx context.Context, file string, program gateway.Program, fo
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	opts := gateway.Options{}
+	opts := gateway.Options{NoPool: true}
 	if opts.DebugLog, err = a.debugLog(); err != nil {
 		return err
 	}

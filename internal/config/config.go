@@ -270,7 +270,7 @@ type PythonPackages struct {
 	Base string
 	// Requirements are in the form of a requirements file: name[extras]==version and the like, no URLs, no options.
 	Requirements []string
-	// Index is the URL of the package index; default that of PyPI.
+	// Index is the URL of the package index; default "": that of PyPI.
 	Index string
 	// Source allows source distributions, whose build runs code in the sandbox that installs; default false.
 	Source bool
@@ -282,7 +282,7 @@ type NodePackages struct {
 	Interpreter string
 	// Packages are names with versions, as in "zod@3.25.0".
 	Packages []string
-	// Registry is the URL of the registry; default that of npm.
+	// Registry is the URL of the registry; default "": that of npm.
 	Registry string
 }
 

@@ -21,7 +21,17 @@ import (
 func TestParse(t *testing.T) {
 	c, err := Parse("/etc/sallyport/upstreams.yaml", []byte(`
 sandbox: {timeout: 1m30s, memory: 1 GiB, processes: 128, open_files: 32, workspace: 1MiB, output: 65536B,
-          calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node", typecheck: false, pyright: ../p, tsc: ../t/tsc}
+          calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node", typecheck: false, pyright: ../p, tsc: ../t/tsc,
+          cpu: 10s, file_size: 4KiB, inodes: 16, traffic: 1MiB, pool: {min: 0, max: 2, memory: 64MiB}, session_idle: 1h, masked: [/usr/share/doc, /usr/local/bin/x]}
+environments:
+  default: {python: {requirements: ["pandas==2.2.3", "six", "requests[socks] >=2, <3; python_version>'3'"], index: "http://127.0.0.1:8080/simple", source: true}}
+  data:
+    description: tables
+    python: {base: venvs/data}
+    typescript: {interpreter: ../node, packages: [zod@3.25.0, "@scope/a@^1.2.3"], registry: "https://npm.example/x"}
+    install: true
+  img: {image: "registry.example:5000/python:3.13@sha256:0123456789012345678901234567890123456789012345678901234567890123", python: {interpreter: /usr/bin/python3}}
+  dir: {root: rootfs}
 upstreams:
   z-last:
     description: "what it is"
@@ -53,7 +63,16 @@ upstreams:
 			with(Upstream{Name: "class", ID: "class_", Command: "x", Dir: "/tmp", Timeout: time.Minute}),
 		},
 		Sandbox: Sandbox{Timeout: 90 * time.Second, Memory: GiB, Processes: 128, OpenFiles: 32, Workspace: MiB, Output: 64 * KiB,
-			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node", Pyright: "/etc/p", Tsc: "/etc/t/tsc"},
+			Calls: 1, Concurrency: 2, Runsc: "/etc/bin/runsc", Python: "python3.13", Node: "/home/me/node", Pyright: "/etc/p", Tsc: "/etc/t/tsc",
+			CPU: 10 * time.Second, FileSize: 4 * KiB, Inodes: 16, Traffic: MiB, Pool: Pool{Max: 2, Memory: 64 * MiB}, SessionIdle: time.Hour,
+			Masked: []string{"/usr/share/doc", "/usr/local/bin/x"}},
+		Environments: map[string]Environment{
+			"default": {Python: PythonPackages{Requirements: []string{"pandas==2.2.3", "six", "requests[socks] >=2, <3; python_version>'3'"}, Index: "http://127.0.0.1:8080/simple", Source: true}},
+			"data": {Description: "tables", Python: PythonPackages{Base: "/etc/sallyport/venvs/data"}, Install: true,
+				TypeScript: NodePackages{Interpreter: "/etc/node", Packages: []string{"zod@3.25.0", "@scope/a@^1.2.3"}, Registry: "https://npm.example/x"}},
+			"img": {Image: "registry.example:5000/python:3.13@sha256:0123456789012345678901234567890123456789012345678901234567890123", Python: PythonPackages{Interpreter: "/usr/bin/python3"}},
+			"dir": {Root: "/etc/sallyport/rootfs"},
+		},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -293,6 +312,10 @@ func TestValidate(t *testing.T) {
 		`sandbox.memory: "memory" must be from 32MiB to 1TiB`:              func(c *Config) { c.Sandbox.Memory = 0 },
 		`sandbox.concurrency: "concurrency" must be from 1 to 1024`:        func(c *Config) { c.Sandbox.Concurrency = 5000 },
 		`sandbox.open_files: "open_files" must be from 32 to 1048576`:      func(c *Config) { c.Sandbox.OpenFiles = 3 },
+		`sandbox.pool.min: "min" must not be more than "max"`:              func(c *Config) { c.Sandbox.Pool.Max = 0 },
+		`sandbox.masked[0]: a masked path is absolute, below /usr`:         func(c *Config) { c.Sandbox.Masked = []string{"/usr/../etc"} },
+		`environments.e.root: the directory must be absolute`:              func(c *Config) { c.Environments = map[string]Environment{"e": {Root: "x"}} },
+		`environments.-: "-" cannot name an environment`:                   func(c *Config) { c.Environments = map[string]Environment{"-": {}} },
 		`sandbox.timeout: "timeout" must be from 100ms to 24h` + "\nsandb": func(c *Config) { c.Sandbox.Timeout, c.Sandbox.Output = 0, 0 },
 	} {
 		c := valid()
@@ -406,8 +429,28 @@ func TestShipped(t *testing.T) {
 	if want := Default(); !reflect.DeepEqual(c.Sandbox, want.Sandbox) || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust || c.Observe != want.Observe {
 		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want.Sandbox, c.Sandbox))
 	}
+	if e := c.Environments["data"]; e.Description == "" || len(e.Python.Requirements) != 2 || len(e.TypeScript.Packages) != 1 || e.Install {
+		t.Errorf("the example of an environment was not made real: %+v", c.Environments)
+	}
 	if len(c.HTTP.Tokens) != 1 || c.HTTP.OAuth == nil {
 		t.Errorf("the example of http was not made real: %+v", c.HTTP)
+	}
+}
+
+// TestPoolEnds: naming one end of the pool is enough.
+func TestPoolEnds(t *testing.T) {
+	for text, want := range map[string]Pool{
+		"{}":               {1, 4, 512 * MiB},
+		"{max: 0}":         {0, 0, 512 * MiB},
+		"{max: 9}":         {1, 9, 512 * MiB},
+		"{min: 7}":         {7, 7, 512 * MiB},
+		"{min: 0}":         {0, 4, 512 * MiB},
+		"{min: 2, max: 2}": {2, 2, 512 * MiB},
+	} {
+		c, err := Parse("f", []byte("upstreams: {}\nsandbox: {pool: "+text+"}"), nil)
+		if err != nil || c.Sandbox.Pool != want {
+			t.Errorf("%s: %+v, %v; want %+v", text, c.Sandbox.Pool, err, want)
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"env_file", func(path, *yaml.Node) {}}, // read already
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
+		{"environments", func(at path, n *yaml.Node) { d.environments(at, n, c) }},
 		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
 		{"observe", scalar(d, &c.Observe, parseBool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
@@ -157,25 +158,6 @@ func (d *decoder) resourceServer(at path, n *yaml.Node, r *ResourceServer) {
 		{"issuer", d.text(&r.Issuer)},
 		{"audience", d.text(&r.Audience)},
 		{"scopes", d.texts(&r.Scopes)},
-	})
-}
-
-func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
-	d.fields(at, n, []key{
-		{"timeout", scalar(d, &s.Timeout, parseDuration)},
-		{"memory", scalar(d, &s.Memory, parseSize)},
-		{"processes", scalar(d, &s.Processes, parseCount)},
-		{"open_files", scalar(d, &s.OpenFiles, parseCount)},
-		{"workspace", scalar(d, &s.Workspace, parseSize)},
-		{"output", scalar(d, &s.Output, parseSize)},
-		{"calls", scalar(d, &s.Calls, parseCount)},
-		{"concurrency", scalar(d, &s.Concurrency, parseCount)},
-		{"runsc", d.program(&s.Runsc)},
-		{"python", d.program(&s.Python)},
-		{"node", d.program(&s.Node)},
-		{"typecheck", scalar(d, &s.Typecheck, parseBool)},
-		{"pyright", d.program(&s.Pyright)},
-		{"tsc", d.program(&s.Tsc)},
 	})
 }
 

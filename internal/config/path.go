@@ -33,16 +33,21 @@ func (p path) label() string {
 		return "the file"
 	case len(p) == 2 && p[0] == "upstreams":
 		return fmt.Sprintf("upstream %.40q", p[1])
-	case len(p) > 2 && p[0] == "upstreams":
+	case len(p) == 2 && p[0] == "environments":
+		return fmt.Sprintf("environment %.40q", p[1])
+	case len(p) > 2 && (p[0] == "upstreams" || p[0] == "environments"):
 		return fmt.Sprintf("%.80q", p[2:].String())
 	}
 	return fmt.Sprintf("%.40q", p[len(p)-1])
 }
 
-// owner names the upstream or section that p is in.
+// owner names the upstream, environment or section that p is in.
 func (p path) owner() string {
 	if len(p) > 1 && p[0] == "upstreams" {
 		return fmt.Sprintf("upstream %.40q", p[1])
+	}
+	if len(p) > 1 && p[0] == "environments" {
+		return fmt.Sprintf("environment %.40q", p[1])
 	}
 	return p[0]
 }

@@ -60,6 +60,7 @@ func (c *Config) problems() []problem {
 		all = append(all, e.problems(path{"search", "embeddings"})...)
 	}
 	all = append(all, c.HTTP.problems(path{"http"})...)
+	all = append(all, c.environmentProblems(path{"environments"})...)
 	return append(all, c.Sandbox.problems(path{"sandbox"})...)
 }
 
@@ -103,19 +104,6 @@ func (u Upstream) problems(at path) []problem {
 		return append(all, u.httpProblems(at)...)
 	}
 	return append(all, u.stdioProblems(at)...)
-}
-
-func (s Sandbox) problems(at path) []problem {
-	return slices.Concat(
-		between(at.to("timeout"), s.Timeout, 100*time.Millisecond, 24*time.Hour),
-		between(at.to("memory"), s.Memory, 32*MiB, TiB),     // an interpreter needs some 20 MiB
-		between(at.to("processes"), s.Processes, 16, 65536), // node alone starts a dozen threads
-		between(at.to("open_files"), s.OpenFiles, 32, 1<<20),
-		between(at.to("workspace"), s.Workspace, MiB, TiB),
-		between(at.to("output"), s.Output, KiB, 16*MiB),
-		between(at.to("calls"), s.Calls, 1, 1_000_000),
-		between(at.to("concurrency"), s.Concurrency, 1, 1024),
-	)
 }
 
 func between[T ~int | ~int64](at path, value, least, most T) []problem {

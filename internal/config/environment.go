@@ -1,0 +1,155 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// DefaultEnvironment is the one that executions get unasked; the file need not name it.
+const DefaultEnvironment = "default"
+
+var (
+	// pinnedImage is an image by its digest, perhaps with a tag, which then says nothing.
+	pinnedImage = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$`)
+	// requirement is a name, extras, versions and a marker, as in PEP 508 without its URLs.
+	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])? *(\[[A-Za-z0-9._, -]*\])? *((===?|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *(, *(===?|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *)*)?(;[ -~]*)?$`)
+	// nodePackage is a name, perhaps with a scope, and a version or range without spaces.
+	nodePackage = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*(@[A-Za-z0-9^~<>=*][A-Za-z0-9^~<>=*.+_-]*)?$`)
+)
+
+func (d *decoder) environments(at path, n *yaml.Node, c *Config) {
+	c.Environments = map[string]Environment{}
+	d.each(at, n, func(at path, key, value *yaml.Node) {
+		var e Environment
+		d.environment(at, value, &e)
+		c.Environments[key.Value] = e
+	})
+}
+
+func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
+	d.fields(at, n, []key{
+		{"description", d.text(&e.Description)},
+		{"image", d.text(&e.Image)},
+		{"root", d.path(&e.Root)},
+		{"python", func(at path, n *yaml.Node) { d.pythonPackages(at, n, &e.Python) }},
+		{"typescript", func(at path, n *yaml.Node) { d.nodePackages(at, n, &e.TypeScript) }},
+		{"install", scalar(d, &e.Install, parseBool)},
+	})
+	if e.Image != "" || e.Root != "" {
+		return // interpreters are inside
+	}
+	for _, program := range []*string{&e.Python.Interpreter, &e.TypeScript.Interpreter} {
+		if strings.ContainsRune(*program, filepath.Separator) {
+			*program = absolute(d.dir, *program)
+		}
+	}
+}
+
+func (d *decoder) pythonPackages(at path, n *yaml.Node, p *PythonPackages) {
+	d.fields(at, n, []key{
+		{"interpreter", d.text(&p.Interpreter)},
+		{"base", d.path(&p.Base)},
+		{"requirements", d.texts(&p.Requirements)},
+		{"index", d.text(&p.Index)},
+		{"source", scalar(d, &p.Source, parseBool)},
+	})
+}
+
+func (d *decoder) nodePackages(at path, n *yaml.Node, p *NodePackages) {
+	d.fields(at, n, []key{
+		{"interpreter", d.text(&p.Interpreter)},
+		{"packages", d.texts(&p.Packages)},
+		{"registry", d.text(&p.Registry)},
+	})
+}
+
+func (c *Config) environmentProblems(at path) []problem {
+	var all []problem
+	for _, name := range slices.Sorted(maps.Keys(c.Environments)) {
+		under := at.to(name)
+		if !upstreamName.MatchString(name) {
+			all = append(all, problem{at: under, onKey: true, message: fmt.Sprintf(`%.40q cannot name an environment: a letter, then letters, digits, "-" and "_", at most 64`, name)})
+		}
+		all = append(all, c.Environments[name].problems(under)...)
+	}
+	return all
+}
+
+func (e Environment) problems(at path) []problem {
+	all := slices.Concat(e.rootProblems(at), e.Python.problems(at.to("python")), e.TypeScript.problems(at.to("typescript")))
+	if utf8.RuneCountInString(e.Description) > maxDescription {
+		all = append(all, problem{at: at.to("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
+	}
+	return all
+}
+
+// rootProblems are about what the root file system is, and what cannot be had together.
+func (e Environment) rootProblems(at path) []problem {
+	var all []problem
+	add := func(at path, message string) { all = append(all, problem{at: at, message: message}) }
+	switch {
+	case e.Image != "" && e.Root != "":
+		add(at.to("root"), `an environment has an "image" or a "root"; keep one of them`)
+	case e.Image != "" && !pinnedImage.MatchString(e.Image):
+		add(at.to("image"), `an image is pinned by its digest: NAME@sha256:DIGEST, which "docker buildx imagetools inspect NAME" or "crane digest NAME" prints`)
+	}
+	if e.Root != "" && !filepath.IsAbs(e.Root) {
+		add(at.to("root"), "the directory must be absolute")
+	}
+	if e.Image == "" && e.Root == "" {
+		return append(all, noNUL(at.to("root"), e.Root)...)
+	}
+	for _, i := range []struct {
+		at   path
+		path string
+	}{{at.to("python"), e.Python.Interpreter}, {at.to("typescript"), e.TypeScript.Interpreter}} {
+		if i.path != "" && !strings.HasPrefix(i.path, "/") {
+			add(i.at.to("interpreter"), `in an "image" or a "root" an interpreter is an absolute path inside of it`)
+		}
+	}
+	if e.Python.Base != "" {
+		add(at.to("python").to("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
+	}
+	return append(all, noNUL(at.to("root"), e.Root)...)
+}
+
+func (p PythonPackages) problems(at path) []problem {
+	all := slices.Concat(noNUL(at.to("interpreter"), p.Interpreter), noNUL(at.to("base"), p.Base), indexProblems(at.to("index"), p.Index))
+	if p.Base != "" && p.Interpreter != "" {
+		all = append(all, problem{at: at.to("interpreter"), message: `a "base" brings its own interpreter; keep one of them`})
+	}
+	if p.Base != "" && !filepath.IsAbs(p.Base) {
+		all = append(all, problem{at: at.to("base"), message: "the directory must be absolute"})
+	}
+	for i, r := range p.Requirements {
+		if !requirement.MatchString(r) {
+			all = append(all, problem{at: at.to("requirements").item(i), message: `a requirement is a package and its versions, as in "pandas==2.2.3"; no URLs, no paths, no options`})
+		}
+	}
+	return all
+}
+
+func (p NodePackages) problems(at path) []problem {
+	all := slices.Concat(noNUL(at.to("interpreter"), p.Interpreter), indexProblems(at.to("registry"), p.Registry))
+	for i, name := range p.Packages {
+		if !nodePackage.MatchString(name) {
+			all = append(all, problem{at: at.to("packages").item(i), message: `a package is a name and its version, as in "zod@3.25.0"; no URLs, no paths, no options`})
+		}
+	}
+	return all
+}
+
+// indexProblems never shows a part of the URL: it may hold a password.
+func indexProblems(at path, text string) []problem {
+	if text == "" || isURL(text, true) && !strings.ContainsAny(text, "?#") {
+		return nil
+	}
+	return []problem{{at: at, message: at.label() + " is an https:// URL without a user, ? and #; http:// is for this machine only"}}
+}

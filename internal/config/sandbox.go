@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
+	d.fields(at, n, []key{
+		{"timeout", scalar(d, &s.Timeout, parseDuration)},
+		{"memory", scalar(d, &s.Memory, parseSize)},
+		{"processes", scalar(d, &s.Processes, parseCount)},
+		{"open_files", scalar(d, &s.OpenFiles, parseCount)},
+		{"cpu", scalar(d, &s.CPU, parseDuration)},
+		{"file_size", scalar(d, &s.FileSize, parseSize)},
+		{"workspace", scalar(d, &s.Workspace, parseSize)},
+		{"inodes", scalar(d, &s.Inodes, parseCount)},
+		{"output", scalar(d, &s.Output, parseSize)},
+		{"calls", scalar(d, &s.Calls, parseCount)},
+		{"concurrency", scalar(d, &s.Concurrency, parseCount)},
+		{"traffic", scalar(d, &s.Traffic, parseSize)},
+		{"pool", func(at path, n *yaml.Node) { d.pool(at, n, &s.Pool) }},
+		{"session_idle", scalar(d, &s.SessionIdle, parseDuration)},
+		{"masked", d.texts(&s.Masked)},
+		{"runsc", d.program(&s.Runsc)},
+		{"python", d.program(&s.Python)},
+		{"node", d.program(&s.Node)},
+		{"typecheck", scalar(d, &s.Typecheck, parseBool)},
+		{"pyright", d.program(&s.Pyright)},
+		{"tsc", d.program(&s.Tsc)},
+	})
+	s.Masked = slices.Clip(s.Masked)
+	if len(s.Masked) == 0 {
+		s.Masked = nil
+	}
+}
+
+// pool has the end that the file does not name follow the one that it names.
+func (d *decoder) pool(at path, n *yaml.Node, p *Pool) {
+	seen := d.fields(at, n, []key{
+		{"min", scalar(d, &p.Min, parseCount)},
+		{"max", scalar(d, &p.Max, parseCount)},
+		{"memory", scalar(d, &p.Memory, parseSize)},
+	})
+	switch {
+	case !seen["min"]:
+		p.Min = max(0, min(p.Min, p.Max))
+	case !seen["max"]:
+		p.Max = max(p.Min, p.Max)
+	}
+}
+
+func (s Sandbox) problems(at path) []problem {
+	return slices.Concat(
+		between(at.to("timeout"), s.Timeout, 100*time.Millisecond, 24*time.Hour),
+		between(at.to("memory"), s.Memory, 32*MiB, TiB),     // an interpreter needs some 20 MiB
+		between(at.to("processes"), s.Processes, 16, 65536), // node alone starts a dozen threads
+		between(at.to("open_files"), s.OpenFiles, 32, 1<<20),
+		between(at.to("cpu"), s.CPU, 100*time.Millisecond, 24*time.Hour),
+		between(at.to("file_size"), s.FileSize, 4*KiB, TiB),
+		between(at.to("workspace"), s.Workspace, MiB, TiB),
+		between(at.to("inodes"), s.Inodes, 16, 10_000_000),
+		between(at.to("output"), s.Output, KiB, 16*MiB),
+		between(at.to("calls"), s.Calls, 1, 1_000_000),
+		between(at.to("concurrency"), s.Concurrency, 1, 1024),
+		between(at.to("traffic"), s.Traffic, MiB, TiB),
+		between(at.to("session_idle"), s.SessionIdle, time.Second, 24*time.Hour),
+		s.Pool.problems(at.to("pool")),
+		maskedProblems(at.to("masked"), s.Masked),
+	)
+}
+
+// maxPool is how many sandboxes may wait: each has tens of MiB.
+const maxPool = 256
+
+func (p Pool) problems(at path) []problem {
+	all := slices.Concat(
+		between(at.to("min"), p.Min, 0, maxPool),
+		between(at.to("max"), p.Max, 0, maxPool),
+		between(at.to("memory"), p.Memory, 64*MiB, TiB),
+	)
+	if len(all) == 0 && p.Min > p.Max {
+		all = append(all, problem{at: at.to("min"), message: fmt.Sprintf(`"min" must not be more than "max", which is %d`, p.Max)})
+	}
+	return all
+}
+
+func maskedProblems(at path, masked []string) []problem {
+	var all []problem
+	for i, name := range masked {
+		if !strings.HasPrefix(name, "/usr/") || filepath.Clean(name) != name {
+			all = append(all, problem{at: at.item(i), message: "a masked path is absolute, below /usr and without . and ..; nothing else of the host is in a sandbox"})
+		}
+		all = append(all, noNUL(at.item(i), name)...)
+	}
+	return all
+}
