@@ -34,7 +34,7 @@ func Checks(ctx context.Context, opts Options) []Check {
 		checkRunsc(ctx, opts), checkNamespaces(ctx),
 		checkInterpreter(ctx, "python", oldest{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
 		checkInterpreter(ctx, "node", oldest{20, 0}, opts.Node, "/usr/bin/node", "node", "nodejs"),
-		checkCgroups(),
+		checkCgroups(opts),
 	}
 	for _, check := range checks {
 		if !check.OK {
@@ -115,13 +115,23 @@ func checkInterpreter(ctx context.Context, name string, oldest oldest, explicit 
 	return Check{Name: name, OK: true, Detail: version}
 }
 
-func checkCgroups() Check {
-	if os.Geteuid() == 0 && cgroupsWritable() {
-		dir, file := ownCgroup()
-		return Check{Name: "cgroups", OK: true, Detail: file + " below " + dir}
+func checkCgroups(opts Options) Check {
+	found := cgroups{way: Watching}
+	if !opts.NoCgroups {
+		found = findCgroups("/proc/self")
 	}
-	return Check{Name: "cgroups", OK: true, Warn: true, Detail: "not writable: memory is limited by watching it, 20 ms late",
-		Fix: "nothing needs to be done; as root with writable cgroups the kernel limits memory too"}
+	check := Check{Name: "limits", OK: true, Detail: string(found.way)}
+	switch {
+	case found.bounded:
+		check.Detail += " below " + found.memory
+	case found.way == CgroupV2:
+		check.Warn, check.Detail = true, check.Detail+" below "+found.memory+", without its memory controller: memory is limited by watching it"
+		check.Fix = "nothing needs to be done; in a cgroup of its own (systemd-run --user --scope -p Delegate=yes sallyport ...) the kernel limits memory too"
+	default:
+		check.Warn, check.Detail = true, check.Detail+": memory every 20 ms, processor time every 100 ms"
+		check.Fix = "nothing needs to be done; as root, or in a cgroup of its own (systemd-run --user --scope -p Delegate=yes sallyport ...), the kernel limits memory too"
+	}
+	return check
 }
 
 // checkRun runs a program in each language.

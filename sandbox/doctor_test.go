@@ -31,7 +31,7 @@ func TestChecksWhereAllIsWell(t *testing.T) {
 			t.Errorf("%+v", check)
 		}
 	}
-	if got := strings.Join(names, ", "); got != "runsc, user namespaces, python, node, cgroups, sandbox with python, sandbox with node" {
+	if got := strings.Join(names, ", "); got != "runsc, user namespaces, python, node, limits, sandbox with python, sandbox with node" {
 		t.Errorf("checks: %s", got)
 	}
 	nothingLeft(t, state)

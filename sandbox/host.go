@@ -38,6 +38,8 @@ type Options struct {
 	Pool Pool
 	// SessionIdle is how long the interpreter of a session may wait for its next program; 0 is 10 minutes.
 	SessionIdle time.Duration
+	// NoCgroups holds sandboxes to their limits by watching alone, also where cgroups can be made.
+	NoCgroups bool
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 	// Logger gets start, end and trouble of sandboxes; nil discards.
@@ -60,6 +62,7 @@ type Host struct {
 	opts         Options
 	log          *slog.Logger
 	runsc        *runsc.Runsc
+	cgroups      cgroups
 	python, node interpreter
 	system       []string
 	dir          string
@@ -124,7 +127,11 @@ func (h *Host) find() error {
 		return err
 	}
 	root := os.Geteuid() == 0
-	h.runsc = &runsc.Runsc{Path: path, Rootless: !root, IgnoreCgroups: !root || !cgroupsWritable(), DebugLog: h.opts.DebugLog}
+	h.runsc = &runsc.Runsc{Path: path, Rootless: !root, DebugLog: h.opts.DebugLog}
+	h.cgroups = cgroups{way: Watching}
+	if !h.opts.NoCgroups {
+		h.cgroups = findCgroups("/proc/self")
+	}
 	if h.python, err = findInterpreter(h.opts.Python, guestBin+"/python3", "/usr/bin/python3", "python3"); err != nil {
 		return err
 	}
@@ -254,10 +261,6 @@ func (h *Host) clear(dir string) {
 	for _, id := range ids {
 		err = errors.Join(err, stale.Delete(ctx, id))
 	}
-	if bundles, readErr := os.ReadDir(dir); readErr == nil && !h.runsc.IgnoreCgroups {
-		for _, bundle := range bundles { // one that was killed while it started is in no list
-			err = errors.Join(err, removeCgroup(cgroupName(dir, bundle.Name())))
-		}
-	}
+	err = errors.Join(err, h.cgroups.clear(dir)) // one that was killed while it started is in no list
 	h.log.Info("cleared what a killed gateway left", "dir", dir, "containers", len(ids), "error", errors.Join(err, os.RemoveAll(dir)))
 }

@@ -62,6 +62,7 @@ type box struct {
 	dir     string
 	bridge  *bridge.Bridge
 	process *runsc.Process
+	cgroup  *cgroup
 	stdout  *clip
 	stderr  *clip
 	drained sync.WaitGroup
@@ -128,7 +129,12 @@ func (b *box) launch() error {
 		b.drained.Go(func() { stream.clip.drain(r); _ = r.Close() })
 	}
 	var err error
-	b.process, err = b.host.runsc.Start(b.job.ID, b.dir, stdio)
+	if b.cgroup, err = b.host.cgroups.make(cgroupName(b.host.dir, b.job.ID), b.job.Limits.Memory); err != nil {
+		return err
+	}
+	settings := *b.host.runsc
+	settings.Enter = b.cgroup.enter
+	b.process, err = settings.Start(b.job.ID, b.dir, stdio)
 	return err
 }
 
@@ -141,7 +147,8 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 	defer timer.Stop()
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		watchMemory(b.ctx, b.process.Sentry, b.job.Limits.Memory, func() { b.stop(stopped{OutOfMemory}) })
+		limits := watched{sentry: b.process.Sentry, cgroup: b.cgroup, memory: b.job.Limits.Memory, cpu: b.job.Limits.CPU}
+		watch(b.ctx, limits, func(why Status) { b.stop(stopped{why}) })
 	})
 	watchers.Go(func() { b.watchProcess() })
 
@@ -152,6 +159,9 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 		b.await(500 * time.Millisecond)
 	}
 	cause := context.Cause(b.ctx)
+	if b.cgroup.outOfMemory() { // the kernel was quicker than we
+		cause = stopped{OutOfMemory}
+	}
 	b.stop(nil)
 	if err := b.clean(); err != nil {
 		b.host.log.Error("clear sandbox away", "execution", b.job.ID, "error", err)
@@ -222,7 +232,7 @@ func (b *box) judge(outcome *Outcome, done bridge.Done, err, cause error) {
 func (b *box) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	errs := []error{b.host.end(ctx, b.process, b.job.ID)}
+	errs := []error{end(ctx, b.process, b.cgroup)}
 	b.drained.Wait()
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())
@@ -231,13 +241,10 @@ func (b *box) clean() error {
 }
 
 // end leaves no process and no cgroup of a sandbox; process is nil for one that did not start.
-func (h *Host) end(ctx context.Context, process *runsc.Process, id string) error {
-	var errs []error
+func end(ctx context.Context, process *runsc.Process, group *cgroup) error {
+	var err error
 	if process != nil {
-		errs = append(errs, process.Destroy(ctx))
+		err = process.Destroy(ctx)
 	}
-	if !h.runsc.IgnoreCgroups {
-		errs = append(errs, removeCgroup(cgroupName(h.dir, id)))
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, group.remove())
 }

@@ -46,6 +46,7 @@ type Server struct {
 	host          *Host
 	id, dir       string
 	process       *runsc.Process
+	cgroup        *cgroup
 	stdin, stdout *os.File
 	stderr        *clip
 	drained       sync.WaitGroup
@@ -94,11 +95,14 @@ func (s *Server) start(service Service) error {
 	if err := writeService(filepath.Join(root, service.Dir), service.Files); err != nil {
 		return err
 	}
-	spec, err := s.host.write(s.id, root, service.Memory, s.host.serviceProcess(service), mounts)
+	spec, err := s.host.write(root, s.host.serviceProcess(service), mounts)
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, "config.json"), spec, 0o600); err != nil {
+		return err
+	}
+	if s.cgroup, err = s.host.cgroups.make(cgroupName(s.host.dir, s.id), service.Memory); err != nil {
 		return err
 	}
 	return s.launch()
@@ -146,6 +150,7 @@ func (s *Server) launch() error {
 	s.drained.Go(func() { s.stderr.drain(stderr); _ = stderr.Close() })
 	settings := *s.host.runsc
 	settings.SharedMounts, settings.NoSockets, settings.Nice = true, true, serviceNice
+	settings.Enter = s.cgroup.enter
 	var err error
 	s.process, err = settings.Start(s.id, s.dir, stdio)
 	return err
@@ -156,7 +161,7 @@ func (s *Server) follow(ctx context.Context, memory int64) {
 	defer s.host.running.Done()
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		watchMemory(ctx, s.process.Sentry, memory, func() { s.stop(stopped{OutOfMemory}) })
+		watch(ctx, watched{sentry: s.process.Sentry, cgroup: s.cgroup, memory: memory}, func(why Status) { s.stop(stopped{why}) })
 	})
 	select {
 	case <-s.process.Done():
@@ -181,7 +186,7 @@ func (s *Server) clean() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := s.host.end(ctx, s.process, s.id)
+	err := end(ctx, s.process, s.cgroup)
 	for _, pipe := range []*os.File{s.stdin, s.stdout} {
 		if pipe != nil {
 			_ = pipe.Close()

@@ -16,18 +16,19 @@ const (
 	bridgeDir  = "/run/sallyport"
 	nobody     = 65534
 	tmpSize    = 64 << 20
+	tmpInodes  = 20_000
 	// sentryHeadroom is what a cgroup allows over Limits.Memory for gVisor itself and the interpreter's start.
 	sentryHeadroom = 192 << 20
 )
 
 // spec writes the OCI runtime configuration of a sandbox. Every value in it is ours: nothing comes from the program.
 func (h *Host) spec(job Job, bridgeSource string) ([]byte, error) {
-	mounts := append(h.mounts(), tmpfs("/workspace", job.Limits.Workspace, "0777"), bind(bridgeDir, bridgeSource))
-	return h.write(job.ID, h.rootfs(), job.Limits.Memory, h.process(job), mounts)
+	mounts := append(h.mounts(), tmpfs("/workspace", job.Limits.Workspace, job.Limits.Inodes, "0777"), bind(bridgeDir, bridgeSource))
+	return h.write(h.rootfs(), h.process(job), mounts)
 }
 
-// write writes the configuration of the sandbox with that id, what all of them have in common included.
-func (h *Host) write(id, root string, memory int64, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
+// write writes the configuration of a sandbox, what all of them have in common included.
+func (h *Host) write(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
 	spec := specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
@@ -40,12 +41,6 @@ func (h *Host) write(id, root string, memory int64, process *specs.Process, moun
 				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
 			},
 		},
-	}
-	if !h.runsc.IgnoreCgroups {
-		memory += sentryHeadroom
-		// A relative path stays below our own cgroup, and so within its limits.
-		spec.Linux.CgroupsPath = cgroupName(h.dir, id)
-		spec.Linux.Resources = &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory}}
 	}
 	data, err := json.MarshalIndent(spec, "", " ")
 	if err != nil {
@@ -80,7 +75,7 @@ func (h *Host) args(job Job) []string {
 }
 
 func rlimits(job Job) []specs.POSIXRlimit {
-	limits := commonRlimits(job.Limits.Processes, job.Limits.OpenFiles, job.Limits.Workspace)
+	limits := commonRlimits(job.Limits.Processes, job.Limits.OpenFiles, job.Limits.FileSize)
 	if job.Interpreter == Python {
 		// Python then raises MemoryError, which a model can read; the hard limit leaves
 		// room to report it. V8 reserves far more address space than it uses, so node
@@ -95,8 +90,8 @@ func rlimits(job Job) []specs.POSIXRlimit {
 func (h *Host) mounts() []specs.Mount {
 	mounts := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
-		tmpfs("/tmp", tmpSize, "1777"),
-		tmpfs("/dev/shm", tmpSize, "1777"),
+		tmpfs("/tmp", tmpSize, tmpInodes, "1777"),
+		tmpfs("/dev/shm", tmpSize, tmpInodes, "1777"),
 		bind(guestDir, filepath.Join(h.dir, "guest")),
 		bind(serversDir, h.servers()),
 	}
@@ -123,9 +118,10 @@ func commonRlimits(processes, openFiles int, fileSize int64) []specs.POSIXRlimit
 	}
 }
 
-func tmpfs(at string, size int64, mode string) specs.Mount {
-	return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs",
-		Options: []string{"nosuid", "nodev", "size=" + strconv.FormatInt(size, 10), "mode=" + mode}}
+// tmpfs is a file system in the sandbox's own memory; its root folder is one of the inodes.
+func tmpfs(at string, size int64, inodes int, mode string) specs.Mount {
+	return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev",
+		"size=" + strconv.FormatInt(size, 10), "nr_inodes=" + strconv.Itoa(inodes+1), "mode=" + mode}}
 }
 
 func bind(at, source string) specs.Mount {

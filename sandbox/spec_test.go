@@ -11,10 +11,10 @@ import (
 	"sallyport/sandbox/runsc"
 )
 
-func specHost(ignoreCgroups bool, python, node interpreter) *Host {
+func specHost(python, node interpreter) *Host {
 	return &Host{
 		dir: "/state/host-1", system: []string{"/usr/bin", "/usr/lib", "/usr/share"}, python: python, node: node,
-		runsc: &runsc.Runsc{Path: "/bin/runsc", Rootless: ignoreCgroups, IgnoreCgroups: ignoreCgroups},
+		runsc: &runsc.Runsc{Path: "/bin/runsc"},
 	}
 }
 
@@ -23,13 +23,14 @@ func TestSpec(t *testing.T) {
 	usual, outside := interpreter{"/usr/bin/python3.11", "/usr/bin/python3.11"}, interpreter{"/home/me/node/bin/node", guestBin + "/node"}
 	limits := DefaultLimits()
 	limits.Memory, limits.Workspace, limits.Processes, limits.OpenFiles = 300<<20, 100<<20, 33, 44
+	limits.FileSize, limits.Inodes = 50<<20, 1234
 	for _, test := range []struct {
 		name string
 		host *Host
 		job  Job
 	}{
-		{"python", specHost(false, usual, interpreter{"/usr/bin/node", "/usr/bin/node"}), Job{ID: "e-1", Interpreter: Python, Limits: DefaultLimits()}},
-		{"node_without_cgroups", specHost(true, usual, outside), Job{ID: "e-2", Interpreter: Node, Limits: limits}},
+		{"python", specHost(usual, interpreter{"/usr/bin/node", "/usr/bin/node"}), Job{ID: "e-1", Interpreter: Python, Limits: DefaultLimits()}},
+		{"node", specHost(usual, outside), Job{ID: "e-2", Interpreter: Node, Limits: limits}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.job.Code = "never in the spec"

@@ -3,12 +3,9 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 )
 
 // stateDir returns the directory that hosts keep their state in, made and
@@ -92,80 +89,6 @@ func exclusively(parent string, f func() error) error {
 		return fmt.Errorf("lock state directory: %w", err)
 	}
 	return f()
-}
-
-// cgroupName names the cgroup of one sandbox, relative to our own, by its host's directory and its id.
-func cgroupName(dir, id string) string {
-	return "sallyport-" + filepath.Base(dir) + "-" + id
-}
-
-// cgroupsWritable reports whether cgroups with a memory limit can be made below our own.
-func cgroupsWritable() bool {
-	dir, file := ownCgroup()
-	if dir == "" {
-		return false
-	}
-	probe, err := os.MkdirTemp(dir, "sallyport-probe-")
-	if err != nil {
-		return false
-	}
-	defer func() { _ = os.Remove(probe) }()
-	_, err = os.Stat(filepath.Join(probe, file))
-	return err == nil
-}
-
-// ownCgroup returns the directory of our cgroup that limits memory, and the
-// name of the file that does: cgroup v1 with its memory controller, or v2.
-func ownCgroup() (dir, file string) {
-	for _, own := range ownCgroups() {
-		switch own.controllers {
-		case "memory":
-			return filepath.Join("/sys/fs/cgroup/memory", own.path), "memory.limit_in_bytes"
-		case "":
-			dir, file = filepath.Join("/sys/fs/cgroup", own.path), "memory.max"
-		}
-	}
-	return dir, file
-}
-
-// membership is our place in one hierarchy of cgroups; that of v2 has no controllers.
-type membership struct{ controllers, path string }
-
-func ownCgroups() []membership {
-	data, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil
-	}
-	var all []membership
-	for line := range strings.Lines(string(data)) {
-		if parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3); len(parts) == 3 {
-			all = append(all, membership{strings.TrimPrefix(parts[1], "name="), parts[2]})
-		}
-	}
-	return all
-}
-
-// removeCgroup removes the cgroup of that name below our own, in every
-// hierarchy: a runsc that is killed while it starts leaves it.
-func removeCgroup(name string) error {
-	var errs []error
-	for _, own := range ownCgroups() {
-		for _, mount := range append(strings.Split(own.controllers, ","), own.controllers, "unified") {
-			dir := filepath.Join("/sys/fs/cgroup", mount, own.path, name)
-			err := os.Remove(dir)
-			for range 100 { // the last process may not have quite gone
-				if !errors.Is(err, syscall.EBUSY) {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-				err = os.Remove(dir)
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func isNotEmpty(err error) bool { return errors.Is(err, syscall.ENOTEMPTY) }

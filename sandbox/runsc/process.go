@@ -61,7 +61,7 @@ func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 		} else { // on Linux it is the thread's, and inherited: the thread is given up with the goroutine
 			_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, r.Nice)
 		}
-		err := p.cmd.Start()
+		err := p.enterAndStart()
 		started <- err
 		if err == nil {
 			p.err = p.cmd.Wait()
@@ -72,6 +72,18 @@ func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 		return nil, fmt.Errorf("start runsc: %w", err)
 	}
 	return p, nil
+}
+
+func (p *Process) enterAndStart() error {
+	if p.runsc.Enter == nil {
+		return p.cmd.Start()
+	}
+	leave, err := p.runsc.Enter(p.cmd.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return p.cmd.Start()
 }
 
 // Done is closed when the container has ended and runsc has cleaned up after it.

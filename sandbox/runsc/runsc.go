@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -26,8 +27,9 @@ type Runsc struct {
 	Platform string
 	// Rootless runs in a user namespace of its own, for a gateway that is not root.
 	Rootless bool
-	// IgnoreCgroups leaves cgroups alone, where they cannot be written.
-	IgnoreCgroups bool
+	// Enter is called on the thread that starts a container, just before, and may change the attributes or put
+	// the thread into a cgroup; leave is called on that thread right after. nil does nothing.
+	Enter func(*syscall.SysProcAttr) (leave func(), err error)
 	// SharedMounts sees what changes on the host in mounted files, at the price of slower access to
 	// them; without it, gVisor keeps what a container has looked at.
 	SharedMounts bool
@@ -58,7 +60,7 @@ func (r *Runsc) global() []string {
 		"--host-uds=" + sockets, // the bridge's socket; programs cannot create one on the host
 		"--overlay2=none",       // the root file system is read-only and needs none
 		"--file-access-mounts=" + access,
-		"--ignore-cgroups=" + fmt.Sprint(r.IgnoreCgroups),
+		"--ignore-cgroups=true", // who calls starts it in one, see Enter
 	}
 	if r.Rootless {
 		args = append(args, "--rootless")

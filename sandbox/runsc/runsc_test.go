@@ -40,7 +40,7 @@ func TestArguments(t *testing.T) {
 		}
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
 	}
-	plain := []string{"--root=/r", "--platform=systrap", "--network=none", "--host-uds=open", "--overlay2=none", "--file-access-mounts=exclusive", "--ignore-cgroups=false"}
+	plain := []string{"--root=/r", "--platform=systrap", "--network=none", "--host-uds=open", "--overlay2=none", "--file-access-mounts=exclusive", "--ignore-cgroups=true"}
 	full := []string{"--root=/r", "--platform=kvm", "--network=none", "--host-uds=open", "--overlay2=none", "--file-access-mounts=exclusive", "--ignore-cgroups=true", "--rootless", "--debug", "--debug-log=/log/"}
 	for _, settings := range []struct {
 		name  string
@@ -49,8 +49,8 @@ func TestArguments(t *testing.T) {
 	}{
 		{"plain", runsc.Runsc{Path: path, Root: "/r"}, plain},
 		{"service", runsc.Runsc{Path: path, Root: "/r", SharedMounts: true, NoSockets: true, Nice: 5},
-			[]string{"--root=/r", "--platform=systrap", "--network=none", "--host-uds=none", "--overlay2=none", "--file-access-mounts=shared", "--ignore-cgroups=false"}},
-		{"full", runsc.Runsc{Path: path, Root: "/r", Platform: "kvm", Rootless: true, IgnoreCgroups: true, DebugLog: "/log/"}, full},
+			[]string{"--root=/r", "--platform=systrap", "--network=none", "--host-uds=none", "--overlay2=none", "--file-access-mounts=shared", "--ignore-cgroups=true"}},
+		{"full", runsc.Runsc{Path: path, Root: "/r", Platform: "kvm", Rootless: true, DebugLog: "/log/"}, full},
 	} {
 		r := settings.runsc
 		for _, verb := range []struct {
@@ -147,7 +147,7 @@ func TestNoRunsc(t *testing.T) {
 
 // TestRealRunsc asks the real one what can be asked without a container; package sandbox runs containers.
 func TestRealRunsc(t *testing.T) {
-	r := runsc.Runsc{Path: testutil.Runsc(t), Root: filepath.Join(t.TempDir(), "not there yet"), Rootless: os.Geteuid() != 0, IgnoreCgroups: true}
+	r := runsc.Runsc{Path: testutil.Runsc(t), Root: filepath.Join(t.TempDir(), "not there yet"), Rootless: os.Geteuid() != 0}
 	if version, err := r.Version(t.Context()); err != nil || !strings.HasPrefix(version, "runsc version ") {
 		t.Errorf("version %q, %v", version, err)
 	}

@@ -27,14 +27,18 @@ func grow(t *testing.T, f *os.File, size int) {
 	must(t, err)
 }
 
-// watch runs a watcher that has to be told to stop, unless it has told of too much memory.
-func watch(t *testing.T, sentry func() int, limit int64) (exceeded func() bool, stop func()) {
+// watchMemory runs a watcher that has to be told to stop, unless it has told of too much memory.
+func watchMemory(t *testing.T, sentry func() int, limit int64) (exceeded func() bool, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	told, done := atomic.Int64{}, make(chan struct{})
 	go func() {
 		defer close(done)
-		watchMemory(ctx, sentry, limit, func() { told.Add(1) })
+		watch(ctx, watched{sentry: sentry, memory: limit}, func(why Status) {
+			if why == OutOfMemory {
+				told.Add(1)
+			}
+		})
 	}()
 	exceeded = func() bool {
 		select {
@@ -49,7 +53,7 @@ func watch(t *testing.T, sentry func() int, limit int64) (exceeded func() bool, 
 
 func TestMemoryIsWatched(t *testing.T) {
 	f := memfd(t, 4<<20)
-	exceeded, stop := watch(t, os.Getpid, 8<<20)
+	exceeded, stop := watchMemory(t, os.Getpid, 8<<20)
 	defer stop()
 	if exceeded() {
 		t.Error("4 MiB of 8 are too much")
@@ -68,7 +72,7 @@ func TestMemoryIsWatched(t *testing.T) {
 
 func TestMemoryOfASentryThatComesAndGoes(t *testing.T) {
 	var pid atomic.Int64
-	exceeded, stop := watch(t, func() int { return int(pid.Load()) }, 1<<20)
+	exceeded, stop := watchMemory(t, func() int { return int(pid.Load()) }, 1<<20)
 	defer stop()
 	if exceeded() {
 		t.Error("no sentry uses too much")

@@ -1,0 +1,359 @@
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limiting is how a machine holds sandboxes to their limits of memory and processor time.
+type Limiting string
+
+// The ways. All of them watch, see [watch], and so tell the same; with a cgroup the kernel holds the
+// limit of memory too, with room for gVisor itself, counts processor time, and knows
+// every process that belongs to a sandbox.
+const (
+	CgroupV1 Limiting = "cgroup v1"
+	CgroupV2 Limiting = "cgroup v2"
+	Watching Limiting = "no cgroup: limits by watching"
+)
+
+// cgroups is where cgroups of sandboxes can be made. We make them ourselves and start runsc
+// inside of them: runsc's own way touches every hierarchy of the machine, wants the whole of a unified
+// one, and removes with the cgroup what it would tell of a sandbox's end.
+type cgroups struct {
+	way Limiting
+	// memory and cpu are the folders of our own cgroup; on v2 they are the same. cpu is "" where time is not counted.
+	memory, cpu string
+	// bounded says that the kernel limits memory there.
+	bounded bool
+}
+
+// findCgroups looks at where we are, in the files of a folder like /proc/self, and tries to make a cgroup there.
+func findCgroups(self string) cgroups {
+	own := ownCgroups(self)
+	if dir := own["memory"]; canMake(dir, "memory.limit_in_bytes") {
+		found := cgroups{way: CgroupV1, memory: dir, bounded: true}
+		if canMake(own["cpuacct"], "cpuacct.usage") {
+			found.cpu = own["cpuacct"]
+		}
+		return found
+	}
+	dir := own[""]
+	if strings.HasPrefix(filepath.Base(dir), gatewayCgroup) { // we moved there, see delegate
+		dir = filepath.Dir(dir)
+	}
+	if canMake(dir, "cgroup.procs") {
+		return cgroups{way: CgroupV2, memory: dir, cpu: dir, bounded: delegate(dir)}
+	}
+	return cgroups{way: Watching}
+}
+
+// canMake reports whether a cgroup with that file can be made in dir.
+func canMake(dir, file string) bool {
+	if dir == "" {
+		return false
+	}
+	probe, err := os.MkdirTemp(dir, "sallyport-probe-")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = os.Remove(probe) }()
+	return unix.Access(filepath.Join(probe, file), unix.W_OK) == nil || unix.Access(filepath.Join(probe, file), unix.R_OK) == nil && file == "cpuacct.usage"
+}
+
+// ownCgroups returns the folder of our cgroup by controller; that of v2 is called "". A
+// container may see but a part of each hierarchy, which its mounts tell.
+func ownCgroups(self string) map[string]string {
+	paths := map[string]string{}
+	data, _ := os.ReadFile(filepath.Join(self, "cgroup"))
+	for line := range strings.Lines(string(data)) {
+		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
+			for controller := range strings.SplitSeq(parts[1], ",") {
+				paths[controller] = parts[2]
+			}
+		}
+	}
+	own := map[string]string{}
+	data, _ = os.ReadFile(filepath.Join(self, "mountinfo"))
+	for line := range strings.Lines(string(data)) {
+		before, after, _ := strings.Cut(line, " - ")
+		place, kind := strings.Fields(before), strings.Fields(after)
+		if len(place) < 5 || len(kind) < 3 || kind[0] != "cgroup" && kind[0] != "cgroup2" {
+			continue
+		}
+		names := strings.Split(kind[2], ",")
+		if kind[0] == "cgroup2" {
+			names = []string{""}
+		}
+		for _, name := range names {
+			path, known := paths[name]
+			if rel, err := filepath.Rel(place[3], path); known && err == nil && filepath.IsLocal(rel) && own[name] == "" {
+				own[name] = filepath.Join(place[4], rel)
+			}
+		}
+	}
+	return own
+}
+
+// gatewayCgroup begins the name of the cgroup that we move into to have others beside us.
+const gatewayCgroup = "sallyport-gateway-"
+
+// delegate gets the memory controller for cgroups below dir, our own of v2. That one may hold no
+// process then: where nobody but we and what we started is in it, we move one down.
+func delegate(dir string) bool {
+	has := func(file string) bool {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		return err == nil && slices.Contains(strings.Fields(string(data)), "memory")
+	}
+	enable := func() bool {
+		return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0o600) == nil && has("cgroup.subtree_control")
+	}
+	if has("cgroup.subtree_control") {
+		return true
+	}
+	if !has("cgroup.controllers") {
+		return false
+	}
+	if enable() {
+		return true
+	}
+	leaf := filepath.Join(dir, gatewayCgroup+strconv.Itoa(os.Getpid()))
+	pids := pidsIn(dir)
+	if !slices.Contains(pids, os.Getpid()) || !allOurs(pids) || os.Mkdir(leaf, 0o755) != nil {
+		return false
+	}
+	for _, pid := range pids {
+		_ = moveInto(leaf, pid) // one that has ended meanwhile need not move
+	}
+	return enable()
+}
+
+func moveInto(dir string, pid int) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
+}
+
+// allOurs reports whether all of them are this process or descend from it.
+func allOurs(pids []int) bool {
+	for _, pid := range pids {
+		for pid != os.Getpid() {
+			if pid <= 1 {
+				return false
+			}
+			pid = readStat(pid).parent
+		}
+	}
+	return true
+}
+
+func pidsIn(dir string) []int {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(data)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// cgroup is that of one sandbox; nil where there is none. Its methods are safe for concurrent use.
+type cgroup struct {
+	of   cgroups
+	name string
+}
+
+// cgroupName names the cgroup of one sandbox by its host's directory and its id.
+func cgroupName(dir, id string) string {
+	return "sallyport-" + filepath.Base(dir) + "-" + id
+}
+
+// make makes a cgroup that may use that many bytes of memory, with room for gVisor itself.
+func (c cgroups) make(name string, memory int64) (*cgroup, error) {
+	if c.way == Watching {
+		return nil, nil //nolint:nilnil // no cgroup is a way too, and nil does nothing
+	}
+	g := &cgroup{of: c, name: name}
+	for _, dir := range g.dirs() {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, errors.Join(fmt.Errorf("make cgroup: %w", err), g.remove())
+		}
+	}
+	if !c.bounded {
+		return g, nil
+	}
+	if err := g.limit(memory); err != nil {
+		return nil, errors.Join(err, g.remove())
+	}
+	return g, nil
+}
+
+// limit sets the bytes of memory that the sandbox may use, as make does.
+func (g *cgroup) limit(memory int64) error {
+	if g == nil || !g.of.bounded {
+		return nil
+	}
+	bytes := []byte(strconv.FormatInt(memory+sentryHeadroom, 10))
+	dir, file, rest := g.memory(), "memory.max", map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"}
+	if g.of.way == CgroupV1 {
+		file, rest = "memory.limit_in_bytes", map[string]string{"memory.swappiness": "0"}
+	}
+	if err := os.WriteFile(filepath.Join(dir, file), bytes, 0o600); err != nil {
+		return fmt.Errorf("limit memory of cgroup: %w", err)
+	}
+	for name, value := range rest { // not every kernel has them, and the limit holds without
+		_ = os.WriteFile(filepath.Join(dir, name), []byte(value), 0o600)
+	}
+	return nil
+}
+
+func (g *cgroup) memory() string { return filepath.Join(g.of.memory, g.name) }
+
+// dirs are the folders that the cgroup is, one for each hierarchy.
+func (g *cgroup) dirs() []string {
+	dirs := []string{g.memory()}
+	if g.of.cpu != "" && g.of.cpu != g.of.memory {
+		dirs = append(dirs, filepath.Join(g.of.cpu, g.name))
+	}
+	return dirs
+}
+
+// enter is runsc.Runsc's Enter: what is started next from this thread is born inside.
+func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	if g.of.way == CgroupV2 {
+		dir, err := os.Open(g.memory())
+		if err != nil {
+			return nil, fmt.Errorf("enter cgroup: %w", err)
+		}
+		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
+		return func() { _ = dir.Close() }, nil
+	}
+	// On v1 a thread can be elsewhere than its process, and its children are born where it is.
+	move := func(dirs ...string) error {
+		var errs []error
+		for _, dir := range dirs {
+			errs = append(errs, os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0o600))
+		}
+		return errors.Join(errs...)
+	}
+	leave = func() { _ = move(g.of.memory, cmp.Or(g.of.cpu, g.of.memory)) }
+	if err := move(g.dirs()...); err != nil {
+		leave()
+		return nil, fmt.Errorf("enter cgroup: %w", err)
+	}
+	return leave, nil
+}
+
+// cpuTime returns the processor time that was used inside, false where it is not counted.
+func (g *cgroup) cpuTime() (time.Duration, bool) {
+	if g == nil || g.of.cpu == "" {
+		return 0, false
+	}
+	dir := filepath.Join(g.of.cpu, g.name)
+	if g.of.way == CgroupV2 {
+		µs, ok := entry(filepath.Join(dir, "cpu.stat"), "usage_usec")
+		return time.Duration(µs) * time.Microsecond, ok
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+	if err != nil {
+		return 0, false
+	}
+	ns, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return time.Duration(ns), err == nil
+}
+
+// outOfMemory reports whether the kernel has killed something inside for want of memory.
+func (g *cgroup) outOfMemory() bool {
+	if g == nil || !g.of.bounded {
+		return false
+	}
+	file := "memory.events"
+	if g.of.way == CgroupV1 {
+		file = "memory.oom_control"
+	}
+	n, ok := entry(filepath.Join(g.memory(), file), "oom_kill")
+	return ok && n > 0
+}
+
+// entry reads the number after a name from a file of lines of two words.
+func entry(path, name string) (int64, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == name {
+			n, err := strconv.ParseInt(fields[1], 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// kill kills every process inside.
+func (g *cgroup) kill() {
+	if g == nil {
+		return
+	}
+	if g.of.way == CgroupV2 && os.WriteFile(filepath.Join(g.memory(), "cgroup.kill"), []byte("1"), 0o600) == nil {
+		return
+	}
+	for _, pid := range pidsIn(g.memory()) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// remove kills what is left inside, and removes the cgroup. One that is not there is no error.
+func (g *cgroup) remove() error {
+	if g == nil {
+		return nil
+	}
+	var errs []error
+	for _, dir := range g.dirs() {
+		err := os.Remove(dir)
+		for range 200 { // the last process may not have quite gone
+			if !errors.Is(err, syscall.EBUSY) {
+				break
+			}
+			g.kill()
+			time.Sleep(5 * time.Millisecond)
+			err = os.Remove(dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove cgroup: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clear kills and removes all cgroups of the host that lived in that directory.
+func (c cgroups) clear(dir string) error {
+	if c.way == Watching {
+		return nil
+	}
+	var errs []error
+	for _, parent := range slices.Compact([]string{c.memory, cmp.Or(c.cpu, c.memory)}) {
+		left, err := filepath.Glob(filepath.Join(parent, cgroupName(dir, "*")))
+		errs = append(errs, err)
+		for _, dir := range left {
+			errs = append(errs, (&cgroup{of: c, name: filepath.Base(dir)}).remove())
+		}
+	}
+	return errors.Join(errs...)
+}

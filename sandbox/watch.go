@@ -1,0 +1,199 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// memoryPoll is how often a sandbox's memory is looked at: at 2 GB/s of writing, 40 MB pass between two looks.
+	memoryPoll = 20 * time.Millisecond
+	// cpuPoll is how often its processor time is: looking costs more without a cgroup.
+	cpuPoll = 5 * memoryPoll
+	// sentryShare is what gVisor's own memory may be before it counts as the program's: a million
+	// files, pipes or sockets are little in a sandbox, and much in the kernel that keeps them.
+	sentryShare = 96 << 20
+	// clockTick is the unit of times in /proc on every Linux that Go runs on.
+	clockTick = time.Second / 100
+)
+
+// watched is what one program is held to.
+type watched struct {
+	// sentry returns the process id of gVisor's kernel, 0 while it is not known.
+	sentry func() int
+	// cgroup is the sandbox's, nil if it has none.
+	cgroup *cgroup
+	// memory is in bytes, of all that the sandbox uses.
+	memory int64
+	// cpu is processor time from now on, 0 without limit. What a sandbox has used while it waited is not the program's.
+	cpu time.Duration
+}
+
+// watch calls exceeded once when the sandbox is over a limit, and returns then or when ctx ends.
+func watch(ctx context.Context, w watched, exceeded func(Status)) {
+	tick := time.NewTicker(memoryPoll)
+	defer tick.Stop()
+	memory, clock := memoryGauge{}, cpuGauge{cgroup: w.cgroup}
+	before := clock.read(w.sentry())
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if memory.read(w.sentry()) > w.memory || w.cgroup.outOfMemory() {
+			exceeded(OutOfMemory)
+			return
+		}
+		if w.cpu > 0 && n%int(cpuPoll/memoryPoll) == 0 && clock.read(w.sentry())-before > w.cpu {
+			exceeded(OutOfCPU)
+			return
+		}
+	}
+}
+
+// memoryGauge reads what a sandbox uses. gVisor keeps all memory of a sandbox, its
+// tmpfs files included, in one memfd of the sentry, whose allocated blocks tell
+// the use: this works without any cgroup, and says why a program was stopped.
+type memoryGauge struct{ memfd string }
+
+// read returns bytes, 0 where there is nothing to read.
+func (m *memoryGauge) read(sentry int) int64 {
+	if m.memfd == "" {
+		m.memfd = findMemory(sentry)
+	}
+	used, err := allocated(m.memfd)
+	if err != nil {
+		m.memfd = ""
+		return 0
+	}
+	return used + max(0, ownMemory(sentry)-sentryShare)
+}
+
+// findMemory returns the path of the sentry's memory file, "" while there is none.
+func findMemory(pid int) string {
+	if pid == 0 {
+		return ""
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		if target, err := os.Readlink(path); err == nil && strings.HasPrefix(target, "/memfd:runsc-memory") {
+			return path
+		}
+	}
+	return ""
+}
+
+func allocated(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, fmt.Errorf("look at the sandbox's memory: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, fmt.Errorf("look at the sandbox's memory: no block count of %s", path)
+	}
+	return stat.Blocks * 512, nil
+}
+
+// ownMemory returns the bytes of a process that are in no file: of the sentry, what its kernel's own data take.
+func ownMemory(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data)) // size, resident, shared: pages
+	if len(fields) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(fields[1], 10, 64)
+	shared, _ := strconv.ParseInt(fields[2], 10, 64)
+	return (resident - shared) * int64(os.Getpagesize())
+}
+
+// cpuGauge reads processor time: of a cgroup, or else of the sentry and the
+// processes that it runs programs in, its children.
+type cpuGauge struct {
+	cgroup *cgroup
+	most   time.Duration
+}
+
+// read returns the time until now. It never goes back, whatever ends meanwhile.
+func (c *cpuGauge) read(sentry int) time.Duration {
+	used, ok := c.cgroup.cpuTime()
+	if !ok {
+		used = treeTime(sentry)
+	}
+	c.most = max(c.most, used)
+	return c.most
+}
+
+// treeTime adds up the times of a process, its descendants, and those of them that have ended.
+func treeTime(pid int) time.Duration {
+	if pid == 0 {
+		return 0
+	}
+	total := readStat(pid).used
+	for _, child := range children(pid) {
+		total += treeTime(child)
+	}
+	return total
+}
+
+// children returns the processes that any thread of pid has started.
+func children(pid int) []int {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for field := range strings.FieldsSeq(string(data)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// processStat is what we read of /proc/PID/stat.
+type processStat struct {
+	parent int
+	// used is processor time, that of ended children included.
+	used time.Duration
+}
+
+func readStat(pid int) processStat {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return processStat{}
+	}
+	// The name, in parentheses, may hold anything; what follows is state, parent, ...
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 15 {
+		return processStat{}
+	}
+	var stat processStat
+	stat.parent, _ = strconv.Atoi(fields[1])
+	for _, field := range fields[11:15] { // user, system, and both of children that were waited for
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		stat.used += time.Duration(ticks) * clockTick
+	}
+	return stat
+}
