@@ -8,11 +8,10 @@
 package sandbox
 
 import (
-	"io"
-	"iter"
 	"time"
 
 	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
 	"sallyport/sandbox/bridge"
 )
 
@@ -43,29 +42,12 @@ type Job struct {
 	Workspace Workspace `json:"-"`
 }
 
-// Workspace keeps the files of /workspace from one program to the next. Its
-// methods may be called by several programs at once.
-type Workspace interface {
-	// Files returns what it holds, folders before what is in them.
-	Files() iter.Seq2[File, error]
-	// Update takes what a program left: files and folders that are new or have changed, and the
-	// paths that are gone. All of it is untrusted. What cannot be taken is in the
-	// notes, for the model, and does no harm to the rest.
-	Update(changed iter.Seq2[File, error], removed []string) (notes []string, err error)
-}
+// Workspace keeps the files of /workspace from one program to the next; [workspace.Dir]
+// does. Its methods may be called by several programs at once.
+type Workspace = bridge.Workspace
 
 // File is one regular file or folder of a workspace.
-type File struct {
-	// Path is slash-separated and relative to the workspace.
-	Path string
-	// Folder says that it is one, and has no content.
-	Folder bool
-	// Executable is all that is kept of a mode.
-	Executable bool
-	// Size is the length of the content in bytes, Content reads it once.
-	Size    int64
-	Content io.Reader
-}
+type File = workspace.File
 
 // Environment is what programs find on their root file system, read-only.
 type Environment struct {

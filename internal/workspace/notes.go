@@ -1,0 +1,50 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"sallyport/internal/plain"
+)
+
+// maxNotes is how many files are told of by name.
+const maxNotes = 5
+
+// Notes collects what of a workspace was not kept, for a model to read.
+type Notes struct {
+	lines []string
+	more  int
+}
+
+// Add says that a file was not kept, and why. The path may be anything.
+func (n *Notes) Add(path, why string) {
+	if len(n.lines) == maxNotes {
+		n.more++
+		return
+	}
+	n.lines = append(n.lines, fmt.Sprintf("not kept: %q (%s)", plain.Line(path, 80), plain.Line(why, 120)))
+}
+
+// Lines returns the notes, a few of them and how many more there are.
+func (n *Notes) Lines() []string {
+	if n.more == 0 {
+		return n.lines
+	}
+	return append(n.lines[:len(n.lines):len(n.lines)], fmt.Sprintf("not kept: %d more", n.more))
+}
+
+// why says why a file was not kept, without a path of the host.
+func why(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "the disk is full"
+	case errors.Is(err, fs.ErrPermission):
+		return "the host may not write there"
+	}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}

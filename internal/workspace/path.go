@@ -1,0 +1,84 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"sallyport/internal/plain"
+)
+
+// The bounds of paths, in bytes and levels.
+const (
+	maxName  = 255
+	maxPath  = 2048
+	maxDepth = 64
+)
+
+// What is wrong with a path.
+var (
+	errName     = errors.New("not a usable name")
+	errLong     = errors.New("its name is too long")
+	errDeep     = errors.New("too deep")
+	errReserved = errors.New("a reserved name")
+)
+
+// Check reports what is wrong with the path of a file in a workspace: it must be
+// relative, slash-separated and clean, of names in UTF-8 that can be shown as they
+// are. A backslash is refused, since other systems take it for a slash.
+func Check(path string) error {
+	switch {
+	case len(path) > maxPath:
+		return errLong
+	case strings.Count(path, "/") >= maxDepth:
+		return errDeep
+	case !utf8.ValidString(path):
+		return errName
+	case strings.HasPrefix(path, tempPrefix):
+		return errReserved
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if err := checkName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if len(name) > maxName {
+		return errLong
+	}
+	if name == "" || name == "." || name == ".." || strings.Contains(name, `\`) || strings.ContainsFunc(name, plain.Hidden) {
+		return errName
+	}
+	return nil
+}
+
+var (
+	named = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	// device is what Windows means by names that are files elsewhere.
+	device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+)
+
+// Name reports what is wrong with the name of a workspace.
+func Name(name string) error {
+	if !named.MatchString(name) || device.MatchString(name) {
+		return fmt.Errorf("%.60q is no name of a workspace: use 1 to 64 of a-z, 0-9, _ and -, a letter or digit first", name)
+	}
+	return nil
+}
+
+// Folder is a name for a folder of whoever is called so, which may be any text:
+// the name itself where it can be one, else a digest. No two owners share a folder.
+func Folder(owner string) string {
+	if owner != "" && Name(owner) == nil {
+		return owner
+	}
+	sum := sha256.Sum256([]byte(owner))
+	return "+" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,88 @@
+package workspace
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"sallyport/internal/plain"
+)
+
+// Open opens a regular file to be read as it is now: a program that writes it
+// meanwhile writes another one. A path that is no path, a link anywhere on the way
+// and whatever is no regular file are refused; fs.ErrNotExist says that there is none.
+func (d *Dir) Open(path string) (File, error) {
+	f, err := d.open(path)
+	if err != nil {
+		return File{}, fmt.Errorf("open %q: %w", plain.Line(path, 80), err)
+	}
+	return f, nil
+}
+
+func (d *Dir) open(path string) (File, error) {
+	if err := Check(path); err != nil {
+		return File{}, err
+	}
+	for i := range path {
+		if path[i] != '/' {
+			continue
+		}
+		if info, err := d.root.Lstat(path[:i]); err != nil {
+			return File{}, bare(err)
+		} else if !info.IsDir() {
+			return File{}, fs.ErrNotExist
+		}
+	}
+	info, err := d.root.Lstat(path)
+	if err != nil {
+		return File{}, bare(err)
+	}
+	if f, err := describe(path, info); err != nil || f.Folder {
+		return File{}, orFolder(err)
+	}
+	// It may have become something else since: a link is followed by no root to the outside, and a FIFO does not block.
+	file, err := d.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return File{}, bare(err)
+	}
+	f, err := opened(path, file)
+	if err != nil {
+		_ = file.Close()
+	}
+	return f, err
+}
+
+func opened(path string, file *os.File) (File, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return File{}, bare(err)
+	}
+	f, err := describe(path, info)
+	if err != nil || f.Folder {
+		return File{}, orFolder(err)
+	}
+	f.Content = file
+	return f, nil
+}
+
+func orFolder(err error) error {
+	if err == nil {
+		return errFolder
+	}
+	return err
+}
+
+// bare is an error without a path of the host.
+func bare(err error) error {
+	if e, ok := err.(*fs.PathError); ok { //nolint:errorlint // as package os returns it
+		return e.Err
+	}
+	return err
+}
+
+// parent is the folder that a path is in, "" for the workspace itself.
+func parent(path string) string {
+	return path[:max(0, strings.LastIndexByte(path, '/'))]
+}

@@ -1,0 +1,21 @@
+package workspace
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// version holds the time of the last change of any kind, which nobody can set.
+func version(info fs.FileInfo) string {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%x.%x.%x.%x", s.Ctim.Sec, s.Ctim.Nsec, s.Ino, s.Size)
+	}
+	return fmt.Sprintf("%x.%x", info.ModTime().UnixNano(), info.Size())
+}
+
+// syncAll writes out the file system that f is on.
+func syncAll(f *os.File) error { return unix.Syncfs(int(f.Fd())) }

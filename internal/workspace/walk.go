@@ -1,0 +1,116 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Links and whatever else is neither file nor folder are not followed, opened or sent.
+var (
+	errLink = errors.New("a link, which is not followed")
+	errOdd  = errors.New("neither a file nor a folder")
+	errFull = errors.New("the workspace is full")
+
+	errFolder = errors.New("a folder")
+)
+
+// Files returns what the workspace holds, folders before what is in them, without
+// content. An error beside a path says why that one is left out; without a path
+// it is the end.
+func (d *Dir) Files() iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
+		room, count := d.opts.Bytes, 0
+		err := walk(d.root, "", func(f File, err error) error {
+			if err == nil && (f.Size > room || count >= d.opts.Inodes) {
+				err = errFull
+			}
+			if err == nil {
+				room, count = room-f.Size, count+1
+			}
+			if !yield(f, err) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.SkipAll) {
+			yield(File{}, fmt.Errorf("list workspace: %w", err))
+		}
+	}
+}
+
+// walk tells visit of all that is below dir, whose path is prefix. What goes meanwhile is left out.
+func walk(dir *os.Root, prefix string, visit func(File, error) error) error {
+	names, err := readNames(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if prefix == "" && strings.HasPrefix(name, tempPrefix) {
+			continue
+		}
+		if err := step(dir, prefix+name, name, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func step(dir *os.Root, path, name string, visit func(File, error) error) error {
+	info, err := dir.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = Check(path)
+	}
+	if err != nil {
+		return visit(File{Path: path}, err)
+	}
+	f, err := describe(path, info)
+	if stop := visit(f, err); stop != nil || err != nil || !f.Folder {
+		return stop
+	}
+	sub, err := dir.OpenRoot(name)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return visit(f, err)
+	}
+	defer func() { _ = sub.Close() }()
+	if err := walk(sub, path+"/", visit); errors.Is(err, fs.SkipAll) {
+		return err
+	} else if err != nil {
+		return visit(f, err)
+	}
+	return nil
+}
+
+// describe is a file by what the file system says of it; the error says why it is none of ours.
+func describe(path string, info fs.FileInfo) (File, error) {
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return File{Path: path, Size: info.Size(), Executable: mode&0o100 != 0, Version: version(info)}, nil
+	case mode.IsDir():
+		return File{Path: path, Folder: true}, nil
+	case mode&fs.ModeSymlink != 0:
+		return File{Path: path}, errLink
+	}
+	return File{Path: path}, errOdd
+}
+
+// readNames returns names alone: entries would look files up by their path.
+func readNames(dir *os.Root) ([]string, error) {
+	f, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.Readdirnames(-1)
+}
