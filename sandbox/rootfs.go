@@ -1,170 +1,207 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// interpreter is a binary of the host and where it is found inside a sandbox.
-type interpreter struct{ path, inside string }
-
-// systemDirs are the parts of the host's /usr that sandboxes see, read-only:
-// what the distribution ships for its interpreters. /usr/local, /usr/etc,
-// /usr/src and what an operator may have put elsewhere stay out.
-var systemDirs = []string{"/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/share"}
-
-// errScript says that a file starts an interpreter elsewhere: only a binary can be mounted into a sandbox.
-var errScript = errors.New("is a script that starts an interpreter and not one itself (a shim of pyenv, nvm or the like)")
-
-// findInterpreter resolves an interpreter: an explicit path, or the first of the
-// names in the usual places that is a binary. One that lies outside of what
-// sandboxes see is mounted there alone, as a single file.
-func findInterpreter(explicit, inside string, names ...string) (interpreter, error) {
-	candidates := []string{explicit}
-	if explicit == "" {
-		candidates = lookUp(names)
-	}
-	err := fmt.Errorf("no %s on this machine", strings.Join(names, " or "))
-	for _, candidate := range candidates {
-		path, badErr := binary(candidate)
-		if badErr == nil {
-			if slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") }) {
-				inside = path
-			}
-			return interpreter{path: path, inside: inside}, nil
-		}
-		err = badErr
-	}
-	return interpreter{}, fmt.Errorf("find interpreter: %w", err)
+// rootfs is the root file system that the sandboxes of one environment share,
+// read-only. How to use it: call [Host.root] once, when the environment's first
+// job comes, and keep what it returns. The OCI spec of each sandbox then gets
+//
+//	Root:   &specs.Root{Path: r.dir, Readonly: true},
+//	Mounts: append(its own mounts, r.mounts...),
+//	Args:   r.program(interpreter), ...
+//	Env:    environment(home) with "PATH=" + r.path
+//
+// where its own mounts are at [MountPoints] and nowhere else, for these have
+// places to be mounted at. gVisor sorts mounts by the length of their destinations.
+type rootfs struct {
+	// dir is OCI's Root.Path.
+	dir string
+	// mounts are the runtime, the layers, single interpreters and what is masked.
+	mounts []specs.Mount
+	// path is the PATH of its processes.
+	path string
+	// programs are the interpreters that it has, missing says why one is not there.
+	programs map[Interpreter]interpreter
+	missing  map[Interpreter]error
 }
 
-// lookUp returns every executable that is called by one of the names, in the order of the names and of PATH.
-func lookUp(names []string) []string {
-	var found []string
-	for _, name := range names {
-		dirs := filepath.SplitList(os.Getenv("PATH"))
-		if filepath.IsAbs(name) {
-			dirs = []string{"/"}
+// ErrNoInterpreter says that an environment cannot run programs of that language.
+var ErrNoInterpreter = errors.New("this environment has no such interpreter")
+
+// program returns where an interpreter is inside; ErrNoInterpreter where it is not.
+func (r *rootfs) program(kind Interpreter) (string, error) {
+	if found, ok := r.programs[kind]; ok {
+		return found.inside, nil
+	}
+	return "", fmt.Errorf("%w (%s): %w", ErrNoInterpreter, kind, r.missing[kind])
+}
+
+// MountPoints are the folders of every sandbox that something of ours is mounted
+// at. A root file system that has all of them is used as it is; one that lacks some is
+// mounted entry by entry into a folder that has them.
+func MountPoints() []string {
+	return []string{"/proc", "/dev", "/tmp", "/workspace", guestDir, bridgeDir, serversDir}
+}
+
+// root lays out the root file system of an environment in dir, which must not
+// exist yet and must stay while its sandboxes live. An environment needs one of the
+// interpreters, not both: see program. Whoever runs sandboxes for others besides programs of
+// jobs says with points what else they mount.
+func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, error) {
+	if env.Root == "" {
+		env.Masked = slices.Concat(h.opts.Masked, env.Masked)
+		env.Python, env.Node = cmp.Or(env.Python, h.opts.Python), cmp.Or(env.Node, h.opts.Node)
+	} else if err := CheckRoot(env.Root, h.dir, h.opts.Snapshots); err != nil {
+		return nil, err
+	}
+	l := layout{env: env, dir: filepath.Join(dir, "rootfs"), nothing: filepath.Join(dir, "nothing"), points: append(MountPoints(), points...)}
+	if err := l.prepare(); err != nil {
+		return nil, fmt.Errorf("lay out root file system: %w", err)
+	}
+	r, err := l.make()
+	if err != nil {
+		return nil, fmt.Errorf("lay out root file system: %w", err)
+	}
+	return r, nil
+}
+
+// layout is how a root file system is put together.
+type layout struct {
+	env     Environment
+	dir     string   // where our own folder is made
+	nothing string   // an empty file
+	points  []string // what else is mounted by whoever starts a sandbox
+	mounts  []specs.Mount
+}
+
+func (l *layout) prepare() error {
+	for at, source := range l.env.Layers {
+		if err := l.checkLayer(at, source); err != nil {
+			return err
 		}
-		for _, dir := range dirs {
-			if path := filepath.Join(dir, name); filepath.IsAbs(path) && isExecutable(path) {
-				found = append(found, path)
+	}
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(l.nothing, nil, 0o444); err != nil {
+		return err
+	}
+	return os.Chmod(l.nothing, 0o444) // whatever the umask is
+}
+
+func (l *layout) checkLayer(at, source string) error {
+	if !filepath.IsAbs(at) || path.Clean(at) != at || !filepath.IsAbs(source) {
+		return fmt.Errorf("the layer %.200q at %.200q: both must be absolute paths", source, at)
+	}
+	for _, taken := range l.points {
+		if within(taken, at) || within(at, taken) {
+			return fmt.Errorf("a layer cannot be at %s: %s is there", at, taken)
+		}
+	}
+	for other := range l.env.Layers {
+		if other != at && within(at, other) {
+			return fmt.Errorf("a layer cannot be at %s, within the one at %s", at, other)
+		}
+	}
+	if info, err := os.Stat(source); err != nil || !info.IsDir() {
+		return fmt.Errorf("the layer at %s: %s is no folder that can be read", at, source)
+	}
+	return nil
+}
+
+func (l *layout) make() (*rootfs, error) {
+	r := &rootfs{programs: map[Interpreter]interpreter{}, missing: map[Interpreter]error{}}
+	for _, at := range slices.Sorted(maps.Keys(l.env.Layers)) {
+		l.points = append(l.points, at)
+		l.mounts = append(l.mounts, bind(at, l.env.Layers[at]))
+	}
+	var err error
+	if l.env.Root == "" {
+		err = l.host(r)
+	} else {
+		err = l.given(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(r.programs) == 0 {
+		return nil, fmt.Errorf("it has no interpreter: %w", errors.Join(r.missing[Python], r.missing[Node]))
+	}
+	if err := l.mask(r); err != nil {
+		return nil, err
+	}
+	r.mounts = l.mounts
+	return r, nil
+}
+
+// host lays out the host's own /usr. An interpreter from elsewhere on the host is mounted alone.
+func (l *layout) host(r *rootfs) error {
+	system := existing(systemDirs)
+	if err := makeRootfs(l.dir, slices.Concat(system, l.points)); err != nil {
+		return err
+	}
+	for _, dir := range system {
+		l.mounts = append(l.mounts, bind(dir, dir))
+	}
+	r.dir, r.path = l.dir, "/usr/bin"
+	for _, kind := range []Interpreter{Python, Node} {
+		found, err := l.onHost(kind)
+		if err != nil {
+			r.missing[kind] = err
+			continue
+		}
+		r.programs[kind] = found
+		if found.inside != found.path && !l.inLayer(found.inside) {
+			if err := mountPoint(l.dir, found.inside); err != nil {
+				return err
 			}
+			l.mounts = append(l.mounts, bind(found.inside, found.path))
+		}
+	}
+	return openUp(l.dir)
+}
+
+// onHost finds an interpreter of the host. One that a layer holds is used from there.
+func (l *layout) onHost(kind Interpreter) (interpreter, error) {
+	if kind == Node {
+		found, err := findInterpreter(l.env.Node, guestBin+"/node", "/usr/bin/node", "node", "nodejs")
+		return l.asLayered(found), err
+	}
+	found, err := findInterpreter(l.env.Python, guestBin+"/python3", "/usr/bin/python3", "python3")
+	return l.asLayered(found), err
+}
+
+func (l *layout) asLayered(found interpreter) interpreter {
+	for at, source := range l.env.Layers {
+		if rest, ok := strings.CutPrefix(found.path, strings.TrimSuffix(source, "/")+"/"); ok {
+			found.inside = path.Join(at, rest)
 		}
 	}
 	return found
 }
 
-// binary follows symbolic links to an executable and checks that it is one for
-// the kernel: mounted into a sandbox, a script would not find what it starts.
-func binary(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", err
-	}
-	if real, err = filepath.Abs(real); err != nil {
-		return "", err
-	}
-	if !isExecutable(real) {
-		return "", fmt.Errorf("%s is no executable file", path)
-	}
-	magic, err := readMagic(real)
-	switch {
-	case err != nil:
-		return "", err
-	case strings.HasPrefix(magic, "#!"):
-		return "", fmt.Errorf("%s %w", path, errScript)
-	case magic != "\x7fELF":
-		return "", fmt.Errorf("%s is no program for this machine", path)
-	}
-	return real, nil
-}
-
-func readMagic(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	magic := make([]byte, 4)
-	n, err := io.ReadFull(f, magic)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return string(magic[:n]), err
-}
-
-// makeRootfs lays out the root file system that all sandboxes of a host share
-// read-only: mount points, and an /etc of our own making.
-func makeRootfs(root string, points []string) error {
-	dirs := append([]string{"/proc", "/dev", "/tmp", "/etc", "/workspace", guestDir, bridgeDir, serversDir}, points...)
-	for _, dir := range dirs {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			return fmt.Errorf("make root file system: %w", err)
+func (l *layout) inLayer(inside string) bool {
+	for at := range l.env.Layers {
+		if within(inside, at) {
+			return true
 		}
 	}
-	for _, link := range []string{"bin", "lib", "lib32", "lib64", "libx32"} {
-		if _, err := os.Lstat("/usr/" + link); err != nil {
-			continue
-		}
-		if err := os.Symlink("usr/"+link, filepath.Join(root, link)); err != nil {
-			return fmt.Errorf("make root file system: %w", err)
-		}
-	}
-	for name, content := range map[string]string{
-		"etc/passwd":        "root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/workspace:/bin/sh\n",
-		"etc/group":         "root:x:0:\nnogroup:x:65534:\n",
-		"etc/hosts":         "127.0.0.1 localhost\n",
-		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
-			return fmt.Errorf("make root file system: %w", err)
-		}
-	}
-	return nil
+	return false
 }
 
-// openUp lets every user read what is below dir, whatever our umask took away:
-// a sandbox's user is not ours.
-func openUp(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir():
-			return os.Chmod(path, 0o755)
-		case entry.Type().IsRegular():
-			return os.Chmod(path, 0o644)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("open files for sandboxes: %w", err)
-	}
-	return nil
-}
-
-// mountPoint makes the empty file that a single file is mounted over.
-func mountPoint(root, at string) error {
-	path := filepath.Join(root, at)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("make mount point: %w", err)
-	}
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		return fmt.Errorf("make mount point: %w", err)
-	}
-	return nil
-}
-
-func existing(dirs []string) []string {
-	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
-		info, err := os.Lstat(dir)
-		return errors.Is(err, fs.ErrNotExist) || err != nil || !info.IsDir()
-	})
+// within says whether a path is a folder or below it; both are clean.
+func within(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }

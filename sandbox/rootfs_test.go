@@ -12,7 +12,7 @@ import (
 func TestFindInterpreter(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	sh, err := binary("/bin/sh")
+	sh, err := resolveBinary("/bin/sh")
 	must(t, err)
 	elf, err := os.ReadFile(sh)
 	must(t, err)

@@ -1,0 +1,77 @@
+// Package chroot follows paths as a process would whose root directory is an
+// [os.Root]: links that are absolute, or that climb too far, stay inside.
+package chroot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many links a path may lead over, as in the kernel.
+const maxLinks = 40
+
+// Resolve returns the path below root that name leads to, with every link
+// followed, the last one too. It is relative and clean ("." is the root itself),
+// and has no link in it, so that os.Root's own methods may be used with it. The
+// name is slash-separated; whether it begins with a slash makes no difference.
+// Its errors are of type *fs.PathError.
+func Resolve(root *os.Root, name string) (string, error) {
+	rest, at, links := split(name), ".", 0
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		if part == ".." {
+			at = path.Dir(at) // of "." it is "." again
+			continue
+		}
+		next := path.Join(at, part)
+		info, err := root.Lstat(next)
+		if err != nil {
+			return "", fault(name, err)
+		}
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			if links++; links > maxLinks {
+				return "", fault(name, syscall.ELOOP)
+			}
+			target, err := root.Readlink(next)
+			if err != nil {
+				return "", fault(name, err)
+			}
+			if strings.HasPrefix(target, "/") {
+				at = "."
+			}
+			rest = append(split(target), rest...)
+		case !info.IsDir() && len(rest) > 0:
+			return "", fault(name, syscall.ENOTDIR)
+		default:
+			at = next
+		}
+	}
+	return at, nil
+}
+
+// split takes a path into its parts. A slash or "." at the end says that it is a
+// folder, which nobody here needs to know.
+func split(name string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		if part != "" && part != "." {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// fault names the whole path, and not how far it went.
+func fault(name string, err error) error {
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
+		err = inner.Err
+	}
+	return &fs.PathError{Op: "resolve", Path: fmt.Sprintf("%.4096s", name), Err: err}
+}

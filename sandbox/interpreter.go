@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// interpreter is a binary of the host and where it is found inside a sandbox.
+type interpreter struct{ path, inside string }
+
+// errScript says that a file starts an interpreter elsewhere: only a binary can be mounted into a sandbox.
+var errScript = errors.New("is a script that starts an interpreter and not one itself (a shim of pyenv, nvm or the like)")
+
+// findInterpreter resolves an interpreter: an explicit path, or the first of the
+// names in the usual places that is a binary. One that lies outside of what
+// sandboxes see is mounted there alone, as a single file.
+func findInterpreter(explicit, inside string, names ...string) (interpreter, error) {
+	candidates := []string{explicit}
+	if explicit == "" {
+		candidates = lookUp(names)
+	}
+	err := fmt.Errorf("no %s on this machine", strings.Join(names, " or "))
+	for _, candidate := range candidates {
+		path, badErr := resolveBinary(candidate)
+		if badErr == nil {
+			if slices.ContainsFunc(systemDirs, func(dir string) bool { return strings.HasPrefix(path, dir+"/") }) {
+				inside = path
+			}
+			return interpreter{path: path, inside: inside}, nil
+		}
+		err = badErr
+	}
+	return interpreter{}, fmt.Errorf("find interpreter: %w", err)
+}
+
+// lookUp returns every executable that is called by one of the names, in the order of the names and of PATH.
+func lookUp(names []string) []string {
+	var found []string
+	for _, name := range names {
+		dirs := filepath.SplitList(os.Getenv("PATH"))
+		if filepath.IsAbs(name) {
+			dirs = []string{"/"}
+		}
+		for _, dir := range dirs {
+			if path := filepath.Join(dir, name); filepath.IsAbs(path) && isExecutable(path) {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+// resolveBinary follows symbolic links to an executable and checks that it is one for
+// the kernel: mounted into a sandbox, a script would not find what it starts.
+func resolveBinary(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return "", err
+	}
+	if !isExecutable(real) {
+		return "", fmt.Errorf("%s is no executable file", path)
+	}
+	f, err := os.Open(real)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	return real, checkProgram(path, f)
+}
