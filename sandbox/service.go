@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -35,6 +36,10 @@ type Service struct {
 	Memory int64
 	// Processes counts processes and threads, OpenFiles is per process.
 	Processes, OpenFiles int
+	// Space is the size of /tmp in bytes, and of the largest file; 0 is 64 MiB.
+	Space int64
+	// Socket gives it a Unix socket, /run/sallyport/service.sock, that Server.Listener listens on.
+	Socket bool
 }
 
 // serviceNice lets programs go first where both want the processor.
@@ -48,6 +53,7 @@ type Server struct {
 	process       *runsc.Process
 	cgroup        *cgroup
 	stdin, stdout *os.File
+	listener      *net.UnixListener
 	stderr        *clip
 	drained       sync.WaitGroup
 	stop          context.CancelCauseFunc
@@ -84,8 +90,15 @@ func (s *Server) start(service Service) error {
 		return err
 	}
 	root := filepath.Join(s.dir, "rootfs")
-	mounts := s.host.mounts()
+	mounts := service.resize(s.host.mounts())
 	points := []string{service.Dir}
+	if service.Socket {
+		mount, err := s.listen()
+		if err != nil {
+			return err
+		}
+		mounts = append(mounts, mount)
+	}
 	for at, source := range service.Mounts {
 		mounts, points = append(mounts, bind(at, source)), append(points, at)
 	}
@@ -105,7 +118,7 @@ func (s *Server) start(service Service) error {
 	if s.cgroup, err = s.host.cgroups.make(cgroupName(s.host.dir, s.id), service.Memory); err != nil {
 		return err
 	}
-	return s.launch()
+	return s.launch(!service.Socket)
 }
 
 // writeService writes the files of a service into its root file system, for every user to read.
@@ -129,12 +142,12 @@ func (h *Host) serviceProcess(service Service) *specs.Process {
 	return &specs.Process{
 		Args: args, Cwd: service.Dir, Env: environment("/tmp"),
 		User: specs.User{UID: nobody, GID: nobody}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
-		Rlimits: commonRlimits(service.Processes, service.OpenFiles, tmpSize),
+		Rlimits: commonRlimits(service.Processes, service.OpenFiles, service.space()),
 	}
 }
 
 // launch starts runsc between two pipes. What it says on stderr is kept for the log.
-func (s *Server) launch() error {
+func (s *Server) launch(noSockets bool) error {
 	var stdio runsc.Stdio
 	var stderr *os.File
 	defer func() { // they are the service's now, or nobody's
@@ -149,8 +162,8 @@ func (s *Server) launch() error {
 	s.stderr = newClip(4<<10, 1<<62, func() {})
 	s.drained.Go(func() { s.stderr.drain(stderr); _ = stderr.Close() })
 	settings := *s.host.runsc
-	settings.SharedMounts, settings.NoSockets, settings.Nice = true, true, serviceNice
 	settings.Enter = s.cgroup.enter
+	settings.SharedMounts, settings.NoSockets, settings.Nice = true, noSockets, serviceNice
 	var err error
 	s.process, err = settings.Start(s.id, s.dir, stdio)
 	return err
@@ -187,6 +200,9 @@ func (s *Server) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := end(ctx, s.process, s.cgroup)
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
 	for _, pipe := range []*os.File{s.stdin, s.stdout} {
 		if pipe != nil {
 			_ = pipe.Close()

@@ -1,0 +1,257 @@
+package deps
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sallyport/sandbox"
+)
+
+// Base is an environment of Python's that somebody made on the host, and that
+// sandboxes use as it is, read-only.
+type Base struct {
+	// Dir is its folder, Kind venv, uv or conda.
+	Dir, Kind string
+	// Python is its interpreter, on the host and inside alike.
+	Python string
+	// Version is as in "3.11".
+	Version string
+	// Sites are the folders of packages, on the host and inside alike.
+	Sites []string
+	// Mounts are the folders that sandboxes need of it, which appear where they are on the host.
+	Mounts []string
+	// Digest changes when a file in one of Mounts does, by name, size and time.
+	Digest string
+}
+
+// ErrBase says that a folder is no environment of Python's that sandboxes can use.
+var ErrBase = errors.New("cannot be a base")
+
+// visible are the folders of the host that every sandbox sees where they are.
+var visible = regexp.MustCompile(`^/usr/(bin|lib|lib32|lib64|libx32|share)(/|$)`)
+
+// reserved are folders in which nothing of the host may appear: they are the sandbox's own.
+var reserved = regexp.MustCompile(`^/(proc|sys|dev|etc|tmp|run|workspace|servers|node_modules|opt/sallyport|opt/packages|opt/interpreter|bin|lib|lib32|lib64|libx32|usr/(bin|lib|lib32|lib64|libx32|share))(/|$)`)
+
+var minorVersion = regexp.MustCompile(`^python(3\.[0-9]{1,2})$`)
+
+// FindBase looks at a venv, an environment made by uv or a conda prefix: at
+// names, sizes and links only, nothing of it is run. Errors wrap ErrBase and say what is wrong.
+func FindBase(dir string) (Base, error) {
+	b, err := findBase(dir)
+	if err != nil {
+		return Base{}, fmt.Errorf("%s %w: %w", dir, ErrBase, err)
+	}
+	return b, nil
+}
+
+func findBase(dir string) (Base, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Base{}, err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return Base{}, err
+	}
+	b := Base{Dir: real}
+	if b.Python, err = filepath.EvalSymlinks(filepath.Join(real, "bin", "python")); err != nil {
+		return Base{}, fmt.Errorf("it has no bin/python: %w", err)
+	}
+	if err := usable(b.Python); err != nil {
+		return Base{}, err
+	}
+	settings, err := readSettings(filepath.Join(real, "pyvenv.cfg"))
+	switch {
+	case err == nil:
+		err = b.venv(settings)
+	case isFolder(filepath.Join(real, "conda-meta")):
+		err = b.conda()
+	default:
+		err = errors.New("it has neither pyvenv.cfg nor conda-meta: name the folder of a venv, a uv environment or a conda prefix")
+	}
+	if err != nil {
+		return Base{}, err
+	}
+	return b, b.look()
+}
+
+// venv finds what a venv needs beside its packages: the interpreter that it was made with.
+func (b *Base) venv(settings map[string]string) error {
+	b.Kind = "venv"
+	if settings["uv"] != "" {
+		b.Kind = "uv"
+	}
+	version := settings["version"] // of venv; uv and virtualenv write version_info
+	if version == "" {
+		version = settings["version_info"]
+	}
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return errors.New("its pyvenv.cfg says no version")
+	}
+	b.Version = parts[0] + "." + parts[1]
+	site := filepath.Join(b.Dir, "lib", "python"+b.Version, "site-packages")
+	if !isFolder(site) {
+		return fmt.Errorf("it has no lib/python%s/site-packages", b.Version)
+	}
+	b.Sites, b.Mounts = []string{site}, []string{site}
+	prefix := filepath.Dir(filepath.Dir(b.Python))
+	library := filepath.Join(prefix, "lib", "python"+b.Version)
+	if _, err := os.Stat(filepath.Join(library, "os.py")); err != nil {
+		return fmt.Errorf("the Python that it was made with has no standard library at %s", library)
+	}
+	if !visible.MatchString(b.Python) {
+		b.Mounts = append(b.Mounts, filepath.Join(prefix, "bin"), filepath.Join(prefix, "lib"))
+	}
+	if strings.EqualFold(settings["include-system-site-packages"], "true") {
+		for _, more := range []string{filepath.Join(library, "site-packages"), filepath.Join(prefix, "lib/python3/dist-packages")} {
+			if isFolder(more) {
+				b.Sites = append(b.Sites, more)
+			}
+		}
+	}
+	return nil
+}
+
+// conda takes all of a prefix: its packages find libraries and data relative to it.
+func (b *Base) conda() error {
+	b.Kind = "conda"
+	match := minorVersion.FindStringSubmatch(filepath.Base(b.Python))
+	if match == nil {
+		return fmt.Errorf("its bin/python leads to %s, and not to a python3.x", filepath.Base(b.Python))
+	}
+	b.Version = match[1]
+	library := filepath.Join(b.Dir, "lib", "python"+b.Version)
+	if !within(b.Python, []string{b.Dir}) {
+		return fmt.Errorf("its bin/python leads out of it, to %s", b.Python)
+	}
+	if _, err := os.Stat(filepath.Join(library, "os.py")); err != nil {
+		return fmt.Errorf("it has no standard library at lib/python%s", b.Version)
+	}
+	b.Sites, b.Mounts = []string{filepath.Join(library, "site-packages")}, []string{b.Dir}
+	return nil
+}
+
+// usable checks that a file is an interpreter for this machine.
+func usable(path string) error {
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	file, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("its bin/python, %s, is no program for Linux", path)
+	}
+	defer func() { _ = file.Close() }()
+	if want, known := machines[runtime.GOARCH]; known && file.Machine != want {
+		return fmt.Errorf("its bin/python is for %s, and this machine is %s", file.Machine, runtime.GOARCH)
+	}
+	return nil
+}
+
+// maxBaseEntries bounds the walk over a base.
+const maxBaseEntries = 500_000
+
+// look walks over all that will be mounted: for the digest, and for links that would lead nowhere.
+func (b *Base) look() error {
+	if minor, err := strconv.Atoi(strings.TrimPrefix(b.Version, "3.")); err != nil || minor < 9 {
+		return fmt.Errorf("it is Python %s, and programs need 3.9 or later", b.Version)
+	}
+	hash, entries := sha256.New(), 0
+	for _, mount := range b.Mounts {
+		if reserved.MatchString(mount) || mount == "/" || mount == "/usr" || mount == "/opt" {
+			return fmt.Errorf("it needs %s, and sandboxes have another folder there", mount)
+		}
+		err := filepath.WalkDir(mount, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if entries++; entries > maxBaseEntries {
+				return fmt.Errorf("it has more than %d files", maxBaseEntries)
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(hash, "%q %v %d %d\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano())
+			if err == nil && entry.Type() == fs.ModeSymlink {
+				err = b.followable(path)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	b.Digest = hex.EncodeToString(hash.Sum(nil)[:16])
+	return nil
+}
+
+// followable checks that a link among the packages leads to what sandboxes see. One that
+// leads nowhere on the host does as little inside.
+func (b *Base) followable(path string) error {
+	if !within(path, b.Sites) {
+		return nil // of the interpreter's own folders: those of a distribution have some into /etc
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || within(target, b.Mounts) || visible.MatchString(target) {
+		return nil //nolint:nilerr // see above
+	}
+	return fmt.Errorf("%s is a link to %s, which sandboxes do not see (uv: install with --link-mode=copy)", path, target)
+}
+
+// AddTo makes it the Python of the environment.
+func (b Base) AddTo(env *sandbox.Environment) {
+	env.Python = b.Python
+	env.PythonPath = append(env.PythonPath, b.Sites...)
+	for _, mount := range b.Mounts {
+		addLayer(env, mount, mount, b.Digest)
+	}
+}
+
+func addLayer(env *sandbox.Environment, at, dir, digest string) {
+	layers := map[string]string{at: dir}
+	maps.Copy(layers, env.Layers) // whoever has the old map keeps it as it is
+	layers[at] = dir
+	env.Layers = layers
+	sum := sha256.Sum256([]byte(env.Digest + "\n" + at + "\n" + digest))
+	env.Digest = hex.EncodeToString(sum[:16])
+}
+
+// readSettings reads pyvenv.cfg: lines of key = value.
+func readSettings(path string) (map[string]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	settings, lines := map[string]string{}, bufio.NewScanner(file)
+	for n := 0; lines.Scan() && n < 100; n++ {
+		if key, value, found := strings.Cut(lines.Text(), "="); found {
+			settings[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
+		}
+	}
+	return settings, lines.Err()
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// within reports whether path is one of the folders or below it.
+func within(path string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		return path == folder || strings.HasPrefix(path, folder+"/")
+	})
+}

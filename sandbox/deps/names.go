@@ -1,0 +1,150 @@
+package deps
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/sandbox"
+)
+
+// maxPackages is how many packages a request may name.
+const maxPackages = 100
+
+//go:embed stdlib.txt
+var stdlib string
+
+var (
+	separators = regexp.MustCompile(`[-_.]+`)
+
+	// requirement is all of PEP 508 that is accepted: name[extras] and specifiers of versions.
+	requirement = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?)[ \t]*` +
+		`(?:\[[ \t]*([A-Za-z0-9][A-Za-z0-9._-]*(?:[ \t]*,[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*)*)[ \t]*\])?[ \t]*` +
+		`((?:` + specifier + `(?:[ \t]*,[ \t]*` + specifier + `)*)?)[ \t]*$`)
+
+	// npmRequirement is name@range or @scope/name@range; what a range may be is in npmRange.
+	npmRequirement = regexp.MustCompile(`^((?:@[a-z0-9][a-z0-9._~-]{0,98}/)?[A-Za-z0-9][A-Za-z0-9._~-]{0,98})(?:@(.+))?$`)
+	npmRange       = regexp.MustCompile(`^(?:` + comparator + `(?:(?: +| *\|\| *| - )` + comparator + `)*|[a-z][a-z0-9-]{0,40})$`)
+)
+
+const (
+	specifier  = `(?:==|!=|<=|>=|<|>|~=)[ \t]*[A-Za-z0-9][A-Za-z0-9._!+*-]{0,63}`
+	comparator = `(?:[\^~]|[<>]=?|=)? ?v?(?:[0-9]{1,9}|[xX*])(?:\.(?:[0-9]{1,15}|[xX*])){0,2}(?:-[0-9A-Za-z.-]{1,64})?(?:\+[0-9A-Za-z.-]{1,64})?`
+)
+
+// ours are names that programs import wrappers and skills by.
+func ours(name string) bool { return name == "servers" || name == "skills" || name == "sallyport" }
+
+// isStdlib reports whether Python has a module of its own by that name.
+func isStdlib(module string) bool { return slices.Contains(strings.Fields(stdlib), module) }
+
+// canonical is a Python package's name as indexes compare it (PEP 503).
+func canonical(name string) string {
+	return strings.ToLower(separators.ReplaceAllString(name, "-"))
+}
+
+// wanted is one requirement, read.
+type wanted struct {
+	name string // canonical for Python
+	text string // as it is handed on, without spaces for Python
+	spec string // the range for npm, "*" where none was given
+}
+
+// Check says what is wrong with the packages of a request, for whoever wrote
+// them; nil if nothing is. Errors wrap ErrRefused.
+func Check(interpreter sandbox.Interpreter, packages []string) error {
+	_, err := parse(interpreter, packages)
+	return err
+}
+
+// parse reads requirements, and returns them sorted.
+func parse(interpreter sandbox.Interpreter, packages []string) ([]wanted, error) {
+	if len(packages) == 0 || len(packages) > maxPackages {
+		return nil, fmt.Errorf("%w: name 1 to %d packages, not %d", ErrRefused, maxPackages, len(packages))
+	}
+	read := parsePython
+	if interpreter == sandbox.Node {
+		read = parseNPM
+	}
+	var all []wanted
+	for _, text := range packages {
+		w, why := wanted{}, obviously(text)
+		if why == "" {
+			w, why = read(strings.TrimSpace(text))
+		}
+		if why == "" && slices.ContainsFunc(all, func(other wanted) bool { return other.name == w.name }) {
+			why = "it is named twice"
+		}
+		if why != "" {
+			return nil, fmt.Errorf("%w: %q: %s", ErrRefused, plain.Line(text, 80), why)
+		}
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b wanted) int { return strings.Compare(a.name, b.name) })
+	return all, nil
+}
+
+// obviously says what is wrong with what is no name with versions at all.
+func obviously(text string) string {
+	switch {
+	case len(text) > 300:
+		return "it is too long"
+	case strings.HasPrefix(strings.TrimSpace(text), "-"):
+		return "options are not accepted; the operator sets the index"
+	case strings.ContainsAny(text, "\r\n\x00\\'\"$`"):
+		return "it has characters that no requirement has"
+	case strings.Contains(text, ";"):
+		return "markers are not accepted: name what this environment needs"
+	case strings.Contains(text, "://") || strings.Contains(text, " @ ") || strings.Contains(strings.ToLower(text), "file:"):
+		return "URLs and paths are not accepted, only names that the index has"
+	}
+	return ""
+}
+
+func parsePython(text string) (wanted, string) {
+	parts := requirement.FindStringSubmatch(text)
+	if parts == nil {
+		return wanted{}, "write name, name==1.2.3 or name[extra]>=1,<2"
+	}
+	name := canonical(parts[1])
+	if module := strings.ReplaceAll(name, "-", "_"); isStdlib(module) {
+		return wanted{}, "Python has it built in: import it, without installing"
+	} else if ours(module) {
+		return wanted{}, "the name is taken by what programs import here"
+	}
+	text = name
+	if parts[2] != "" {
+		text += "[" + squeeze(parts[2]) + "]"
+	}
+	return wanted{name: name, text: text + squeeze(parts[3]), spec: squeeze(parts[3])}, ""
+}
+
+func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
+
+func parseNPM(text string) (wanted, string) {
+	parts := npmRequirement.FindStringSubmatch(text)
+	if parts == nil {
+		return wanted{}, "write name, name@1.2.3 or @scope/name@^1.2"
+	}
+	name, spec := parts[1], strings.TrimSpace(parts[2])
+	switch lower := strings.ToLower(spec); {
+	case ours(strings.ToLower(name)) || name == "node_modules" || name == "favicon.ico":
+		return wanted{}, "the name is taken by what programs import here"
+	case isBuiltin(name):
+		return wanted{}, "node has it built in: import it, without installing"
+	case spec == "":
+		return wanted{name: name, text: name, spec: "*"}, ""
+	case strings.HasSuffix(lower, ".tgz") || strings.HasSuffix(lower, ".tar") || strings.HasSuffix(lower, ".gz") || !npmRange.MatchString(spec):
+		return wanted{}, "after @ stands a version, a range (^1.2, >=1 <3) or a tag (latest)"
+	}
+	return wanted{name: name, text: name + "@" + spec, spec: spec}, ""
+}
+
+// builtins are node's modules that have no "node:" before their name of need.
+const builtins = " assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain events fs http http2 https " +
+	"inspector module net os path perf_hooks process punycode querystring readline repl stream string_decoder sys timers tls trace_events tty url util v8 vm wasi worker_threads zlib "
+
+func isBuiltin(name string) bool { return strings.Contains(builtins, " "+name+" ") }

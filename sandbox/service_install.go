@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// serviceInodes is how many files and folders fit into the /tmp of a service that has asked for its size.
+const serviceInodes = 500_000
+
+// serviceSocket is the name of a service's socket in bridgeDir.
+const serviceSocket = "service.sock"
+
+// Listener is where a service connects to that has Service.Socket, nil for
+// others. It closes with the service.
+func (s *Server) Listener() net.Listener {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener
+}
+
+// listen makes the socket of a service, in a folder of its own, and returns the mount of that.
+func (s *Server) listen() (specs.Mount, error) {
+	dir := filepath.Join(s.dir, "sockets")
+	path := filepath.Join(dir, serviceSocket)
+	err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755))
+	if err == nil {
+		s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o666) // its user is nobody; the directory above is closed to others
+	}
+	if err != nil {
+		return specs.Mount{}, fmt.Errorf("make socket: %w", err)
+	}
+	return bind(bridgeDir, dir), nil
+}
+
+// space is the size of a service's /tmp in bytes.
+func (service Service) space() int64 {
+	if service.Space == 0 {
+		return tmpSize
+	}
+	return service.Space
+}
+
+// resize gives the mounts another /tmp, where a service asks for one.
+func (service Service) resize(mounts []specs.Mount) []specs.Mount {
+	if service.Space == 0 {
+		return mounts
+	}
+	for i, mount := range mounts {
+		if mount.Destination == "/tmp" {
+			mounts[i] = tmpfs("/tmp", service.Space, serviceInodes, "1777")
+		}
+	}
+	return mounts
+}
