@@ -61,6 +61,7 @@ type box struct {
 	job     Job
 	dir     string
 	bridge  *bridge.Bridge
+	account bridge.Account
 	process *runsc.Process
 	cgroup  *cgroup
 	stdout  *clip
@@ -85,8 +86,9 @@ func (h *Host) start(job Job, caller bridge.Caller) (_ *box, err error) {
 	if err := makeBundle(b.dir, sockets); err != nil {
 		return nil, err
 	}
-	limits := bridge.Limits{Calls: job.Limits.Calls, Concurrency: job.Limits.Concurrency}
-	b.bridge, err = bridge.Listen(filepath.Join(sockets, "bridge.sock"), bridge.Options{Execution: job.ID, Caller: caller, Limits: limits, Logger: h.log})
+	limits := bridge.Limits{Calls: job.Limits.Calls, Concurrency: job.Limits.Concurrency, Traffic: job.Limits.Traffic}
+	b.account = bridge.Account{Execution: job.ID, Caller: caller, Limits: limits}
+	b.bridge, err = bridge.Listen(filepath.Join(sockets, "bridge.sock"), bridge.Options{Logger: h.log})
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +154,8 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 	})
 	watchers.Go(func() { b.watchProcess() })
 
-	done, err := b.bridge.Run(b.ctx, bridge.Program{Code: b.job.Code, ValueLimit: b.job.Limits.Value}, func() { timer.Reset(b.job.Limits.Timeout) })
-	outcome := Outcome{Duration: time.Since(b.started), Calls: b.bridge.Calls()}
+	report, err := b.bridge.Run(b.ctx, bridge.Program{Code: b.job.Code, ValueLimit: b.job.Limits.Value}, b.account, func() { timer.Reset(b.job.Limits.Timeout) })
+	outcome := Outcome{Duration: time.Since(b.started), Calls: report.Calls, Emitted: report.Emitted}
 	if errors.Is(err, bridge.ErrClosed) {
 		// The guest's end is seen before runsc's, and the reason for it perhaps not yet at all.
 		b.await(500 * time.Millisecond)
@@ -167,9 +169,9 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 		b.host.log.Error("clear sandbox away", "execution", b.job.ID, "error", err)
 	}
 	watchers.Wait()
-	outcome.Stdout, outcome.Stderr, outcome.Emitted = b.stdout.output(), b.stderr.output(), b.bridge.Emitted()
-	b.judge(&outcome, done, err, cause)
-	if b.bridge.Started() {
+	outcome.Stdout, outcome.Stderr = b.stdout.output(), b.stderr.output()
+	b.judge(&outcome, report, err, cause)
+	if report.Started {
 		return outcome, nil
 	}
 	// What was printed is runsc's, with paths of the host in it: for the log, not for the model.
@@ -199,7 +201,7 @@ func (b *box) watchProcess() {
 }
 
 // judge fills in how the program ended: what we did to it comes first, then what it reported, then how it died.
-func (b *box) judge(outcome *Outcome, done bridge.Done, err, cause error) {
+func (b *box) judge(outcome *Outcome, report bridge.Report, err, cause error) {
 	if why, ok := errors.AsType[stopped](cause); ok && err != nil {
 		outcome.Status = why.status
 		return
@@ -210,13 +212,14 @@ func (b *box) judge(outcome *Outcome, done bridge.Done, err, cause error) {
 			outcome.Exit = exit
 		}
 		switch {
-		case outcome.Exit < 128 && b.bridge.Started():
+		case outcome.Exit < 128 && report.Started:
 			outcome.Status = Exited
 		case outcome.Exit == 128+int(syscall.SIGABRT) && strings.Contains(outcome.Stderr.Text, "heap out of memory"):
 			outcome.Status, outcome.Stderr = OutOfMemory, Output{} // node's last words are a page of addresses
 		}
 		return
 	}
+	done := report.Done
 	outcome.Value, outcome.Fault, outcome.Exit = done.Value, done.Fault, done.Exit
 	switch {
 	case done.Fault != nil:

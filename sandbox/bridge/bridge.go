@@ -8,7 +8,6 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,49 +20,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"sallyport/internal/tool"
 )
-
-// Caller answers the guest's calls; Gateway.Call does.
-type Caller interface {
-	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-}
-
-// Limits meter one bridge. A zero field means the default that it names.
-type Limits struct {
-	// Calls is how many tool calls may be made in all; 0 is 1000.
-	Calls int
-	// Concurrency is how many may run at once, more wait; 0 is 16.
-	Concurrency int
-	// Frame is the size in bytes of the largest frame accepted; 0 is 16 MiB.
-	Frame int64
-	// Write is how long a guest that does not read may hold up its answers; 0 is 30 s.
-	Write time.Duration
-	// Emits is how many things a program may emit; 0 is 32.
-	Emits int
-	// Emit is the size in bytes of the largest of them; 0 is 4 MiB.
-	Emit int
-	// Emitted is how many bytes they may have together; 0 is 8 MiB.
-	Emitted int
-}
-
-func (l Limits) withDefaults() Limits {
-	if l.Calls == 0 {
-		l.Calls = 1000
-	}
-	if l.Concurrency == 0 {
-		l.Concurrency = 16
-	}
-	if l.Frame == 0 {
-		l.Frame = 16 << 20
-	}
-	if l.Write == 0 {
-		l.Write = 30 * time.Second
-	}
-	l.Emits, l.Emit, l.Emitted = cmp.Or(l.Emits, 32), cmp.Or(l.Emit, 4<<20), cmp.Or(l.Emitted, 8<<20)
-	return l
-}
 
 // What the guest has to ask for, in how many bytes and how soon.
 const (
@@ -75,31 +32,25 @@ const (
 // ErrClosed says that the guest went away without reporting the end of its program.
 var ErrClosed = errors.New("bridge closed by the guest")
 
-// Options are what a bridge needs to know beside its socket.
+// Options are what a bridge can be told beside its socket.
 type Options struct {
-	// Execution is put into every call that comes over this bridge.
-	Execution string
-	Caller    Caller
-	Limits    Limits
 	// Logger gets what the guest does wrong; nil discards.
 	Logger *slog.Logger
 }
 
-// Bridge listens on one socket, for one guest, for one program.
+// Bridge listens on one socket, for one guest. Close and Wait may be called at
+// any time; Ping and Run one at a time.
 type Bridge struct {
-	opts     Options
+	log      *slog.Logger
 	listener net.Listener
 	server   *http.Server
-	guest    chan *websocket.Conn
 	taken    atomic.Bool
-	started  atomic.Bool
-	calls    atomic.Int64
-	emitted  emitted
 	served   sync.WaitGroup
 
-	mu     sync.Mutex // guards conn and the closing of closed
-	conn   *websocket.Conn
-	closed chan struct{}
+	mu        sync.Mutex // guards conn and the closing of the channels
+	conn      *websocket.Conn
+	connected chan struct{} // closed when the guest is there, or was refused: conn is nil then
+	closed    chan struct{}
 }
 
 // Listen opens the socket at path, which any user may then connect to: the
@@ -116,18 +67,11 @@ func Listen(path string, opts Options) (*Bridge, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts.Limits = opts.Limits.withDefaults()
-	b := &Bridge{opts: opts, listener: listener, guest: make(chan *websocket.Conn, 1), closed: make(chan struct{})}
+	b := &Bridge{log: opts.Logger, listener: listener, connected: make(chan struct{}), closed: make(chan struct{})}
 	b.server = &http.Server{Handler: http.HandlerFunc(b.accept), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug)}
 	b.served.Go(func() { _ = b.server.Serve(listener) })
 	return b, nil
 }
-
-// Calls returns how many tool calls the guest has made.
-func (b *Bridge) Calls() int { return int(b.calls.Load()) }
-
-// Started reports whether the guest has got its program.
-func (b *Bridge) Started() bool { return b.started.Load() }
 
 func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != endpoint {
@@ -141,14 +85,13 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 	upgrader := websocket.Upgrader{ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10, CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "" }}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		b.opts.Logger.Warn("guest did not speak websocket", "execution", b.opts.Execution)
-		close(b.guest)
+		b.log.Warn("guest did not speak websocket")
+		close(b.connected)
 		return
 	}
 	_ = b.listener.Close() // one guest, one connection: a program finds nothing to connect to
-	conn.SetReadLimit(b.opts.Limits.Frame)
 	b.keep(conn)
-	b.guest <- conn
+	close(b.connected)
 }
 
 // keep remembers the guest's connection for Close, which may have come first.
@@ -170,35 +113,25 @@ func (b *Bridge) isClosed() bool {
 	}
 }
 
-// Run waits for the guest, hands it the program and answers its calls until it
-// reports the program's end (Done), goes away (ErrClosed), ctx ends (its cause)
-// or Close is called (net.ErrClosed). Calls still running then are cancelled,
-// and Run returns after they have ended. started is called when the guest has
-// got the program. Run may be called once.
-func (b *Bridge) Run(ctx context.Context, program Program, started func()) (Done, error) {
-	conn, err := b.wait(ctx)
-	if err != nil {
-		return Done{}, err
-	}
-	done, err := b.serve(ctx, conn, program, started)
-	switch {
-	case err == nil:
-		return done, nil
-	case ctx.Err() != nil:
-		return Done{}, context.Cause(ctx)
-	case b.isClosed():
-		return Done{}, net.ErrClosed
-	}
-	return Done{}, err
+// Wait returns when the guest is connected. It is an error if it did not speak as it should
+// (ErrClosed), if ctx ends first (its cause), or if Close is called (net.ErrClosed).
+func (b *Bridge) Wait(ctx context.Context) error {
+	_, err := b.wait(ctx)
+	return err
 }
 
 func (b *Bridge) wait(ctx context.Context) (*websocket.Conn, error) {
 	select {
-	case conn, ok := <-b.guest:
-		if !ok {
+	case <-b.closed:
+		return nil, net.ErrClosed
+	default:
+	}
+	select {
+	case <-b.connected:
+		if b.conn == nil {
 			return nil, ErrClosed
 		}
-		return conn, nil
+		return b.conn, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-b.closed:
@@ -206,27 +139,45 @@ func (b *Bridge) wait(ctx context.Context) (*websocket.Conn, error) {
 	}
 }
 
-// serve speaks with one guest from its program's start to its end.
-func (b *Bridge) serve(ctx context.Context, conn *websocket.Conn, program Program, started func()) (Done, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // unblocks the reader
-	s := &session{bridge: b, conn: conn, valueLimit: program.ValueLimit, slots: make(chan struct{}, b.opts.Limits.Concurrency)}
-	defer func() {
-		cancel()
-		s.calls.Wait()
-		stop()
-		_ = conn.Close()
-	}()
-	frame, err := appendRun(nil, program)
+// pingLimit bounds, in bytes, each frame that a guest may send while it waits for a program.
+const pingLimit = 64 << 10
+
+const pingFrame = `{"type":"ping"}`
+
+// Ping returns when the guest has said that it waits for a program; what else it
+// says meanwhile is dropped. Errors are those of Wait, and after one the bridge cannot be used:
+// Close it. Ping may be called while no Run goes on.
+func (b *Bridge) Ping(ctx context.Context) error {
+	conn, err := b.wait(ctx)
 	if err != nil {
-		return Done{}, err
+		return err
 	}
-	if err := s.send(frame); err != nil {
-		return Done{}, ErrClosed
+	conn.SetReadLimit(pingLimit)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	err = pinged(conn)
+	if stop() && err == nil {
+		return nil
 	}
-	b.started.Store(true)
-	started()
-	return s.serve(ctx)
+	_ = conn.Close()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case b.isClosed():
+		return net.ErrClosed
+	}
+	return err
+}
+
+func pinged(conn *websocket.Conn) error {
+	if err := conn.WriteMessage(websocket.TextMessage, []byte(pingFrame)); err != nil {
+		return ErrClosed
+	}
+	for {
+		frame, err := read(conn)
+		if err != nil || frame.Type == "pong" {
+			return err
+		}
+	}
 }
 
 // Close stops listening and cuts off the guest; a Run that goes on returns. It is idempotent.

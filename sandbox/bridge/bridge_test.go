@@ -21,20 +21,14 @@ import (
 
 func TestProgramIsDelivered(t *testing.T) {
 	h := openFor(t, bridge.Program{Code: "a < b && \"é\u2028\"\n\x01", ValueLimit: 7}, answer("1"), bridge.Limits{})
-	if h.Started() {
-		t.Error("started without a guest")
-	}
 	g := dial(t, h.path)
 	if got, want := g.read(), `{"type":"run","code":"a < b && \"é\u2028\"\n\u0001","value_limit":7}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	receive(t, "started", h.started, 1)
-	if !h.Started() {
-		t.Error("not started")
-	}
 	g.write(`{"type":"done"}`)
-	if done, err := h.wait(t); err != nil || done != (bridge.Done{}) {
-		t.Errorf("Run returned %+v, %v", done, err)
+	if done, err := h.wait(t); err != nil || done != (bridge.Done{}) || !h.report.Started || h.report.Kept {
+		t.Errorf("Run returned %+v, %v", h.report, err)
 	}
 	if _, _, err := g.ReadMessage(); err == nil {
 		t.Error("the connection outlives its program")
@@ -56,8 +50,8 @@ func TestCallsAreAnswered(t *testing.T) {
 		t.Errorf("call %+v with %s", got, got.Args)
 	}
 	g.ask(`{"type":"call","id":8,"tool":"up.do"}`)
-	if got.Args != nil || h.Calls() != 2 {
-		t.Errorf("%d calls, args %q", h.Calls(), got.Args)
+	if calls := h.end(t, g).Calls; got.Args != nil || calls != 2 {
+		t.Errorf("%d calls, args %q", calls, got.Args)
 	}
 }
 
@@ -108,12 +102,8 @@ func TestCallLimit(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-	if calls.Load() != 3 || h.Calls() != 3 {
-		t.Errorf("%d calls made, %d counted", calls.Load(), h.Calls())
-	}
-	g.write(`{"type":"done"}`)
-	if _, err := h.wait(t); err != nil {
-		t.Errorf("a program at its limit ended with %v", err)
+	if counted := h.end(t, g).Calls; calls.Load() != 3 || counted != 3 {
+		t.Errorf("%d calls made, %d counted", calls.Load(), counted)
 	}
 }
 
@@ -151,8 +141,8 @@ func TestFrameLimit(t *testing.T) {
 			}
 			send.to(g)
 			_, err := h.wait(t)
-			if !errors.Is(err, bridge.ErrClosed) || !strings.Contains(err.Error(), "too large") || h.Calls() != 1 {
-				t.Errorf("%v after %d calls", err, h.Calls())
+			if !errors.Is(err, bridge.ErrClosed) || !strings.Contains(err.Error(), "too large") || h.report.Calls != 1 {
+				t.Errorf("%v after %d calls", err, h.report.Calls)
 			}
 		})
 	}
@@ -172,8 +162,8 @@ func TestWhatIsNoFrameEndsTheBridge(t *testing.T) {
 			g := connect(t, h)
 			g.write(frame)
 			h.closed(t)
-			if h.Calls() != 0 {
-				t.Errorf("%d calls", h.Calls())
+			if h.report.Calls != 0 {
+				t.Errorf("%d calls", h.report.Calls)
 			}
 		})
 	}
@@ -216,13 +206,13 @@ func TestForgedFrames(t *testing.T) {
 			}
 		}
 	}
-	if h.Calls() != 8 {
-		t.Errorf("%d calls, want 8", h.Calls())
-	}
 	for _, id := range []string{"", "x", "../x", "a.b.c", ".", "a.", ".b"} {
 		if got := g.ask(`{"type":"call","id":1,"tool":"` + id + `"}`); !strings.HasPrefix(got, `{"type":"error","id":1,"error":{"kind":"invalid","message":`) {
 			t.Errorf("tool %q: %s", id, got)
 		}
+	}
+	if calls := h.end(t, g).Calls; calls != 15 {
+		t.Errorf("%d calls, want 15", calls)
 	}
 }
 
@@ -323,19 +313,19 @@ func TestGuestThatDoesNotReadIsCutOff(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Run("twice, before a guest", func(t *testing.T) {
-		b, path := listen(t, answer("1"), bridge.Limits{})
+		b, path := listen(t)
 		if err := errors.Join(b.Close(), b.Close()); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the socket is still there: %v", err)
 		}
-		if _, err := b.Run(t.Context(), program, func() {}); !errors.Is(err, net.ErrClosed) {
+		if _, err := b.Run(t.Context(), program, account(answer("1"), bridge.Limits{}), func() {}); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Run of a closed bridge: %v", err)
 		}
 	})
 	t.Run("before Run, with a guest", func(t *testing.T) {
-		b, path := listen(t, answer("1"), bridge.Limits{})
+		b, path := listen(t)
 		g := dial(t, path)
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -343,7 +333,7 @@ func TestClose(t *testing.T) {
 		if _, _, err := g.ReadMessage(); err == nil {
 			t.Error("the guest is still connected")
 		}
-		if _, err := b.Run(t.Context(), program, func() {}); !errors.Is(err, net.ErrClosed) {
+		if _, err := b.Run(t.Context(), program, account(answer("1"), bridge.Limits{}), func() {}); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Run of a closed bridge: %v", err)
 		}
 	})
@@ -366,7 +356,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("as soon as a guest has come in", func(t *testing.T) {
 		for range 50 {
-			b, path := listen(t, answer("1"), bridge.Limits{})
+			b, path := listen(t)
 			dial(t, path)
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
@@ -386,7 +376,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	_, path := listen(t, answer("1"), bridge.Limits{})
+	_, path := listen(t)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -395,7 +385,7 @@ func TestListen(t *testing.T) {
 		t.Errorf("the socket is %v", info.Mode())
 	}
 	for name, path := range map[string]string{"in use": path, "no folder": "/nonexistent/b.sock", "too long": filepath.Join(filepath.Dir(path), strings.Repeat("x", 120))} {
-		if b, err := bridge.Listen(path, bridge.Options{Caller: answer("1")}); err == nil {
+		if b, err := bridge.Listen(path, bridge.Options{}); err == nil {
 			t.Errorf("%s: listens", name)
 			_ = b.Close()
 		}

@@ -32,7 +32,7 @@ func TestDocumentExamples(t *testing.T) {
 		_ = json.Unmarshal([]byte(example[2]), &frame)
 		seen[frame.Type]++
 	}
-	for kind, least := range map[string]int{"run": 1, "call": 3, "progress": 2, "result": 3, "error": 2, "emit": 3, "done": 4} {
+	for kind, least := range map[string]int{"run": 1, "call": 3, "progress": 2, "result": 3, "error": 2, "emit": 3, "done": 5, "ping": 1, "pong": 1} {
 		if seen[kind] < least {
 			t.Errorf("%d examples of %s, want %d", seen[kind], kind, least)
 		}
@@ -63,6 +63,8 @@ func encodeHost(example []byte) ([]byte, error) {
 	switch frame.Type {
 	case "run":
 		return appendRun(nil, frame.Program)
+	case "ping":
+		return []byte(pingFrame), nil
 	case "result":
 		return appendResult(nil, frame.ID, frame.Value)
 	case "progress":
@@ -89,7 +91,11 @@ func encodeGuest(example []byte) ([]byte, error) {
 		return appendJSON(nil, struct {
 			Type string `json:"type"`
 			Done
-		}{frame.Type, frame.done(1000)})
+			Leaving bool `json:"leaving,omitempty"`
+		}{frame.Type, frame.done(1000), frame.Leaving})
+	}
+	if frame.Type == "pong" {
+		return appendJSON(nil, map[string]string{"type": frame.Type})
 	}
 	return appendJSON(nil, struct {
 		Type     string          `json:"type"`
@@ -141,6 +147,9 @@ func TestDocumentNumbers(t *testing.T) {
 		fmt.Sprintf("| hint | %d KiB |", maxHint>>10),
 		fmt.Sprintf("| lines | %d |", maxLines),
 		fmt.Sprintf("| source of a line | %d KiB |", maxSource>>10),
+		fmt.Sprintf("| bytes of a program's frames, both ways | %d GiB |", limits.Traffic>>30),
+		fmt.Sprintf("| bytes that a guest goes on beyond that | %d MiB |", trafficSlack>>20),
+		fmt.Sprintf("| frame of a guest that has no program | %d KiB |", pingLimit>>10),
 		fmt.Sprintf("| things that a program emits | %d |", limits.Emits),
 		fmt.Sprintf("| one of them | %d MiB |", limits.Emit>>20),
 		fmt.Sprintf("| a text among them | %d KiB |", maxEmitText>>10),

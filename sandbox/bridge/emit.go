@@ -41,19 +41,18 @@ type content struct {
 	URI  string `json:"uri"`
 }
 
-// Emitted returns what the program has emitted so far, in order, however it ended.
-func (b *Bridge) Emitted() []tool.Content {
-	b.emitted.mu.Lock()
-	defer b.emitted.mu.Unlock()
-	return slices.Clone(b.emitted.items)
+func (e *emitted) list() []tool.Content {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.items)
 }
 
 // emit keeps what one frame brings, or says what is wrong with it. It is done by
 // the reader, so that the order is the program's.
 func (s *session) emit(frame incoming) {
-	c, err := readContent(frame.Content, s.bridge.opts.Limits.Emit)
+	c, err := readContent(frame.Content, s.Limits.Emit)
 	if err == nil {
-		err = s.bridge.emitted.add(c, s.bridge.opts.Limits)
+		err = s.emitted.add(c, s.Limits)
 	}
 	if err != nil {
 		s.fail(frame.ID, err)

@@ -43,11 +43,13 @@ func TestEmit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := open(t, answer("1"), bridge.Limits{})
-			if got := connect(t, h).ask(emitFrame(test.content)); got != taken {
+			g := connect(t, h)
+			if got := g.ask(emitFrame(test.content)); got != taken {
 				t.Fatalf("got %s", got)
 			}
-			if diff := cmp.Diff([]tool.Content{test.want}, h.Emitted()); diff != "" || h.Calls() != 0 {
-				t.Errorf("%d calls; emitted (-want +got):\n%s", h.Calls(), diff)
+			report := h.end(t, g)
+			if diff := cmp.Diff([]tool.Content{test.want}, report.Emitted); diff != "" || report.Calls != 0 {
+				t.Errorf("%d calls; emitted (-want +got):\n%s", report.Calls, diff)
 			}
 		})
 	}
@@ -82,9 +84,11 @@ func TestEmitRefused(t *testing.T) {
 	} {
 		t.Run(content[:min(len(content), 60)], func(t *testing.T) {
 			h := open(t, answer("1"), bridge.Limits{})
-			got := connect(t, h).ask(emitFrame(content))
-			if e := failureOf(t, got); e.Kind != tool.Invalid || !strings.Contains(e.Message, want) || len(h.Emitted()) != 0 {
-				t.Errorf("got %s, emitted %v", got, h.Emitted())
+			g := connect(t, h)
+			got := g.ask(emitFrame(content))
+			emitted := h.end(t, g).Emitted
+			if e := failureOf(t, got); e.Kind != tool.Invalid || !strings.Contains(e.Message, want) || len(emitted) != 0 {
+				t.Errorf("got %s, emitted %v", got, emitted)
 			}
 		})
 	}
@@ -128,7 +132,7 @@ func TestEmitLimits(t *testing.T) {
 			}
 		}
 	}
-	if got := h.Emitted(); len(got) != 3 || len(got[0].Data) != 1000 || len(got[2].Data) != 100 {
+	if got := h.end(t, g).Emitted; len(got) != 3 || len(got[0].Data) != 1000 || len(got[2].Data) != 100 {
 		t.Errorf("emitted %d", len(got))
 	}
 }
@@ -155,7 +159,7 @@ func TestEmittedIsKept(t *testing.T) {
 	_ = g.Close() // it dies
 	h.closed(t)
 	var got string
-	for _, c := range h.Emitted() {
+	for _, c := range h.report.Emitted {
 		got += c.Text
 	}
 	if got != "0123456789" {
@@ -225,7 +229,7 @@ func FuzzEmit(f *testing.F) {
 			}
 		}
 		total := 0
-		for _, c := range h.Emitted() {
+		for _, c := range h.end(t, g).Emitted {
 			total += len(c.Text) + len(c.Data) + len(c.MIME) + len(c.Name) + len(c.URI)
 			switch {
 			case !strings.Contains(" text image audio resource ", " "+c.Type+" "), !shownType.MatchString(c.MIME),

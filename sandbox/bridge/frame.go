@@ -11,6 +11,8 @@ type Program struct {
 	Code string `json:"code"`
 	// ValueLimit is how many characters of the program's value the guest sends at most.
 	ValueLimit int `json:"value_limit"`
+	// Keep asks the guest to stay after the program's end, with what the program left in memory.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // Done is what a guest says of its program's end. It was written by untrusted
@@ -49,7 +51,7 @@ type Line struct {
 	Source   string `json:"source,omitempty"`
 }
 
-// incoming is any frame of a guest: "call", "emit" or "done".
+// incoming is any frame of a guest: "call", "emit", "done" or "pong".
 type incoming struct {
 	Type string          `json:"type"`
 	ID   int64           `json:"id"`
@@ -63,6 +65,10 @@ type incoming struct {
 	Value *Value `json:"value"`
 	Fault *fault `json:"fault"`
 	Exit  int    `json:"exit"`
+	// Leaving says in a "done" that the guest will not stay, although it was asked to.
+	Leaving bool `json:"leaving"`
+
+	size int // of the frame, in bytes
 }
 
 // fault is a Fault that is read only where its text is short: the lines of a
@@ -90,6 +96,7 @@ func parse(data []byte) (incoming, error) {
 	}
 	var frame incoming
 	err := json.Unmarshal(data, &frame)
+	frame.size = len(data)
 	return frame, err
 }
 

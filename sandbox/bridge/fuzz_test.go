@@ -79,7 +79,8 @@ func FuzzFrames(f *testing.F) {
 func fuzzed(t *testing.T, send func(*websocket.Conn)) (calls []made, done bool) {
 	t.Helper()
 	var mu sync.Mutex
-	b, path := listen(t, callerFunc(func(_ context.Context, call tool.Call) (tool.Result, error) {
+	b, path := listen(t)
+	caller := callerFunc(func(_ context.Context, call tool.Call) (tool.Result, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		calls = append(calls, made{call.Tool.String(), string(call.Args)})
@@ -87,11 +88,11 @@ func fuzzed(t *testing.T, send func(*websocket.Conn)) (calls []made, done bool) 
 			t.Errorf("a call of %q", call.Execution)
 		}
 		return tool.Result{Structured: []byte("1")}, nil
-	}), bridge.Limits{Concurrency: 1, Calls: 1 << 30, Frame: 1 << 16})
-	ended := make(chan error, 1)
+	})
+	ended := make(chan outcome, 1)
 	go func() {
-		_, err := b.Run(context.Background(), program, func() {})
-		ended <- err
+		report, err := b.Run(context.Background(), program, account(caller, bridge.Limits{Concurrency: 1, Calls: 1 << 30, Frame: 1 << 16}), func() {})
+		ended <- outcome{report, err}
 	}()
 	g := dial(t, path)
 	go func() { // reads what comes, so that the guest never holds up its answers
@@ -104,9 +105,9 @@ func fuzzed(t *testing.T, send func(*websocket.Conn)) (calls []made, done bool) 
 	send(g.Conn)
 	_ = g.NetConn().(*net.UnixConn).CloseWrite()
 	select {
-	case err := <-ended:
-		checkEmitted(t, b.Emitted())
-		return calls, err == nil
+	case o := <-ended:
+		checkEmitted(t, o.report.Emitted)
+		return calls, o.err == nil
 	case <-time.After(10 * time.Second):
 		t.Fatalf("Run goes on:\n%s", stacks())
 		return nil, false

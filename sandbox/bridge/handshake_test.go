@@ -57,7 +57,7 @@ func TestHandshakeRefused(t *testing.T) {
 				t.Errorf("the answer is %q", got)
 			}
 			h.closed(t)
-			if h.Started() {
+			if h.report.Started {
 				t.Error("the program was delivered")
 			}
 		})

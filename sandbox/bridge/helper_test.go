@@ -44,8 +44,8 @@ func block(begun, cancelled chan<- struct{}) callerFunc {
 
 // outcome is what Run returned.
 type outcome struct {
-	done bridge.Done
-	err  error
+	report bridge.Report
+	err    error
 }
 
 // host is a bridge whose Run goes on.
@@ -55,20 +55,21 @@ type host struct {
 	started chan struct{}
 	ended   chan outcome
 	cancel  context.CancelCauseFunc
+	report  bridge.Report // when wait has returned
 }
 
 // program is what the hosts of all tests run, unless they say otherwise.
 var program = bridge.Program{Code: "1", ValueLimit: 100}
 
 // listen opens a bridge that nobody runs yet. At the end of the test nothing of it may be left.
-func listen(tb testing.TB, caller bridge.Caller, limits bridge.Limits) (*bridge.Bridge, string) {
+func listen(tb testing.TB) (*bridge.Bridge, string) {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/tmp", "br-") //nolint:usetesting // the paths of TempDir are too long for sockets
 	if err != nil {
 		tb.Fatal(err)
 	}
 	path := filepath.Join(dir, "b.sock")
-	b, err := bridge.Listen(path, bridge.Options{Execution: "e-1", Caller: caller, Limits: limits, Logger: testutil.Logger(tb)})
+	b, err := bridge.Listen(path, bridge.Options{Logger: testutil.Logger(tb)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -84,6 +85,11 @@ func listen(tb testing.TB, caller bridge.Caller, limits bridge.Limits) (*bridge.
 	return b, path
 }
 
+// account is the one of all tests.
+func account(caller bridge.Caller, limits bridge.Limits) bridge.Account {
+	return bridge.Account{Execution: "e-1", Caller: caller, Limits: limits}
+}
+
 // open starts a bridge and its Run.
 func open(tb testing.TB, caller bridge.Caller, limits bridge.Limits) *host {
 	tb.Helper()
@@ -92,12 +98,12 @@ func open(tb testing.TB, caller bridge.Caller, limits bridge.Limits) *host {
 
 func openFor(tb testing.TB, program bridge.Program, caller bridge.Caller, limits bridge.Limits) *host {
 	tb.Helper()
-	b, path := listen(tb, caller, limits)
+	b, path := listen(tb)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	h := &host{Bridge: b, path: path, started: make(chan struct{}), ended: make(chan outcome, 1), cancel: cancel}
 	go func() {
-		done, err := b.Run(ctx, program, func() { close(h.started) })
-		h.ended <- outcome{done, err}
+		report, err := b.Run(ctx, program, account(caller, limits), func() { close(h.started) })
+		h.ended <- outcome{report, err}
 	}()
 	tb.Cleanup(func() { cancel(nil) }) // before Close of listen
 	return h
@@ -108,7 +114,8 @@ func (h *host) wait(tb testing.TB) (bridge.Done, error) {
 	tb.Helper()
 	select {
 	case o := <-h.ended:
-		return o.done, o.err
+		h.report = o.report
+		return o.report.Done, o.err
 	case <-time.After(5 * time.Second):
 		tb.Fatalf("Run goes on:\n%s", stacks())
 		return bridge.Done{}, nil
@@ -121,6 +128,16 @@ func (h *host) closed(tb testing.TB) {
 	if done, err := h.wait(tb); !errors.Is(err, bridge.ErrClosed) || done != (bridge.Done{}) {
 		tb.Errorf("Run returned %+v, %v; want ErrClosed", done, err)
 	}
+}
+
+// end lets the guest report the program's end, and returns what Run did.
+func (h *host) end(tb testing.TB, g *guest) bridge.Report {
+	tb.Helper()
+	g.write(`{"type":"done"}`)
+	if _, err := h.wait(tb); err != nil {
+		tb.Errorf("Run: %v", err)
+	}
+	return h.report
 }
 
 // guest is a client that a test plays.

@@ -5,43 +5,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/gorilla/websocket"
 
 	"sallyport/internal/tool"
 )
 
-// session is one guest while its program runs.
+// session is one guest while one program runs.
 type session struct {
-	bridge     *Bridge
+	Account
+	log        *slog.Logger
 	conn       *websocket.Conn
 	valueLimit int
-	write      sync.Mutex
 	slots      chan struct{}
 	calls      sync.WaitGroup
+	made       atomic.Int64
+	emitted    emitted
+	traffic    meter
+
+	write sync.Mutex // orders what is written, and guards over
+	over  bool
 }
 
-func (s *session) serve(ctx context.Context) (Done, error) {
+// serve answers the guest until it reports the program's end.
+func (s *session) serve(ctx context.Context) (incoming, error) {
 	for {
-		frame, err := s.read()
+		frame, err := read(s.conn)
 		if err != nil {
-			return Done{}, err
+			s.blame(err)
+			return incoming{}, err
 		}
-		switch frame.Type {
-		case "call":
+		within := s.traffic.count(frame.size)
+		switch {
+		case frame.Type == "done":
+			return frame, nil
+		case s.traffic.exhausted():
+			s.blame(ErrTraffic)
+			return incoming{}, ErrTraffic
+		case frame.Type != "call" && frame.Type != "emit":
+		case !within:
+			s.fail(frame.ID, s.traffic.refuse("a frame", frame.size))
+		case frame.Type == "call":
 			s.admit(ctx, frame)
-		case "emit":
+		default:
 			s.emit(frame)
-		case "done":
-			return frame.done(s.valueLimit), nil
 		}
 	}
 }
 
-func (s *session) read() (incoming, error) {
-	kind, reader, err := s.conn.NextReader()
+// blame logs what the guest did wrong, unless it has just gone.
+func (s *session) blame(err error) {
+	if err != ErrClosed { //nolint:errorlint // what wraps it says more
+		s.log.Warn("guest was cut off", "error", err)
+	}
+}
+
+func read(conn *websocket.Conn) (incoming, error) {
+	kind, reader, err := conn.NextReader()
 	if err != nil {
 		return incoming{}, closedBy(err)
 	}
@@ -51,8 +74,7 @@ func (s *session) read() (incoming, error) {
 	}
 	frame, err := parse(data)
 	if err != nil || kind != websocket.TextMessage {
-		s.bridge.opts.Logger.Warn("guest sent no frame", "execution", s.bridge.opts.Execution, "bytes", len(data))
-		return incoming{}, fmt.Errorf("%w: it sent what is no frame", ErrClosed)
+		return incoming{}, fmt.Errorf("%w: it sent what is no frame, in %d bytes", ErrClosed, len(data))
 	}
 	return frame, nil
 }
@@ -67,9 +89,9 @@ func closedBy(err error) error {
 // admit starts a call within the limits. The reader waits for a free slot, so
 // a flood of calls stops in the guest's own socket buffer.
 func (s *session) admit(ctx context.Context, frame incoming) {
-	limits := s.bridge.opts.Limits
-	if n := s.bridge.calls.Add(1); n > int64(limits.Calls) {
-		s.bridge.calls.Add(-1)
+	limits := s.Limits
+	if n := s.made.Add(1); n > int64(limits.Calls) {
+		s.made.Add(-1)
 		s.fail(frame.ID, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("this program has used up its %d tool calls", limits.Calls), Hint: "fetch more per call, or split the work over several programs"})
 		return
 	}
@@ -95,7 +117,7 @@ func (s *session) call(ctx context.Context, frame incoming) {
 	}
 	p := s.peer(frame)
 	result, err := p.during(func() (tool.Result, error) {
-		return s.bridge.opts.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.bridge.opts.Execution, Peer: p})
+		return s.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.Execution, Peer: p})
 	})
 	switch {
 	case ctx.Err() != nil: // nobody waits for the answer
@@ -110,7 +132,11 @@ func (s *session) call(ctx context.Context, frame incoming) {
 
 // peer is the program as the upstream sees it during the call.
 func (s *session) peer(frame incoming) *peer {
-	p := &peer{send: func(told progress) { _ = s.send(appendProgress(nil, frame.ID, told)) }}
+	p := &peer{send: func(told progress) {
+		if news := appendProgress(nil, frame.ID, told); s.traffic.reserve(len(news)) {
+			_ = s.send(news)
+		}
+	}}
 	if frame.Progress {
 		p.wake = make(chan struct{}, 1)
 	}
@@ -121,6 +147,10 @@ func (s *session) succeed(id int64, value tool.Value) {
 	frame, err := appendResult(nil, id, value)
 	if err != nil {
 		s.fail(id, &tool.Error{Kind: tool.Upstream, Message: "the upstream's result is not JSON", Err: err})
+		return
+	}
+	if !s.traffic.reserve(len(frame)) {
+		s.fail(id, s.traffic.refuse("the result", len(frame)))
 		return
 	}
 	_ = s.send(frame)
@@ -134,18 +164,7 @@ func failureText(result tool.Result) string {
 }
 
 func (s *session) fail(id int64, err error) {
-	_ = s.send(appendError(nil, id, tool.AsError(err)))
-}
-
-// send writes one frame. A guest that cannot be written to is cut off: it would
-// wait for ever for the answer that it did not get.
-func (s *session) send(frame []byte) error {
-	s.write.Lock()
-	defer s.write.Unlock()
-	_ = s.conn.SetWriteDeadline(time.Now().Add(s.bridge.opts.Limits.Write))
-	err := s.conn.WriteMessage(websocket.TextMessage, frame)
-	if err != nil {
-		_ = s.conn.Close()
-	}
-	return err
+	frame := appendError(nil, id, tool.AsError(err))
+	s.traffic.count(len(frame))
+	_ = s.send(frame)
 }

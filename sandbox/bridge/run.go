@@ -1,0 +1,139 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"sallyport/internal/tool"
+)
+
+// Caller answers the guest's calls; Gateway.Call does.
+type Caller interface {
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// Account says in whose name a program calls tools, and how much it may.
+type Account struct {
+	// Execution is put into every call.
+	Execution string
+	Caller    Caller
+	Limits    Limits
+}
+
+// Report is what is known of a program's run.
+type Report struct {
+	// Done is what the guest said of the program's end; empty where it said nothing.
+	Done Done
+	// Calls is how many tool calls were made.
+	Calls int
+	// Emitted is what the program handed over, in order, however it ended.
+	Emitted []tool.Content
+	// Started says that the program was sent to the guest.
+	Started bool
+	// Kept says that the guest stays for another program: Run may be called again.
+	Kept bool
+}
+
+// keepGrace is how long the answers to calls that outlived their program may take
+// to be written, where the guest stays.
+const keepGrace = time.Second
+
+// Run waits for the guest, hands it the program and answers its calls until it
+// reports the program's end, goes away (ErrClosed, ErrTraffic), ctx ends (its cause)
+// or Close is called (net.ErrClosed). Calls still running then are cancelled,
+// and Run returns after they have ended. started is called when the guest has
+// got the program. The report holds what is known, whatever the error.
+//
+// After a Report with Kept, Run may be called again, for a program that finds
+// what the one before left in memory. After any other the bridge is at its end.
+func (b *Bridge) Run(ctx context.Context, program Program, account Account, started func()) (Report, error) {
+	conn, err := b.wait(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	account.Limits = account.Limits.withDefaults()
+	s := &session{Account: account, log: b.log.With("execution", account.Execution), conn: conn, valueLimit: program.ValueLimit, slots: make(chan struct{}, account.Limits.Concurrency)}
+	s.traffic.limit = account.Limits.Traffic
+	report, err := s.run(ctx, program, started)
+	switch {
+	case err == nil:
+		return report, nil
+	case ctx.Err() != nil:
+		return report, context.Cause(ctx)
+	case b.isClosed():
+		return report, net.ErrClosed
+	}
+	return report, err
+}
+
+// run speaks with the guest from its program's start to its end.
+func (s *session) run(ctx context.Context, program Program, started func()) (Report, error) {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() }) // unblocks the reader, and whoever writes
+	defer stop()
+	s.conn.SetReadLimit(s.Limits.Frame)
+	report := Report{}
+	err := s.start(program)
+	var end incoming
+	if err == nil {
+		report.Started = true
+		started()
+		end, err = s.serve(inner)
+	}
+	cancel()
+	kept := err == nil && program.Keep && !end.Leaving
+	s.leave(kept)
+	if err == nil {
+		report.Done = end.done(s.valueLimit)
+	}
+	report.Calls, report.Emitted, report.Kept = int(s.made.Load()), s.emitted.list(), kept && stop()
+	return report, err
+}
+
+func (s *session) start(program Program) error {
+	frame, err := appendRun(nil, program)
+	if err != nil {
+		return err
+	}
+	if err := s.send(frame); err != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// leave waits for the calls that have outlived the program. Their answers are
+// lost, and if one of them holds up the connection, so is the connection.
+func (s *session) leave(kept bool) {
+	if kept {
+		_ = s.conn.NetConn().SetWriteDeadline(time.Now().Add(keepGrace))
+	} else {
+		_ = s.conn.Close()
+	}
+	s.write.Lock()
+	s.over = true
+	s.write.Unlock()
+	s.calls.Wait()
+}
+
+var errOver = errors.New("the program has ended")
+
+// send writes one frame. A guest that cannot be written to is cut off: it would
+// wait for ever for the answer that it did not get.
+func (s *session) send(frame []byte) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.over {
+		return errOver
+	}
+	_ = s.conn.SetWriteDeadline(time.Now().Add(s.Limits.Write))
+	err := s.conn.WriteMessage(websocket.TextMessage, frame)
+	if err != nil {
+		_ = s.conn.Close()
+	}
+	return err
+}
