@@ -95,7 +95,7 @@ func checkCode(code string) error {
 func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code string, e *Execution) error {
 	runnable := code
 	if interpreter == sandbox.Node {
-		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript)
+		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, nil)
 		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 			return nil

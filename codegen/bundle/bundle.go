@@ -9,6 +9,7 @@ package bundle
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -40,27 +41,52 @@ type Error struct {
 // Error returns "Type: message".
 func (e *Error) Error() string { return e.Type + ": " + e.Message }
 
+// Options configure a compilation; nil means all defaults.
+type Options struct {
+	// Session makes what the program declares at its top level a global of the interpreter, for the programs after it.
+	Session bool
+}
+
 // Compile compiles a program. runtime is the source of the module "sallyport".
 // A program that is wrong gives an *Error for the first thing wrong with it.
-func Compile(program string, tree Tree, runtime []byte) (string, error) {
-	script := api.Transform(program, api.TransformOptions{
-		Loader: api.LoaderTS, Target: api.ESNext, Sourcefile: Name, Sourcemap: api.SourceMapExternal,
-		SourcesContent: api.SourcesContentExclude, LegalComments: api.LegalCommentsNone, TsconfigRaw: `{}`, LogLevel: api.LogLevelSilent,
-	})
-	if len(script.Errors) > 0 {
-		return "", syntaxError(script.Errors[0])
+func Compile(program string, tree Tree, runtime []byte, opts *Options) (string, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
-	if e := returned(program); e != nil {
-		return "", e
+	if opts.Session {
+		// A program may import for the ones after it, which no other one can tell from the import of a type.
+		if code, err := compile(program, tree, runtime, everyImport, true); err == nil {
+			return code, nil
+		}
 	}
-	code := string(script.Code)
+	return compile(program, tree, runtime, usedImports, opts.Session)
+}
+
+// What becomes of imports that nothing uses; in TypeScript they may be of types.
+const (
+	usedImports = `{}`
+	everyImport = `{"compilerOptions":{"verbatimModuleSyntax":true}}`
+)
+
+func compile(program string, tree Tree, runtime []byte, imports string, session bool) (string, error) {
+	code, sourceMap, wrongSyntax := script(program, imports)
+	if wrongSyntax != nil {
+		return "", wrongSyntax
+	}
+	if session {
+		code, sourceMap = keep(code, sourceMap)
+	}
+	captured, hasValue := captureValue(code)
+	if !needsBuild.MatchString(code) {
+		return captured + mapComment(sourceMap), nil
+	}
 	r := resolver{tree: tree, runtime: runtime}
 	built := api.BuildResult{}
-	if captured, ok := captureValue(code); ok {
-		built = r.build(captured+mapComment(script.Map), api.LoaderJS)
+	if hasValue {
+		built = r.build(captured+mapComment(sourceMap), api.LoaderJS)
 	}
 	if len(built.OutputFiles) != 1 || len(built.Errors) > 0 { // no value to capture, or a default export besides it
-		built = r.build(code+mapComment(script.Map), api.LoaderJS)
+		built = r.build(code+mapComment(sourceMap), api.LoaderJS)
 	}
 	wrong := mistakes(built)
 	if len(wrong) == 0 {
@@ -71,6 +97,25 @@ func Compile(program string, tree Tree, runtime []byte) (string, error) {
 		wrong = original
 	}
 	return "", r.explain(wrong[0])
+}
+
+// needsBuild are words without which a program has nothing that is to be bundled, or to be made simpler for node.
+var needsBuild = regexp.MustCompile(`import|export|require|module|using|@`)
+
+// script drops the types of a program.
+func script(program, imports string) (code string, sourceMap []byte, wrong error) {
+	options := api.TransformOptions{
+		Loader: api.LoaderTS, Target: api.ESNext, Sourcefile: Name, Sourcemap: api.SourceMapExternal, Charset: api.CharsetUTF8,
+		SourcesContent: api.SourcesContentExclude, LegalComments: api.LegalCommentsNone, TsconfigRaw: imports, LogLevel: api.LogLevelSilent,
+	}
+	result := api.Transform(program, options)
+	if len(result.Errors) > 0 {
+		return "", nil, syntaxError(result.Errors[0])
+	}
+	if e := returned(program); e != nil {
+		return "", nil, e
+	}
+	return string(result.Code), result.Map, nil
 }
 
 // mistakes are esbuild's errors, and a warning that is one for us: a tool that

@@ -10,27 +10,27 @@ import (
 const maxCandidates = 200
 
 // captureValue makes a trailing expression statement the default export, and
-// reports whether there is one. code must be esbuild's own print: there every
+// reports whether there is one; without, it returns code. code must be esbuild's own print: there every
 // top-level statement starts in the first column, and what follows of it does
 // not, save in template literals. Guesses are checked by parsing both halves, so
 // a wrong one is never used. Lines stay where they are.
 func captureValue(code string) (string, bool) {
 	code = strings.TrimRight(code, "\n")
 	if !strings.HasSuffix(code, ";") {
-		return "", false
+		return code + "\n", false
 	}
 	end := len(code)
 	for range maxCandidates {
 		start := strings.LastIndexByte(code[:end], '\n') + 1
-		if before, last := code[:start], strings.TrimSuffix(code[start:], ";"); isExpression(last) && parses(before) {
+		if before, last := code[:start], strings.TrimSuffix(code[start:], ";"); isExpression(last) && (start == 0 || parses(before)) {
 			return before + "export default (" + last + ");\n", true
 		}
 		if start == 0 {
-			return "", false
+			break
 		}
 		end = start - 1
 	}
-	return "", false
+	return code + "\n", false
 }
 
 // isExpression reports whether statement is an expression statement.
