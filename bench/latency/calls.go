@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/codegen/bundle"
+	"sallyport/codegen/runtime"
+	"sallyport/gateway"
+	"sallyport/internal/config"
+	"sallyport/sandbox"
+)
+
+const (
+	barCall     = 400   // microseconds, p50
+	barParallel = 5_000 // calls a second
+	barLarge    = 100   // MB a second
+)
+
+// runner runs a program in a sandbox and returns its value as JSON.
+type runner func(ctx context.Context, l language, code string) (string, error)
+
+// calls measures what calls of a program cost. The upstream is in this process:
+// at first nothing but a function behind the bridge of a sandbox.Host, then an MCP
+// server of the SDK behind Gateway.Call, over HTTP on a Unix socket.
+func calls(ctx context.Context, b *bench) (err error) {
+	dir, err := b.folder()
+	if err != nil {
+		return err
+	}
+	g, done, err := b.open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	host, err := b.host(dir, g.Tree())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	for _, l := range languages() {
+		if err := b.callsOf(ctx, l, "function", onHost(host, g.Tree())); err != nil {
+			return fmt.Errorf("%s on a host: %w", l.name, err)
+		}
+		if err := b.callsOf(ctx, l, "MCP server", onGateway(g)); err != nil {
+			return fmt.Errorf("%s through the gateway: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// open opens a gateway in this process whose upstream is in this process.
+func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() error, error) {
+	socket := filepath.Join(dir, "up.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	server := upstreamServer()
+	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{JSONResponse: true})}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	cfg := config.Default()
+	cfg.Dir = dir
+	cfg.Sandbox.Runsc = filepath.Join(filepath.Dir(b.sallyport), "runsc")
+	cfg.Sandbox.Calls, cfg.Sandbox.Typecheck = 1_000_000, false
+	cfg.Upstreams = []config.Upstream{{Name: "bench", ID: "bench", URL: "http://localhost/mcp", Socket: socket, Timeout: 30 * time.Second, Concurrency: 32, MaxMessage: 64 * config.MiB}}
+	if err := os.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run")); err != nil {
+		return nil, nil, err
+	}
+	g, err := gateway.Open(&cfg, &gateway.Options{CacheDir: filepath.Join(dir, "cache")})
+	if err != nil {
+		return nil, nil, errors.Join(err, web.Close())
+	}
+	g.Settle(ctx)
+	return g, func() error {
+		err := errors.Join(g.Close(), web.Close())
+		<-ended
+		return err
+	}, nil
+}
+
+func (b *bench) host(dir string, tree map[string][]byte) (*sandbox.Host, error) {
+	host, err := sandbox.New(sandbox.Options{
+		Runsc: filepath.Join(filepath.Dir(b.sallyport), "runsc"), Guest: runtime.Guest(),
+		State: filepath.Join(dir, "host"), Snapshots: filepath.Join(dir, "snapshots"), Pool: sandbox.Pool{Min: 1, Max: 2},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return host, errors.Join(host.Publish(tree))
+}
+
+func onGateway(g *gateway.Gateway) runner {
+	return func(ctx context.Context, l language, code string) (string, error) {
+		e, err := g.Execute(ctx, gateway.Program{Code: code, Language: l.name})
+		if err != nil {
+			return "", err
+		}
+		return valueOf(e.Outcome)
+	}
+}
+
+func onHost(host *sandbox.Host, tree map[string][]byte) runner {
+	caller, count := prompt{large()}, 0
+	return func(ctx context.Context, l language, code string) (string, error) {
+		count++
+		job := sandbox.Job{ID: fmt.Sprintf("bench-%d", count), Interpreter: sandbox.Python, Code: code, Limits: sandbox.DefaultLimits()}
+		job.Limits.Calls = 1_000_000
+		if l.name == "typescript" {
+			compiled, err := bundle.Compile(code, wrappers(tree), runtime.TypeScript)
+			if err != nil {
+				return "", err
+			}
+			job.Interpreter, job.Code = sandbox.Node, compiled
+		}
+		outcome, err := host.Run(ctx, job, caller)
+		if err != nil {
+			return "", err
+		}
+		return valueOf(outcome)
+	}
+}
+
+func valueOf(o sandbox.Outcome) (string, error) {
+	if o.Status != sandbox.OK || o.Value == nil {
+		return "", fmt.Errorf("program ended with %s: %+v %s", o.Status, o.Fault, o.Stderr.Text)
+	}
+	return o.Value.Text, nil
+}
+
+// wrappers are files that TypeScript is compiled against.
+type wrappers map[string][]byte
+
+// File implements bundle.Tree.
+func (w wrappers) File(path string) ([]byte, bool) {
+	data, ok := w[path]
+	return data, ok
+}
+
+// List implements bundle.Tree.
+func (w wrappers) List(string) []string { return nil }
+
+// program is one that measures, in either language: its value is a list of figures.
+func program(l language, python, typescript string) string {
+	if l.name == "python" {
+		return "import time, json\nfrom servers.bench import echo, large\nfrom sallyport import parallel\nnow = time.perf_counter\n" + python
+	}
+	return `import { echo, large } from "servers/bench";
+import { parallel } from "sallyport";
+const now = () => performance.now() / 1000;
+` + typescript
+}
+
+// oneByOne measures 400 calls, after 50 that warm up; in microseconds.
+func oneByOne(l language) string {
+	return program(l, `def one():
+    begin = now()
+    echo(text="x")
+    return round((now() - begin) * 1e6)
+[one() for _ in range(450)][50:]`,
+		`const took: number[] = [];
+for (let i = 0; i < 450; i++) {
+  const begin = now();
+  await echo({ text: "x" });
+  took.push(Math.round((now() - begin) * 1e6));
+}
+took.slice(50)`)
+}
+
+// atOnce measures 1,000 calls through parallel; in calls a second.
+func atOnce(l language) string {
+	return program(l, `begin = now()
+parallel([lambda: echo(text="x")] * 1000)
+[round(1000 / (now() - begin))]`,
+		`const begin = now();
+await parallel(Array.from({ length: 1000 }, () => () => echo({ text: "x" })));
+[Math.round(1000 / (now() - begin))]`)
+}
+
+// tenMegabytes measures six results of 10 MB; in MB a second.
+func tenMegabytes(l language, kind string) string {
+	return program(l, fmt.Sprintf(`def one():
+    begin = now()
+    result = large(kind=%q)
+    took = now() - begin
+    assert len(result[%q]) > 1000
+    return round(10 / took, 1)
+[one() for _ in range(6)]`, kind, kind),
+		fmt.Sprintf(`const rates: number[] = [];
+for (let i = 0; i < 6; i++) {
+  const begin = now();
+  const result: any = await large({ kind: %q });
+  rates.push(Math.round(100 / (now() - begin)) / 10);
+  if (result[%q].length < 1000) throw new Error("too short");
+}
+rates`, kind, kind))
+}
+
+// callsOf measures calls of one language by one way.
+func (b *bench) callsOf(ctx context.Context, l language, via string, run runner) error {
+	for _, m := range []struct {
+		what, unit, code string
+		times            int
+		bar              func(s summary) bar
+	}{
+		{"tool call", "us", oneByOne(l), 5, func(s summary) bar { return atMost("p50 us", barCall, s.P50) }},
+		{"1,000 calls by parallel", "1/s", atOnce(l), max(30, b.n/2), func(s summary) bar { return atLeast("p50 1/s", barParallel, s.P50) }},
+		{"10 MB result, text", "MB/s", tenMegabytes(l, "text"), 5, func(s summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
+		{"10 MB result, records", "MB/s", tenMegabytes(l, "rows"), 5, func(s summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
+	} {
+		figures, err := repeat(ctx, l, run, m.code, m.times)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.what, err)
+		}
+		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, summary: summarize(figures)}
+		r.Bars = []bar{m.bar(r.summary)}
+		if r.Note = "bridge and guest alone: sandbox.Host with a Go function behind it"; via != "function" {
+			r.Note = "Gateway.Call to the SDK's server in the same process, HTTP over a Unix socket"
+		}
+		b.add(r)
+	}
+	return nil
+}
+
+// repeat gathers the figures that a program gives when it is run so many times.
+func repeat(ctx context.Context, l language, run runner, code string, times int) (figures []float64, err error) {
+	for range times {
+		value, err := run(ctx, l, code)
+		if err != nil {
+			return nil, err
+		}
+		var more []float64
+		if err := json.NewDecoder(strings.NewReader(value)).Decode(&more); err != nil {
+			return nil, fmt.Errorf("read figures %.100q: %w", value, err)
+		}
+		figures = append(figures, more...)
+	}
+	return figures, nil
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// The bars of what a program of one line may take, in milliseconds.
+	barEmpty   = 250
+	barNothing = 1500
+)
+
+// withGate starts serve, lets it run the line some times, and hands it to use.
+func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *gate) error) (err error) {
+	g, err := b.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	for range 3 {
+		if _, err := g.line(ctx, l); err != nil {
+			return err
+		}
+	}
+	return use(g)
+}
+
+// interleaved measures the line in serve and in the interpreter alone by turns, each when serve and all that it started rest.
+func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting int) (ours, bare []float64, err error) {
+	for range n {
+		if err := g.quiet(ctx, waiting); err != nil {
+			return nil, nil, err
+		}
+		alone, err := l.bare(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := g.quiet(ctx, waiting); err != nil {
+			return nil, nil, err
+		}
+		took, err := g.line(ctx, l)
+		if err != nil {
+			return nil, nil, err
+		}
+		ours, bare = append(ours, took), append(bare, alone)
+	}
+	return ours, bare, nil
+}
+
+// warm is a program that finds a waiting sandbox: the default settings.
+func warm(ctx context.Context, b *bench, l language) error {
+	return b.withGate(ctx, setup{}, l, func(g *gate) error {
+		ours, bare, err := b.interleaved(ctx, g, l, max(b.n, 100), 1)
+		if err != nil {
+			return err
+		}
+		r := compared("warm pool", l, ours, bare)
+		r.Bars = []bar{atMost("ratio", l.ratio, r.Ratio), steady(r.summary)}
+		r.Note = "default settings; each program starts when the pool is full and serve rests"
+		b.add(r)
+		return nil
+	})
+}
+
+// pressed is one program right after the other, ten at a time, and the interpreter alone likewise in between.
+func pressed(ctx context.Context, b *bench, l language) error {
+	return b.withGate(ctx, setup{}, l, func(g *gate) error {
+		var ours, bare []float64
+		for len(ours) < max(b.n, 50) {
+			for range 10 {
+				alone, err := l.bare(ctx)
+				if err != nil {
+					return err
+				}
+				bare = append(bare, alone)
+			}
+			for range 10 {
+				took, err := g.line(ctx, l)
+				if err != nil {
+					return err
+				}
+				ours = append(ours, took)
+			}
+			if err := g.quiet(ctx, 1); err != nil {
+				return err
+			}
+		}
+		r := compared("warm pool, one right after the other", l, ours, bare)
+		r.Note = "tens without a pause"
+		b.add(r)
+		return nil
+	})
+}
+
+// checked is warm where type checkers are installed, which look at each program while it runs.
+func checked(ctx context.Context, b *bench, l language) error {
+	return b.withGate(ctx, setup{checkers: true}, l, func(g *gate) error {
+		ours, bare, err := b.interleaved(ctx, g, l, b.n, 2)
+		if err != nil {
+			return err
+		}
+		r := compared("warm pool, with a type checker", l, ours, bare)
+		r.Note = "pyright and tsc in sandboxes of their own"
+		b.add(r)
+		return nil
+	})
+}
+
+// empty has no pool: each program's sandbox is made for it, of the snapshot.
+func empty(ctx context.Context, b *bench, l language) error {
+	return b.withGate(ctx, setup{pool: "{min: 0, max: 0}"}, l, func(g *gate) error {
+		ours, bare, err := b.interleaved(ctx, g, l, b.n, 0)
+		if err != nil {
+			return err
+		}
+		r := compared("empty pool", l, ours, bare)
+		r.Bars = []bar{atMost("p50 ms", barEmpty, r.P50)}
+		r.Note = "pool.max 0: restored on demand"
+		b.add(r)
+		return nil
+	})
+}
+
+// fresh starts serve anew n times and has it run one program. A nil folder is
+// a new one each time. The times are from the start of the process, and from the call.
+func (b *bench) fresh(ctx context.Context, l language, n int, folder func() string) (begun, called, bare []float64, err error) {
+	for range n {
+		alone, err := l.bare(ctx)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		begin := time.Now()
+		g, err := b.start(ctx, setup{dir: folder()})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		took, err := g.line(ctx, l)
+		whole := milliseconds(time.Since(begin))
+		if err := errors.Join(err, g.close()); err != nil {
+			return nil, nil, nil, err
+		}
+		begun, called, bare = append(begun, whole), append(called, took), append(bare, alone)
+	}
+	return begun, called, bare, nil
+}
+
+// nothing is the first program of all on a machine: no snapshot, no cache.
+func nothing(ctx context.Context, b *bench, l language) error {
+	begun, called, bare, err := b.fresh(ctx, l, max(30, b.n/2), func() string { return "" })
+	if err != nil {
+		return err
+	}
+	first := compared("from nothing, since the call", l, called, bare)
+	first.Note = "no snapshot yet; the call comes right after the handshake"
+	whole := compared("from nothing, since serve's start", l, begun, bare)
+	for _, r := range []*row{&first, &whole} {
+		r.Bars = []bar{atMost("p50 ms", barNothing, r.P50)}
+		b.add(*r)
+	}
+	return nil
+}
+
+// again is the first program of a serve that finds the snapshot of an earlier one.
+func again(ctx context.Context, b *bench, l language) error {
+	dir, err := b.folder()
+	if err != nil {
+		return err
+	}
+	if err := b.withGate(ctx, setup{dir: dir}, l, func(g *gate) error { return g.quiet(ctx, 0) }); err != nil {
+		return fmt.Errorf("make snapshot: %w", err)
+	}
+	begun, called, bare, err := b.fresh(ctx, l, max(30, b.n/2), func() string { return dir })
+	if err != nil {
+		return err
+	}
+	first := compared("snapshot on disk, since the call", l, called, bare)
+	first.Note = "serve was started anew"
+	b.add(first)
+	b.add(compared("snapshot on disk, since serve's start", l, begun, bare))
+	return nil
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// process is one of the host's.
+type process struct {
+	pid, parent int
+	// name is its argv[0], which tells gVisor's parts apart.
+	name string
+	// ours says that its command line names the folder that was asked for.
+	ours  bool
+	ticks uint64 // of processor time, 10 ms each
+}
+
+// belonging returns the processes whose command line names a folder, and those that descend from them or from root.
+func belonging(root int, folder string) map[int]process {
+	all := map[int]process{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		if p, ok := look(file, folder); ok {
+			all[p.pid] = p
+		}
+	}
+	found := map[int]process{}
+	for pid, p := range all {
+		for up, ok := p, true; ok; up, ok = all[up.parent] {
+			if up.ours || up.pid == root {
+				found[pid] = p
+				break
+			}
+		}
+	}
+	return found
+}
+
+// look reads one process; it may be gone by then.
+func look(stat, folder string) (process, bool) {
+	data, err := os.ReadFile(stat)
+	if err != nil {
+		return process{}, false
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	cmdline, err := os.ReadFile(filepath.Join(filepath.Dir(stat), "cmdline"))
+	if err != nil || len(fields) < 13 || fields[0] == "Z" {
+		return process{}, false
+	}
+	name, _, _ := strings.Cut(string(cmdline), "\x00")
+	p := process{name: filepath.Base(name), ours: strings.Contains(string(cmdline), folder+"/")}
+	user, _ := strconv.ParseUint(fields[11], 10, 64)
+	system, _ := strconv.ParseUint(fields[12], 10, 64)
+	p.parent, _ = strconv.Atoi(fields[1])
+	p.pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+	p.ticks = user + system
+	return p, err == nil
+}
+
+func (g *gate) processes() map[int]process {
+	root := 0
+	if g.command.Process != nil && g.command.ProcessState == nil {
+		root = g.command.Process.Pid
+	}
+	return belonging(root, g.dir)
+}
+
+// boxes counts sandboxes.
+func boxes(all map[int]process) (count int) {
+	for _, p := range all {
+		if p.name == "runsc-sandbox" {
+			count++
+		}
+	}
+	return count
+}
+
+const (
+	// lookEvery is how long serve and all that it started must do nothing to be quiet, idleTicks what is nothing.
+	lookEvery = 120 * time.Millisecond
+	idleTicks = 1
+	patience  = 10 * time.Second
+)
+
+// quiet waits until serve and its sandboxes rest and at least so many sandboxes
+// wait: no process came or went, and none has used processor time. So neither what
+// the last program left to do nor the refilling of the pool is in the next figure.
+func (g *gate) quiet(ctx context.Context, waiting int) error {
+	before := g.processes()
+	for end := time.Now().Add(patience); ; {
+		if err := pause(ctx, lookEvery); err != nil {
+			return err
+		}
+		now := g.processes()
+		if boxes(now) >= waiting && busy(before, now) <= idleTicks {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("serve does not come to rest: %d sandboxes wait, want %d; %d ticks in %v", boxes(now), waiting, busy(before, now), lookEvery)
+		}
+		before = now
+	}
+}
+
+// busy is the processor time between two looks, in ticks. A process that came or went counts as much.
+func busy(before, now map[int]process) (ticks uint64) {
+	for pid, p := range now {
+		if was, ok := before[pid]; ok {
+			ticks += p.ticks - was.ticks
+		} else {
+			ticks += 100
+		}
+	}
+	for pid := range before {
+		if _, ok := now[pid]; !ok {
+			ticks += 100
+		}
+	}
+	return ticks
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// gone waits until no process of serve is left.
+func (g *gate) gone() error {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := belonging(0, g.dir)
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("serve has left %d processes", len(left))
+		}
+	}
+}
+
+// use is the memory of processes in bytes.
+type use struct{ resident, proportional, unique float64 }
+
+// add reads what one process uses.
+func (u *use) add(pid int) error {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		name, rest, _ := strings.Cut(line, ":")
+		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+		if err != nil {
+			continue // the heading
+		}
+		switch name {
+		case "Rss":
+			u.resident += kilobytes * 1024
+		case "Pss":
+			u.proportional += kilobytes * 1024
+		case "Private_Clean", "Private_Dirty":
+			u.unique += kilobytes * 1024
+		}
+	}
+	return nil
+}
+
+// available is MemAvailable, in bytes.
+func available() (float64, error) {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return kilobytes * 1024, err
+		}
+	}
+	return 0, errors.New("no MemAvailable in /proc/meminfo")
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// machine is where and with what was measured.
+type machine struct {
+	Date    string `json:"date"`
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	Memory  string `json:"memory"`
+	Kernel  string `json:"kernel"`
+	User    int    `json:"uid"`
+	Load    string `json:"load"`
+	Cgroups string `json:"cgroups"`
+	// Versions and Digests are by program; digests are SHA-256.
+	Versions map[string]string `json:"versions"`
+	Digests  map[string]string `json:"digests"`
+	Took     string            `json:"took,omitempty"`
+}
+
+func describe(ctx context.Context, o *options) *machine {
+	m := &machine{
+		Date: time.Now().UTC().Format(time.DateTime) + " UTC", Cores: runtime.NumCPU(), User: os.Getuid(),
+		CPU: fieldOf("/proc/cpuinfo", "model name"), Memory: fieldOf("/proc/meminfo", "MemTotal"),
+		Kernel: firstLine("/proc/sys/kernel/osrelease"), Load: firstLine("/proc/loadavg"), Cgroups: cgroups(),
+		Versions: map[string]string{}, Digests: map[string]string{},
+	}
+	programs := []struct{ name, path, flag string }{
+		{"sallyport", o.sallyport, "version"}, {"runsc", filepath.Join(filepath.Dir(o.sallyport), "runsc"), "--version"},
+	}
+	for _, l := range languages() {
+		programs = append(programs, struct{ name, path, flag string }{filepath.Base(l.interpreter), l.interpreter, "--version"})
+	}
+	for _, p := range programs {
+		m.Versions[p.name], m.Digests[p.name] = versionOf(ctx, p.path, p.flag), digestOf(p.path)
+	}
+	if out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output(); err == nil {
+		m.Versions["commit"] = strings.TrimSpace(string(out))
+	}
+	return m
+}
+
+func cgroups() string {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return "v2"
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/memory"); err == nil {
+		return "v1"
+	}
+	return "none"
+}
+
+func versionOf(ctx context.Context, path, flag string) string {
+	out, err := exec.CommandContext(ctx, path, flag).Output()
+	if err != nil {
+		return err.Error()
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// digestOf is the start of a file's digest, "" if it cannot be read.
+func digestOf(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+func firstLine(path string) string {
+	data, _ := os.ReadFile(path) // where it is missing, nothing is said
+	line, _, _ := strings.Cut(string(data), "\n")
+	return line
+}
+
+// fieldOf returns what stands behind "name:" in a file of /proc.
+func fieldOf(path, name string) string {
+	data, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(data)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// head is what stands above the table.
+func (m *machine) head(title string) string {
+	var b strings.Builder
+	if title != "" {
+		fmt.Fprintf(&b, "# %s\n", title)
+	}
+	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load)
+	for _, name := range []string{"sallyport", "runsc", "python3", "node"} {
+		fmt.Fprintf(&b, "# %-9s %s, sha256 %s\n", name, m.Versions[name], m.Digests[name])
+	}
+	if commit := m.Versions["commit"]; commit != "" {
+		fmt.Fprintf(&b, "# commit    %s\n", commit)
+	}
+	return b.String()
+}
+
+const columns = "%-44s %-10s %-5s %9s %9s %9s %5s %9s %7s  %s\n"
+
+// table is a line for each row, below the heading if it is to have one.
+func table(rows []row, heading bool) string {
+	var b strings.Builder
+	if heading {
+		fmt.Fprintf(&b, columns, "case", "language", "unit", "min", "p50", "p99", "n", "bare p50", "ratio", "bars")
+	}
+	for _, r := range rows {
+		bare, ratio := "", ""
+		if r.Bare != nil {
+			bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
+		}
+		fmt.Fprintf(&b, columns, r.Case, r.Language, r.Unit, figure(r.Min), figure(r.P50), figure(r.P99), fmt.Sprint(r.N), bare, ratio, r.judged())
+	}
+	return b.String()
+}
+
+func figure(f float64) string {
+	if f >= 1000 {
+		return fmt.Sprintf("%.0f", f)
+	}
+	return fmt.Sprintf("%.2f", f)
+}
+
+// judged tells which bars are met.
+func (r row) judged() string {
+	var parts []string
+	for _, b := range r.Bars {
+		sign, word := "<=", "met"
+		if b.AtLeast {
+			sign = ">="
+		}
+		if !b.Met {
+			word = "MISSED"
+		}
+		parts = append(parts, fmt.Sprintf("%s %.4g %s %g %s", b.What, b.Got, sign, b.Limit, word))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// verdict is what stands below the table.
+func verdict(rows []row) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "# what the rows are:")
+	for _, r := range rows {
+		if r.Note != "" {
+			fmt.Fprintf(&b, "#   %s, %s: %s\n", r.Case, r.Language, r.Note)
+		}
+	}
+	fmt.Fprint(&b, "# Bare is the same line in the interpreter alone, started by the same harness by turns with ours. Before each of the two nothing that\n"+
+		"# serve has started used processor time or came or went for 120 ms, unless the row says otherwise. p99 is the largest where n is below 100.\n"+
+		"# The nearest peers need 6 to 50 ms for a script with one call, in the gateway's own process and without isolation (quoted from issue 6, not measured here).\n")
+	count := 0
+	for _, r := range rows {
+		count += len(r.Bars)
+	}
+	fmt.Fprintf(&b, "# bars: %d of %d met\n", count-misses(rows), count)
+	return b.String()
+}
+
+// write writes the table, and a line of JSON for the machine and for each row.
+func write(o *options, m *machine, rows []row) error {
+	text := m.head(o.title) + table(rows, true) + verdict(rows) + "# took " + m.Took + "\n"
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	errs := []error{encoder.Encode(m)}
+	for _, r := range rows {
+		errs = append(errs, encoder.Encode(r))
+	}
+	return errors.Join(append(errs,
+		os.WriteFile(o.out+".txt", []byte(text), 0o644),
+		os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644))...)
+}

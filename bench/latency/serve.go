@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// setup is how serve is started.
+type setup struct {
+	// pool is sandbox.pool of the settings: "" is the default.
+	pool string
+	// checkers has programs type-checked, as they are where pyright and tsc are installed.
+	checkers bool
+	// dir is a folder that an earlier serve has used; "" makes one.
+	dir string
+}
+
+// folder makes a folder that knows no earlier run.
+func (b *bench) folder() (string, error) {
+	b.made++
+	dir := filepath.Join(b.dir, strconv.Itoa(b.made))
+	return dir, os.MkdirAll(filepath.Join(dir, "run"), 0o700)
+}
+
+// settings writes what serve reads: one small upstream over stdio, which is this program.
+func (b *bench) settings(dir string, s setup) (path string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("upstreams:\n  bench: {command: %q, env: {%s: \"1\"}}\nsandbox:\n  timeout: 60s\n", self, upstreamVar)
+	if s.pool != "" {
+		text += "  pool: " + s.pool + "\n"
+	}
+	if s.checkers {
+		text += fmt.Sprintf("  pyright: %q\n  tsc: %q\n", b.modules+"/.bin/pyright", b.modules+"/.bin/tsc")
+	}
+	path = filepath.Join(dir, "upstreams.yaml")
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// command is sallyport with everything that it keeps below dir.
+func (b *bench) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, b.sallyport, args...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 10 * time.Second
+	command.Env = []string{"HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"), "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "PATH=" + filepath.Dir(b.sallyport) + ":/usr/bin:/bin"}
+	for _, name := range []string{"GODEBUG", "GOGC"} {
+		if value, ok := os.LookupEnv(name); ok {
+			command.Env = append(command.Env, name+"="+value)
+		}
+	}
+	command.Stderr = os.Stderr
+	return command
+}
+
+// gate is one serve and its clients.
+type gate struct {
+	dir      string
+	command  *exec.Cmd
+	sessions []*mcp.ClientSession
+	http     bool
+}
+
+// start starts serve over stdio, with one client, whose handshake is over.
+func (b *bench) start(ctx context.Context, s setup) (*gate, error) {
+	dir, config, err := b.prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{dir: dir, command: b.command(ctx, dir, "--config", config, "--log-level", "error", "serve")}
+	session, err := client().Connect(ctx, &mcp.CommandTransport{Command: g.command}, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.sessions = append(g.sessions, session)
+	return g, nil
+}
+
+func (b *bench) prepare(s setup) (dir, config string, err error) {
+	if dir = s.dir; dir == "" {
+		if dir, err = b.folder(); err != nil {
+			return "", "", err
+		}
+	}
+	config, err = b.settings(dir, s)
+	return dir, config, err
+}
+
+func client() *mcp.Client { return mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil) }
+
+// listen starts serve over HTTP, on a Unix socket, with so many clients.
+func (b *bench) listen(ctx context.Context, s setup, clients int) (*gate, error) {
+	dir, config, err := b.prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(dir, "serve.sock")
+	g := &gate{dir: dir, http: true, command: b.command(ctx, dir, "--config", config, "--log-level", "error", "serve", "--http", "unix:"+socket)}
+	if err := g.command.Start(); err != nil {
+		return nil, err
+	}
+	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	for end := time.Now().Add(10 * time.Second); len(g.sessions) < clients; {
+		session, err := client().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://localhost/mcp", HTTPClient: web}, nil)
+		if err == nil {
+			g.sessions = append(g.sessions, session)
+		} else if time.Now().After(end) {
+			return nil, errors.Join(err, g.close())
+		}
+	}
+	return g, nil
+}
+
+// execute runs a program and returns how long that took, in milliseconds.
+func (g *gate) execute(ctx context.Context, client int, l language, code, want string) (float64, error) {
+	begin := time.Now()
+	result, err := g.sessions[client].CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": code, "language": l.name}})
+	took := milliseconds(time.Since(begin))
+	if err != nil {
+		return 0, err
+	}
+	if text := textOf(result); result.IsError || !strings.Contains(text, want) {
+		return 0, fmt.Errorf("execute_code answered %.300q, want %q", text, want)
+	}
+	return took, nil
+}
+
+// line runs the program of one line for the first client.
+func (g *gate) line(ctx context.Context, l language) (float64, error) {
+	return g.execute(ctx, 0, l, l.line, l.prints)
+}
+
+func textOf(result *mcp.CallToolResult) string {
+	for _, c := range result.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			return text.Text
+		}
+	}
+	return ""
+}
+
+// close ends serve and waits until nothing of it is left.
+func (g *gate) close() error {
+	var errs []error
+	for _, session := range g.sessions {
+		errs = append(errs, session.Close())
+	}
+	if g.http {
+		errs = append(errs, g.command.Process.Signal(syscall.SIGTERM), g.command.Wait())
+	}
+	return errors.Join(append(errs, g.gone())...)
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	sessions   = 20
+	executions = 200
+)
+
+// sustained has 20 sessions run 200 programs against one serve, half of them in either language.
+func sustained(ctx context.Context, b *bench) (err error) {
+	g, err := b.listen(ctx, setup{}, sessions)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	for _, l := range languages() {
+		if _, err := g.line(ctx, l); err != nil {
+			return err
+		}
+	}
+	if err := g.quiet(ctx, 0); err != nil {
+		return err
+	}
+	begin := time.Now()
+	took, errs := g.storm(ctx)
+	whole := time.Since(begin).Seconds()
+	s := summarize(took)
+	b.add(row{Case: "200 programs of 20 sessions", Unit: "ms", summary: s, Bars: []bar{atMost("errors", 0, float64(len(errs)))},
+		Note: fmt.Sprintf("%.1f a second, both languages by turns, serve --http%s", float64(len(took))/whole, firstOf(errs))})
+	return nil
+}
+
+func firstOf(errs []error) string {
+	if len(errs) == 0 {
+		return ""
+	}
+	return "; first error: " + errs[0].Error()
+}
+
+// storm runs the programs, each session one after the other.
+func (g *gate) storm(ctx context.Context) (took []float64, errs []error) {
+	var work sync.WaitGroup
+	var mu sync.Mutex
+	for client := range sessions {
+		work.Go(func() {
+			for i := range executions / sessions {
+				l := languages()[(client+i)%2]
+				answer := fmt.Sprint(1000 + client*100 + i)
+				code := map[string]string{"python": "print(" + answer + ")", "typescript": "console.log(" + answer + ")"}[l.name]
+				one, err := g.execute(ctx, client, l, code, answer)
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, err)
+				} else {
+					took = append(took, one)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	return took, errs
+}
