@@ -18,10 +18,10 @@ need = $(if $(lack),$(error $(lack)))
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
 # A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.
-test golden fuzz bench: export SALLYPORT_REQUIRE = 1
-test golden fuzz bench: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
-test golden fuzz bench: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
-test golden fuzz bench: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
+test golden fuzz bench-go: export SALLYPORT_REQUIRE = 1
+test golden fuzz bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
+test golden fuzz bench-go: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
+test golden fuzz bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
 
 .PHONY: help
 help: ## list the targets
@@ -97,7 +97,12 @@ fuzz: prereq-demo runsc upstreams checkers ## run every fuzzer for FUZZTIME (10s
 	@./tools/fuzz.sh "$(FUZZTIME)"
 
 .PHONY: bench
-bench: prereq-demo runsc upstreams checkers ## run the benchmarks
+bench: prereq-demo build runsc checkers ## what a program costs beside the bare interpreter (minutes; quiet machine); ARGS="-only warm -strict"
+	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -out bench/results/issue-6-latency $(ARGS)
+
+.PHONY: bench-go
+bench-go: prereq-demo runsc upstreams checkers ## run the Go benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-tokens

@@ -30,6 +30,9 @@ func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *g
 
 // interleaved measures the line in serve and in the interpreter alone by turns, each when serve and all that it started rest.
 func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting int) (ours, bare []float64, err error) {
+	if b.poolless {
+		waiting = 0
+	}
 	for range n {
 		if err := g.quiet(ctx, waiting); err != nil {
 			return nil, nil, err
@@ -84,7 +87,7 @@ func pressed(ctx context.Context, b *bench, l language) error {
 				}
 				ours = append(ours, took)
 			}
-			if err := g.quiet(ctx, 1); err != nil {
+			if err := g.quiet(ctx, 0); err != nil {
 				return err
 			}
 		}

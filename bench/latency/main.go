@@ -27,9 +27,10 @@ func main() {
 	var o options
 	flag.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the sallyport binary; runsc lies beside it")
 	flag.StringVar(&o.modules, "checkers", "tools/typecheck/node_modules", "folder with the type checkers")
-	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl")
+	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, unless -only is given")
 	flag.StringVar(&o.title, "title", "", "first line of the table")
 	flag.IntVar(&o.n, "n", 40, "how often each thing is measured, at least")
+	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
 	only := flag.String("only", "", "regular expression of the groups to run: warm, pressed, checked, empty, again, nothing, calls, sustained, memory")
 	flag.Parse()
@@ -49,7 +50,7 @@ func main() {
 type options struct {
 	sallyport, modules, out, title string
 	n                              int
-	strict                         bool
+	strict, poolless               bool
 }
 
 // group is something that is measured together; rows come in the order in which they are added.
@@ -109,25 +110,26 @@ func run(ctx context.Context, o *options, only string) (missed int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	m := describe(ctx, o)
-	fmt.Print(m.head(o.title))
+	fmt.Print(m.head(o.title), table(nil, true))
 	begin := time.Now()
 	for _, g := range groups() {
 		if !choice.MatchString(g.name) {
 			continue
 		}
-		shown := len(b.rows)
 		if err := g.measure(ctx, b); err != nil {
 			return 0, fmt.Errorf("measure %s: %w", g.name, err)
 		}
-		fmt.Print(table(b.rows[shown:], shown == 0))
 	}
 	m.Took = time.Since(begin).Round(time.Second).String()
-	text := verdict(b.rows)
-	fmt.Print(text)
-	if o.out != "" {
+	fmt.Print(verdict(b.rows))
+	if o.out != "" && only == "" { // a part must not take the place of the whole
 		err = write(o, m, b.rows)
 	}
 	return misses(b.rows), err
 }
 
-func (b *bench) add(r row) { b.rows = append(b.rows, r) }
+// add keeps a row, and shows it at once.
+func (b *bench) add(r row) {
+	b.rows = append(b.rows, r)
+	fmt.Print(table([]row{r}, false))
+}

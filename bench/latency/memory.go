@@ -17,6 +17,9 @@ const (
 
 // memory is what a waiting sandbox takes, from the difference between a pool of few and one of many.
 func memory(ctx context.Context, b *bench) error {
+	if b.poolless {
+		return nil
+	}
 	for _, l := range languages() {
 		if err := b.memoryOf(ctx, l); err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)

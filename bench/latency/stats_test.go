@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSummarize(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(i + 1)
+	}
+	rand.Shuffle(len(hundred), func(i, j int) { hundred[i], hundred[j] = hundred[j], hundred[i] })
+	for _, test := range []struct {
+		name   string
+		values []float64
+		want   summary
+	}{
+		{"none", nil, summary{}},
+		{"one", []float64{7}, summary{1, 7, 7, 7, 7}},
+		{"two", []float64{9, 3}, summary{2, 3, 3, 9, 9}},
+		{"hundred", hundred, summary{100, 1, 50, 99, 100}},
+		{"an outlier in 30 is p99", append(make([]float64, 29), 500), summary{30, 0, 0, 500, 500}},
+	} {
+		first := append([]float64(nil), test.values...)
+		if diff := cmp.Diff(test.want, summarize(test.values)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if diff := cmp.Diff(first, test.values); diff != "" {
+			t.Errorf("%s: the values were changed:\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestBars(t *testing.T) {
+	python := languages()[0]
+	r := compared("warm pool", python, []float64{20, 10, 70}, []float64{10, 8, 40})
+	if r.Ratio != 2 || r.Bare.P50 != 10 || r.P50 != 20 {
+		t.Errorf("%+v: want the ratio of the medians, 20 to 10", r)
+	}
+	r.Bars = []bar{atMost("ratio", python.ratio, r.Ratio), steady(r.summary), atLeast("1/s", 5000, 5000), atMost("ms", 20, 20)}
+	var met []bool
+	for _, b := range r.Bars {
+		met = append(met, b.Met)
+	}
+	if diff := cmp.Diff([]bool{false, false, true, true}, met); diff != "" {
+		t.Errorf("met (-want +got):\n%s", diff)
+	}
+	rows := []row{r, {Case: "without a bar"}}
+	if got := misses(rows); got != 2 {
+		t.Errorf("%d missed, want 2", got)
+	}
+	text := table(rows, true) + verdict(rows)
+	for _, part := range []string{"ratio 2 <= 1 MISSED; p99/p50 3.5 <= 3 MISSED; 1/s 5000 >= 5000 met", "bars: 2 of 4 met"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the table does not say %q:\n%s", part, text)
+		}
+	}
+}
+
+// TestBelonging: a process is found by its command line, and its children by their parent.
+func TestBelonging(t *testing.T) {
+	dir := t.TempDir()
+	command := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60 & echo started; wait", dir+"/x")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	found := belonging(0, dir)
+	var names []string
+	for _, p := range found {
+		names = append(names, p.name)
+		if p.parent == command.Process.Pid {
+			child, err := os.FindProcess(p.pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer child.Kill()
+		}
+	}
+	if len(found) != 2 || found[command.Process.Pid].name != "sh" {
+		t.Errorf("found %v, want sh and its sleep", names)
+	}
+	if mine := belonging(os.Getpid(), "/no such folder"); len(mine) < 3 {
+		t.Errorf("%d descend from this process, want itself, sh and sleep", len(mine))
+	}
+	_ = command.Process.Kill()
+	_ = command.Wait()
+}
+
+func TestBusy(t *testing.T) {
+	before := map[int]process{1: {ticks: 5}, 2: {ticks: 10}}
+	for _, test := range []struct {
+		now  map[int]process
+		want uint64
+	}{
+		{before, 0},
+		{map[int]process{1: {ticks: 6}, 2: {ticks: 12}}, 3},
+		{map[int]process{1: {ticks: 5}}, 100},
+		{map[int]process{1: {ticks: 5}, 2: {ticks: 10}, 3: {ticks: 7}}, 100},
+	} {
+		if got := busy(before, test.now); got != test.want {
+			t.Errorf("%v: %d ticks, want %d", test.now, got, test.want)
+		}
+	}
+}
+
+func TestMemoryIsRead(t *testing.T) {
+	var u use
+	if err := u.add(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	if u.unique <= 1<<20 || u.proportional < u.unique || u.resident < u.proportional {
+		t.Errorf("%+v: want at least 1 MB, and no more unique than proportional, no more of that than resident", u)
+	}
+	if free, err := available(); err != nil || free < 1<<20 {
+		t.Errorf("%v bytes available, %v", free, err)
+	}
+}
+
+// TestBareRunsTheLine: both interpreters print what the program of one line is to print.
+func TestBareRunsTheLine(t *testing.T) {
+	for _, l := range languages() {
+		if _, err := exec.LookPath(l.interpreter); err != nil {
+			t.Logf("no %s", l.interpreter)
+			continue
+		}
+		if took, err := l.bare(context.Background()); err != nil || took <= 0 {
+			t.Errorf("%s: %v ms, %v", l.name, took, err)
+		}
+		l.prints = "43"
+		if _, err := l.bare(t.Context()); err == nil {
+			t.Errorf("%s: another output is no error", l.name)
+		}
+	}
+}
