@@ -119,7 +119,7 @@ func onHost(host *sandbox.Host, tree map[string][]byte) runner {
 		job := sandbox.Job{ID: fmt.Sprintf("bench-%d", count), Interpreter: sandbox.Python, Code: code, Limits: sandbox.DefaultLimits()}
 		job.Limits.Calls = 1_000_000
 		if l.name == "typescript" {
-			compiled, err := bundle.Compile(code, wrappers(tree), runtime.TypeScript)
+			compiled, err := bundle.Compile(code, wrappers(tree), runtime.TypeScript, nil)
 			if err != nil {
 				return "", err
 			}
