@@ -90,6 +90,8 @@ func (e Execution) ending() string {
 		return fmt.Sprintf("exited with status %d", e.Exit)
 	case sandbox.TimedOut:
 		return fmt.Sprintf("stopped: it ran longer than %g s. Do less at a time, or call tools in parallel.", e.Limits.Timeout.Seconds())
+	case sandbox.OutOfCPU:
+		return fmt.Sprintf("stopped: it used up %g s of processor time. Work on less data at a time, or find a quicker way.", e.Limits.CPU.Seconds())
 	case sandbox.OutOfMemory:
 		return fmt.Sprintf("stopped: it used more than %d MiB of memory. Work on smaller pieces.", e.Limits.Memory>>20)
 	case sandbox.Flooded:

@@ -52,6 +52,7 @@ func TestExecutionText(t *testing.T) {
 		{"a hostile fault", sandbox.Outcome{Status: sandbox.Failed, Fault: evil}},
 		{"an exit", sandbox.Outcome{Status: sandbox.Exited, Exit: 3, Stderr: out("usage\n")}},
 		{"too slow", sandbox.Outcome{Status: sandbox.TimedOut, Stdout: out("step 1\n")}},
+		{"too busy", sandbox.Outcome{Status: sandbox.OutOfCPU, Stdout: out("step 1\n")}},
 		{"too large", sandbox.Outcome{Status: sandbox.OutOfMemory}},
 		{"too loud", sandbox.Outcome{Status: sandbox.Flooded, Stdout: sandbox.Output{Text: "y\n[... 9 bytes cut ...]\ny", Cut: 9}}},
 		{"canceled", sandbox.Outcome{Status: sandbox.Canceled}},

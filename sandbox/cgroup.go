@@ -183,7 +183,7 @@ func cgroupName(dir, id string) string {
 
 // make makes a cgroup that may use that many bytes of memory, with room for gVisor itself.
 func (c cgroups) make(name string, memory int64) (*cgroup, error) {
-	if c.way == Watching {
+	if c.memory == "" {
 		return nil, nil //nolint:nilnil // no cgroup is a way too, and nil does nothing
 	}
 	g := &cgroup{of: c, name: name}
@@ -344,7 +344,7 @@ func (g *cgroup) remove() error {
 
 // clear kills and removes all cgroups of the host that lived in that directory.
 func (c cgroups) clear(dir string) error {
-	if c.way == Watching {
+	if c.memory == "" {
 		return nil
 	}
 	var errs []error

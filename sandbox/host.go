@@ -253,14 +253,6 @@ func (h *Host) clearStale(parent string) {
 }
 
 func (h *Host) clear(dir string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	stale := *h.runsc
-	stale.Root = filepath.Join(dir, "runsc")
-	ids, err := stale.List(ctx)
-	for _, id := range ids {
-		err = errors.Join(err, stale.Delete(ctx, id))
-	}
-	err = errors.Join(err, h.cgroups.clear(dir)) // one that was killed while it started is in no list
-	h.log.Info("cleared what a killed gateway left", "dir", dir, "containers", len(ids), "error", errors.Join(err, os.RemoveAll(dir)))
+	killed, err := clearHost(h.cgroups, dir)
+	h.log.Info("cleared what a killed gateway left", "dir", dir, "processes", killed, "error", err)
 }

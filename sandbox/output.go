@@ -18,15 +18,22 @@ type clip struct {
 	headMax, tailMax int
 	flood            int64
 	onFlood          func() // called once when more than flood bytes came
+
+	spill *spill // gets all of a stream that is cut; nil keeps none of it
+	kept  string // where all of it can be read, inside a sandbox
 }
 
 func newClip(limit int, flood int64, onFlood func()) *clip {
 	return &clip{headMax: limit * 3 / 4, tailMax: limit - limit*3/4, flood: flood, onFlood: sync.OnceFunc(onFlood)}
 }
 
+// spillTo keeps all of the stream in a file of that folder if it is cut, as far as the flood limit and max allow.
+func (c *clip) spillTo(dir string, max int64) { c.spill = &spill{dir: dir, max: min(max, c.flood)} }
+
 // Write takes all of p and never fails.
 func (c *clip) Write(p []byte) (int, error) {
 	c.mu.Lock()
+	c.spillOver(p)
 	c.total += int64(len(p))
 	flooded := c.total > c.flood
 	c.keep(p)
@@ -35,6 +42,19 @@ func (c *clip) Write(p []byte) (int, error) {
 		c.onFlood()
 	}
 	return len(p), nil
+}
+
+// spillOver writes p to the file, and before the first time what came until then, of which nothing is lost yet.
+func (c *clip) spillOver(p []byte) {
+	limit := int64(c.headMax + c.tailMax)
+	if c.spill == nil || c.total+int64(len(p)) <= limit {
+		return
+	}
+	if c.total <= limit {
+		c.spill.write(c.head)
+		c.spill.write(c.tail)
+	}
+	c.spill.write(p)
 }
 
 func (c *clip) keep(p []byte) {
@@ -60,8 +80,19 @@ func (c *clip) output() Output {
 	}
 	head, end := wholeRunes(c.head, tail)
 	cut = c.total - int64(len(head)+len(end))
-	note := fmt.Sprintf("\n[... %d bytes cut ...]\n", cut)
+	note := fmt.Sprintf("\n[... %d bytes cut%s ...]\n", cut, c.where())
 	return Output{Text: text(head) + note + text(end), Cut: cut}
+}
+
+// where tells how to read what was cut.
+func (c *clip) where() string {
+	switch {
+	case c.kept == "":
+		return ""
+	case c.spill.size < c.total:
+		return fmt.Sprintf("; the first %d bytes: %s", c.spill.size, c.kept)
+	}
+	return "; all of it: " + c.kept
 }
 
 // wholeRunes drops the halves of characters at both sides of a cut.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"sallyport/sandbox/runsc"
 )
 
 const (
@@ -145,31 +147,10 @@ func treeTime(pid int) time.Duration {
 		return 0
 	}
 	total := readStat(pid).used
-	for _, child := range children(pid) {
+	for _, child := range runsc.Children(pid) {
 		total += treeTime(child)
 	}
 	return total
-}
-
-// children returns the processes that any thread of pid has started.
-func children(pid int) []int {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		return nil
-	}
-	var all []int
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		for field := range strings.FieldsSeq(string(data)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				all = append(all, child)
-			}
-		}
-	}
-	return all
 }
 
 // processStat is what we read of /proc/PID/stat.

@@ -132,19 +132,43 @@ func (p *Process) knownSentry() *os.Process {
 	return p.sentry
 }
 
-// Destroy makes sure that nothing of the container is left. It kills the
-// sentry, gives the command time to clean up, kills that too, and at last asks
-// runsc to delete what the two left. It may be called at any time, and again.
+// What Destroy waits for at most: all of it together is less than a second.
+const (
+	cleanLimit  = 300 * time.Millisecond // for a command whose container is gone to clean up
+	endLimit    = 300 * time.Millisecond // for a killed command to have ended
+	deleteLimit = 300 * time.Millisecond // for runsc to delete what a killed one left
+)
+
+// Destroy makes sure that nothing of the container is left. It kills all that is in the
+// container, gives the command time to clean up, kills that too, and at last asks
+// runsc to delete what the two left, or does it itself. It takes less than a second, whatever
+// hangs, and may be called at any time, and again.
 func (p *Process) Destroy(ctx context.Context) error {
 	if sentry := p.knownSentry(); sentry != nil && !p.ended() {
-		_ = sentry.Kill() // fails only if it has ended
-		p.waitFor(2 * time.Second)
+		p.killInside(sentry)
+		p.waitFor(cleanLimit)
 	}
 	if !p.ended() {
+		below := descendants(p.cmd.Process.Pid)
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-		p.waitFor(2 * time.Second)
+		killAll(below)
+		p.waitFor(endLimit)
 	}
 	return p.forget(ctx)
+}
+
+// killInside kills the sentry, and the processes that it runs programs in: they
+// die with it, but one that is hung in the kernel could let others wait.
+func (p *Process) killInside(sentry *os.Process) {
+	below := descendants(sentry.Pid)
+	_ = sentry.Kill() // fails only if it has ended
+	killAll(below)
+}
+
+func killAll(pids []int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 func (p *Process) ended() bool {
@@ -164,10 +188,25 @@ func (p *Process) waitFor(limit time.Duration) {
 }
 
 // forget deletes the container's state where the command could not do it itself.
+// Nothing runs any more, so that if runsc hangs the files are all that there is.
 func (p *Process) forget(ctx context.Context) error {
-	left, err := filepath.Glob(filepath.Join(p.runsc.Root, p.id+"_sandbox:*"))
+	left, err := p.state()
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	return p.runsc.Delete(ctx, p.id)
+	ctx, cancel := context.WithTimeout(ctx, deleteLimit)
+	defer cancel()
+	if err = p.runsc.Delete(ctx, p.id); errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	if left, _ = p.state(); len(left) > 0 {
+		for _, file := range left {
+			err = errors.Join(err, os.Remove(file))
+		}
+	}
+	return err
+}
+
+func (p *Process) state() ([]string, error) {
+	return filepath.Glob(filepath.Join(p.runsc.Root, p.id+"_sandbox:*"))
 }

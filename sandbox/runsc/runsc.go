@@ -111,7 +111,9 @@ func (e *ExitError) Error() string {
 
 func (r *Runsc) output(ctx context.Context, verb string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.Path, append(append(r.global(), verb), args...)...)
-	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children of its own
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 100 * time.Millisecond
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = environment()

@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// staleLimit is how long what a killed gateway left may take to end once it is killed.
+const staleLimit = 5 * time.Second
+
+// clearHost ends and removes all that a killed host left that lived in dir: processes, cgroups, mounts, files.
+// It asks nothing of runsc, which may be what hung. Where a mount stays, so do the files, for
+// they may be somebody else's.
+func clearHost(c cgroups, dir string) (killed int, err error) {
+	for end := time.Now().Add(staleLimit); ; time.Sleep(5 * time.Millisecond) {
+		left := processesOf(dir)
+		if len(left) == 0 || time.Now().After(end) {
+			break
+		}
+		killed = max(killed, len(left))
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	err = c.clear(dir)
+	if mountErr := unmountBelow(dir); mountErr != nil {
+		return killed, errors.Join(err, mountErr)
+	}
+	return killed, errors.Join(err, os.RemoveAll(dir))
+}
+
+// processesOf returns the processes of runsc's that keep their state in dir, whoever their parents
+// are. What they run programs in dies with them.
+func processesOf(dir string) []int {
+	own := []byte("\x00--root=" + filepath.Join(dir, "runsc") + "\x00")
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if pid, numErr := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && numErr == nil && bytes.Contains(data, own) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// unmountBelow unmounts what is mounted below dir, the last first.
+func unmountBelow(dir string) error {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("look for mounts: %w", err)
+	}
+	var errs []error
+	lines := strings.Split(string(data), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		fields := strings.Fields(lines[i])
+		if len(fields) < 5 || !strings.HasPrefix(fields[4], dir+"/") {
+			continue
+		}
+		if err := unix.Unmount(fields[4], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", fields[4], err))
+		}
+	}
+	return errors.Join(errs...)
+}
