@@ -126,14 +126,19 @@ func (c *checks) close() {
 }
 
 // warnings are what the types say of a program that failed; of one that was stopped, or did well, nothing.
-func warnings(ctx context.Context, check *typecheck.Check, fault *bridge.Fault) []typecheck.Warning {
+// known says that there were programs before it in its session, whose names the checker does not know.
+func warnings(ctx context.Context, check *typecheck.Check, fault *bridge.Fault, known bool) []typecheck.Warning {
 	if fault == nil {
 		check.Drop()
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
-	return relevant(check.Warnings(ctx), fault)
+	list := check.Warnings(ctx)
+	if known {
+		list = withoutUndefined(list)
+	}
+	return relevant(list, fault)
 }
 
 // relevant leaves out what the fault says itself, and puts what is nearest to where it happened first.

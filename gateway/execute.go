@@ -24,8 +24,8 @@ type Program struct {
 	Language string
 	// Timeout shortens the limit of the settings; 0 leaves it.
 	Timeout time.Duration
-	// Session, if set, keeps what programs leave in memory for the next one with the same name and
-	// language of the same principal.
+	// Session, if set, keeps what programs leave in memory for the next one with the same name,
+	// language and environment, of the same principal and client: letters, digits and ".-_", at most 64.
 	Session string
 	// Environment names one of the settings; "" is the default one.
 	Environment string
@@ -57,9 +57,16 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if err := checkCode(program.Code); err != nil {
 		return Execution{}, err
 	}
+	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, Limits: g.limits(program)}
+	if job.Session, err = sessionKey(ctx, program.Session); err != nil {
+		return Execution{}, err
+	}
+	if job.Environment, err = g.environment(program.Environment); err != nil {
+		return Execution{}, err
+	}
 	g.Settle(ctx)
-	e := Execution{ID: newID(), Language: languageName(interpreter), Limits: g.limits(program)}
-	if err := g.run(ctx, interpreter, program.Code, &e); err != nil {
+	e := Execution{ID: job.ID, Language: languageName(interpreter), Limits: job.Limits}
+	if err := g.run(ctx, job, program.Session, &e); err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -92,10 +99,10 @@ func checkCode(code string) error {
 }
 
 // run runs a program and has its types checked meanwhile.
-func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code string, e *Execution) error {
-	runnable := code
-	if interpreter == sandbox.Node {
-		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, nil)
+func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *Execution) error {
+	code := job.Code
+	if job.Interpreter == sandbox.Node {
+		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, &bundle.Options{Session: job.Session != ""})
 		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 			return nil
@@ -103,12 +110,16 @@ func (g *Gateway) run(ctx context.Context, interpreter sandbox.Interpreter, code
 		if err != nil {
 			return &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
 		}
-		runnable = compiled
+		job.Code = compiled
 	}
-	check := g.checks.begin(ctx, interpreter, code)
+	known := g.sessions.use(job)
+	check := g.checks.begin(ctx, job.Interpreter, code)
 	var err error
-	e.Outcome, err = g.runner.run(ctx, sandbox.Job{ID: e.ID, Interpreter: interpreter, Code: runnable, Limits: e.Limits}, agent{g, tool.Principal(ctx), tool.Session(ctx)})
-	e.Warnings = warnings(ctx, check, e.Fault)
+	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx)})
+	e.Warnings = warnings(ctx, check, e.Fault, known)
+	if known && !e.Reused && e.Status != sandbox.Canceled {
+		e.Notes = append(e.Notes, "session "+session+" had ended: no variable of its earlier programs is left")
+	}
 	return err
 }
 

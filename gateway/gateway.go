@@ -70,8 +70,10 @@ type Gateway struct {
 	aids    aids
 	runner  *runner
 	checks  *checks
-	call    Handler
-	close   func() error
+	// sessions are the sessions that programs have named.
+	sessions sessions
+	call     Handler
+	close    func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex

@@ -10,6 +10,9 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
+// maxSaid is how many notes on an execution a model reads.
+const maxSaid = 10
+
 // Failed reports whether the program did not do what it was to do.
 func (e Execution) Failed() bool { return e.Status != sandbox.OK }
 
@@ -32,6 +35,9 @@ func (e Execution) Text() string {
 	}
 	if ending := e.ending(); ending != "" {
 		parts = append(parts, ending)
+	}
+	for _, note := range e.Notes[:min(len(e.Notes), maxSaid)] {
+		parts = append(parts, "note: "+plain.Line(note, 300))
 	}
 	if len(parts) == 0 {
 		return "(no output: print something, or end with an expression)"

@@ -146,6 +146,8 @@ type Outcome struct {
 	Emitted []tool.Content
 	// Calls is how many tool calls it made.
 	Calls int
+	// Reused says that it ran where an earlier program of its session had left its state.
+	Reused bool
 	// Notes are for the model: what of /workspace could not be kept, and the like.
 	Notes []string
 	// Duration is from the start of the sandbox to the end of the program.

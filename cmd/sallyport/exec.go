@@ -24,12 +24,15 @@ func execCommand(a *app) *cobra.Command {
 	var asJSON bool
 	var folder string
 	cmd := &cobra.Command{
-		Use:   "exec [flags] FILE",
+		Use:   "exec [flags] FILE...",
 		Short: "run a program in a sandbox, as execute_code does",
 		Long: `Exec runs a Python, TypeScript or JavaScript program as execute_code would: in a
 gVisor sandbox, with the wrappers of all upstreams. The ending of
 FILE tells the language (.py, .ts, .js, .mjs); - is stdin, and Python unless
 --language says otherwise.
+
+With --session several FILEs run one after the other, until one fails, and
+each finds the variables of those before it in the same language.
 
 What the program prints comes out where it printed it, when it has ended. Its
 value (the last expression in Python, the default export or a trailing
@@ -47,34 +50,34 @@ sandbox could not run it; 130 interrupted.`,
 			switch {
 			case len(args) == 0:
 				return misuse(cmd, "exec needs a FILE, or - for stdin")
-			case len(args) > 1:
-				return misuse(cmd, "exec runs one FILE, not %d", len(args))
+			case len(args) > 1 && program.Session == "":
+				return misuse(cmd, "exec runs one FILE, not %d; several with --session NAME", len(args))
 			case program.Timeout < 0:
 				return misuse(cmd, "a timeout cannot be negative")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.exec(cmd.Context(), args[0], program, folder, asJSON)
+			return a.exec(cmd.Context(), args, program, folder, asJSON)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&program.Language, "language", "", "run it as `LANGUAGE`: python or typescript")
 	flags.DurationVar(&program.Timeout, "timeout", 0, "stop it after `DURATION`, such as 30s; never later than the\nsettings say")
 	flags.StringVar(&folder, "emit", "", "write what the program emits to files in `DIR`; nothing\nthat is there is overwritten")
-	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.StringVar(&program.Session, "session", "", "let several FILEs share their variables, in the session `NAME`")
+	flags.StringVar(&program.Environment, "environment", "", "run it in the environment `NAME` of the settings")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object for each FILE")
 	complete(cmd, "language", "python", "typescript")
 	return cmd
 }
 
-func (a *app) exec(ctx context.Context, file string, program gateway.Program, folder string, asJSON bool) (err error) {
-	if program.Language == "" {
-		if program.Language, err = languageOf(file); err != nil {
+func (a *app) exec(ctx context.Context, files []string, program gateway.Program, folder string, asJSON bool) (err error) {
+	programs := make([]gateway.Program, len(files))
+	for i, file := range files {
+		if programs[i], err = a.program(file, program); err != nil {
 			return err
 		}
-	}
-	if program.Code, err = a.readProgram(file); err != nil {
-		return err
 	}
 	if err := makeFolder(folder); err != nil {
 		return err
@@ -84,22 +87,42 @@ func (a *app) exec(ctx context.Context, file string, program gateway.Program, fo
 		return err
 	}
 	return a.withGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
-		e, err := g.Execute(ctx, program)
-		if err != nil {
-			return err
+		for _, program := range programs {
+			if err := a.runProgram(ctx, g, program, folder, asJSON); err != nil {
+				return err
+			}
 		}
-		files, unwritten := writeEmitted(folder, e.Emitted)
-		if asJSON {
-			err = a.printJSON(newExecutionJSON(e).with(files))
-		} else {
-			err = a.printExecution(e)
-			a.listEmitted(e.Emitted, files)
-		}
-		if err := cmp.Or(err, unwritten); err != nil {
-			return err
-		}
-		return executionStatus(e)
+		return nil
 	})
+}
+
+// program is what to run for a file, with what was asked of all of them.
+func (a *app) program(file string, program gateway.Program) (_ gateway.Program, err error) {
+	if program.Language == "" {
+		if program.Language, err = languageOf(file); err != nil {
+			return program, err
+		}
+	}
+	program.Code, err = a.readProgram(file)
+	return program, err
+}
+
+func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program gateway.Program, folder string, asJSON bool) error {
+	e, err := g.Execute(ctx, program)
+	if err != nil {
+		return err
+	}
+	files, unwritten := writeEmitted(folder, e.Emitted)
+	if asJSON {
+		err = a.printJSON(newExecutionJSON(e).with(files))
+	} else {
+		err = a.printExecution(e)
+		a.listEmitted(e.Emitted, files)
+	}
+	if err := cmp.Or(err, unwritten); err != nil {
+		return err
+	}
+	return executionStatus(e)
 }
 
 // languageOf tells the language from a file's name.
@@ -170,6 +193,9 @@ func (a *app) printExecution(e gateway.Execution) error {
 		}
 		fmt.Fprintln(a.stderr, clean(ending))
 	}
+	for _, note := range e.Notes {
+		a.say("note: " + note)
+	}
 	return nil
 }
 
@@ -192,7 +218,7 @@ func endingOf(e gateway.Execution) string {
 		return ""
 	}
 	bare := e
-	bare.Stdout, bare.Stderr, bare.Value, bare.Emitted = sandbox.Output{}, sandbox.Output{}, nil, nil
+	bare.Stdout, bare.Stderr, bare.Value, bare.Emitted, bare.Notes = sandbox.Output{}, sandbox.Output{}, nil, nil, nil
 	if e.Status == sandbox.Failed {
 		return bare.Text()
 	}
@@ -220,7 +246,7 @@ func executionStatus(e gateway.Execution) error {
 type executionJSON struct {
 	ID       string `json:"id"`
 	Language string `json:"language"`
-	// Status is ok, failed, exited, timeout, memory, output, canceled or crashed.
+	// Status is ok, failed, exited, timeout, cpu, memory, output, canceled or crashed.
 	Status string `json:"status"`
 	// Exit is the program's own status, for exited and crashed.
 	Exit      int    `json:"exit,omitempty"`
@@ -234,9 +260,11 @@ type executionJSON struct {
 	ValueCut  int64      `json:"value_cut_bytes,omitempty"`
 	Fault     *faultJSON `json:"fault,omitempty"`
 	// Emitted is what the program sent to its client, in order.
-	Emitted    []emittedJSON `json:"emitted,omitempty"`
-	Calls      int           `json:"calls"`
-	DurationMS int64         `json:"duration_ms"`
+	Emitted []emittedJSON `json:"emitted,omitempty"`
+	// Notes say what else there is to know of it.
+	Notes      []string `json:"notes,omitempty"`
+	Calls      int      `json:"calls"`
+	DurationMS int64    `json:"duration_ms"`
 }
 
 type faultJSON struct {
@@ -256,7 +284,7 @@ func newExecutionJSON(e gateway.Execution) executionJSON {
 	out := executionJSON{
 		ID: e.ID, Language: e.Language, Status: string(e.Status), Exit: e.Exit,
 		Stdout: e.Stdout.Text, StdoutCut: e.Stdout.Cut, Stderr: e.Stderr.Text, StderrCut: e.Stderr.Cut,
-		Emitted: newEmittedJSON(e.Emitted), Calls: e.Calls, DurationMS: e.Duration.Round(time.Millisecond).Milliseconds(),
+		Emitted: newEmittedJSON(e.Emitted), Notes: e.Notes, Calls: e.Calls, DurationMS: e.Duration.Round(time.Millisecond).Milliseconds(),
 	}
 	if e.Value != nil {
 		out.setValue(*e.Value)

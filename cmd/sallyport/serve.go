@@ -143,6 +143,10 @@ func (s *service) protocol() *slog.Logger {
 	return nil
 }
 
+func (s *service) tools() *mcpserver.Options {
+	return &mcpserver.Options{Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments}
+}
+
 func (s *service) direct() *mcpserver.Direct {
 	return mcpserver.NewDirect(s.gateway, &mcpserver.DirectOptions{
 		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices,
@@ -155,7 +159,7 @@ func (a *app) overStdio(ctx context.Context, s *service) error {
 		defer direct.Close()
 		return direct.ServeStdio(ctx)
 	}
-	return mcpserver.ServeStdio(ctx, s.gateway, &mcpserver.Options{Version: buildVersion(), Logger: s.protocol()})
+	return mcpserver.ServeStdio(ctx, s.gateway, s.tools())
 }
 
 func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error {
@@ -164,7 +168,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 		defer direct.Close()
 		opts := &mcpserver.SiteOptions{Settings: s.cfg.HTTP, Logger: s.log}
 		if s.mode == modeTools {
-			opts.Tools = mcpserver.New(s.gateway, &mcpserver.Options{Version: buildVersion(), Logger: s.protocol()})
+			opts.Tools = mcpserver.New(s.gateway, s.tools())
 		}
 		s.log.Info("listening", "address", mcpserver.Address(listener))
 		return mcpserver.NewSite(direct, opts).Serve(ctx, listener)

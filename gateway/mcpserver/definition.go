@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/internal/config"
 	"sallyport/internal/plain"
 )
 
@@ -31,10 +33,14 @@ func searchTool(ups []gateway.Upstream) *mcp.Tool {
 	}
 }
 
-func executeTool() *mcp.Tool {
+func executeTool(environments map[string]config.Environment) *mcp.Tool {
+	packages := "no packages"
+	if len(environments) > 0 {
+		packages = "only packages of its environment"
+	}
 	return &mcp.Tool{
 		Name: "execute_code",
-		Description: "Run a program in a sandbox (no network, no packages). Only what it prints and the value of its last expression come back: " +
+		Description: "Run a program in a sandbox (no network, " + packages + "). Only what it prints and the value of its last expression come back: " +
 			"filter, join and loop in code, and return just the answer.\n" +
 			"Python: from servers.UPSTREAM import TOOL; r = TOOL(name=value)\n" +
 			"TypeScript: import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
@@ -44,8 +50,34 @@ func executeTool() *mcp.Tool {
 		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},` +
 			`"language":{"enum":["python","typescript"],"description":"default python"},` +
+			`"session":{"type":"string","description":"keeps variables for the next program with the same session"},` +
+			environmentProperty(environments) +
 			`"timeout":{"type":"number","description":"seconds"}}}`),
 	}
+}
+
+// environmentProperty is the parameter that chooses an environment, where there is a choice.
+func environmentProperty(environments map[string]config.Environment) string {
+	names := slices.Sorted(maps.Keys(environments))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == config.DefaultEnvironment })
+	if len(names) == 0 {
+		return ""
+	}
+	about := make([]string, 0, len(names)+1)
+	for _, name := range append([]string{config.DefaultEnvironment}, names...) {
+		if text := neatly(plain.Line(environments[name].Description, 80)); text != "" {
+			about = append(about, name+": "+text)
+		}
+	}
+	property := struct {
+		Enum        []string `json:"enum"`
+		Description string   `json:"description,omitempty"`
+	}{append([]string{config.DefaultEnvironment}, names...), strings.Join(about, "; ")}
+	data, err := json.Marshal(property)
+	if err != nil {
+		return ""
+	}
+	return `"environment":` + string(data) + ","
 }
 
 // instructions say how the two tools go together. What is behind the door stands

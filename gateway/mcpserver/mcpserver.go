@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	Version string
 	// Logger gets what goes wrong in the protocol; nil discards.
 	Logger *slog.Logger
+	// Environments are what programs can ask for by name.
+	Environments map[string]config.Environment
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
@@ -60,9 +63,9 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 		&mcp.ServerOptions{Instructions: instructions, Logger: opts.Logger},
 	)
 	server.AddReceivingMiddleware(onlyTools)
-	f := &face{verbs: verbs}
+	f := &face{verbs: verbs, environments: opts.Environments}
 	server.AddTool(searchTool(verbs.Upstreams()), f.search)
-	server.AddTool(executeTool(), f.execute)
+	server.AddTool(executeTool(opts.Environments), f.execute)
 	return server
 }
 
@@ -108,7 +111,10 @@ func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 }
 
 // face answers the two tools.
-type face struct{ verbs Verbs }
+type face struct {
+	verbs        Verbs
+	environments map[string]config.Environment
+}
 
 func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var s gateway.Search
@@ -132,7 +138,7 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p gateway.Program
 	var seconds float64
-	if err := read(req.Params.Arguments, map[string]any{"code": &p.Code, "language": &p.Language, "timeout": &seconds}); err != nil {
+	if err := read(req.Params.Arguments, f.parameters(&p, &seconds)); err != nil {
 		return failure(err), nil
 	}
 	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
@@ -150,6 +156,15 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	result := text(said, execution.Failed())
 	result.Content = append(result.Content, blocks(execution.Shown(), revision(req))...)
 	return result, nil
+}
+
+// parameters are those of execute_code.
+func (f *face) parameters(p *gateway.Program, seconds *float64) map[string]any {
+	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds}
+	if environmentProperty(f.environments) != "" {
+		all["environment"] = &p.Environment
+	}
+	return all
 }
 
 // failure is an error as a result that the model can read and act on.

@@ -313,7 +313,7 @@ func TestMistakesAreReadable(t *testing.T) {
 		{"search_tools", `{"upstream":"metre"}`, "there is no upstream metre (did you mean meter?)"},
 		{"search_tools", `{"language":"cobol"}`, `unknown language "cobol" (use python or typescript)`},
 		{"execute_code", `{}`, "code must be 1 to 1048576 bytes, not 0"},
-		{"execute_code", `{"script":"1"}`, `unknown parameter "script" (parameters: code, language, timeout)`},
+		{"execute_code", `{"script":"1"}`, `unknown parameter "script" (parameters: code, language, session, timeout)`},
 		{"execute_code", `{"code":["1"]}`, "code must be a string"},
 		{"execute_code", `{"code":"1","timeout":"NaN"}`, "timeout must be a number"},
 		{"execute_code", `{"code":"1/0"}`, "ZeroDivisionError: division by zero\n  line 1: 1/0"},
