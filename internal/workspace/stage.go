@@ -1,0 +1,160 @@
+package workspace
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"sallyport/internal/filelock"
+)
+
+// fewFiles are synced one by one; of more, all that the file system has is written out at once.
+const fewFiles = 8
+
+// write writes a content beside the workspace. What cannot be kept is noted, and its
+// content left unread; the error is of the changes themselves.
+func (s *stage) write(c *change) error {
+	if c.Size < 0 || c.Size > s.dir.opts.Bytes-s.size {
+		s.notes.Add(c.Path, errFull.Error())
+		return nil
+	}
+	name := strconv.Itoa(len(s.changes))
+	if _, twice := s.at[c.Path]; twice {
+		name += "-" + rand.Text()
+	}
+	written, err := s.copy(name, c)
+	if err == nil {
+		c.temp = name
+		s.size += c.Size
+		return nil
+	}
+	if s.temp != nil {
+		_ = s.temp.Remove(name)
+	}
+	if written { // the host could not
+		s.notes.Add(c.Path, why(err))
+		return nil
+	}
+	return err
+}
+
+// copy makes a file of a content. ours says that an error is of the host's.
+func (s *stage) copy(name string, c *change) (ours bool, err error) {
+	if err := s.open(); err != nil {
+		return true, err
+	}
+	mode := os.FileMode(0o644)
+	if c.Executable {
+		mode = 0o755
+	}
+	f, err := s.temp.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return true, err
+	}
+	source := &source{Reader: c.Content}
+	n, err := io.CopyN(f, source, c.Size)
+	closeErr := f.Close()
+	if n < c.Size {
+		return source.err == nil, fmt.Errorf("read %d of %d bytes: %w", n, c.Size, err)
+	}
+	return true, closeErr
+}
+
+// source remembers the error of what is read, to tell it from one of writing.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.err = err
+	return n, err
+}
+
+// open makes the folder of this update, which nobody clears away while it is locked.
+func (s *stage) open() error {
+	if s.temp != nil {
+		return nil
+	}
+	unlock, err := filelock.Dir(s.dir.dir, lockPatience) // against sweep, until the folder has a lock of its own
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	name := tempPrefix + rand.Text()
+	if err := s.dir.root.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	if s.unlock, err = filelock.Dir(filepath.Join(s.dir.dir, name), 0); err != nil {
+		return errors.Join(err, s.dir.root.Remove(name))
+	}
+	s.name = name
+	s.temp, err = s.dir.root.OpenRoot(name)
+	return err
+}
+
+// remove removes what was not moved into the workspace.
+func (s *stage) remove() {
+	if s.temp != nil {
+		_ = s.temp.Close()
+	}
+	if s.unlock != nil {
+		_ = s.dir.root.RemoveAll(s.name)
+		s.unlock()
+	}
+}
+
+// syncTemps writes out the contents of a few files, before anything has their names.
+func (s *stage) syncTemps() error {
+	if !s.dir.opts.Sync || len(s.changes) > fewFiles {
+		return nil
+	}
+	for _, c := range s.changes {
+		if c.temp == "" {
+			continue
+		}
+		f, err := s.temp.Open(c.temp)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncNames writes out which names there are, and the contents of many files with them.
+func (s *stage) syncNames() error {
+	if !s.dir.opts.Sync {
+		return nil
+	}
+	folders := map[string]bool{}
+	for _, c := range s.changes {
+		folders[parent(c.Path)] = true
+	}
+	if len(s.changes) > fewFiles {
+		return s.dir.sync(".", syncAll)
+	}
+	for folder := range folders {
+		for ; folder != "" && !s.held[folder].Folder; folder = parent(folder) { // it has gone
+		}
+		if err := s.dir.sync(filepath.Join(".", folder), (*os.File).Sync); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dir) sync(folder string, by func(*os.File) error) error {
+	f, err := d.root.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(by(f), f.Close())
+}

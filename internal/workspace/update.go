@@ -1,0 +1,234 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+
+	"slices"
+	"strings"
+
+	"sallyport/internal/filelock"
+)
+
+// Update takes what a program left. Contents are written beside the workspace first and moved
+// into it when the last has come, each at once: whoever reads a file finds the old
+// one or the new one. An error of changes ends them; what came before it is taken,
+// and the error returned.
+func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
+	s := &stage{dir: d, at: map[string]int{}, made: map[string]string{}}
+	defer s.remove()
+	err := s.collect(changes)
+	if len(s.changes) > 0 {
+		if commitErr := s.commit(); commitErr != nil {
+			err = errors.Join(err, fmt.Errorf("update workspace: %w", commitErr))
+		}
+	}
+	return Updated{Notes: s.notes.Lines(), Versions: s.made}, err
+}
+
+// stage is an update while it is made.
+type stage struct {
+	dir     *Dir
+	name    string   // of the folder where contents wait
+	temp    *os.Root // that folder; nil until there is a content
+	unlock  func()
+	changes []change
+	at      map[string]int // the last change of a path
+	size    int64          // of all contents
+	notes   Notes
+	made    map[string]string
+	held    map[string]File // what the workspace holds; folders have no version
+	odd     map[string]bool // what of it is neither file nor folder
+	bytes   int64
+}
+
+// change is one File and where its content waits, "" for none.
+type change struct {
+	File
+	temp string
+}
+
+func (s *stage) collect(changes iter.Seq2[File, error]) error {
+	for f, err := range changes {
+		if err != nil {
+			return err
+		}
+		if err := Check(f.Path); err != nil {
+			s.notes.Add(f.Path, err.Error())
+			continue
+		}
+		c := change{File: f}
+		if !f.Gone && !f.Folder {
+			if err := s.write(&c); err != nil {
+				return err
+			}
+			if c.temp == "" {
+				continue
+			}
+		}
+		s.add(c)
+	}
+	return nil
+}
+
+// add notes a change; of several of one path the last counts.
+func (s *stage) add(c change) {
+	c.Content = nil
+	if i, twice := s.at[c.Path]; twice {
+		s.drop(&s.changes[i])
+		s.changes[i] = c
+		return
+	}
+	s.at[c.Path] = len(s.changes)
+	s.changes = append(s.changes, c)
+}
+
+func (s *stage) drop(c *change) {
+	if c.temp != "" {
+		_ = s.temp.Remove(c.temp)
+		s.size -= c.Size
+		c.temp = ""
+	}
+}
+
+// commit moves what waits into the workspace, while nobody else does.
+func (s *stage) commit() error {
+	if err := s.syncTemps(); err != nil {
+		return err
+	}
+	unlock, err := filelock.Dir(s.dir.dir, lockPatience)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.survey(); err != nil {
+		return err
+	}
+	slices.SortStableFunc(s.changes, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
+	for _, c := range slices.Backward(s.changes) { // what is in a folder before the folder
+		if c.Gone {
+			s.clear(c)
+		}
+	}
+	for _, c := range s.changes {
+		if c.Gone {
+			continue
+		}
+		if err := s.place(c); err != nil {
+			s.notes.Add(c.Path, why(err))
+		}
+	}
+	return s.syncNames()
+}
+
+// survey looks at what the workspace holds now: other updates, and people, may have changed it.
+func (s *stage) survey() error {
+	s.held, s.odd = map[string]File{}, map[string]bool{}
+	return walk(s.dir.root, "", func(f File, err error) error {
+		if f.Path == "" {
+			return err
+		}
+		s.held[f.Path], s.odd[f.Path] = f, err != nil
+		s.bytes += f.Size
+		return nil
+	})
+}
+
+// clear removes what a program removed, if it is still what the program knew.
+func (s *stage) clear(c change) {
+	held, there := s.held[c.Path]
+	if !there || s.odd[c.Path] || held.Version != c.Version {
+		return
+	}
+	if err := s.dir.root.Remove(c.Path); err == nil { // a folder that is not empty stays
+		s.forget(c.Path)
+	}
+}
+
+func (s *stage) forget(path string) {
+	s.bytes -= s.held[path].Size
+	delete(s.held, path)
+}
+
+// place puts one file or folder where it belongs.
+func (s *stage) place(c change) error {
+	if err := s.way(parent(c.Path)); err != nil {
+		return err
+	}
+	held, there := s.held[c.Path]
+	switch {
+	case s.odd[c.Path]:
+		return errOddThere
+	case c.Folder && there && held.Folder:
+		return nil
+	case c.Folder:
+		return s.mkdir(c.Path)
+	case there && held.Folder:
+		if err := s.dir.root.Remove(c.Path); err != nil {
+			return errFolderThere
+		}
+		s.forget(c.Path)
+	}
+	return s.move(c)
+}
+
+// What stands in the way of a file.
+var (
+	errOddThere    = errors.New("what is there is neither a file nor a folder")
+	errFolderThere = errors.New("there is a folder that is not empty")
+)
+
+// way makes the folders down to path.
+func (s *stage) way(path string) error {
+	if path == "" || s.held[path].Folder && !s.odd[path] {
+		return nil
+	}
+	if err := s.way(parent(path)); err != nil {
+		return err
+	}
+	if s.odd[path] {
+		return errOddThere
+	}
+	return s.mkdir(path)
+}
+
+// mkdir makes a folder, in place of a file if there is one.
+func (s *stage) mkdir(path string) error {
+	if _, there := s.held[path]; there {
+		if err := s.dir.root.Remove(path); err != nil {
+			return err
+		}
+		s.forget(path)
+	}
+	if len(s.held) >= s.dir.opts.Inodes {
+		return errFull
+	}
+	if err := s.dir.root.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	s.held[path] = File{Path: path, Folder: true}
+	return nil
+}
+
+// move puts a content in place of what is there.
+func (s *stage) move(c change) error {
+	held, there := s.held[c.Path]
+	if s.bytes-held.Size > s.dir.opts.Bytes-c.Size || !there && len(s.held) >= s.dir.opts.Inodes {
+		return errFull
+	}
+	root := s.dir.root
+	if err := root.Rename(s.name+"/"+c.temp, c.Path); err != nil {
+		return err
+	}
+	info, err := root.Lstat(c.Path)
+	if err != nil {
+		return err
+	}
+	s.bytes += c.Size - held.Size
+	s.made[c.Path] = version(info)
+	s.held[c.Path] = File{Path: c.Path, Size: c.Size, Version: s.made[c.Path]}
+	return nil
+}
