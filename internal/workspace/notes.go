@@ -1,9 +1,11 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"sallyport/internal/plain"
@@ -14,6 +16,8 @@ const maxNotes = 5
 
 // Notes collects what of a workspace was not kept, for a model to read.
 type Notes struct {
+	// What happened to the files; "" is "not kept".
+	What  string
 	lines []string
 	more  int
 }
@@ -24,7 +28,7 @@ func (n *Notes) Add(path, why string) {
 		n.more++
 		return
 	}
-	n.lines = append(n.lines, fmt.Sprintf("not kept: %q (%s)", plain.Line(path, 80), plain.Line(why, 120)))
+	n.lines = append(n.lines, fmt.Sprintf("%s: %q (%s)", cmp.Or(n.What, "not kept"), plain.Line(path, 80), plain.Line(why, 120)))
 }
 
 // Lines returns the notes, a few of them and how many more there are.
@@ -32,7 +36,7 @@ func (n *Notes) Lines() []string {
 	if n.more == 0 {
 		return n.lines
 	}
-	return append(n.lines[:len(n.lines):len(n.lines)], fmt.Sprintf("not kept: %d more", n.more))
+	return append(n.lines[:len(n.lines):len(n.lines)], fmt.Sprintf("%s: %d more", cmp.Or(n.What, "not kept"), n.more))
 }
 
 // why says why a file was not kept, without a path of the host.
@@ -45,6 +49,9 @@ func why(err error) string {
 	}
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err.Error()
+	}
+	if linkErr, ok := errors.AsType[*os.LinkError](err); ok {
+		return linkErr.Err.Error()
 	}
 	return err.Error()
 }

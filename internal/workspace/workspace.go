@@ -97,6 +97,11 @@ func (d *Dir) Close() error { return d.root.Close() }
 
 // sweep removes the folders of updates whose process has gone: their lock is free.
 func (d *Dir) sweep() error {
+	unlock, err := filelock.Dir(d.dir, lockPatience) // nobody is about to lock a folder that is new
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	names, err := readNames(d.root)
 	if err != nil {
 		return err

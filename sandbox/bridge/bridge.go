@@ -46,6 +46,7 @@ type Bridge struct {
 	server   *http.Server
 	taken    atomic.Bool
 	served   sync.WaitGroup
+	replica  replica // what the guest has of a workspace; of whoever is in Run
 
 	mu        sync.Mutex // guards conn and the closing of the channels
 	conn      *websocket.Conn

@@ -13,6 +13,8 @@ type Program struct {
 	ValueLimit int `json:"value_limit"`
 	// Keep asks the guest to stay after the program's end, with what the program left in memory.
 	Keep bool `json:"keep,omitempty"`
+	// Workspace asks for what the program changes in /workspace, up to there; Run fills it in.
+	Workspace *Room `json:"workspace,omitempty"`
 }
 
 // Done is what a guest says of its program's end. It was written by untrusted
@@ -67,6 +69,10 @@ type incoming struct {
 	Exit  int    `json:"exit"`
 	// Leaving says in a "done" that the guest will not stay, although it was asked to.
 	Leaving bool `json:"leaving"`
+
+	// Entries are those of "files"; read only there. Clock is of "copied".
+	Entries json.RawMessage `json:"entries"`
+	Clock   string          `json:"clock"`
 
 	size int // of the frame, in bytes
 }

@@ -27,6 +27,9 @@ type Limits struct {
 	Emitted int
 	// Traffic is how many bytes the program's frames may have, both ways together; 0 is 1 GiB.
 	Traffic int64
+	// Room is how much of /workspace is taken at the program's end; 0 in it is 256 MiB and 50,000 files.
+	// It does not count as traffic.
+	Room Room
 }
 
 func (l Limits) withDefaults() Limits {
@@ -45,6 +48,7 @@ func (l Limits) withDefaults() Limits {
 	if l.Traffic == 0 {
 		l.Traffic = 1 << 30
 	}
+	l.Room = l.Room.withDefaults()
 	l.Emits, l.Emit, l.Emitted = cmp.Or(l.Emits, 32), cmp.Or(l.Emit, 4<<20), cmp.Or(l.Emitted, 8<<20)
 	return l
 }

@@ -22,6 +22,8 @@ type Account struct {
 	Execution string
 	Caller    Caller
 	Limits    Limits
+	// Workspace is what /workspace holds at the start and who takes what the program leaves there; nil is nobody.
+	Workspace Workspace
 }
 
 // Report is what is known of a program's run.
@@ -32,6 +34,8 @@ type Report struct {
 	Calls int
 	// Emitted is what the program handed over, in order, however it ended.
 	Emitted []tool.Content
+	// Notes are for the model: which files of /workspace were not kept.
+	Notes []string
 	// Started says that the program was sent to the guest.
 	Started bool
 	// Kept says that the guest stays for another program: Run may be called again.
@@ -56,7 +60,7 @@ func (b *Bridge) Run(ctx context.Context, program Program, account Account, star
 		return Report{}, err
 	}
 	account.Limits = account.Limits.withDefaults()
-	s := &session{Account: account, log: b.log.With("execution", account.Execution), conn: conn, valueLimit: program.ValueLimit, slots: make(chan struct{}, account.Limits.Concurrency)}
+	s := &session{Account: account, log: b.log.With("execution", account.Execution), conn: conn, replica: &b.replica, valueLimit: program.ValueLimit, slots: make(chan struct{}, account.Limits.Concurrency)}
 	s.traffic.limit = account.Limits.Traffic
 	report, err := s.run(ctx, program, started)
 	switch {
@@ -91,11 +95,19 @@ func (s *session) run(ctx context.Context, program Program, started func()) (Rep
 	if err == nil {
 		report.Done = end.done(s.valueLimit)
 	}
+	report.Notes = s.notes
 	report.Calls, report.Emitted, report.Kept = int(s.made.Load()), s.emitted.list(), kept && stop()
 	return report, err
 }
 
 func (s *session) start(program Program) error {
+	if s.Workspace != nil {
+		room := s.Limits.Room
+		program.Workspace = &room
+		if err := s.sendFiles(); err != nil {
+			return err
+		}
+	}
 	frame, err := appendRun(nil, program)
 	if err != nil {
 		return err
@@ -124,14 +136,16 @@ var errOver = errors.New("the program has ended")
 
 // send writes one frame. A guest that cannot be written to is cut off: it would
 // wait for ever for the answer that it did not get.
-func (s *session) send(frame []byte) error {
+func (s *session) send(frame []byte) error { return s.sendMessage(websocket.TextMessage, frame) }
+
+func (s *session) sendMessage(kind int, data []byte) error {
 	s.write.Lock()
 	defer s.write.Unlock()
 	if s.over {
 		return errOver
 	}
 	_ = s.conn.SetWriteDeadline(time.Now().Add(s.Limits.Write))
-	err := s.conn.WriteMessage(websocket.TextMessage, frame)
+	err := s.conn.WriteMessage(kind, data)
 	if err != nil {
 		_ = s.conn.Close()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
 )
 
 // session is one guest while one program runs.
@@ -25,6 +26,8 @@ type session struct {
 	made       atomic.Int64
 	emitted    emitted
 	traffic    meter
+	replica    *replica
+	notes      []string
 
 	write sync.Mutex // orders what is written, and guards over
 	over  bool
@@ -33,18 +36,44 @@ type session struct {
 // serve answers the guest until it reports the program's end.
 func (s *session) serve(ctx context.Context) (incoming, error) {
 	for {
-		frame, err := read(s.conn)
-		if err != nil {
+		frame, content, err := s.next(ctx)
+		if err == nil && content != nil {
+			err = errNoFiles
+		}
+		switch {
+		case err != nil:
 			s.blame(err)
 			return incoming{}, err
+		case frame.Type == "done":
+			return frame, nil
+		case frame.Type == "copied":
+			s.replica.tick(frame.Clock)
+		default:
+			frame, err = s.take(ctx, frame)
+			s.blame(err)
+			return frame, err
+		}
+	}
+}
+
+// next answers the guest until it reports the program's end or says something of
+// files: that frame is returned, or a message with contents.
+func (s *session) next(ctx context.Context) (incoming, io.Reader, error) {
+	for {
+		frame, content, err := readMessage(s.conn)
+		if err != nil || content != nil && s.Workspace != nil {
+			return incoming{}, content, err
+		}
+		if content != nil {
+			return incoming{}, nil, errNoFiles
+		}
+		if frame.Type == "done" || s.Workspace != nil && (frame.Type == "files" || frame.Type == "copied") {
+			return frame, nil, nil
 		}
 		within := s.traffic.count(frame.size)
 		switch {
-		case frame.Type == "done":
-			return frame, nil
 		case s.traffic.exhausted():
-			s.blame(ErrTraffic)
-			return incoming{}, ErrTraffic
+			return incoming{}, nil, ErrTraffic
 		case frame.Type != "call" && frame.Type != "emit":
 		case !within:
 			s.fail(frame.ID, s.traffic.refuse("a frame", frame.size))
@@ -58,25 +87,72 @@ func (s *session) serve(ctx context.Context) (incoming, error) {
 
 // blame logs what the guest did wrong, unless it has just gone.
 func (s *session) blame(err error) {
-	if err != ErrClosed { //nolint:errorlint // what wraps it says more
+	if err != nil && err != ErrClosed { //nolint:errorlint // what wraps it says more
 		s.log.Warn("guest was cut off", "error", err)
 	}
 }
 
+// read reads a frame where nothing else may come.
 func read(conn *websocket.Conn) (incoming, error) {
+	frame, content, err := readMessage(conn)
+	if err == nil && content != nil {
+		err = errNoFiles
+	}
+	return frame, err
+}
+
+// readMessage reads a frame, or returns the reader of a binary message.
+func readMessage(conn *websocket.Conn) (incoming, io.Reader, error) {
 	kind, reader, err := conn.NextReader()
 	if err != nil {
-		return incoming{}, closedBy(err)
+		return incoming{}, nil, closedBy(err)
+	}
+	if kind == websocket.BinaryMessage {
+		return incoming{}, reader, nil
 	}
 	data, err := io.ReadAll(reader)
 	if err != nil {
-		return incoming{}, closedBy(err)
+		return incoming{}, nil, closedBy(err)
 	}
 	frame, err := parse(data)
-	if err != nil || kind != websocket.TextMessage {
-		return incoming{}, fmt.Errorf("%w: it sent what is no frame, in %d bytes", ErrClosed, len(data))
+	if err != nil {
+		return incoming{}, nil, fmt.Errorf("%w: it sent what is no frame, in %d bytes", ErrClosed, len(data))
 	}
-	return frame, nil
+	return frame, nil, nil
+}
+
+// sendFiles gives the guest what it does not have of the workspace.
+func (s *session) sendFiles() error {
+	if s.replica.versions == nil {
+		s.replica.versions = map[string]string{}
+	}
+	send := func(kind int, data []byte) error {
+		if err := s.sendMessage(kind, data); err != nil {
+			return ErrClosed
+		}
+		return nil
+	}
+	notes := workspace.Notes{What: "not in the sandbox"}
+	err := s.replica.send(s.Workspace, &outgoing{send: send}, &notes)
+	s.notes = notes.Lines()
+	return err
+}
+
+// take lets the workspace have what the guest hands over, and returns the frame of the program's end.
+func (s *session) take(ctx context.Context, first incoming) (incoming, error) {
+	in := newIntake(s.replica, s.Limits.Room, func() (incoming, io.Reader, error) {
+		if frame := first; frame.Type != "" {
+			first = incoming{}
+			return frame, nil, nil
+		}
+		return s.next(ctx)
+	})
+	notes, err := in.run(s.Workspace)
+	if err != nil {
+		s.log.Error("keep the files of a program", "error", err)
+	}
+	s.notes = append(s.notes, notes...)
+	return in.end, in.err
 }
 
 func closedBy(err error) error {

@@ -86,7 +86,7 @@ export class Copy {
   fail(error) {
     if (this.fd >= 0) closeSync(this.fd);
     this.fd = -1;
-    this.failed.push({ path: this.entry.path, skipped: why(error) });
+    this.failed.push({ path: this.entry.path, skipped: `the sandbox did not take it: ${why(error)}` });
   }
 
   know(path, info) {
@@ -127,6 +127,7 @@ export class Copy {
     const out = new Frames(send, sendBytes);
     const found = new Set();
     let room = limit.bytes;
+    for (const entry of this.failed.splice(0)) out.add(entry);
     const fresh = [];
     for (let [path, info, problem] of this.scan(limit.files)) {
       const known = info && info !== FOLDER && this.same(path, info);

@@ -10,6 +10,7 @@ import { Writable } from "node:stream";
 import { inspect } from "node:util";
 import * as api from "./api.mjs";
 import { describe } from "./fault.mjs";
+import { Copy, writeAll } from "./files.mjs";
 
 const BRIDGE = "/run/sallyport/bridge.sock";
 const { Blob, tell, unanswered, use } = api;
@@ -25,6 +26,7 @@ class Bridge {
     this.parts = [];
     this.open = false;
     this.onMessage = () => {};
+    this.onContent = () => {}; // gets what binary messages hold
     this.socket = createConnection({ path });
     this.socket.on("data", (chunk) => this.take(chunk));
     this.socket.on("close", () => this.lose());
@@ -86,11 +88,13 @@ class Bridge {
     if (opcode === 8) this.socket.destroy();
     if (opcode === 9) this.write(0x8a, Buffer.from(payload));
     if (opcode >= 3) return;
+    if (opcode) this.binary = opcode === 2;
     this.parts.push(Buffer.from(payload));
     if (!(first & 0x80)) return;
-    const text = Buffer.concat(this.parts).toString("utf8");
+    const data = Buffer.concat(this.parts);
     this.parts = [];
-    this.receive(JSON.parse(text));
+    if (this.binary) this.onContent(data);
+    else this.receive(JSON.parse(data.toString("utf8")));
   }
 
   receive(message) {
@@ -123,6 +127,15 @@ class Bridge {
 
   send(text) {
     this.write(0x81, Buffer.from(text, "utf8"));
+  }
+
+  // Writes at once, where nothing waits to be written: files would not fit into memory, and at the end there is no later.
+  writeNow(opcode, payload) {
+    const head = Buffer.alloc(14);
+    head[0] = opcode;
+    head[1] = 0xff;
+    head.writeBigUInt64BE(BigInt(payload.length), 2);
+    writeAll(this.socket._handle.fd, Buffer.concat([head, payload]));
   }
 
   // args is JSON already: what it holds beyond what JavaScript's numbers can must not be parsed again.
@@ -174,7 +187,9 @@ const INEXACT = new Error("not exact");
 const OPAQUE = /^(Map|Set|WeakMap|WeakSet|WeakRef|Promise|RegExp|ArrayBuffer|DataView|Buffer|.*Array|.*Error)$/;
 
 const done = { type: "done" };
+const files = new Copy();
 let job;
+let given = false; // what was changed has been sent
 let reported = false;
 let settled = false;
 
@@ -184,9 +199,27 @@ function idle() {
   fail(new Error("the program waits for a promise that nothing will settle"));
 }
 
+// Sends what the program changed in /workspace, as well as it can.
+function handOver() {
+  if (!job?.workspace || given || bridge.lost) return;
+  given = true;
+  const clock = files.clock;
+  if (files.give(job.workspace, (text) => bridge.writeNow(0x81, Buffer.from(text)), (data) => bridge.writeNow(0x82, data)) && clock !== files.clock) {
+    bridge.writeNow(0x81, Buffer.from(copied()));
+  }
+}
+
+const copied = () => JSON.stringify({ type: "copied", clock: String(files.clock) });
+
 function report() {
   if (reported) return;
   reported = true;
+  if (bridge.socket.writableLength) bridge.socket.write("", conclude);
+  else conclude();
+}
+
+function conclude() {
+  handOver();
   if (promised || (encoded && !done.fault) || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
   bridge.send(JSON.stringify(done));
   bridge.socket.end();
@@ -241,8 +274,12 @@ globalThis.require = createRequire("/workspace/");
 const bridge = new Bridge(BRIDGE);
 use(bridge);
 globalThis[Symbol.for("sallyport")] = Object.freeze({ ...api });
+bridge.onContent = (data) => files.content(data);
 bridge.onMessage = (message) => {
+  if (message.type === "files") return files.take(message);
+  if (files.clock) bridge.send(copied());
   job = message;
+  process.once("exit", () => bridge.socket.writableLength || handOver());
   bridge.onMessage = () => {};
   bridge.socket.unref();
   process.on("uncaughtException", fail);

@@ -16,6 +16,7 @@ import threading
 import types
 
 import sallyport
+import sallyport_files
 
 
 class Servers:
@@ -121,7 +122,8 @@ def represented(value):
 def main():
     bridge = sallyport._open(BRIDGE)
     prepare()
-    job = bridge.receive()
+    files = sallyport_files.Copy()
+    job = receive(bridge, files)
     if job is None:
         return
     pid, done = os.getpid(), {"type": "done"}
@@ -141,8 +143,29 @@ def main():
     flush()
     if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
         os._exit(1 if "fault" in done else done.get("exit", 0))
+    if "workspace" in job:
+        hand_over(bridge, files, job["workspace"])
     bridge.send(done)
     os._exit(0)
+
+
+def receive(bridge, files):
+    """Takes the files that come before a program, and returns its frame; None when the gateway has gone."""
+    frame, clock = bridge.receive(), files.clock
+    while frame and frame["type"] == "files":
+        files.take(frame, bridge.receive)
+        frame = bridge.receive()
+    if files.clock != clock:
+        bridge.send({"type": "copied", "clock": str(files.clock)})
+    return frame
+
+
+def hand_over(bridge, files, limit):
+    """Sends what the program changed in /workspace, as well as it can."""
+    give_room()
+    sallyport_files.free(bridge._sock.fileno())
+    if files.give(limit, bridge.send, lambda data: bridge._send(0x82, data)):
+        bridge.send({"type": "copied", "clock": str(files.clock)})
 
 
 def give_room():

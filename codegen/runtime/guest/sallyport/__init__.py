@@ -155,7 +155,7 @@ class _Bridge:
             self._sock.sendall(head + b"\0\0\0\0" + payload)
 
     def receive(self):
-        """Reads one message; None when the gateway has closed the bridge."""
+        """Reads one message, bytes if it is binary; None when the gateway has closed the bridge."""
         parts = []
         while True:
             head = self._in.read(2)
@@ -170,9 +170,10 @@ class _Bridge:
             if opcode == 9:
                 self._send(0x8A, data)
             elif opcode < 3:
+                binary = opcode == 2 or bool(parts) and binary
                 parts.append(data)
                 if head[0] & 0x80:
-                    return _parse(b"".join(parts))
+                    return b"".join(parts) if binary else _parse(b"".join(parts))
 
     def call(self, tool, args):
         """Calls a tool and returns the frame that answers."""

@@ -1,0 +1,244 @@
+package bridge
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"sallyport/internal/workspace"
+)
+
+// intake takes what a guest hands over, from its first frame about files to the
+// end of the program. All of it is untrusted, and bounded by room.
+type intake struct {
+	// next returns the next frame that is of use here, or a message with contents.
+	next    func() (incoming, io.Reader, error)
+	replica *replica
+	room    Room // what is left of it
+	entries int  // how many more may come
+	paths   int  // how many bytes of frames
+	notes   workspace.Notes
+
+	queue   []entry
+	message io.Reader // the rest of a message with contents
+	left    int64     // of the content that is being read
+	taken   []workspace.File
+	end     incoming // the frame after the last file
+	err     error    // of the guest
+}
+
+func newIntake(r *replica, room Room, next func() (incoming, io.Reader, error)) *intake {
+	room = room.withDefaults()
+	if r.versions == nil {
+		r.versions = map[string]string{}
+	}
+	return &intake{next: next, replica: r, room: room, entries: maxEntries*room.Files + fileBatch, paths: maxPaths}
+}
+
+// run hands the files to a workspace. The error is the guest's; what the workspace could not do is in the notes.
+func (in *intake) run(ws Workspace) (notes []string, hostErr error) {
+	updated, err := ws.Update(in.changes())
+	for in.err == nil && in.end.Type == "" { // the workspace gave up: the rest is read all the same
+		_, _ = in.file()
+	}
+	in.replica.settle(in.taken, updated.Versions)
+	notes = append(in.notes.Lines(), updated.Notes...)
+	if err != nil && in.err == nil {
+		return append(notes, "what this program changed in /workspace could not be kept"), err
+	}
+	return notes, nil
+}
+
+func (in *intake) changes() iter.Seq2[workspace.File, error] {
+	return func(yield func(workspace.File, error) bool) {
+		for {
+			f, err := in.file()
+			if err == io.EOF || !yield(f, err) || err != nil { //nolint:errorlint // file returns it as it is
+				return
+			}
+			in.taken = append(in.taken, workspace.File{Path: f.Path, Folder: f.Folder, Gone: f.Gone})
+		}
+	}
+}
+
+// file returns the next file, and io.EOF after the last one.
+func (in *intake) file() (workspace.File, error) {
+	f, err := in.advance()
+	if err != nil && err != io.EOF { //nolint:errorlint // advance returns it as it is
+		in.err = err
+	}
+	return f, err
+}
+
+func (in *intake) advance() (workspace.File, error) {
+	if in.err != nil {
+		return workspace.File{}, in.err
+	}
+	if _, err := io.Copy(io.Discard, body{in}); err != nil { // nobody wanted the last one
+		return workspace.File{}, err
+	}
+	for in.end.Type == "" {
+		for len(in.queue) > 0 {
+			e := in.queue[0]
+			in.queue = in.queue[1:]
+			if f, wanted := in.change(e); wanted {
+				return f, nil
+			}
+		}
+		if err := in.accept(); err != nil {
+			return workspace.File{}, err
+		}
+	}
+	return workspace.File{}, io.EOF
+}
+
+// accept looks at the next frame.
+func (in *intake) accept() error {
+	frame, err := in.frame()
+	if err != nil {
+		return err
+	}
+	switch frame.Type {
+	case "copied":
+		in.replica.tick(frame.Clock)
+		return nil
+	case "files":
+	default:
+		in.end = frame
+		return nil
+	}
+	entries, err := entriesOf(frame.Entries, in.entries)
+	if err != nil {
+		return err
+	}
+	in.entries -= len(entries)
+	if in.paths -= frame.size; in.paths < 0 {
+		return errNoFiles
+	}
+	for _, e := range entries {
+		if e.Size > in.room.Bytes {
+			return fmt.Errorf("%w: it handed over more than fits into its workspace", ErrClosed)
+		}
+		in.room.Bytes -= e.Size
+	}
+	in.queue = entries
+	return nil
+}
+
+// frame returns the next frame, where no content may come.
+func (in *intake) frame() (incoming, error) {
+	if in.message != nil { // of the last content
+		if _, err := io.Copy(io.Discard, in.message); err != nil {
+			return incoming{}, closedBy(err)
+		}
+		in.message = nil
+	}
+	frame, message, err := in.next()
+	if err == nil && message != nil {
+		err = errNoFiles
+	}
+	return frame, err
+}
+
+// change is what an entry says, if that is anything to do.
+func (in *intake) change(e entry) (workspace.File, bool) {
+	f := workspace.File{Path: e.Path, Folder: e.Folder, Gone: e.Gone, Executable: e.Executable}
+	switch {
+	case e.Skipped != "":
+		in.notes.Add(e.Path, e.Skipped)
+		in.left = e.Size
+		return f, false
+	case e.Gone:
+		var known bool
+		f.Version, known = in.replica.versions[e.Path]
+		return f, known
+	case !e.Folder:
+		f.Size, in.left = e.Size, e.Size
+		f.Content = io.NopCloser(body{in})
+	}
+	return f, true
+}
+
+// body reads the file that an intake is at.
+type body struct{ in *intake }
+
+func (c body) Read(p []byte) (int, error) {
+	in := c.in
+	for in.left > 0 && in.err == nil {
+		if in.message == nil {
+			frame, message, err := in.next()
+			if err == nil && (message == nil || frame.Type != "") {
+				err = errNoFiles
+			}
+			in.message, in.err = message, err
+			continue
+		}
+		n, err := in.message.Read(p[:min(int64(len(p)), in.left)])
+		in.left -= int64(n)
+		if err != nil {
+			in.message = nil
+			if err != io.EOF { //nolint:errorlint // a reader returns it as it is
+				in.err = closedBy(err)
+			}
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	if in.err != nil {
+		return 0, in.err
+	}
+	return 0, io.EOF
+}
+
+// Stopped is what a reader in a sandbox whose program was stopped is asked, on its
+// stdin: what it finds in /workspace, the host takes by Rescue.
+func (b *Bridge) Stopped(room Room) ([]byte, error) {
+	return appendJSON(nil, b.replica.request(room))
+}
+
+// Rescue takes what a reader says on its stdout: messages as on the bridge, each after a byte for its kind (1
+// is text, 2 binary) and four for its length, the highest first. It is as untrusted as the
+// program. No Run may go on. The error says that the reader did not come to its
+// end: what had come till then is kept.
+func (b *Bridge) Rescue(reader io.Reader, ws Workspace, room Room) (notes []string, err error) {
+	in := newIntake(&b.replica, room, func() (incoming, io.Reader, error) { return message(reader) })
+	notes, err = in.run(ws)
+	if err == nil && in.err == nil && in.end.Type != "done" {
+		in.err = errNoFiles
+	}
+	return notes, errors.Join(err, in.err)
+}
+
+const (
+	textMessage   = 1
+	binaryMessage = 2
+	// maxMessageText is the length of the longest text that a reader may send, in bytes.
+	maxMessageText = 16 << 20
+)
+
+// message reads the next message of a reader.
+func message(reader io.Reader) (incoming, io.Reader, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(reader, head[:]); err != nil {
+		return incoming{}, nil, closedBy(err)
+	}
+	size := int64(binary.BigEndian.Uint32(head[1:]))
+	if head[0] == binaryMessage {
+		return incoming{}, io.LimitReader(reader, size), nil
+	}
+	if head[0] != textMessage || size > maxMessageText {
+		return incoming{}, nil, errNoFiles
+	}
+	data, err := io.ReadAll(io.LimitReader(reader, size))
+	if err != nil || int64(len(data)) < size {
+		return incoming{}, nil, closedBy(io.ErrUnexpectedEOF)
+	}
+	frame, err := parse(data)
+	if err != nil {
+		return incoming{}, nil, errNoFiles
+	}
+	return frame, nil, nil
+}
