@@ -86,8 +86,9 @@ func (h *Host) start(job Job, caller bridge.Caller) (_ *box, err error) {
 	if err := makeBundle(b.dir, sockets); err != nil {
 		return nil, err
 	}
-	limits := bridge.Limits{Calls: job.Limits.Calls, Concurrency: job.Limits.Concurrency, Traffic: job.Limits.Traffic}
-	b.account = bridge.Account{Execution: job.ID, Caller: caller, Limits: limits}
+	limits := bridge.Limits{Calls: job.Limits.Calls, Concurrency: job.Limits.Concurrency, Traffic: job.Limits.Traffic,
+		Room: bridge.Room{Bytes: job.Limits.Workspace, Files: job.Limits.Inodes}}
+	b.account = bridge.Account{Execution: job.ID, Caller: caller, Limits: limits, Workspace: job.Workspace}
 	b.bridge, err = bridge.Listen(filepath.Join(sockets, "bridge.sock"), bridge.Options{Logger: h.log})
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 	watchers.Go(func() { b.watchProcess() })
 
 	report, err := b.bridge.Run(b.ctx, bridge.Program{Code: b.job.Code, ValueLimit: b.job.Limits.Value}, b.account, func() { timer.Reset(b.job.Limits.Timeout) })
-	outcome := Outcome{Duration: time.Since(b.started), Calls: report.Calls, Emitted: report.Emitted}
+	outcome := Outcome{Duration: time.Since(b.started), Calls: report.Calls, Emitted: report.Emitted, Notes: report.Notes}
 	if errors.Is(err, bridge.ErrClosed) {
 		// The guest's end is seen before runsc's, and the reason for it perhaps not yet at all.
 		b.await(500 * time.Millisecond)

@@ -1,0 +1,151 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sallyport/internal/workspace"
+	"sallyport/sandbox"
+	"sallyport/sandbox/sandboxtest"
+)
+
+// openWorkspace opens a workspace that lies beside a file that nobody may touch.
+func openWorkspace(t *testing.T, opts workspace.Options) (*workspace.Dir, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "ws")
+	ws, err := workspace.Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	return ws, dir
+}
+
+// onDisk returns what a directory holds: contents of files by path, "/" for folders, what else it is for the rest.
+func onDisk(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		info, err := e.Info()
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			found[name] = "/"
+		case !e.Type().IsRegular():
+			found[name] = e.Type().String()
+		default:
+			data, err := os.ReadFile(path)
+			if found[name] = string(data); info.Mode()&0o111 != 0 {
+				found[name] += " (executable)"
+			}
+			return err
+		}
+		if info.Mode()&(os.ModeSetuid|os.ModeSetgid|os.ModeSticky) != 0 {
+			found[name] += " with odd bits"
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// inWorkspace runs one program over a workspace.
+func inWorkspace(t *testing.T, host sandboxtest.Runner, ws sandbox.Workspace, interpreter sandbox.Interpreter, code string) sandbox.Outcome {
+	t.Helper()
+	job := sandboxtest.Job(interpreter, code)
+	job.Workspace = ws
+	outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
+}
+
+// TestFilesStay: what one program leaves, the next one finds, in either language.
+func TestFilesStay(t *testing.T) {
+	host, _ := newHost(t)
+	big := strings.Repeat("0123456789abcdef", 3<<16) + "end" // in several messages
+	for _, programs := range []struct {
+		interpreter                  sandbox.Interpreter
+		write, change, nothing, exit string
+	}{
+		{sandbox.Python, `import os
+os.makedirs("a/b"); open("a/b/x.txt", "w").write("é"); open("run.sh", "w").write("#!"); os.chmod("run.sh", 0o4755); open("empty", "w")
+open("big", "w").write("0123456789abcdef" * (3 << 16) + "end"); open("gone", "w").write("1"); os.mkdir("hollow")`,
+			`import os
+assert open("a/b/x.txt").read() == "é" and os.stat("run.sh").st_mode & 0o7777 == 0o755 and open("big").read()[-3:] == "end" and os.listdir("hollow") == []
+os.remove("gone"); os.rename("a", "c"); open("empty", "a").write("full"); os.rmdir("hollow"); open("hollow", "w").write("a file")`,
+			`sum(len(f) for _, _, f in __import__("os").walk("."))`,
+			`import sys; open("last", "w").write("1"); sys.exit(3)`},
+		{sandbox.Node, `import fs from "node:fs"; process.chdir("/workspace");
+fs.mkdirSync("a/b", { recursive: true }); fs.writeFileSync("a/b/x.txt", "é"); fs.writeFileSync("run.sh", "#!"); fs.chmodSync("run.sh", 0o4755); fs.writeFileSync("empty", "");
+fs.writeFileSync("big", "0123456789abcdef".repeat(3 << 16) + "end"); fs.writeFileSync("gone", "1"); fs.mkdirSync("hollow");`,
+			`import fs from "node:fs"; process.chdir("/workspace");
+if (fs.readFileSync("a/b/x.txt", "utf8") !== "é" || (fs.statSync("run.sh").mode & 0o7777) !== 0o755 || !fs.readFileSync("big", "utf8").endsWith("end")) throw new Error("not as it was");
+fs.rmSync("gone"); fs.renameSync("a", "c"); fs.appendFileSync("empty", "full"); fs.rmdirSync("hollow"); fs.writeFileSync("hollow", "a file");`,
+			`import fs from "node:fs"; export default fs.readdirSync("/workspace", { recursive: true }).filter((f) => fs.statSync("/workspace/" + f).isFile()).length`,
+			`import fs from "node:fs"; fs.writeFileSync("/workspace/last", "1"); process.exit(3)`},
+	} {
+		t.Run(string(programs.interpreter), func(t *testing.T) {
+			ws, dir := openWorkspace(t, workspace.Options{})
+			run := func(code string, status sandbox.Status) sandbox.Outcome {
+				t.Helper()
+				outcome := inWorkspace(t, host, ws, programs.interpreter, code)
+				if outcome.Status != status || len(outcome.Notes) > 0 {
+					t.Fatalf("status %s, fault %+v, notes %q, stderr %s", outcome.Status, outcome.Fault, outcome.Notes, outcome.Stderr.Text)
+				}
+				return outcome
+			}
+			run(programs.write, sandbox.OK)
+			want := map[string]string{"a": "/", "a/b": "/", "a/b/x.txt": "é", "run.sh": "#! (executable)", "empty": "", "big": big, "gone": "1", "hollow": "/"}
+			if diff := cmp.Diff(want, onDisk(t, dir)); diff != "" {
+				t.Fatalf("after the first program (-want +got):\n%s", diff)
+			}
+			run(programs.change, sandbox.OK)
+			want = map[string]string{"c": "/", "c/b": "/", "c/b/x.txt": "é", "run.sh": "#! (executable)", "empty": "full", "big": big, "hollow": "a file"}
+			if diff := cmp.Diff(want, onDisk(t, dir)); diff != "" {
+				t.Fatalf("after the second program (-want +got):\n%s", diff)
+			}
+			before, err := ws.List()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if outcome := run(programs.nothing, sandbox.OK); outcome.Value == nil || outcome.Value.Text != "5" {
+				t.Errorf("value %+v, want 5 files", outcome.Value)
+			}
+			if after, err := ws.List(); err != nil || !cmp.Equal(before, after) {
+				t.Errorf("a program that changed nothing: %v, %s", err, cmp.Diff(before, after))
+			}
+			run(programs.exit, sandbox.Exited)
+			if data, err := os.ReadFile(filepath.Join(dir, "last")); err != nil || string(data) != "1" {
+				t.Errorf("of a program that ended itself: %q, %v", data, err)
+			}
+		})
+	}
+}
+
+// fill puts n files of a size into a workspace.
+func fill(tb testing.TB, ws *workspace.Dir, n, size int) {
+	tb.Helper()
+	files := make([]workspace.File, n)
+	for i := range files {
+		files[i] = workspace.File{Path: fmt.Sprintf("d%d/f%d", i%10, i), Size: int64(size), Content: io.NopCloser(bytes.NewReader(make([]byte, size)))}
+	}
+	if updated, err := ws.Update(workspace.Changes(files...)); err != nil || len(updated.Notes) > 0 {
+		tb.Fatal(err, updated.Notes)
+	}
+}
