@@ -1,0 +1,97 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/filelock"
+)
+
+// Prune removes images of dir that nobody has pulled (or found there by Pull) for
+// that long, but none of those in keep, and what killed processes left half done. No
+// sandbox may have one of them: whoever has pulled it since, names it in keep.
+func Prune(ctx context.Context, dir string, unused time.Duration, keep []Root, log *slog.Logger) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("prune images: %w", err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	for _, entry := range entries {
+		name, isLock := strings.CutSuffix(entry.Name(), ".lock")
+		s := shelf(filepath.Join(dir, name))
+		if !isLock || slices.ContainsFunc(keep, func(root Root) bool { return root.Dir == s.tree() }) {
+			continue
+		}
+		removed, removeErr := s.prune(unused)
+		err = errors.Join(err, removeErr, ctx.Err())
+		if removed {
+			log.Info("removed image", "dir", string(s))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("prune images: %w", err)
+	}
+	return nil
+}
+
+// Remove removes an image. No sandbox may have it.
+func Remove(root Root) error {
+	s := shelf(filepath.Dir(root.Dir))
+	if root.Dir == "" || s.tree() != root.Dir {
+		return fmt.Errorf("remove image: %.200q is none", root.Dir)
+	}
+	unlock, err := filelock.Dir(s.locks(), 10*time.Second)
+	if err != nil {
+		return fmt.Errorf("remove image: %w", err)
+	}
+	defer unlock()
+	if err := s.remove(); err != nil {
+		return fmt.Errorf("remove image: %w", err)
+	}
+	return nil
+}
+
+// prune removes what is old or half done, unless somebody works on it.
+func (s shelf) prune(unused time.Duration) (removed bool, err error) {
+	unlock, err := filelock.Dir(s.locks(), 0)
+	if errors.Is(err, filelock.ErrBusy) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if err := s.sweep(); err != nil {
+		return false, err
+	}
+	used, err := os.Stat(filepath.Join(string(s), description))
+	if err == nil && time.Since(used.ModTime()) < unused {
+		return false, nil
+	}
+	return err == nil, s.remove()
+}
+
+// remove takes the image away at once, and then its files. Only who has the lock may do that.
+func (s shelf) remove() error {
+	err := os.Rename(string(s), filepath.Join(s.locks(), "gone"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.sweep()
+}

@@ -1,0 +1,304 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"sallyport/internal/chroot"
+)
+
+// Names of a layer that take away what is below it.
+const (
+	whiteout = ".wh."
+	opaque   = ".wh..wh..opq"
+)
+
+// What a path may have at most; Linux allows no more.
+const (
+	maxPath = 4095
+	maxName = 255
+)
+
+// bombFloor is what any layer may unpack to, however little was fetched for it.
+const bombFloor = 32 << 20
+
+// unpacker puts layers on top of each other in a directory. It creates files, folders
+// and links and nothing else, all of them ours and for everybody to read. Links are never followed by
+// the system but by [chroot.Resolve], as a process inside would, so a folder that a lower
+// layer made a link is where the link leads, inside of the directory in any case.
+type unpacker struct {
+	root    *os.Root
+	limits  Limits
+	bytes   int64             // that all layers have so far
+	entries int               // likewise
+	mine    map[string]bool   // what the layer at hand has put there, and the folders that it is in
+	folders map[string]string // where folders are that were looked up, until something is taken away
+}
+
+// unpack unpacks one layer, a tar archive, to its end. It is told how many bytes were fetched for it.
+func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) error {
+	u.mine, u.folders = map[string]bool{}, map[string]string{}
+	counted := &counter{ctx: ctx, inner: stream, left: max(bombFloor, fetched*u.limits.Ratio), of: u}
+	archive := tar.NewReader(counted)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read layer: %w", err)
+		}
+		if u.entries++; u.entries > u.limits.Entries {
+			return fmt.Errorf("%w: more than %d files", ErrTooLarge, u.limits.Entries)
+		}
+		if err := u.entry(header, archive); err != nil {
+			return fmt.Errorf("unpack %.200q: %w", header.Name, err)
+		}
+	}
+	_, err := io.Copy(io.Discard, counted) // the digest is of what follows the archive too
+	return err
+}
+
+// counter ends a layer that gets too large, or whose reader has gone.
+type counter struct {
+	ctx   context.Context //nolint:containedctx // of the one call that reads
+	inner io.Reader
+	left  int64 // for this layer
+	of    *unpacker
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return 0, err
+	}
+	n, err := c.inner.Read(p)
+	c.of.bytes += int64(n)
+	if c.left -= int64(n); c.left < 0 {
+		return 0, fmt.Errorf("%w: it unpacks to more than %d times what was fetched", ErrTooLarge, c.of.limits.Ratio)
+	}
+	if c.of.bytes > c.of.limits.Bytes {
+		return 0, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrTooLarge, c.of.limits.Bytes)
+	}
+	return n, err
+}
+
+func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
+	name, err := clean(header.Name)
+	if err != nil || name == "." {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeDir, tar.TypeSymlink, tar.TypeLink:
+	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo, tar.TypeXGlobalHeader:
+		return nil // no sandbox has a use for a device of the image, and no host a safe one
+	default:
+		return fmt.Errorf("%w: an entry of the kind %q", ErrUnsafe, header.Typeflag)
+	}
+	dir, err := u.folder(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	base := path.Base(name)
+	switch {
+	case base == opaque:
+		return u.hide(dir, false)
+	case strings.HasPrefix(base, whiteout):
+		return u.whiteout(dir, strings.TrimPrefix(base, whiteout))
+	}
+	at := path.Join(dir, base)
+	if err := u.put(at, header, content); err != nil {
+		return err
+	}
+	u.claim(at)
+	return nil
+}
+
+// clean makes the name of an entry relative. One that is absolute means the image's root; one that climbs is refused.
+func clean(name string) (string, error) {
+	if len(name) > maxPath || strings.ContainsRune(name, 0) {
+		return "", fmt.Errorf("%w: a path of %d bytes", ErrUnsafe, len(name))
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." || len(part) > maxName {
+			return "", fmt.Errorf("%w: such a path", ErrUnsafe)
+		}
+	}
+	return path.Clean(strings.TrimLeft(name, "/")), nil
+}
+
+// claim notes that this layer made something, so that its own whiteouts do not take it away.
+func (u *unpacker) claim(at string) {
+	for ; at != "." && !u.mine[at]; at = path.Dir(at) {
+		u.mine[at] = true
+	}
+}
+
+// folder returns where the folder of that name is, and makes it where there is none.
+func (u *unpacker) folder(name string) (string, error) {
+	at := "."
+	if name == "." {
+		return at, nil
+	}
+	if known, ok := u.folders[name]; ok {
+		return known, nil
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		next := path.Join(at, part)
+		info, err := u.root.Lstat(next)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if next, err = chroot.Resolve(u.root, next); err == nil {
+				info, err = u.root.Lstat(next)
+			}
+			if err != nil { // a link to nowhere: nothing can be below it
+				return "", fmt.Errorf("%w: its folder is a link to nowhere", ErrUnsafe)
+			}
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := u.mkdir(next); err != nil {
+				return "", err
+			}
+		case err != nil:
+			return "", err
+		case !info.IsDir():
+			return "", fmt.Errorf("%w: its folder is a file", ErrUnsafe)
+		}
+		at = next
+	}
+	u.folders[name] = at
+	return at, nil
+}
+
+func (u *unpacker) mkdir(at string) error {
+	if err := u.root.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	u.claim(at)
+	return u.root.Chmod(at, 0o755) // whatever the umask is
+}
+
+// put makes one entry, in place of what is there.
+func (u *unpacker) put(at string, header *tar.Header, content io.Reader) error {
+	if header.Typeflag == tar.TypeLink {
+		return u.link(at, header.Linkname)
+	}
+	info, err := u.root.Lstat(at)
+	if err == nil && info.IsDir() && header.Typeflag == tar.TypeDir {
+		return nil
+	}
+	if err == nil {
+		err = u.remove(at)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return u.mkdir(at)
+	case tar.TypeSymlink:
+		if header.Linkname == "" || len(header.Linkname) > maxPath || strings.ContainsRune(header.Linkname, 0) {
+			return fmt.Errorf("%w: a link without a target", ErrUnsafe)
+		}
+		return u.root.Symlink(header.Linkname, at)
+	}
+	return u.file(at, header, content)
+}
+
+// file writes a file with the one bit of its mode that counts.
+func (u *unpacker) file(at string, header *tar.Header, content io.Reader) error {
+	if header.Size > u.limits.Bytes-u.bytes { // a sparse one has more bytes than the archive
+		return fmt.Errorf("%w: a file of %d bytes", ErrTooLarge, header.Size)
+	}
+	mode := fs.FileMode(0o644)
+	if header.Mode&0o111 != 0 {
+		mode = 0o755
+	}
+	f, err := u.root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	before := u.bytes
+	n, err := io.Copy(f, content)
+	u.bytes = max(u.bytes, before+n) // holes count as what they are read as
+	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
+		return err
+	}
+	if year := header.ModTime.Year(); year < 1970 || year > 2100 {
+		return nil
+	}
+	// Python takes compiled files for stale whose source has another time than it had.
+	return u.root.Chtimes(at, header.ModTime, header.ModTime)
+}
+
+// link makes another name for a file of this image. A name that is a link itself stays one.
+func (u *unpacker) link(at, target string) error {
+	name, err := clean(target)
+	if err != nil {
+		return err
+	}
+	dir, err := chroot.Resolve(u.root, path.Dir(name))
+	if err != nil {
+		return fmt.Errorf("%w: a hard link to what is not there", ErrUnsafe)
+	}
+	from := path.Join(dir, path.Base(name))
+	info, err := u.root.Lstat(from)
+	if err != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
+		return fmt.Errorf("%w: a hard link to what is no file of the image", ErrUnsafe)
+	}
+	if from == at {
+		return nil
+	}
+	if err := u.remove(at); err != nil {
+		return err
+	}
+	return u.root.Link(from, at)
+}
+
+func (u *unpacker) remove(at string) error {
+	clear(u.folders)
+	return u.root.RemoveAll(at)
+}
+
+// whiteout takes away what lower layers have at one name.
+func (u *unpacker) whiteout(dir, base string) error {
+	if base == "" || base == "." || base == ".." || strings.HasPrefix(base, whiteout) {
+		return fmt.Errorf("%w: a whiteout of nothing", ErrUnsafe)
+	}
+	return u.hide(path.Join(dir, base), true)
+}
+
+// hide takes away what lower layers have in a folder, or at a path, and leaves what this layer put there.
+func (u *unpacker) hide(at string, itself bool) error {
+	if itself && !u.mine[at] {
+		return u.remove(at)
+	}
+	info, err := u.root.Lstat(at)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := u.root.Open(at)
+	if err != nil {
+		return err
+	}
+	names, err := dir.Readdirnames(-1)
+	_ = dir.Close()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := u.hide(path.Join(at, name), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
