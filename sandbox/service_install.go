@@ -62,3 +62,19 @@ func (service Service) resize(mounts []specs.Mount) []specs.Mount {
 	}
 	return mounts
 }
+
+// Program is where an interpreter of the host's is inside of a sandbox.
+func (h *Host) Program(kind Interpreter) string {
+	if kind == Node {
+		return h.node.inside
+	}
+	return h.python.inside
+}
+
+// ProgramOnHost is the path of the same interpreter on the host.
+func (h *Host) ProgramOnHost(kind Interpreter) string {
+	if kind == Node {
+		return h.node.path
+	}
+	return h.python.path
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -75,13 +76,23 @@ func ParseLock(data []byte) (Lock, error) {
 // JSON writes the lock for a file, the same bytes for the same lock.
 func (l Lock) JSON() []byte {
 	if l.NPM != nil {
-		var compact bytes.Buffer
-		if json.Compact(&compact, l.NPM) == nil {
-			l.NPM = compact.Bytes()
+		decoder, npm := json.NewDecoder(bytes.NewReader(l.NPM)), any(nil)
+		decoder.UseNumber()
+		if decoder.Decode(&npm) == nil {
+			l.NPM = bytes.TrimSpace(encode(npm, ""))
 		}
 	}
-	data, _ := json.MarshalIndent(l, "", "  ") // of plain strings, and JSON that was checked
-	return append(data, '\n')
+	return encode(l, "  ")
+}
+
+// encode writes plain strings, and JSON that was checked, with sorted keys and as people read them: "pandas>=2".
+func encode(value any, indent string) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	_ = encoder.Encode(value)
+	return out.Bytes()
 }
 
 // layout changes when the same lock is unpacked to something else.
@@ -110,6 +121,11 @@ func (l Lock) validate() error {
 	for _, file := range l.Files {
 		if err := l.check(file); err != nil {
 			return err
+		}
+	}
+	if l.Interpreter == sandbox.Node {
+		if files, err := npmFiles(l.NPM); err != nil || !slices.Equal(files, l.Files) {
+			return errors.Join(errors.New("its files are not those of npm's own lock in it"), err)
 		}
 	}
 	return nil

@@ -1,0 +1,77 @@
+package deps
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"sallyport/internal/plain"
+)
+
+var (
+	noMatch     = regexp.MustCompile(`No matching distribution found for ([^\s]{1,100})`)
+	noVersions  = regexp.MustCompile(`\(from versions: none\)`)
+	fromList    = regexp.MustCompile(`\(from versions: ([^)]{1,1000})\)`)
+	needsPython = regexp.MustCompile(`Requires-Python ([<>=!~0-9.,* ]{1,60})`)
+	npmMissing  = regexp.MustCompile(`(?:404 Not Found - GET \S*/|'([^']{1,200})' is not in (?:this|the npm) registry|No matching version found for ([^\s]{1,200}?)\.?\s)`)
+	conflicts   = regexp.MustCompile(`(?s)The conflict is caused by:\s*(.{1,1000}?)\n\s*\n`)
+)
+
+// explain makes of what pip and npm said an error that says what to do.
+func explain(r report, proxy *Proxy) error {
+	text := r.Error
+	switch {
+	case r.Kind == "":
+		return nil
+	case r.Kind == "nopip":
+		return fmt.Errorf("there is no pip on this machine for its Python: install it (Debian: apt install python3-pip)")
+	case r.Kind == "nonpm":
+		return fmt.Errorf("there is no npm beside this machine's node: install it (Debian: apt install npm)")
+	case proxy.Spent() || r.Kind == "space":
+		return fmt.Errorf("%w: the files are larger than a layer may be", ErrLimit)
+	case len(proxy.Refused()) > 0:
+		return fmt.Errorf("%w: the index sends to %s, which the operator does not allow (hosts)", ErrRefused, strings.Join(head(proxy.Refused(), 3), ", "))
+	case strings.Contains(text, "DO NOT MATCH THE HASHES") || strings.Contains(text, "EINTEGRITY"):
+		return fmt.Errorf("%w: a file is not the one that the lock or the index names by its hash: %s", ErrUnsafe, errorLines(text))
+	}
+	return explainMissing(text)
+}
+
+func explainMissing(text string) error {
+	if match := conflicts.FindStringSubmatch(text); match != nil {
+		return fmt.Errorf("%w: the requirements contradict each other: %s", ErrNotFound, plain.Line(match[1], 400))
+	}
+	if match := noMatch.FindStringSubmatch(text); match != nil {
+		name := plain.Line(match[1], 100)
+		if list := fromList.FindStringSubmatch(text); list != nil && list[1] != "none" {
+			versions := strings.Split(list[1], ", ")
+			return fmt.Errorf("%w: no version of %s fits; there are %s", ErrNotFound, name, plain.Line(strings.Join(versions[max(0, len(versions)-8):], ", "), 200))
+		}
+		if python := needsPython.FindStringSubmatch(text); python != nil {
+			return fmt.Errorf("%w: %s needs Python %s", ErrNotFound, name, plain.Line(python[1], 60))
+		}
+		if noVersions.MatchString(text) {
+			return fmt.Errorf("%w: the index has no %s, or no wheel of it for this Python and system", ErrNotFound, name)
+		}
+	}
+	if match := npmMissing.FindStringSubmatch(text); match != nil {
+		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, errorLines(text))
+	}
+	return fmt.Errorf("install packages: %s", errorLines(text))
+}
+
+// errorLines is the part of an output that says what was wrong.
+func errorLines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "ERROR") || strings.HasPrefix(line, "npm error") || strings.HasPrefix(line, "npm ERR!") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	if len(lines) == 0 {
+		lines = []string{text[max(0, len(text)-400):]}
+	}
+	return plain.Line(strings.Join(head(lines, 6), " "), 500)
+}
+
+func head[T any](all []T, n int) []T { return all[:min(len(all), n)] }

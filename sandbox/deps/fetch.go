@@ -1,0 +1,306 @@
+package deps
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"sallyport/sandbox"
+)
+
+//go:embed driver.py
+var driver []byte
+
+// order is the line of JSON that tells the driver what to do.
+type order struct {
+	Language     sandbox.Interpreter `json:"language"`
+	Requirements []string            `json:"requirements"`
+	Dependencies map[string]string   `json:"dependencies"` // of npm
+	Index        string              `json:"index"`
+	Insecure     []string            `json:"insecure"`
+	Lock         []string            `json:"lock"`
+	NPM          json.RawMessage     `json:"npm"`
+	Node         string              `json:"node"`
+	Source       bool                `json:"source"`
+	Layer        string              `json:"layer"` // what to compile, inside
+}
+
+// report is the line that it answers with.
+type report struct {
+	Target string            `json:"target"`
+	NPM    json.RawMessage   `json:"npm"`
+	Built  map[string]string `json:"built"` // wheels by the source distribution that they were built from
+	Kind   string            `json:"kind"`
+	Error  string            `json:"error"`
+}
+
+// download is one file that came out of the sandbox, in the staging folder by its hash.
+type download struct {
+	name, sha256, sha512 string
+	path                 string
+}
+
+// fetched is all that came out of one.
+type fetched struct {
+	report report
+	files  map[string]download // by name
+}
+
+const (
+	maxReport       = 64 << 20 // npm's lock of 2,000 packages has 1 MB
+	serviceOverhead = 256 << 20
+)
+
+// greeting is the first line that the driver says: which index it will ask. Where
+// settings name none that is the one of the machine's own pip or npm, and nothing that is not the
+// machine's has run yet.
+type greeting struct {
+	Index string   `json:"index"`
+	Hosts []string `json:"hosts"`
+}
+
+// targets are what an installation may reach: its index, and what the operator named beside it.
+func (r Request) targets(g greeting) ([]Target, error) {
+	if r.Index != "" {
+		g = greeting{Index: r.Index}
+	}
+	u, err := url.Parse(g.Index)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%w: the index %.200q is no URL with http or https", ErrRefused, hidden(g.Index))
+	}
+	if u.User != nil && r.Source {
+		return nil, fmt.Errorf("%w: an index with a password and source distributions, whose build could read it", ErrRefused)
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	all := []Target{{Host: strings.ToLower(u.Hostname()), Port: port, Private: r.Index != ""}}
+	for _, host := range g.Hosts {
+		all = append(all, Target{Host: strings.ToLower(host), Port: "443"})
+	}
+	for _, name := range r.Hosts {
+		name = strings.ToLower(name)
+		if host, port, err := net.SplitHostPort(name); err == nil {
+			all = append(all, Target{host, port, true})
+			continue
+		}
+		all = append(all, Target{name, "443", true}, Target{name, "80", true})
+	}
+	return all, nil
+}
+
+// order says what the driver has to do for a request; with a lock, exactly that.
+func (r Request) order(all []wanted, lock *Lock) order {
+	o := order{Language: r.Interpreter, Index: r.Index, Source: r.Source, Dependencies: map[string]string{}}
+	if u, err := url.Parse(o.Index); err == nil && u.Scheme == "http" {
+		o.Insecure = []string{u.Host}
+		for _, host := range r.Hosts {
+			o.Insecure = append(o.Insecure, host)
+		}
+	}
+	for _, w := range all {
+		o.Requirements = append(o.Requirements, w.text)
+		o.Dependencies[w.name] = w.spec
+	}
+	if lock == nil {
+		return o
+	}
+	o.NPM = lock.NPM
+	for _, file := range lock.Files {
+		o.Lock = append(o.Lock, fmt.Sprintf("%s==%s --hash=%s", file.Name, file.Version, file.Hash))
+	}
+	return o
+}
+
+// fetch starts the sandbox that installs and takes what comes out of it into the staging folder.
+func (i *Installer) fetch(ctx context.Context, request Request, o order, staging string) (fetched, error) {
+	service, err := i.service(request)
+	if err != nil {
+		return fetched{}, err
+	}
+	return i.ask(ctx, service, request, o, staging)
+}
+
+func (i *Installer) ask(ctx context.Context, service sandbox.Service, request Request, o order, staging string) (fetched, error) {
+	server, err := i.host.Serve(service)
+	if err != nil {
+		return fetched{}, err
+	}
+	defer func() { _ = server.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	got, err := i.converse(ctx, server, request, o, staging)
+	switch {
+	case ctx.Err() != nil:
+		return fetched{}, fmt.Errorf("%w: installing took too long, or was given up: %w", ErrLimit, context.Cause(ctx))
+	case errors.Is(err, errEarly):
+		return fetched{}, fmt.Errorf("the sandbox that installs ended early (it may need more memory, or pip or npm is broken): %w", err)
+	}
+	return got, err
+}
+
+// errEarly says that the driver stopped in the middle of what it had to say.
+var errEarly = errors.New("no whole answer")
+
+// converse tells the driver what to do, lets it reach the index, and takes what it fetched.
+func (i *Installer) converse(ctx context.Context, server *sandbox.Server, request Request, o order, staging string) (fetched, error) {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return fetched{}, err
+	}
+	if _, err := server.Write(append(line, '\n')); err != nil {
+		return fetched{}, fmt.Errorf("%w: %w", errEarly, err)
+	}
+	reader := bufio.NewReaderSize(server, 64<<10)
+	var hello greeting
+	if err := readJSON(reader, 64<<10, &hello); err != nil {
+		return fetched{}, err
+	}
+	var allowed []Target
+	if hello.Index != "" {
+		if allowed, err = request.targets(hello); err != nil {
+			return fetched{}, err
+		}
+	}
+	proxy := NewProxy(allowed, ProxyOptions{Down: i.opts.Bytes, Logger: i.log})
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { _ = proxy.Serve(ctx, server.Listener()) })
+	got, err := receive(reader, staging, i.opts.Bytes)
+	cancel()
+	work.Wait()
+	if err != nil {
+		return fetched{}, err
+	}
+	return got, explain(got.report, proxy)
+}
+
+// service is the sandbox that installs. It sees an interpreter, pip or npm, the driver and certificates.
+func (i *Installer) service(request Request) (sandbox.Service, error) {
+	files := map[string][]byte{"driver.py": driver}
+	if ca := i.certificates(); ca != nil {
+		files["ca.pem"] = ca
+	}
+	args := []string{"-I", "-B", "/work/driver.py"}
+	s := sandbox.Service{
+		ID: "deps-" + strings.ToLower(rand.Text()[:12]), Interpreter: sandbox.Python, Args: args, Dir: "/work", Files: files, Mounts: map[string]string{},
+		Memory: i.opts.Memory, Space: i.opts.Memory - serviceOverhead, Processes: 256, OpenFiles: 1024, Socket: true,
+	}
+	if request.Interpreter == sandbox.Node {
+		if npm := i.npm(); npm != "" {
+			s.Mounts["/opt/npm"] = npm
+		}
+		return s, nil
+	}
+	if request.Base == "" {
+		return s, nil
+	}
+	base, err := FindBase(request.Base)
+	if err != nil {
+		return sandbox.Service{}, err
+	}
+	s.Interpreter, s.Args = "", append([]string{base.Python}, args...)
+	for _, mount := range base.Mounts {
+		s.Mounts[mount] = mount
+	}
+	return s, nil
+}
+
+// npm is the folder of an npm that came with a node outside of /usr, "" where there is none.
+func (i *Installer) npm() string {
+	path := filepath.Join(filepath.Dir(filepath.Dir(i.host.ProgramOnHost(sandbox.Node))), "lib", "node_modules", "npm")
+	if visible.MatchString(path) || !isFolder(path) {
+		return ""
+	}
+	return path
+}
+
+// certificateFiles are where systems keep the authorities that they trust.
+const certificateFiles = "/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/pki/tls/cacert.pem /etc/ssl/cert.pem"
+
+func (i *Installer) certificates() []byte {
+	places := append([]string{os.Getenv("SSL_CERT_FILE")}, strings.Fields(certificateFiles)...)
+	if i.opts.Certificates != "" {
+		places = []string{i.opts.Certificates}
+	}
+	for _, place := range places {
+		if data, err := os.ReadFile(place); err == nil && len(data) > 0 {
+			return data
+		}
+	}
+	return nil
+}
+
+// receive reads the report and the files. It believes neither names nor sizes.
+func receive(reader *bufio.Reader, staging string, limit int64) (fetched, error) {
+	got := fetched{files: map[string]download{}}
+	if err := readJSON(reader, maxReport, &got.report); err != nil {
+		return got, err
+	}
+	archive := tar.NewReader(reader)
+	for n := 0; ; n++ {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err != nil {
+			return got, fmt.Errorf("%w: %w", errEarly, err)
+		}
+		if n > 2*maxFiles || header.Size > limit {
+			return got, fmt.Errorf("%w: more files, or larger ones, than a layer may have", ErrLimit)
+		}
+		limit -= header.Size
+		file, err := spool(archive, filepath.Join(staging, fmt.Sprint(n)))
+		if err != nil {
+			return got, err
+		}
+		file.name = header.Name
+		got.files[file.name] = file
+	}
+}
+
+func spool(from io.Reader, path string) (download, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return download{}, err
+	}
+	short, long := sha256.New(), sha512.New()
+	_, err = io.Copy(io.MultiWriter(file, short, long), from)
+	text := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+	return download{path: path, sha256: text(short), sha512: text(long)}, errors.Join(err, file.Close())
+}
+
+// readJSON reads a line of at most limit bytes.
+func readJSON(reader *bufio.Reader, limit int, into any) error {
+	var line []byte
+	for {
+		part, err := reader.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) || len(line) > limit {
+			return fmt.Errorf("%w: %w", errEarly, err)
+		}
+	}
+	if err := json.Unmarshal(line, into); err != nil {
+		return fmt.Errorf("%w: %w", errEarly, err)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package deps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"sallyport/internal/plain"
+)
+
+// Target is one place that a Proxy lets through to.
+type Target struct {
+	// Host is a name or an address in lower case, Port a number.
+	Host, Port string
+	// Private lets the name lead to an address of a private network or of this machine: the operator named it.
+	Private bool
+}
+
+// Proxy is the only way out of a sandbox that installs: CONNECT, and GET and HEAD of
+// plain HTTP, to the targets and nowhere else. What goes through is counted.
+type Proxy struct {
+	targets   []Target
+	down, up  atomic.Int64 // how many bytes may still come in and go out
+	transport *http.Transport
+	log       *slog.Logger
+	slots     chan struct{}
+	idle      time.Duration
+	dialer    net.Dialer
+
+	mu      sync.Mutex // guards the two below
+	reached []string
+	refused []string
+}
+
+// ProxyOptions bound a Proxy.
+type ProxyOptions struct {
+	// Down and Up are how many bytes may come in and go out, all connections together; 0 is 1 GiB and 64 MiB.
+	Down, Up int64
+	// Connections is how many may be open at once, more are refused; 0 is 64.
+	Connections int
+	// Idle is how long a connection may be silent; 0 is 30 s.
+	Idle time.Duration
+	// Logger gets each host when it is first reached or refused; nil discards.
+	Logger *slog.Logger
+}
+
+var (
+	errPrivate = errors.New("the name leads to an address that is not public")
+	errSpent   = errors.New("the allowance of bytes is used up")
+)
+
+// NewProxy makes a proxy to the targets.
+func NewProxy(targets []Target, opts ProxyOptions) *Proxy {
+	p := &Proxy{targets: targets, log: opts.Logger, idle: opts.Idle}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	if p.idle == 0 {
+		p.idle = 30 * time.Second
+	}
+	if opts.Connections == 0 {
+		opts.Connections = 64
+	}
+	p.slots = make(chan struct{}, opts.Connections)
+	p.down.Store(opts.Down)
+	if opts.Down == 0 {
+		p.down.Store(1 << 30)
+	}
+	p.up.Store(opts.Up)
+	if opts.Up == 0 {
+		p.up.Store(64 << 20)
+	}
+	p.dialer.Timeout = 10 * time.Second
+	p.transport = &http.Transport{DialContext: p.dial, DisableCompression: true, ResponseHeaderTimeout: p.idle, MaxResponseHeaderBytes: 64 << 10}
+	return p
+}
+
+// Serve answers who connects to the listener, until ctx ends; it waits for all
+// connections and closes the listener. The error is ctx's cause, or the listener's.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var open sync.WaitGroup
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			open.Add(1)
+			defer open.Done()
+			p.handle(w, r)
+		}),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: p.idle, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	err := server.Serve(listener)
+	cancel()
+	stop()
+	_ = server.Close()
+	open.Wait()
+	p.transport.CloseIdleConnections()
+	return err
+}
+
+// Refused returns what was asked for and is not allowed, as "host:port", each once.
+func (p *Proxy) Refused() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.refused)
+}
+
+// Spent reports whether the allowance of bytes is used up.
+func (p *Proxy) Spent() bool { return p.down.Load() < 0 || p.up.Load() < 0 }
+
+func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		http.Error(w, "too many connections", http.StatusServiceUnavailable)
+		return
+	}
+	host, port := r.URL.Hostname(), r.URL.Port()
+	if r.Method != http.MethodConnect && port == "" {
+		port = "80"
+	}
+	if err := p.admit(r, host, port); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		p.connect(w, r, net.JoinHostPort(host, port))
+		return
+	}
+	p.forward(w, r)
+}
+
+// admit checks where a request goes, and remembers it.
+func (p *Proxy) admit(r *http.Request, host, port string) error {
+	place := plain.Line(net.JoinHostPort(strings.ToLower(host), port), 200)
+	plainHTTP := r.Method == http.MethodGet || r.Method == http.MethodHead
+	ok := p.target(host, port) != nil && (r.Method == http.MethodConnect || plainHTTP && r.URL.Scheme == "http")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, message := &p.refused, "install: host refused"
+	if ok {
+		list, message = &p.reached, "install: host reached"
+	}
+	if !slices.Contains(*list, place) && len(*list) < 100 {
+		*list = append(*list, place)
+		p.log.Info(message, "host", place, "method", plain.Line(r.Method, 20))
+	}
+	if !ok {
+		return fmt.Errorf("%s is not an index that the operator allows", place)
+	}
+	return nil
+}
+
+func (p *Proxy) target(host, port string) *Target {
+	i := slices.IndexFunc(p.targets, func(t Target) bool { return t.Host == strings.ToLower(host) && t.Port == port })
+	if i < 0 {
+		return nil
+	}
+	return &p.targets[i]
+}
+
+// dial connects to a target whose address is looked at before anything is sent to it.
+func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	target := p.target(host, port)
+	if target == nil {
+		return nil, errPrivate
+	}
+	dialer := p.dialer
+	dialer.Control = func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return target.reaches(to.Addr().Unmap())
+	}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &metered{Conn: conn, proxy: p}, nil
+}
+
+// shared is address space of carriers (RFC 6598), which is as little public as private networks.
+var shared = netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
+
+// reaches refuses addresses that a name of a public index never has. Those where clouds keep
+// credentials (link-local) are refused for every name.
+func (t *Target) reaches(ip netip.Addr) error {
+	literal, err := netip.ParseAddr(t.Host)
+	switch {
+	case err == nil && literal.Unmap() == ip && t.Private:
+		return nil
+	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
+		return errPrivate
+	case (ip.IsPrivate() || ip.IsLoopback() || shared.Contains(ip)) && !t.Private:
+		return errPrivate
+	}
+	return nil
+}
+
+// connect is a tunnel, both ways, until one side ends it.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, address string) {
+	upstream, err := p.dial(r.Context(), "tcp", address)
+	if err != nil {
+		p.unreachable(w, address, err)
+		return
+	}
+	defer func() { _ = upstream.Close() }()
+	guest, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "no tunnel", http.StatusInternalServerError)
+		return
+	}
+	defer func() { _ = guest.Close() }()
+	shut := func() { _, _ = guest.Close(), upstream.Close() }
+	defer context.AfterFunc(r.Context(), shut)()
+	_ = guest.SetDeadline(time.Time{})
+	if _, err := io.WriteString(guest, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		return
+	}
+	var up sync.WaitGroup
+	up.Go(func() {
+		_, _ = io.Copy(upstream, io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), guest))
+		shut()
+	})
+	_, _ = io.Copy(guest, upstream)
+	shut()
+	up.Wait()
+}
+
+// forward asks for one page or file over plain HTTP. Redirects are the guest's to follow.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, (&url.URL{Scheme: "http", Host: r.URL.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}).String(), http.NoBody)
+	if err != nil {
+		http.Error(w, "bad request", http.StatusBadRequest)
+		return
+	}
+	for _, name := range []string{"Accept", "Accept-Encoding", "Authorization", "Cache-Control", "If-Modified-Since", "If-None-Match", "Range", "User-Agent"} {
+		if values := r.Header.Values(name); len(values) > 0 {
+			out.Header[name] = values
+		}
+	}
+	response, err := p.transport.RoundTrip(out)
+	if err != nil {
+		p.unreachable(w, r.URL.Host, err)
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	for name, values := range response.Header {
+		if name != "Connection" && name != "Transfer-Encoding" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(response.StatusCode)
+	if _, err := io.Copy(w, response.Body); err != nil {
+		panic(http.ErrAbortHandler) // cuts the connection, so that half a file is not taken for a whole one
+	}
+}
+
+func (p *Proxy) unreachable(w http.ResponseWriter, address string, err error) {
+	p.log.Warn("install: index not reached", "host", plain.Line(address, 200), "error", plain.Line(err.Error(), 200))
+	status, text := http.StatusBadGateway, "the index does not answer"
+	if errors.Is(err, errPrivate) {
+		status, text = http.StatusForbidden, errPrivate.Error()
+	}
+	http.Error(w, text, status)
+}
+
+// metered counts what comes and goes, and gives up where nothing does.
+type metered struct {
+	net.Conn
+	proxy *Proxy
+}
+
+// Read reads within the allowance.
+func (m *metered) Read(b []byte) (int, error) {
+	if m.proxy.Spent() {
+		return 0, errSpent
+	}
+	_ = m.SetReadDeadline(time.Now().Add(m.proxy.idle))
+	n, err := m.Conn.Read(b)
+	m.proxy.down.Add(-int64(n))
+	return n, err
+}
+
+// Write writes within the allowance.
+func (m *metered) Write(b []byte) (int, error) {
+	if m.proxy.up.Add(-int64(len(b))) < 0 {
+		return 0, errSpent
+	}
+	_ = m.SetWriteDeadline(time.Now().Add(m.proxy.idle))
+	return m.Conn.Write(b)
+}

@@ -1,0 +1,235 @@
+package deps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"sallyport/sandbox"
+)
+
+// about is the file layer.json of a layer.
+type about struct {
+	Lock  Lock     `json:"lock"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+// contents is the folder of a layer that sandboxes see.
+func contents(interpreter sandbox.Interpreter) string {
+	if interpreter == sandbox.Node {
+		return "node_modules"
+	}
+	return "python"
+}
+
+// build unpacks what was fetched, and puts it where layers are, in one step.
+func (i *Installer) build(ctx context.Context, request Request, lock Lock, got fetched, staging string) (Layer, error) {
+	digest := lock.digest(lock.target())
+	if layer, ok := i.load(digest); ok {
+		return layer, nil
+	}
+	made := filepath.Join(staging, "layer")
+	inside := filepath.Join(made, contents(lock.Interpreter))
+	if err := os.MkdirAll(inside, 0o755); err != nil {
+		return Layer{}, err
+	}
+	root, err := os.OpenRoot(inside)
+	if err != nil {
+		return Layer{}, err
+	}
+	defer func() { _ = root.Close() }()
+	u := newUnpacker(root, i.opts.Bytes, i.opts.Entries)
+	if lock.Interpreter == sandbox.Node {
+		err = u.unpackTarballs(lock.Files, got.byHash(), "node_modules/")
+	} else if err = u.unpackWheels(lock.Files, got); err == nil {
+		i.compile(ctx, request, u, inside, filepath.Join(staging, "compiled"))
+	}
+	if err == nil {
+		err = u.seal()
+	}
+	if err == nil {
+		err = replace(filepath.Join(made, "layer.json"), encode(about{Lock: lock, Notes: u.notes}, ""))
+	}
+	if err != nil {
+		return Layer{}, err
+	}
+	err = os.Rename(made, filepath.Join(i.dir, "layers", digest))
+	layer, ok := i.load(digest) // perhaps another's, for another request that came to the same lock
+	if !ok {
+		return Layer{}, errors.Join(errors.New("the layer is not where it was put"), err)
+	}
+	return layer, nil
+}
+
+// unpackWheels unpacks the wheels of a lock; of a source distribution what was built of it.
+func (u *unpacker) unpackWheels(files []File, got fetched) error {
+	by := got.byHash()
+	for _, file := range files {
+		from := by[file.Hash]
+		if file.Source {
+			name := got.report.Built[from.name]
+			parts := wheelName.FindStringSubmatch(name)
+			built, ok := got.files["built/"+name]
+			if !ok || parts == nil || canonical(parts[1]) != file.Name {
+				return fmt.Errorf("%w: no wheel of %s was built", ErrUnsafe, file.Name)
+			}
+			from, file.Version = built, parts[2]
+		}
+		if err := u.unpackWheel(from, file.Name, file.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var compiledName = regexp.MustCompile(`^((?:[^/]+/)*)__pycache__/([^/]+)\.([a-z0-9-]+)\.pyc$`)
+
+// compile adds what Python would write at the first import, had it a place to: imports
+// take a third of the time with it. It is made in a sandbox, as an import would; where that fails, there is none.
+func (i *Installer) compile(ctx context.Context, request Request, u *unpacker, inside, staging string) {
+	service, err := i.service(request)
+	if err != nil {
+		return
+	}
+	service.Mounts[PythonDir] = inside
+	if err := os.Mkdir(staging, 0o700); err != nil {
+		return
+	}
+	got, err := i.ask(ctx, service, request, order{Language: "compile", Layer: PythonDir}, staging)
+	for name, file := range got.files {
+		if err == nil {
+			err = u.addCompiled(name, file.path)
+		}
+	}
+	if err != nil {
+		i.log.Warn("compile packages", "error", err)
+	}
+}
+
+// addCompiled takes one compiled module, whose source must be there.
+func (u *unpacker) addCompiled(name, path string) error {
+	parts := compiledName.FindStringSubmatch(name)
+	if parts == nil || checkName(name) != nil {
+		return fmt.Errorf("%w: the compiled file %.100q", ErrUnsafe, name)
+	}
+	if _, err := u.root.Lstat(filepath.FromSlash(parts[1] + parts[2] + ".py")); err != nil {
+		return fmt.Errorf("%w: %.100q has no source", ErrUnsafe, name)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	if err := u.write(name, false, file); !errors.Is(err, errThere) {
+		return err
+	}
+	return nil
+}
+
+// find returns the layer that a request came to before.
+func (i *Installer) find(key string) (Layer, bool) {
+	lock, ok := i.keptLock(key)
+	if !ok {
+		return Layer{}, false
+	}
+	return i.load(lock.digest(lock.target()))
+}
+
+// load reads about a layer, and marks it as in use.
+func (i *Installer) load(digest string) (Layer, bool) {
+	dir := filepath.Join(i.dir, "layers", digest)
+	data, err := os.ReadFile(filepath.Join(dir, "layer.json"))
+	var a about
+	if err != nil || json.Unmarshal(data, &a) != nil || a.Lock.validate() != nil || a.Lock.digest(a.Lock.target()) != digest {
+		return Layer{}, false
+	}
+	inside := filepath.Join(dir, contents(a.Lock.Interpreter))
+	if !isFolder(inside) {
+		return Layer{}, false
+	}
+	now := time.Now()
+	_ = os.Chtimes(filepath.Join(dir, "layer.json"), now, now)
+	return Layer{Interpreter: a.Lock.Interpreter, Dir: inside, Digest: digest, Packages: a.Lock.packages(), Lock: a.Lock, Notes: a.Notes}, true
+}
+
+func (i *Installer) lockFile(key string) string { return filepath.Join(i.dir, "requests", key+".json") }
+
+// keptLock returns the lock that a request came to before. One that cannot be read is none.
+func (i *Installer) keptLock(key string) (Lock, bool) {
+	data, err := os.ReadFile(i.lockFile(key))
+	if err != nil {
+		return Lock{}, false
+	}
+	lock, err := ParseLock(data)
+	return lock, err == nil
+}
+
+func (i *Installer) keepLock(key string, lock Lock) error {
+	return replace(i.lockFile(key), lock.JSON())
+}
+
+// replace writes a file in one step.
+func replace(path string, data []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// sweep removes layers that nobody has asked for in a long time, and what killed
+// processes left half made. Locks stay: what is asked for again becomes the same again.
+func (i *Installer) sweep() {
+	for folder, limit := range map[string]time.Duration{"layers": i.opts.Keep, "tmp": max(time.Hour, 2*i.opts.Timeout)} {
+		entries, err := os.ReadDir(filepath.Join(i.dir, folder))
+		if err != nil {
+			i.log.Warn("sweep packages", "error", err)
+		}
+		for _, entry := range entries {
+			dir := filepath.Join(i.dir, folder, entry.Name())
+			if age := time.Since(lastUse(dir)); age > limit {
+				i.log.Info("packages swept", "layer", entry.Name(), "unused", age)
+				removeAll(dir)
+			}
+		}
+	}
+}
+
+func lastUse(dir string) time.Time {
+	info, err := os.Stat(filepath.Join(dir, "layer.json"))
+	if err != nil {
+		info, err = os.Stat(dir)
+	}
+	if err != nil {
+		return time.Now() // it is gone
+	}
+	return info.ModTime()
+}
+
+// removeAll removes a folder whose folders are read-only. It is moved away first, so that nobody finds half of it.
+func removeAll(dir string) {
+	if gone := filepath.Join(filepath.Dir(filepath.Dir(dir)), "tmp", "gone-"+filepath.Base(dir)); !strings.HasPrefix(filepath.Base(dir), "gone-") && os.Rename(dir, gone) == nil {
+		dir = gone
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}
