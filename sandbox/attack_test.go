@@ -1,0 +1,39 @@
+package sandbox_test
+
+import (
+	"testing"
+
+	"sallyport/codegen/runtime"
+	"sallyport/internal/testutil"
+	"sallyport/sandbox"
+	"sallyport/sandbox/sandboxtest"
+)
+
+// newRange opens a host to attack, with things to steal around it.
+func newRange(t *testing.T, opts sandbox.Options) *sandboxtest.Range {
+	t.Helper()
+	opts.Runsc, opts.Guest, opts.State, opts.Parallel = testutil.Runsc(t), runtime.Guest(), testutil.ShortDir(t), 2
+	r := sandboxtest.NewRange(t, opts.State)
+	opts.Logger = r.Logger()
+	host, err := sandbox.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := hostNames(t, opts.State)
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		nothingLeft(t, opts.State, names...)
+	})
+	if err := host.Publish(sandboxtest.Tree()); err != nil {
+		t.Fatal(err)
+	}
+	r.Runner = host
+	return r
+}
+
+// TestAttacks makes every attack of the list that a program can make.
+func TestAttacks(t *testing.T) {
+	sandboxtest.Try(t, newRange(t, sandbox.Options{}))
+}

@@ -1,0 +1,122 @@
+package sandboxtest
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/sandbox"
+)
+
+// Attack is one row of the list of attacks, or a variant of one: a hostile program
+// in one language or both, and what exactly comes of it. docs/attacks.md has the whole list.
+type Attack struct {
+	// ID is the row's, such as "A01". Several attacks may have the same.
+	ID, Name     string
+	Python, Node string
+	// Limit changes the default limits.
+	Limit func(l *sandbox.Limits)
+	// Status is OK if empty, NodeStatus is Status if empty.
+	Status, NodeStatus sandbox.Status
+	// Value is the program's value as JSON, NodeValue that of node's where it differs; "" is not looked at.
+	Value, NodeValue string
+	// Check looks at the rest.
+	Check func(t *testing.T, o sandbox.Outcome)
+	// Soft says that runsc's version may answer in several safe ways: Value is not compared, but nothing in it may be "ok".
+	Soft bool
+}
+
+// Attacks are all of them, by group.
+func Attacks() []Attack {
+	var all []Attack
+	for _, group := range [][]Attack{onHost, onKernel, onRuntime, onNetwork, onMemory, onResources, onBridge, onPool} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// cases are the programs of an attack.
+func (a Attack) cases() []Case {
+	var all []Case
+	check := a.Check
+	if a.Soft {
+		check = func(t *testing.T, o sandbox.Outcome) { nothingWorked(t, o); callIf(a.Check, t, o) }
+	}
+	if a.Python != "" {
+		all = append(all, Case{Name: "python", Python: a.Python, Limit: a.Limit, Status: a.Status, Value: a.Value, Check: check})
+	}
+	if a.Node != "" {
+		node := Case{Name: "node", Node: a.Node, Limit: a.Limit, Status: a.NodeStatus, Value: a.NodeValue, Check: check}
+		if node.Status == "" {
+			node.Status = a.Status
+		}
+		if node.Value == "" {
+			node.Value = a.Value
+		}
+		all = append(all, node)
+	}
+	return all
+}
+
+func callIf(check func(*testing.T, sandbox.Outcome), t *testing.T, o sandbox.Outcome) {
+	if check != nil {
+		check(t, o)
+	}
+}
+
+// nothingWorked fails if an attempt came off.
+func nothingWorked(t *testing.T, o sandbox.Outcome) {
+	if got := value(o); strings.Contains(got, `"ok"`) || got == "-" {
+		t.Errorf("an attempt came off: %s", got)
+	}
+}
+
+// try runs the programs of an attack at once, and then looks at the oracles.
+func (a Attack) try(t *testing.T, r *Range) {
+	t.Helper()
+	before := r.look()
+	var jobs []string
+	var all sync.WaitGroup
+	for _, c := range a.cases() {
+		c.Python, c.Node = r.places.Replace(c.Python), r.places.Replace(c.Node)
+		c.Value = r.places.Replace(c.Value)
+		job := c.job()
+		jobs = append(jobs, job.ID)
+		all.Go(func() {
+			outcome, err := r.run(t, job)
+			if err != nil {
+				t.Errorf("%s: run: %v", c.Name, err)
+				return
+			}
+			t.Logf("%s: %s", c.Name, show(outcome))
+			c.judge(t, outcome)
+			r.noCanary(t, c.Name+"'s outcome", show(outcome)+outcome.Stdout.Text+outcome.Stderr.Text+value(outcome))
+		})
+	}
+	all.Wait()
+	r.oracles(t, before, jobs)
+}
+
+// judge compares an outcome with what has to come of the case.
+func (c Case) judge(t *testing.T, outcome sandbox.Outcome) {
+	t.Helper()
+	want := c.Status
+	if want == "" {
+		want = sandbox.OK
+	}
+	if outcome.Status != want && want != anyStatus {
+		t.Errorf("%s: status %s, want %s: %s", c.Name, outcome.Status, want, show(outcome))
+		return
+	}
+	if got := value(outcome); c.Value != "" && got != c.Value {
+		t.Errorf("%s: value %s, want %s; %s", c.Name, got, c.Value, show(outcome))
+	}
+	callIf(c.Check, t, outcome)
+}
+
+// anyStatus is for a program that may end as it likes, as long as it ends.
+const anyStatus sandbox.Status = "any"
+
+// short makes the limit of time small, for what goes on until it is stopped.
+func short(l *sandbox.Limits) { l.Timeout = 1500 * time.Millisecond }

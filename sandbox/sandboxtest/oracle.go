@@ -1,0 +1,368 @@
+package sandboxtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// Range is a machine with things to steal and to break, where attacks are tried. After
+// each of them the oracles of the list are asked:
+//
+//	O1 nothing of the host's files has changed
+//	O2 no process, mount, cgroup, socket or file of the execution is left
+//	O3 a harmless program gives the right value
+//	O4 what was planted as secret appears in no outcome, no log and no file of the sandboxes
+//	O5 this process has not grown by 64 MiB
+//	O6 the log has one end of the execution
+//	O7 nobody was connected to
+type Range struct {
+	// Runner is what is attacked. It runs in this process, with its state in State, and logs to Log.
+	Runner Runner
+	State  string
+	// Waiting is how many sandboxes may wait for programs.
+	Waiting int
+
+	dir, canary string
+	log         *journal
+	traps       []*trap
+	places      *strings.Replacer
+}
+
+// growth is what this process may grow by during an attack (O5).
+const growth = 64 << 20
+
+// NewRange plants settings, another's workspace, sockets and an environment to steal. Runner has to be set then.
+func NewRange(t *testing.T, state string) *Range {
+	t.Helper()
+	secret := make([]byte, 16)
+	_, _ = rand.Read(secret)
+	r := &Range{State: state, dir: testutil.ShortDir(t), canary: hex.EncodeToString(secret), log: &journal{}}
+	t.Setenv("AWS_SECRET_ACCESS_KEY", r.canary)
+	t.Setenv("SALLYPORT_TOKEN", r.canary)
+	for name, mode := range map[string]os.FileMode{"settings/upstreams.yaml": 0o600, "settings/tokens/github.json": 0o600, "workspaces/other/notes.txt": 0o644, "world-readable": 0o644} {
+		path := filepath.Join(r.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("token: "+r.canary+"\n"), mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(r.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.setTraps(t)
+	return r
+}
+
+// Logger is for what is attacked: the oracles read it.
+func (r *Range) Logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// setTraps listens where a sandbox could get to if it were not one.
+func (r *Range) setTraps(t *testing.T) {
+	t.Helper()
+	abstract := fmt.Sprintf("@sallyport-%s", r.canary[:8])
+	addresses := []struct{ network, address string }{
+		{"tcp", "127.0.0.1:0"}, {"tcp", "0.0.0.0:0"}, {"unix", filepath.Join(r.dir, "docker.sock")}, {"unix", abstract},
+	}
+	var ports []string
+	for _, a := range addresses {
+		trap, err := setTrap(a.network, a.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(trap.close)
+		r.traps = append(r.traps, trap)
+		if _, port, err := net.SplitHostPort(trap.listener.Addr().String()); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	if err := os.Chmod(filepath.Join(r.dir, "docker.sock"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r.places = strings.NewReplacer("@DIR@", r.dir, "@STATE@", r.State, "@PID@", strconv.Itoa(os.Getpid()), "@ABSTRACT@", abstract[1:],
+		"@PORT@", ports[0], "@ANYPORT@", ports[1], "@HOST@", ownAddress(), "@HALF@", r.canary[:16], "@YRANAC@", backwards(r.canary))
+}
+
+func backwards(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// ownAddress is an address of this machine that is not loopback, if it has one.
+func ownAddress() string {
+	addresses, _ := net.InterfaceAddrs()
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.To4() != nil && !network.IP.IsLoopback() {
+			return network.IP.String()
+		}
+	}
+	return "127.0.0.1"
+}
+
+// trap counts who connects.
+type trap struct {
+	listener net.Listener
+	hits     atomic.Int64
+	done     chan struct{}
+}
+
+func setTrap(network, address string) (*trap, error) {
+	listener, err := net.Listen(network, address) //nolint:noctx // until it is closed
+	if err != nil {
+		return nil, err
+	}
+	t := &trap{listener: listener, done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.hits.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	return t, nil
+}
+
+func (t *trap) close() {
+	_ = t.listener.Close()
+	<-t.done
+}
+
+// journal keeps what was logged.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements [io.Writer].
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+// since is what was logged after the first n bytes.
+func (j *journal) since(n int) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()[n:]
+}
+
+// meter is Echo for one execution: it knows whose calls these are and how many there were at once.
+type meter struct {
+	Echo
+	t         *testing.T
+	execution string
+	limit     int64
+	open      atomic.Int64
+}
+
+// Call is one call.
+func (m *meter) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	defer m.open.Add(-1)
+	if n := m.open.Add(1); n > m.limit {
+		m.t.Errorf("%d calls at once, allowed are %d", n, m.limit)
+	}
+	if call.Execution != m.execution {
+		m.t.Errorf("a call of %q comes from %q", m.execution, call.Execution)
+	}
+	return m.Echo.Call(ctx, call)
+}
+
+func (r *Range) run(t *testing.T, job sandbox.Job) (sandbox.Outcome, error) {
+	t.Helper()
+	return r.Runner.Run(t.Context(), job, &meter{t: t, execution: job.ID, limit: int64(job.Limits.Concurrency)})
+}
+
+// state is what the oracles compare.
+type state struct {
+	files    map[string]string
+	resident int64
+	logged   int
+	mounts   int
+}
+
+func (r *Range) look() state {
+	debug.FreeOSMemory()
+	return state{files: r.files(), resident: resident(), logged: len(r.log.since(0)), mounts: mounts()}
+}
+
+// files are the digests of everything that no program may change (O1).
+func (r *Range) files() map[string]string {
+	all := map[string]string{}
+	kept, _ := filepath.Glob(filepath.Join(r.State, "host-*", "*"))
+	for _, path := range append(kept, r.dir) {
+		name := filepath.Base(path)
+		if path == r.dir || name == "rootfs" || name == "guest" || strings.HasPrefix(name, "servers") {
+			_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+				all[path] = digest(path, err)
+				return nil
+			})
+		}
+	}
+	return all
+}
+
+func digest(path string, err error) string {
+	info, statErr := os.Lstat(path)
+	if err = errors.Join(err, statErr); err != nil {
+		return err.Error()
+	}
+	sum := fnv.New64a()
+	if info.Mode().IsRegular() {
+		data, _ := os.ReadFile(path)
+		_, _ = sum.Write(data)
+	}
+	return fmt.Sprintf("%s %s %x", info.Mode(), info.ModTime(), sum.Sum64())
+}
+
+// resident is the memory of this process.
+func resident() int64 {
+	data, _ := os.ReadFile("/proc/self/statm")
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+func mounts() int {
+	data, _ := os.ReadFile("/proc/self/mountinfo")
+	return strings.Count(string(data), "\n")
+}
+
+// oracles asks all of them about what has happened since before.
+func (r *Range) oracles(t *testing.T, before state, jobs []string) {
+	t.Helper()
+	r.nothingLeft(t, jobs)
+	after := r.look()
+	for path, was := range before.files {
+		if is := after.files[path]; is != was {
+			t.Errorf("O1: %s was %s, is %s", path, was, is)
+		}
+	}
+	for path, is := range after.files {
+		if _, was := before.files[path]; !was {
+			t.Errorf("O1: %s is new: %s", path, is)
+		}
+	}
+	if after.mounts > before.mounts {
+		t.Errorf("O2: %d mounts, it were %d", after.mounts, before.mounts)
+	}
+	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // O3
+	logged := r.log.since(before.logged)
+	r.noCanary(t, "the log", logged)
+	if grown := after.resident - before.resident; grown > growth {
+		t.Errorf("O5: this process has grown by %d MiB", grown>>20)
+	}
+	for _, id := range jobs {
+		if n := len(ends(logged, id)); n != 1 {
+			t.Errorf("O6: %d records of the end of %s: %s", n, id, logged)
+		}
+	}
+	for _, trap := range r.traps {
+		if hits := trap.hits.Load(); hits > 0 {
+			t.Errorf("O7: %d connections to %s", hits, trap.listener.Addr())
+		}
+	}
+}
+
+// ends are the records that an execution has ended.
+func ends(logged, id string) []string {
+	var found []string
+	for line := range strings.Lines(logged) {
+		if strings.Contains(line, `msg="execution ended"`) && strings.Contains(line, " execution="+id+" ") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// noCanary is O4.
+func (r *Range) noCanary(t *testing.T, where, text string) {
+	t.Helper()
+	if strings.Contains(text, r.canary) || strings.Contains(text, r.canary[:16]) || strings.Contains(text, backwards(r.canary)[:16]) {
+		t.Errorf("O4: the secret is in %s", where)
+	}
+}
+
+// nothingLeft is O2: what is made for a sandbox is counted, beyond those that wait for programs.
+func (r *Range) nothingLeft(t *testing.T, jobs []string) {
+	t.Helper()
+	testutil.Eventually(t, "no more sandboxes live than may wait (O2): "+strings.Join(testutil.Processes(r.State), "\n"), 10*time.Second, func() bool {
+		return r.sandboxes() <= r.Waiting
+	})
+	for _, id := range jobs {
+		testutil.Eventually(t, "nothing of "+id+" is left (O2): "+strings.Join(named(r.State, id), " "), 10*time.Second, func() bool {
+			return len(named(r.State, id)) == 0
+		})
+	}
+}
+
+// sandboxes counts the sentries of the host.
+func (r *Range) sandboxes() int {
+	n := 0
+	for _, process := range testutil.Processes(r.State) {
+		if strings.Contains(process, "runsc-sandbox") || strings.Contains(process, " boot ") {
+			n++
+		}
+	}
+	return n
+}
+
+// named are files, processes and cgroups with an execution's id in their names.
+func named(dir, id string) []string {
+	var found []string
+	for _, process := range testutil.Processes(dir) {
+		if slices.ContainsFunc(strings.FieldsFunc(process, func(r rune) bool { return r == ' ' || r == '/' || r == '=' }), func(word string) bool { return word == id }) {
+			found = append(found, process)
+		}
+	}
+	for _, at := range []string{dir, "/sys/fs/cgroup"} {
+		_ = filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && (entry.Name() == id || strings.HasSuffix(entry.Name(), "-"+id)) {
+				found = append(found, path)
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+// Try makes every attack of the list, one after the other.
+func Try(t *testing.T, r *Range) {
+	t.Helper()
+	begin := r.look()
+	for _, attack := range Attacks() {
+		t.Run(attack.ID+"-"+strings.ReplaceAll(attack.Name, " ", "-"), func(t *testing.T) { attack.try(t, r) })
+	}
+	if grown := r.look().resident - begin.resident; grown > growth {
+		t.Errorf("O5: this process has grown by %d MiB over all attacks", grown>>20)
+	}
+}
