@@ -37,3 +37,11 @@ func newRange(t *testing.T, opts sandbox.Options) *sandboxtest.Range {
 func TestAttacks(t *testing.T) {
 	sandboxtest.Try(t, newRange(t, sandbox.Options{}))
 }
+
+// TestApart is group J: nothing of a program is there for the next, nobody gets another's result, and no two draw the same.
+func TestApart(t *testing.T) {
+	host, _ := newHost(t)
+	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host) })
+	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 40, 8) })
+	t.Run("J05-random", func(t *testing.T) { sandboxtest.Draws(t, host, 4) })
+}

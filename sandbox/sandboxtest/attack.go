@@ -30,7 +30,7 @@ type Attack struct {
 // Attacks are all of them, by group.
 func Attacks() []Attack {
 	var all []Attack
-	for _, group := range [][]Attack{onHost, onKernel, onRuntime, onNetwork, onMemory, onResources, onBridge, onPool} {
+	for _, group := range [][]Attack{onHost, onKernel, onRuntime, onNetwork, onMemory, onResources, onBridge} {
 		all = append(all, group...)
 	}
 	return all

@@ -65,7 +65,7 @@ kinds = []
 for i, name in enumerate(names[:-4]):
     send({"type": "call", "id": i, "tool": name, "args": {}}); answer = receive(); kinds.append(answer.get("error", {}).get("kind", "called"))
 kinds`,
-		Value: `["called","invalid","invalid","invalid","invalid","invalid","invalid","invalid","invalid","invalid","called","invalid","invalid","invalid"]`,
+		Value: `["called","invalid","invalid","invalid","invalid","invalid","invalid","invalid","invalid","invalid","called","called","called","invalid"]`,
 	},
 	{
 		ID: "F05", Name: "a tool's name that is no text ends the bridge", Status: sandbox.Crashed,
@@ -117,9 +117,12 @@ for i in range(100): send({"type": "call", "id": i, "tool": "test.echo", "args":
 time.sleep(60)`,
 	},
 	{
-		ID: "F10", Name: "a flood of pings", Status: sandbox.TimedOut, Limit: short,
+		ID: "F10", Name: "a flood of pings ends the bridge", Status: sandbox.Crashed,
 		Python: rawBridge + `
-while True: frame(0x89, b"x" * 125)`,
+try:
+    while True: frame(0x89, b"x" * 125)
+except OSError: pass
+time.sleep(30)`,
 	},
 	{
 		ID: "F10", Name: "binary, closing and nonsense", Status: sandbox.Crashed,

@@ -52,11 +52,6 @@ export default [texts[0].includes("gvisor"), os.release(), os.hostname(), texts]
 paths = ["/etc/shadow", "/root/.ssh/id_rsa", "/root/.netrc", "/root/.bashrc", "@DIR@/settings/upstreams.yaml", "@DIR@/world-readable", "@DIR@/workspaces/other/notes.txt", "@STATE@", "/proc/@PID@/environ",
  "/proc/1/root@DIR@/world-readable", "/proc/self/root/../..@DIR@/world-readable", "/proc/self/cwd/../../..@DIR@/world-readable", "/../../..@DIR@/world-readable", "/proc/thread-self/root@DIR@/world-readable",
  "/proc/kcore", "/proc/kmsg", "/proc/sysrq-trigger", "/proc/kallsyms", "/proc/self/mem/x", "/proc/self/map_files/0", "/boot", "/var/lib", "/srv", "/mnt", "/media", "/run/user", "/usr/local/etc", "/lost+found", "/.dockerenv"]
-def read(p):
-    if os.path.isdir(p): raise Exception if not os.listdir(p) else AssertionError if False else RuntimeError
-    open(p, "rb").read(1 << 16) or (_ for _ in ()).throw(EOFError())
-def dirs(p): os.listdir(p)
-links = []
 for i, p in enumerate(paths):
     os.symlink(p, f"/workspace/link{i}")
 [{p: attempt(lambda: open(p, "rb").read(1)) for p in paths}, {i: attempt(lambda: open(f"/workspace/link{i}", "rb").read(1)) for i in range(len(paths))}]`,
@@ -133,9 +128,9 @@ import socket
 	},
 	{
 		ID: "A02", Name: "the declared environment and no other",
-		Python: `import os; open("/proc/1/environ").read().split("\0")[:-1] + sorted(k for k in os.environ if k not in ("PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"))`,
-		Node:   nodeAttempts + `export default fs.readFileSync("/proc/1/environ", "utf8").split("\0").slice(0, -1).concat(Object.keys(process.env).filter((k) => !["PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"].includes(k)))`,
-		Value:  `["PATH=/usr/bin","HOME=/workspace","TMPDIR=/tmp","LANG=C.UTF-8","MALLOC_ARENA_MAX=1"]`,
+		Python: `import os; sorted(open("/proc/1/environ").read().split("\0")[:-1]) + sorted(k for k in os.environ if k not in ("PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"))`,
+		Node:   nodeAttempts + `export default fs.readFileSync("/proc/1/environ", "utf8").split("\0").slice(0, -1).sort().concat(Object.keys(process.env).filter((k) => !["PATH", "HOME", "LANG", "TMPDIR", "MALLOC_ARENA_MAX"].includes(k)))`,
+		Value:  `["HOME=/workspace","LANG=C.UTF-8","MALLOC_ARENA_MAX=1","PATH=/usr/bin","TMPDIR=/tmp"]`,
 	},
 	{
 		ID: "A02", Name: "nothing of the root can be changed", Soft: true,

@@ -32,20 +32,22 @@ tried(proc=mount(b"proc", b"/tmp", b"proc"), bind=mount(b"/", b"/workspace/m", N
 import stat
 def node(path, kind, major, minor): return lambda: os.mknod(path, kind | 0o600, os.makedev(major, minor))
 made = [attempt(node(at + "/dev", kind, *number)) for at in ("/workspace", "/tmp", "/dev/shm", "/dev") for kind in (stat.S_IFCHR, stat.S_IFBLK) for number in ((1, 1), (1, 5), (8, 0), (10, 232), (254, 0))]
-opened = {d: attempt(lambda: os.open("/dev/" + d, os.O_RDWR)) for d in ("kvm", "mem", "kmem", "port", "vda", "sda", "nvme0", "loop-control", "loop0", "dm-0", "mapper/control", "kmsg", "net/tun", "vhost-net", "vhost-vsock", "vsock", "input/event0", "dri/card0", "nvidia0", "nvidiactl", "fb0", "tty0", "console", "hpet", "rtc", "cpu/0/msr", "userfaultfd", "uinput", "sev", "sgx_enclave")}
-[made, opened]`,
+opened = {d: attempt(lambda: os.open("/dev/" + d, os.O_RDWR)) for d in ("kvm", "mem", "kmem", "port", "vda", "sda", "nvme0", "loop-control", "loop0", "dm-0", "mapper/control", "kmsg", "vhost-net", "vhost-vsock", "vsock", "input/event0", "dri/card0", "nvidia0", "nvidiactl", "fb0", "tty0", "console", "hpet", "rtc", "cpu/0/msr", "userfaultfd", "uinput", "sev", "sgx_enclave")}
+def tunnel(): sys(16, os.open("/dev/net/tun", os.O_RDWR), 0x400454ca, ctypes.create_string_buffer(b"evil0".ljust(16, b"\0") + b"\1\0", 40))
+def fuse(): c(libc.mount, b"x", b"/workspace", b"fuse", 0, b"fd=%d,rootmode=40000,user_id=0,group_id=0" % os.open("/dev/fuse", os.O_RDWR))
+[made, opened, attempt(tunnel), attempt(fuse)]`,
 		Node: nodeAttempts + `export default [await attempt(() => runs("/usr/bin/mknod", "/workspace/dev", "c", "1", "5")), await attempt(() => fs.openSync("/dev/kvm", "r+")), await attempt(() => fs.openSync("/dev/mem", "r")), await attempt(() => fs.openSync("/dev/vda", "r"))]`,
 	},
 	{
 		ID: "A05", Name: "only harmless devices are there",
 		Python: `import os; sorted(d for d in os.listdir("/dev") if d not in ("fd", "stdin", "stdout", "stderr", "shm", "pts", "ptmx", "full", "null", "random", "tty", "urandom", "zero"))`,
-		Value:  `[]`,
+		Value:  `["fuse","net"]`, // of gVisor's own kernel; what they could do needs capabilities
 	},
 	{
 		ID: "A07", Name: "other processes cannot be seen or touched",
 		Python: attempts + `
-own = {os.getpid(), os.getppid()}
-alive = [p for p in range(1, 65536) if p not in own and attempt(lambda: os.kill(p, 0)) != "ESRCH"]
+own = {os.getpid(), os.getppid()} | set(map(int, os.listdir("/proc/self/task")))
+alive = [p for p in range(1, 8192) if p not in own and attempt(lambda: os.kill(p, 0)) != "ESRCH"]
 listed = [int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) not in own]
 class iovec(ctypes.Structure): _fields_ = [("at", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 buffer = ctypes.create_string_buffer(16)
@@ -53,7 +55,7 @@ here, there = iovec(ctypes.addressof(buffer), 16), iovec(0x400000, 16)
 readable = [p for p in (2, 3, 100, @PID@) if p not in own and attempt(lambda: sys(310, p, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)) not in ("ESRCH", "EPERM", "ENOSYS")]
 traced = [p for p in (2, 3, 100, @PID@) if p not in own and attempt(lambda: c(libc.ptrace, 16, p, 0, 0)) not in ("ESRCH", "EPERM")]
 [alive, listed, readable, traced]`,
-		Node:  nodeAttempts + `const seen = []; for (let p = 2; p < 65536; p++) { if (p === process.pid || p === process.ppid) continue; try { process.kill(p, 0); seen.push(p); } catch (e) { if (e.code !== "ESRCH") seen.push(e.code); } } export default [seen, fs.readdirSync("/proc").filter((p) => +p > 1 && +p !== process.pid && +p !== process.ppid), [], []]`,
+		Node:  nodeAttempts + `const own = new Set([process.pid, process.ppid, ...fs.readdirSync("/proc/self/task").map(Number)]), seen = []; for (let p = 2; p < 8192; p++) { if (own.has(p)) continue; try { process.kill(p, 0); seen.push(p); } catch (e) { if (e.code !== "ESRCH") seen.push(e.code); } } export default [seen, fs.readdirSync("/proc").filter((p) => +p > 1 && +p !== process.pid && +p !== process.ppid), [], []]`,
 		Value: `[[],[],[],[]]`,
 	},
 	{
@@ -99,9 +101,9 @@ su = [f for f in setuid if subprocess.run([f, "--version"], stdin=subprocess.DEV
 		ID: "A08", Name: "system calls of those who own the machine", Soft: true,
 		Python: attempts + `
 b = ctypes.create_string_buffer(4096)
-tried(bpf=lambda: sys(321, 0, b, 128), keyctl=lambda: sys(250, 0, -3, 1), add_key=lambda: sys(248, b"user", b"x", b"y", 1, -3), perf=lambda: sys(298, b, 0, -1, -1, 0), io_uring=lambda: sys(425, 1, b), userfaultfd=lambda: sys(323, 0), init_module=lambda: sys(175, b, 1, b""), finit_module=lambda: sys(313, 0, b"", 0),
+tried(bpf=lambda: sys(321, 0, b, 128), add_key=lambda: sys(248, b"user", b"x", b"y", 1, -3), perf=lambda: sys(298, b, 0, -1, -1, 0), io_uring=lambda: sys(425, 1, b), userfaultfd=lambda: sys(323, 0), init_module=lambda: sys(175, b, 1, b""), finit_module=lambda: sys(313, 0, b"", 0),
  kexec=lambda: sys(246, 0, 0, 0, 0), reboot=lambda: sys(169, 0xfee1dead, 672274793, 0x4321fedc, 0), swapon=lambda: sys(167, b"/workspace/x", 0), settime=lambda: sys(227, 0, b), hostname=lambda: sys(170, b"evil", 4), domain=lambda: sys(171, b"evil", 4), iopl=lambda: sys(172, 3), ioperm=lambda: sys(173, 0, 1, 1),
- acct=lambda: sys(163, b"/workspace/x"), quotactl=lambda: sys(179, 0, 0, 0, 0), handle=lambda: sys(303, -100, b"/", b, b, 0), fanotify=lambda: sys(300, 0, 0), kcmp=lambda: sys(312, 1, 2, 0, 0, 0), nice=lambda: os.setpriority(os.PRIO_PROCESS, 0, -20), realtime=lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50)),
+ acct=lambda: sys(163, b"/workspace/x"), quotactl=lambda: sys(179, 0, 0, 0, 0), handle=lambda: sys(303, -100, b"/", b, b, 0), fanotify=lambda: sys(300, 0, 0), kcmp=lambda: sys(312, 1, 2, 0, 0, 0), realtime=lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50)),
  limits=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_NPROC, (4096, 4096)), files=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_NOFILE, (1 << 20, 1 << 20)), size=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_FSIZE, (-1, -1)))`,
 	},
 	{
@@ -152,6 +154,6 @@ signal.pause()`,
 		Python: attempts + `
 import signal
 [attempt(lambda: os.kill(p, signal.SIGKILL)) for p in (2, 3, 17, 100, @PID@, 65535, -2, -@PID@) if p not in (os.getpid(), os.getppid())]`,
-		Node: nodeAttempts + `const all = []; for (const p of [2, 3, 17, @PID@, 65535]) if (p !== process.pid && p !== process.ppid) all.push(await attempt(() => process.kill(p, "SIGKILL"))); export default all`,
+		Node: nodeAttempts + `const all = []; for (const p of [@PID@, 65534, 65535]) if (p !== process.pid && p !== process.ppid) all.push(await attempt(() => process.kill(p, "SIGKILL"))); export default all`,
 	},
 }

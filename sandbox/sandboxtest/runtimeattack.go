@@ -64,7 +64,7 @@ export default 1`,
 	{
 		ID: "A17", Name: "an end that is forged is bounded and cleaned", Status: sandbox.Failed,
 		Python: rawBridge + `
-send({"type": "done", "fault": {"type": "E" * 10**6, "message": "\x1b]0;evil\x07" * 10**5, "hint": "h" * 10**5, "lines": [{"line": -1, "function": "f" * 10**5, "source": "s" * 10**5}] * 1000}})
+send({"type": "done", "fault": {"type": "E" * 10**6, "message": "\x1b]0;evil\x07" * 10**5, "hint": "h" * 10**5, "lines": [{"line": -1, "function": "f" * 10**4, "source": "s" * 10**4}] * 100}})
 time.sleep(30)`,
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			f := o.Fault
