@@ -1,0 +1,73 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sallyport/internal/testutil"
+	"sallyport/sandbox/sandboxtest"
+)
+
+// listed are the groups of the list of attacks that the sandbox has to withstand.
+const listed = `A01 A02 A04 A05 A07 A08 A10 A11 A13 A14 A16 A17 A19 A20 B01 B02 B04 B05 B07 B08 B10 B11 B13 B14
+C01 C02 C04 C05 C07 C08 C10 C11 C13 C14 C16 C17 E01 E02 E04 E05 E07 E08 E10 E11 E13 E14 E16 F01 F02 F04 F05 F07 F08 F10 F11
+J01 J02 J04 J05 J07 J08 J10 J11 J13`
+
+var (
+	attackRow     = regexp.MustCompile(`(?m)^\| ([A-L][0-9]{2}) \| (.+) \|$`)
+	testReference = regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+)
+
+// TestAttacksAreListed: docs/attacks.md has a line for every attack, and what it names exists.
+func TestAttacksAreListed(t *testing.T) {
+	root := testutil.ModuleRoot(t)
+	page, err := os.ReadFile(filepath.Join(root, "docs", "attacks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite, rows := map[string]bool{}, map[string]bool{}
+	for _, attack := range sandboxtest.Attacks() {
+		suite[attack.ID] = true
+	}
+	for _, row := range attackRow.FindAllStringSubmatch(string(page), -1) {
+		id, where := row[1], row[2]
+		rows[id] = true
+		tests := testReference.FindAllStringSubmatch(where, -1)
+		for _, test := range tests {
+			if !declares(filepath.Join(root, test[1]), test[2]) {
+				t.Errorf("%s: there is no %s in %s", id, test[2], test[1])
+			}
+		}
+		inSuite := strings.HasPrefix(where, "suite")
+		if inSuite && !suite[id] && !strings.HasPrefix(where, "suite has no") {
+			t.Errorf("%s is not in the suite", id)
+		}
+		if !inSuite && len(tests) == 0 && !strings.HasPrefix(where, "not here: ") {
+			t.Errorf("%s is tested nowhere, and there is no reason why: %s", id, where)
+		}
+	}
+	for id := range strings.FieldsSeq(listed) {
+		if !rows[id] {
+			t.Errorf("%s has no line", id)
+		}
+	}
+	for id := range suite {
+		if !rows[id] {
+			t.Errorf("%s is in the suite and has no line", id)
+		}
+	}
+}
+
+// declares says whether a test file of a folder has that test.
+func declares(dir, test string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), "func "+test+"(") {
+			return true
+		}
+	}
+	return false
+}
