@@ -22,8 +22,13 @@ import (
 )
 
 const (
-	// checkPatience is what a failed program's end may be held up for what its types say.
+	// checkPatience is what a failed program's end may be held up for what its types say, and
+	// checkTime what a check gets at least, from its begin.
 	checkPatience = 150 * time.Millisecond
+	checkTime     = 350 * time.Millisecond
+	// checkDelay is after how long a program's check begins that has not ended yet. Most have, and
+	// the check of one that did well would only slow down it and the next one.
+	checkDelay = 50 * time.Millisecond
 	// maxCheckers bounds checkers in memory; programs of principals beyond that are not checked.
 	maxCheckers = 8
 	// maxWarnings is how much of that a model reads.
@@ -49,8 +54,46 @@ type checkerKey struct {
 	interpreter sandbox.Interpreter
 }
 
-// begin starts to check a program, beside its run. It is quick, and nil if there is nobody who checks.
-func (c *checks) begin(ctx context.Context, interpreter sandbox.Interpreter, code string) *typecheck.Check {
+// check is that of one program. It begins when the program fails, or runs for long. A nil one finds nothing.
+type check struct {
+	begin func() *typecheck.Check // once
+	timer *time.Timer
+}
+
+// begin has a program checked, beside its run. It is quick, and nil if there is nobody who checks.
+func (c *checks) begin(ctx context.Context, interpreter sandbox.Interpreter, code string) *check {
+	checker := c.checker(ctx, interpreter)
+	if checker == nil {
+		return nil
+	}
+	begin := sync.OnceValue(func() *typecheck.Check { return checker.Check(code) })
+	return &check{begin: begin, timer: time.AfterFunc(checkDelay, func() { begin() })}
+}
+
+// drop says that nobody will ask what was found. It keeps the checker warm.
+func (k *check) drop() {
+	if k != nil {
+		k.timer.Stop()
+		k.begin().Drop()
+	}
+}
+
+// find waits for what is found, but not for long.
+func (k *check) find(ctx context.Context) []typecheck.Warning {
+	if k == nil {
+		return nil
+	}
+	patience := checkPatience
+	if k.timer.Stop() { // it begins now
+		patience = checkTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return k.begin().Warnings(ctx)
+}
+
+// checker returns that of a principal, nil if there is none.
+func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *typecheck.Checker {
 	settings := c.settings()
 	if !settings.Typecheck {
 		return nil
@@ -66,7 +109,7 @@ func (c *checks) begin(ctx context.Context, interpreter sandbox.Interpreter, cod
 		checker = c.find(interpreter, settings)
 		c.checkers[key] = checker
 	}
-	return checker.Check(code)
+	return checker
 }
 
 func (c *checks) find(interpreter sandbox.Interpreter, settings config.Sandbox) *typecheck.Checker {
@@ -127,14 +170,12 @@ func (c *checks) close() {
 
 // warnings are what the types say of a program that failed; of one that was stopped, or did well, nothing.
 // known says that there were programs before it in its session, whose names the checker does not know.
-func warnings(ctx context.Context, check *typecheck.Check, fault *bridge.Fault, known bool) []typecheck.Warning {
+func warnings(ctx context.Context, check *check, fault *bridge.Fault, known bool) []typecheck.Warning {
 	if fault == nil {
-		check.Drop()
+		check.drop()
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkPatience)
-	defer cancel()
-	list := check.Warnings(ctx)
+	list := check.find(ctx)
 	if known {
 		list = withoutUndefined(list)
 	}
