@@ -24,7 +24,7 @@ sandbox: {timeout: 1m30s, memory: 1 GiB, processes: 128, open_files: 32, workspa
           calls: 1, concurrency: 2, runsc: ../bin/runsc, python: python3.13, node: "${HOME}/node", typecheck: false, pyright: ../p, tsc: ../t/tsc,
           cpu: 10s, file_size: 4KiB, inodes: 16, traffic: 1MiB, pool: {min: 0, max: 2, memory: 64MiB}, session_idle: 1h, masked: [/usr/share/doc, /usr/local/bin/x]}
 environments:
-  default: {python: {requirements: ["pandas==2.2.3", "six", "requests[socks] >=2, <3; python_version>'3'"], index: "http://127.0.0.1:8080/simple", source: true}}
+  default: {python: {requirements: ["pandas==2.2.3", "six", "requests[socks] >=2, <3"], index: "http://127.0.0.1:8080/simple", source: true}}
   data:
     description: tables
     python: {base: venvs/data}
@@ -67,7 +67,7 @@ upstreams:
 			CPU: 10 * time.Second, FileSize: 4 * KiB, Inodes: 16, Traffic: MiB, Pool: Pool{Max: 2, Memory: 64 * MiB}, SessionIdle: time.Hour,
 			Masked: []string{"/usr/share/doc", "/usr/local/bin/x"}},
 		Environments: map[string]Environment{
-			"default": {Python: PythonPackages{Requirements: []string{"pandas==2.2.3", "six", "requests[socks] >=2, <3; python_version>'3'"}, Index: "http://127.0.0.1:8080/simple", Source: true}},
+			"default": {Python: PythonPackages{Requirements: []string{"pandas==2.2.3", "six", "requests[socks] >=2, <3"}, Index: "http://127.0.0.1:8080/simple", Source: true}},
 			"data": {Description: "tables", Python: PythonPackages{Base: "/etc/sallyport/venvs/data"}, Install: true,
 				TypeScript: NodePackages{Interpreter: "/etc/node", Packages: []string{"zod@3.25.0", "@scope/a@^1.2.3"}, Registry: "https://npm.example/x"}},
 			"img": {Image: "registry.example:5000/python:3.13@sha256:0123456789012345678901234567890123456789012345678901234567890123", Python: PythonPackages{Interpreter: "/usr/bin/python3"}},
@@ -429,7 +429,7 @@ func TestShipped(t *testing.T) {
 	if want := Default(); !reflect.DeepEqual(c.Sandbox, want.Sandbox) || c.HTTP.Body != want.HTTP.Body || c.HTTP.Grace != want.HTTP.Grace || c.Trust != want.Trust || c.Observe != want.Observe {
 		t.Errorf("the file shows other defaults than there are: %s", cmp.Diff(want.Sandbox, c.Sandbox))
 	}
-	if e := c.Environments["data"]; e.Description == "" || len(e.Python.Requirements) != 2 || len(e.TypeScript.Packages) != 1 || e.Install {
+	if e := c.Environments["data"]; e.Description == "" || len(e.Python.Requirements) != 2 || e.Python.Base != "" || len(e.TypeScript.Packages) != 1 || e.Install {
 		t.Errorf("the example of an environment was not made real: %+v", c.Environments)
 	}
 	if len(c.HTTP.Tokens) != 1 || c.HTTP.OAuth == nil {

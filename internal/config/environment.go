@@ -18,8 +18,8 @@ const DefaultEnvironment = "default"
 var (
 	// pinnedImage is an image by its digest, perhaps with a tag, which then says nothing.
 	pinnedImage = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}$`)
-	// requirement is a name, extras, versions and a marker, as in PEP 508 without its URLs.
-	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])? *(\[[A-Za-z0-9._, -]*\])? *((===?|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *(, *(===?|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *)*)?(;[ -~]*)?$`)
+	// requirement is a name, extras and versions, as in PEP 508 without its URLs and markers.
+	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])? *(\[[A-Za-z0-9._, -]*\])? *((==|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *(, *(==|~=|!=|<=?|>=?) *[A-Za-z0-9.*+!_-]+ *)*)?$`)
 	// nodePackage is a name, perhaps with a scope, and a version or range without spaces.
 	nodePackage = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*(@[A-Za-z0-9^~<>=*][A-Za-z0-9^~<>=*.+_-]*)?$`)
 )
@@ -117,6 +117,16 @@ func (e Environment) rootProblems(at path) []problem {
 	if e.Python.Base != "" {
 		add(at.to("python").to("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
 	}
+	const inside = `packages are installed for this machine's interpreters; those of an "image" or a "root" are a part of it`
+	if len(e.Python.Requirements) > 0 {
+		add(at.to("python").to("requirements"), inside)
+	}
+	if len(e.TypeScript.Packages) > 0 {
+		add(at.to("typescript").to("packages"), inside)
+	}
+	if e.Install {
+		add(at.to("install"), inside)
+	}
 	return append(all, noNUL(at.to("root"), e.Root)...)
 }
 
@@ -124,6 +134,9 @@ func (p PythonPackages) problems(at path) []problem {
 	all := slices.Concat(noNUL(at.to("interpreter"), p.Interpreter), noNUL(at.to("base"), p.Base), indexProblems(at.to("index"), p.Index))
 	if p.Base != "" && p.Interpreter != "" {
 		all = append(all, problem{at: at.to("interpreter"), message: `a "base" brings its own interpreter; keep one of them`})
+	}
+	if p.Interpreter != "" && len(p.Requirements) > 0 {
+		all = append(all, problem{at: at.to("requirements"), message: `packages are installed for sandbox.python or for a "base", not for an "interpreter"`})
 	}
 	if p.Base != "" && !filepath.IsAbs(p.Base) {
 		all = append(all, problem{at: at.to("base"), message: "the directory must be absolute"})
