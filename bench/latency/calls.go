@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,8 +70,8 @@ func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() 
 	server := upstreamServer()
 	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{JSONResponse: true})}
-	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(listener) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = web.Serve(listener) }) // ErrServerClosed
 	cfg := config.Default()
 	cfg.Dir = dir
 	cfg.Sandbox.Runsc = filepath.Join(filepath.Dir(b.sallyport), "runsc")
@@ -86,7 +87,7 @@ func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() 
 	g.Settle(ctx)
 	return g, func() error {
 		err := errors.Join(g.Close(), web.Close())
-		<-ended
+		serving.Wait()
 		return err
 	}, nil
 }
@@ -99,7 +100,7 @@ func (b *bench) host(dir string, tree map[string][]byte) (*sandbox.Host, error) 
 	if err != nil {
 		return nil, err
 	}
-	return host, errors.Join(host.Publish(tree))
+	return host, host.Publish(tree)
 }
 
 func onGateway(g *gateway.Gateway) runner {

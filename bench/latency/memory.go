@@ -102,9 +102,9 @@ func within(all map[int]process, p process) bool {
 
 // partition says whose the memory is.
 func (s stand) partition() string {
-	text := ""
+	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.parts)) {
-		text += fmt.Sprintf("; %s %.1f", name, s.parts[name].proportional/float64(s.boxes)/megabyte)
+		fmt.Fprintf(&b, "; %s %.1f", name, s.parts[name].proportional/float64(s.boxes)/megabyte)
 	}
-	return text
+	return b.String()
 }
