@@ -68,6 +68,27 @@ func warm(ctx context.Context, b *bench, l language) error {
 	})
 }
 
+// protocol is a call that is refused before anything is run: what client, pipe and face cost.
+func protocol(ctx context.Context, b *bench) error {
+	python := languages()[0]
+	return b.withGate(ctx, setup{}, python, func(g *gate) error {
+		if err := g.quiet(ctx, 0); err != nil {
+			return err
+		}
+		var took []float64
+		for range b.n {
+			one, err := g.call(ctx, 0, python, " ", "code is blank", true)
+			if err != nil {
+				return err
+			}
+			took = append(took, one)
+		}
+		r := row{Case: "protocol alone", Unit: "ms", summary: summarize(took), Note: "execute_code with a blank program, which is refused at once"}
+		b.add(r)
+		return nil
+	})
+}
+
 // pressed is one program right after the other, ten at a time, and the interpreter alone likewise in between.
 func pressed(ctx context.Context, b *bench, l language) error {
 	return b.withGate(ctx, setup{}, l, func(g *gate) error {

@@ -32,7 +32,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 40, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
-	only := flag.String("only", "", "regular expression of the groups to run: warm, pressed, checked, empty, again, nothing, calls, sustained, memory")
+	only := flag.String("only", "", "regular expression of the groups to run: protocol, warm, pressed, checked, empty, again, nothing, calls, sustained, memory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -61,6 +61,7 @@ type group struct {
 
 func groups() []group {
 	return []group{
+		{"protocol", protocol},
 		{"warm", both(warm)},
 		{"pressed", both(pressed)},
 		{"checked", both(checked)},

@@ -163,7 +163,7 @@ func verdict(rows []row) string {
 	fmt.Fprintln(&b, "# what the rows are:")
 	for _, r := range rows {
 		if r.Note != "" {
-			fmt.Fprintf(&b, "#   %s, %s: %s\n", r.Case, r.Language, r.Note)
+			fmt.Fprintf(&b, "#   %s: %s\n", strings.TrimSpace(r.Case+" "+r.Language), r.Note)
 		}
 	}
 	fmt.Fprint(&b, "# Bare is the same line in the interpreter alone, started by the same harness by turns with ours. Before each of the two nothing that\n"+

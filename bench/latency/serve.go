@@ -128,13 +128,18 @@ func (b *bench) listen(ctx context.Context, s setup, clients int) (*gate, error)
 
 // execute runs a program and returns how long that took, in milliseconds.
 func (g *gate) execute(ctx context.Context, client int, l language, code, want string) (float64, error) {
+	return g.call(ctx, client, l, code, want, false)
+}
+
+// call is one execute_code whose answer, or error, has the text want in it.
+func (g *gate) call(ctx context.Context, client int, l language, code, want string, fails bool) (float64, error) {
 	begin := time.Now()
 	result, err := g.sessions[client].CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": code, "language": l.name}})
 	took := milliseconds(time.Since(begin))
 	if err != nil {
 		return 0, err
 	}
-	if text := textOf(result); result.IsError || !strings.Contains(text, want) {
+	if text := textOf(result); result.IsError != fails || !strings.Contains(text, want) {
 		return 0, fmt.Errorf("execute_code answered %.300q, want %q", text, want)
 	}
 	return took, nil
