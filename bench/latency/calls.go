@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway"
@@ -33,7 +31,7 @@ type runner func(ctx context.Context, l language, code string) (string, error)
 
 // calls measures what calls of a program cost. The upstream is in this process:
 // at first nothing but a function behind the bridge of a sandbox.Host, then an MCP
-// server of the SDK behind Gateway.Call, over HTTP on a Unix socket.
+// server behind Gateway.Call, over HTTP on a Unix socket.
 func calls(ctx context.Context, b *bench) (err error) {
 	dir, err := b.folder()
 	if err != nil {
@@ -67,9 +65,7 @@ func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() 
 	if err != nil {
 		return nil, nil, err
 	}
-	server := upstreamServer()
-	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{JSONResponse: true})}
+	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: newSite()}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = web.Serve(listener) }) // ErrServerClosed
 	cfg := config.Default()
@@ -228,7 +224,7 @@ func (b *bench) callsOf(ctx context.Context, l language, via string, run runner)
 		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, summary: summarize(figures)}
 		r.Bars = []bar{m.bar(r.summary)}
 		if r.Note = "bridge and guest alone: sandbox.Host with a Go function behind it"; via != "function" {
-			r.Note = "Gateway.Call to the SDK's server in the same process, HTTP over a Unix socket"
+			r.Note = "Gateway.Call to the least MCP server in the same process, HTTP over a Unix socket"
 		}
 		b.add(r)
 	}

@@ -22,20 +22,20 @@ func beUpstream() {
 	}
 }
 
-// upstreamServer is an MCP server with a tool that answers at once and one that answers much.
+// upstreamServer is an MCP server with a tool that answers at once.
 func upstreamServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "echo", Description: "Answer at once.", InputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`)},
+	server.AddTool(&mcp.Tool{Name: "echo", Description: "Answer at once.", InputSchema: json.RawMessage(echoSchema)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: echoed}, nil
 		})
-	answers := large()
-	server.AddTool(&mcp.Tool{Name: "large", Description: "Answer with 10 MB.", InputSchema: json.RawMessage(`{"type":"object","required":["kind"],"properties":{"kind":{"enum":["text","rows"]}}}`)},
-		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: answers[kindOf(req.Params.Arguments)]}, nil
-		})
 	return server
 }
+
+const (
+	echoSchema  = `{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`
+	largeSchema = `{"type":"object","required":["kind"],"properties":{"kind":{"enum":["text","rows"]}}}`
+)
 
 var echoed = json.RawMessage(`{"ok":true}`)
 
