@@ -37,13 +37,15 @@ type cgroups struct {
 	memory, cpu string
 	// bounded says that the kernel limits memory there.
 	bounded bool
+	// headroom is what it allows over the limit of a sandbox, for gVisor itself and the interpreter's start.
+	headroom int64
 }
 
 // findCgroups looks at where we are, in the files of a folder like /proc/self, and tries to make a cgroup there.
 func findCgroups(self string) cgroups {
 	own := ownCgroups(self)
 	if dir := own["memory"]; canMake(dir, "memory.limit_in_bytes") {
-		found := cgroups{way: CgroupV1, memory: dir, bounded: true}
+		found := cgroups{way: CgroupV1, memory: dir, bounded: true, headroom: sentryHeadroom}
 		if canMake(own["cpuacct"], "cpuacct.usage") {
 			found.cpu = own["cpuacct"]
 		}
@@ -54,7 +56,7 @@ func findCgroups(self string) cgroups {
 		dir = filepath.Dir(dir)
 	}
 	if canMake(dir, "cgroup.procs") {
-		return cgroups{way: CgroupV2, memory: dir, cpu: dir, bounded: delegate(dir)}
+		return cgroups{way: CgroupV2, memory: dir, cpu: dir, bounded: delegate(dir, "memory"), headroom: sentryHeadroom}
 	}
 	return cgroups{way: Watching}
 }
@@ -98,7 +100,7 @@ func ownCgroups(self string) map[string]string {
 		}
 		for _, name := range names {
 			path, known := paths[name]
-			if rel, err := filepath.Rel(place[3], path); known && err == nil && filepath.IsLocal(rel) && own[name] == "" {
+			if rel, err := filepath.Rel(place[3], path); known && err == nil && filepath.IsLocal(rel) && !strings.Contains(path, "..") && own[name] == "" {
 				own[name] = filepath.Join(place[4], rel)
 			}
 		}
@@ -109,15 +111,15 @@ func ownCgroups(self string) map[string]string {
 // gatewayCgroup begins the name of the cgroup that we move into to have others beside us.
 const gatewayCgroup = "sallyport-gateway-"
 
-// delegate gets the memory controller for cgroups below dir, our own of v2. That one may hold no
+// delegate gets a controller for cgroups below dir, our own of v2. That one may hold no
 // process then: where nobody but we and what we started is in it, we move one down.
-func delegate(dir string) bool {
+func delegate(dir, controller string) bool {
 	has := func(file string) bool {
 		data, err := os.ReadFile(filepath.Join(dir, file))
-		return err == nil && slices.Contains(strings.Fields(string(data)), "memory")
+		return err == nil && slices.Contains(strings.Fields(string(data)), controller)
 	}
 	enable := func() bool {
-		return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0o600) == nil && has("cgroup.subtree_control")
+		return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o600) == nil && has("cgroup.subtree_control")
 	}
 	if has("cgroup.subtree_control") {
 		return true
@@ -206,7 +208,7 @@ func (g *cgroup) limit(memory int64) error {
 	if g == nil || !g.of.bounded {
 		return nil
 	}
-	bytes := []byte(strconv.FormatInt(memory+sentryHeadroom, 10))
+	bytes := []byte(strconv.FormatInt(memory+g.of.headroom, 10))
 	dir, file, rest := g.memory(), "memory.max", map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"}
 	if g.of.way == CgroupV1 {
 		file, rest = "memory.limit_in_bytes", map[string]string{"memory.swappiness": "0"}

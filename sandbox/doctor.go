@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"sallyport/internal/plain"
@@ -31,7 +32,7 @@ type Check struct {
 // in each language. It takes a few seconds at most.
 func Checks(ctx context.Context, opts Options) []Check {
 	checks := []Check{
-		checkRunsc(ctx, opts), checkNamespaces(ctx),
+		checkRunsc(ctx, opts), checkPlatform(), checkNamespaces(ctx),
 		checkInterpreter(ctx, "python", oldest{3, 11}, opts.Python, "/usr/bin/python3", "python3"),
 		checkInterpreter(ctx, "node", oldest{20, 0}, opts.Node, "/usr/bin/node", "node", "nodejs"),
 		checkCgroups(opts),
@@ -51,6 +52,8 @@ func checkRunsc(ctx context.Context, opts Options) Check {
 		check.Detail = "gVisor's runsc was not found"
 		return check
 	}
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
 	version, err := (&runsc.Runsc{Path: path}).Version(ctx)
 	if err != nil {
 		check.Detail = fmt.Sprintf("%s does not run: %v", path, err)
@@ -59,15 +62,35 @@ func checkRunsc(ctx context.Context, opts Options) Check {
 	return Check{Name: "runsc", OK: true, Detail: strings.TrimPrefix(version, "runsc version ") + " at " + path}
 }
 
+// probeLimit is how long something may take to say what it is.
+const probeLimit = 5 * time.Second
+
+// checkPlatform tells how gVisor runs what is in a sandbox. It is never kvm: that was seen to hang on machines that have it.
+func checkPlatform() Check {
+	check := Check{Name: "platform", OK: true, Detail: "systrap"}
+	if _, err := os.Stat("/dev/kvm"); err == nil {
+		check.Detail += "; /dev/kvm is there and not used"
+	}
+	return check
+}
+
 // checkNamespaces asks the kernel itself: the settings that can forbid user namespaces are many.
 func checkNamespaces(ctx context.Context) Check {
 	if os.Geteuid() == 0 {
 		return Check{Name: "user namespaces", OK: true, Detail: "not needed as root"}
 	}
-	if err := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "true").Run(); err != nil && !errors.Is(err, exec.ErrNotFound) {
-		return Check{Name: "user namespaces", Detail: "unprivileged user namespaces are forbidden here", Fix: namespaceFix()}
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
 	}
-	return Check{Name: "user namespaces", OK: true, Detail: "allowed"}
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrNotFound) {
+		return Check{Name: "user namespaces", Detail: fmt.Sprintf("they cannot be made here, and sandboxes of an ordinary user need them: %v", err), Fix: namespaceFix()}
+	}
+	return Check{Name: "user namespaces", OK: true, Detail: "sandboxes run rootless in one"}
 }
 
 func namespaceFix() string {
@@ -104,7 +127,11 @@ func checkInterpreter(ctx context.Context, name string, oldest oldest, explicit 
 	if err != nil {
 		return Check{Name: name, Detail: err.Error(), Fix: "install it (apt install " + map[string]string{"python": "python3", "node": "nodejs"}[name] + "), or set sandbox." + name + " in upstreams.yaml to the path of one"}
 	}
-	out, err := exec.CommandContext(ctx, found.path, "--version").Output()
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, found.path, "--version")
+	cmd.WaitDelay = probeLimit
+	out, err := cmd.Output()
 	version := plain.Line(string(out), 60) + " at " + found.path
 	switch {
 	case err != nil:

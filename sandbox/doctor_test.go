@@ -31,7 +31,7 @@ func TestChecksWhereAllIsWell(t *testing.T) {
 			t.Errorf("%+v", check)
 		}
 	}
-	if got := strings.Join(names, ", "); got != "runsc, user namespaces, python, node, limits, sandbox with python, sandbox with node" {
+	if got := strings.Join(names, ", "); got != "runsc, platform, user namespaces, python, node, limits, sandbox with python, sandbox with node" {
 		t.Errorf("checks: %s", got)
 	}
 	nothingLeft(t, state)
@@ -48,6 +48,7 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 	}{
 		{"no runsc", func(o *sandbox.Options) { o.Runsc = "/nonexistent/runsc" }, "runsc", "was not found"},
 		{"a runsc that does not run", func(o *sandbox.Options) { o.Runsc = script(t, "exit 1") }, "runsc", "does not run: runsc --version: exit status 1"},
+		{"a runsc that hangs", func(o *sandbox.Options) { o.Runsc = script(t, "exec sleep 600") }, "runsc", "does not run: runsc --version: "},
 		{"no python", func(o *sandbox.Options) { o.Python = "/nonexistent/python3" }, "python", "no such file"},
 		{"no node", func(o *sandbox.Options) { o.Node = "/nonexistent/node" }, "node", "no such file"},
 		{"a shim for node", func(o *sandbox.Options) { o.Node = shim }, "node", "is a script that starts an interpreter"},

@@ -86,6 +86,51 @@ var limits = []Case{
 		Name: "C05 a sparse file of 1 TiB", Python: "import errno, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\ntry:\n    open('/workspace/x', 'wb').truncate(1 << 40)\n    n = 'made'\nexcept OSError as e:\n    n = errno.errorcode[e.errno]\nn", Value: `"EFBIG"`,
 	},
 	{
+		Name: "processor time in python", Python: "print('so far', flush=True)\nwhile True: pass", Status: sandbox.OutOfCPU,
+		Limit: func(l *sandbox.Limits) { l.CPU = time.Second },
+		Check: func(t *testing.T, o sandbox.Outcome) { wantStdout(t, o, "so far\n") },
+	},
+	{
+		Name: "processor time in node", Node: "while (true);", Status: sandbox.OutOfCPU,
+		Limit: func(l *sandbox.Limits) { l.CPU = time.Second },
+	},
+	{
+		Name: "processor time of children that end", Status: sandbox.OutOfCPU,
+		Python: "import os, time\nwhile True:\n    if os.fork() == 0:\n        end = time.process_time() + 0.1\n        while time.process_time() < end: pass\n        os._exit(0)\n    os.wait()",
+		Limit:  func(l *sandbox.Limits) { l.CPU = 2 * time.Second },
+	},
+	{
+		Name: "processor time of a kernel that works for the program", Status: sandbox.OutOfCPU,
+		Python: "import os\nwhile True: os.stat('/usr/bin')",
+		Limit:  func(l *sandbox.Limits) { l.CPU = time.Second },
+	},
+	{
+		Name: "waiting is no processor time", Python: "import time\ntime.sleep(3)\n1", Value: "1",
+		Limit: func(l *sandbox.Limits) { l.CPU = 2500 * time.Millisecond },
+	},
+	{
+		Name: "a file as large as one may be, and a byte more", Value: `["EFBIG",8388608]`, Limit: func(l *sandbox.Limits) { l.FileSize = 8 << 20 },
+		Python: "import errno, os\nf = open('/workspace/x', 'wb', buffering=0)\nfor i in range(8): f.write(bytes(1 << 20))\ntry:\n    f.write(b'x')\n    n = 'written'\nexcept OSError as e:\n    n = errno.errorcode[e.errno]\nn, os.path.getsize('/workspace/x')",
+	},
+	{
+		Name: "a file that is too large in node", Value: `"EFBIG"`, Limit: func(l *sandbox.Limits) { l.FileSize = 1 << 20 },
+		Node: "import fs from 'node:fs'; let n = 'written'; try { fs.writeFileSync('/tmp/x', Buffer.alloc(2 << 20)); } catch (e) { n = e.code; } export default n;",
+	},
+	{
+		Name: "C04 open files in node", Value: `"EMFILE"`,
+		Node: "import fs from 'node:fs'; let n; try { for (;;) fs.openSync('/dev/null'); } catch (e) { n = e.code; } export default n;",
+	},
+	{
+		Name: "C01 memory of gVisor's own kernel, in names of files", Status: sandbox.OutOfMemory,
+		Python: "import os\nn, target = 0, 'x' * 4000\nwhile True:\n    os.symlink(target, f'/workspace/{n}')\n    n += 1",
+		Limit:  func(l *sandbox.Limits) { l.Memory, l.Inodes = 128<<20, 1<<30 },
+	},
+	{
+		Name: "C01 memory of gVisor's own kernel, in sockets", Status: sandbox.OutOfMemory,
+		Python: "import os, socket, time\nfor child in range(60):\n    if os.fork() == 0:\n        keep = []\n        while len(keep) < 110:\n            pair = socket.socketpair()\n            for end in pair:\n                end.setblocking(False)\n                try:\n                    while True: end.send(bytes(65536))\n                except OSError: pass\n            keep.append(pair)\n        time.sleep(60)\ntime.sleep(60)",
+		Limit:  func(l *sandbox.Limits) { l.Memory = 256 << 20 },
+	},
+	{
 		Name: "C07 printing 10 GB", Status: sandbox.Flooded, Python: "import os\nb = b'A' * 65536\nfor i in range(160000):\n    os.write(1, b)",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if len(o.Stdout.Text) > 17<<10 || o.Stdout.Cut < 1<<20 || !strings.Contains(o.Stdout.Text, "bytes cut") {
@@ -134,5 +179,22 @@ func wantStdout(t *testing.T, o sandbox.Outcome, want string) {
 	t.Helper()
 	if o.Stdout.Text != want {
 		t.Errorf("stdout %q, want %q", o.Stdout.Text, want)
+	}
+}
+
+// Stops runs one program for each limit that machines hold in several ways.
+func Stops(t *testing.T, runner Runner) {
+	held := map[string]bool{
+		"C10 sleeping past the limit with children": true, "C01 memory of many processes together": true, "processor time of children that end": true,
+		"waiting is no processor time": true, "C01 memory of gVisor's own kernel, in sockets": true, "C02 fork bomb": true,
+	}
+	for _, c := range limits {
+		if held[c.Name] {
+			delete(held, c.Name)
+			t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })
+		}
+	}
+	for name := range held {
+		t.Errorf("there is no case %q", name)
 	}
 }
