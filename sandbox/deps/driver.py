@@ -79,8 +79,8 @@ RUN_PIP = "import runpy, sys\nif sys.argv[1]: sys.path.insert(0, sys.argv[1])\nd
 
 def find_pip():
     """Finds a pip: the interpreter's own, else any of the machine's, which is Python alone."""
-    import glob
-    if subprocess.run([sys.executable, "-I", "-c", "import pip"], stderr=subprocess.DEVNULL).returncode == 0:
+    import glob, importlib.util
+    if importlib.util.find_spec("pip"):
         return ""
     version = "python%d.%d" % sys.version_info[:2]
     places = [os.path.dirname(os.path.dirname(p)) for p in glob.glob("/usr/lib/python3*/*-packages/pip/__init__.py")]

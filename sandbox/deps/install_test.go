@@ -1,9 +1,14 @@
 package deps_test
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,23 +18,138 @@ import (
 	"sallyport/sandbox/deps"
 )
 
+// TestInstallPython goes the whole way with real pip: resolve, fetch, unpack, import. What
+// an index, or who writes packages, can do wrong comes to what the caller is told.
 func TestInstallPython(t *testing.T) {
-	installer, host, _ := newInstaller(t, deps.Options{})
+	installer, host, dir := newInstaller(t, deps.Options{Bytes: 32 << 20})
 	index := newIndex(t)
 	index.offer("greeting", "1.0", []string{"words>=2"}, member{"greeting/__init__.py", "import words\nhello = words.hello + '!'\n"})
 	index.offer("greeting", "0.9", nil, member{"greeting/__init__.py", "hello = 'old'\n"})
 	index.offer("words", "2.1", nil, member{"words.py", "hello = 'hello'\n"})
+	index.add("words", "words-3.0-py3-none-any.whl", wheelOf("words", "3.0", nil, member{"words.py", "hello = 'yanked'\n"}), `data-yanked="bad"`)
 	request := deps.Request{Interpreter: sandbox.Python, Packages: []string{"Greeting >= 0.5"}, Index: index.url()}
-	layer, err := installer.Install(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
+	if _, ok := installer.Find(request); ok {
+		t.Error("it is there before it was installed")
+	}
+	var layers [2]deps.Layer
+	var work sync.WaitGroup
+	for n := range layers {
+		work.Go(func() {
+			var err error
+			if layers[n], err = installer.Install(t.Context(), request); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	if t.Failed() {
+		return
+	}
+	if diff := cmp.Diff(layers[0], layers[1]); diff != "" {
+		t.Error("two at once got different layers", diff)
+	}
+	if asked := index.requests(); len(asked) != 4 {
+		t.Errorf("the index was asked %q", asked)
+	}
+	layer := layers[0]
+	want := []deps.Package{{Name: "greeting", Version: "1.0"}, {Name: "words", Version: "2.1"}}
+	if diff := cmp.Diff(want, layer.Packages); diff != "" {
+		t.Error(diff)
 	}
 	var env sandbox.Environment
 	layer.AddTo(&env)
-	if got := evaluate(t, host, env, "import greeting, sys; print(greeting.hello, greeting.__cached__)"); !strings.HasPrefix(got, "hello! /opt/packages/python/greeting/__pycache__/") {
+	if got := evaluate(t, host, env, "import greeting, sys; print(greeting.hello, greeting.__cached__)"); !strings.HasPrefix(got, "hello! "+deps.PythonDir+"/greeting/__pycache__/") {
 		t.Errorf("the program says %q", got)
 	}
-	t.Log(string(layer.Lock.JSON()), index.requests())
+	if got := evaluate(t, host, env, "import os\ntry: open('"+deps.PythonDir+"/new', 'w')\nexcept OSError: print('read-only')"); got != "read-only" {
+		t.Errorf("the layer: %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(layer.Dir, "greeting", "__pycache__", "__init__.cpython-311.pyc")); err != nil && strings.HasPrefix(layer.Lock.Target, "cp311-") {
+		t.Error(err)
+	}
+	kept, err := deps.ParseLock(layer.Lock.JSON())
+	if diff := cmp.Diff(layer.Lock, kept); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	again, err := deps.New(host, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, ok := again.Find(request); !ok || found.Digest != layer.Digest {
+		t.Errorf("another installer finds %v %v", found.Digest, ok)
+	}
+	t.Run("a lock holds", func(t *testing.T) { locked(t, index, request, layer) })
+	t.Run("trouble", func(t *testing.T) { trouble(t, installer) })
+}
+
+// locked installs elsewhere from the lock of a layer, and then again when the file behind it is another.
+func locked(t *testing.T, index *index, request deps.Request, layer deps.Layer) {
+	index.offer("words", "2.2", nil, member{"words.py", "hello = 'newer'\n"})
+	installer, _, _ := newInstaller(t, deps.Options{})
+	request.Lock = &layer.Lock
+	same, err := installer.Install(t.Context(), request)
+	if err != nil || same.Digest != layer.Digest {
+		t.Errorf("from the lock: %v, %v", same.Packages, err)
+	}
+	other := request
+	other.Packages = []string{"greeting==0.9"}
+	if _, err := installer.Install(t.Context(), other); !errors.Is(err, deps.ErrRefused) {
+		t.Errorf("with a lock for something else: %v", err)
+	}
+	changed := newIndex(t)
+	changed.offer("greeting", "1.0", []string{"words>=2"}, member{"greeting/__init__.py", "hello = 'changed'\n"})
+	changed.offer("words", "2.1", nil, member{"words.py", "hello = 'hello'\n"})
+	request.Index = changed.url()
+	if _, err := installer.Install(t.Context(), request); !errors.Is(err, deps.ErrUnsafe) {
+		t.Errorf("a file is another than that of the lock: %v", err)
+	}
+}
+
+// trouble is what goes wrong, and the part of the error that says what to do.
+func trouble(t *testing.T, installer *deps.Installer) {
+	index, elsewhere := newIndex(t), newIndex(t)
+	index.add("mismatch", "mismatch-1.0-py3-none-any.whl", wheelOf("mismatch", "1.0", nil), "#sha256="+strings.Repeat("0", 64))
+	index.offer("traversal", "1.0", nil, member{"../../x", "1"})
+	index.offer("forged", "1.0", nil, member{"WRONG:forged.py", "1"})
+	index.add("sourceonly", "sourceonly-1.0.tar.gz", tgzOf(member{"sourceonly-1.0/setup.py", "raise SystemExit(1)"}), "")
+	index.offer("shadowing", "1.0", []string{"json"})
+	index.offer("json", "1.0", nil)
+	index.links["away"] = []string{`<a href="` + elsewhere.URL + `/files/away-1.0-py3-none-any.whl">away-1.0-py3-none-any.whl</a>`}
+	index.links["endless"] = []string{`<a href="/files/endless-1.0-py3-none-any.whl">endless-1.0-py3-none-any.whl</a>`}
+	index.serve = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "files/endless") {
+			return false
+		}
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				break
+			}
+		}
+		return true
+	}
+	for _, test := range []struct {
+		name string
+		is   error
+		says string
+	}{
+		{"mismatch", deps.ErrUnsafe, "hash"},
+		{"traversal", deps.ErrUnsafe, "leads out"},
+		{"forged", deps.ErrUnsafe, "not what RECORD says"},
+		{"sourceonly", deps.ErrNotFound, "no wheel of it"},
+		{"nosuchthing", deps.ErrNotFound, "has no nosuchthing"},
+		{"mismatch==7", deps.ErrNotFound, "there are 1.0"},
+		{"shadowing", deps.ErrRefused, "json"},
+		{"away", deps.ErrRefused, strings.TrimPrefix(elsewhere.URL, "http://")},
+		{"endless", deps.ErrLimit, "larger"},
+	} {
+		_, err := installer.Install(t.Context(), deps.Request{Interpreter: sandbox.Python, Packages: []string{test.name}, Index: index.url()})
+		if !errors.Is(err, test.is) || !strings.Contains(fmt.Sprint(err), test.says) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	if asked := elsewhere.requests(); len(asked) > 0 {
+		t.Errorf("a host that is not allowed was asked %q", asked)
+	}
 }
 
 // registry is npm's own on this machine, as its settings say.
