@@ -22,8 +22,8 @@ func doctorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "check this machine, the settings and every upstream",
-		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters,
-cgroups), runs a test program in each language, tells which type checkers there
+		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters, how
+limits are held), runs a test program in each language, tells which type checkers there
 are, reads the settings, asks the embeddings endpoint if there is one and connects to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
 what is not ok comes with how to mend it.
 
