@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -147,5 +148,59 @@ func fill(tb testing.TB, ws *workspace.Dir, n, size int) {
 	}
 	if updated, err := ws.Update(workspace.Changes(files...)); err != nil || len(updated.Notes) > 0 {
 		tb.Fatal(err, updated.Notes)
+	}
+}
+
+// TestRescue: what a program has written is kept although it had to be stopped, whatever it does meanwhile.
+func TestRescue(t *testing.T) {
+	host, _ := newHost(t)
+	const lost = "the program was stopped, and" // time is short, and a busy machine may need a second try
+	for _, test := range []struct {
+		name, code  string
+		interpreter sandbox.Interpreter
+		status      sandbox.Status
+		limit       func(l *sandbox.Limits)
+	}{
+		{"python that hangs", `
+import os, threading
+open("new", "w").write("kept"); os.chmod("new", 0); os.remove("old"); open("changed", "a").write("!"); os.mkdir("closed"); open("closed/x", "w").write("1"); os.chmod("closed", 0)
+for _ in range(8):
+    if os.fork() == 0: break
+while True: pass`, sandbox.Python, sandbox.TimedOut, func(l *sandbox.Limits) { l.Timeout = 2 * time.Second }},
+		{"node that hangs", `import fs from "node:fs"; process.chdir("/workspace");
+fs.writeFileSync("new", "kept"); fs.chmodSync("new", 0); fs.rmSync("old"); fs.appendFileSync("changed", "!"); fs.mkdirSync("closed"); fs.writeFileSync("closed/x", "1"); fs.chmodSync("closed", 0);
+for (;;);`, sandbox.Node, sandbox.TimedOut, func(l *sandbox.Limits) { l.Timeout = 3 * time.Second }},
+		{"python that floods", `
+import os
+open("new", "w").write("kept"); os.remove("old"); open("changed", "a").write("!"); os.mkdir("closed"); open("closed/x", "w").write("1")
+while True: os.write(1, b"x" * 65536)`, sandbox.Python, sandbox.Flooded, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for try := 0; ; try++ {
+				ws, dir := openWorkspace(t, workspace.Options{})
+				for _, name := range []string{"old", "changed", "same"} {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				job := sandboxtest.Job(test.interpreter, test.code)
+				job.Workspace = ws
+				if test.limit != nil {
+					test.limit(&job.Limits)
+				}
+				outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{})
+				if err != nil || outcome.Status != test.status {
+					t.Fatalf("status %s, %v, fault %+v", outcome.Status, err, outcome.Fault)
+				}
+				if try < 5 && len(outcome.Notes) == 1 && strings.HasPrefix(outcome.Notes[0], lost) {
+					continue
+				}
+				want := map[string]string{"new": "kept", "changed": "changed!", "same": "same", "closed": "/", "closed/x": "1"}
+				if diff := cmp.Diff(want, onDisk(t, dir)); diff != "" || len(outcome.Notes) > 0 {
+					t.Errorf("notes %q, files (-want +got):\n%s", outcome.Notes, diff)
+				}
+				return
+			}
+		})
 	}
 }

@@ -166,6 +166,9 @@ func (b *box) run(ctx context.Context) (Outcome, error) {
 		cause = stopped{OutOfMemory}
 	}
 	b.stop(nil)
+	if report.Started && err != nil {
+		outcome.Notes = append(outcome.Notes, b.rescue(cause)...)
+	}
 	if err := b.clean(); err != nil {
 		b.host.log.Error("clear sandbox away", "execution", b.job.ID, "error", err)
 	}

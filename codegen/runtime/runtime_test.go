@@ -18,8 +18,8 @@ import (
 
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
 var files = []string{
-	"api.mjs", "check.mjs", "fault.mjs", "fault.py", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "pages.mjs",
-	"sallyport/__init__.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "saved.cjs", "shapes.cjs",
+	"api.mjs", "check.mjs", "fault.mjs", "fault.py", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "pages.mjs",
+	"sallyport/__init__.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "sallyport_files.py", "saved.cjs", "shapes.cjs",
 }
 
 func TestGuestHoldsItsFiles(t *testing.T) {

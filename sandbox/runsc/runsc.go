@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -120,21 +121,31 @@ func (e *ExitError) Error() string {
 }
 
 func (r *Runsc) output(ctx context.Context, verb string, args ...string) (string, error) {
+	var stdout bytes.Buffer
+	err := r.run(ctx, nil, &stdout, verb, args...)
+	if err != nil {
+		return "", err
+	}
+	return stdout.String(), nil
+}
+
+// run runs one command to its end.
+func (r *Runsc) run(ctx context.Context, stdin io.Reader, stdout io.Writer, verb string, args ...string) error {
 	cmd := exec.CommandContext(ctx, r.Path, append(append(r.global(), verb), args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children of its own
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 100 * time.Millisecond
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, &stderr
 	cmd.Env = environment()
 	err := cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
-		return "", &ExitError{Verb: verb, Status: exit.ExitCode(), Output: tail(stderr.String())}
+		return &ExitError{Verb: verb, Status: exit.ExitCode(), Output: tail(stderr.String())}
 	}
 	if err != nil {
-		return "", fmt.Errorf("runsc %s: %w", verb, cmp.Or(ctx.Err(), err))
+		return fmt.Errorf("runsc %s: %w", verb, cmp.Or(ctx.Err(), err))
 	}
-	return stdout.String(), nil
+	return nil
 }
 
 // environment is all that runsc sees of ours: it needs nothing but a PATH.

@@ -60,6 +60,9 @@ func TestArguments(t *testing.T) {
 		}{
 			{"delete", func() error { return r.Delete(t.Context(), "e-1") }, []string{"delete", "--force", "e-1"}},
 			{"list", func() error { _, err := r.List(t.Context()); return err }, []string{"list", "--quiet"}},
+			{"kill", func() error { return r.Stop(t.Context(), "e-1") }, []string{"kill", "--all", "e-1", "STOP"}},
+			{"pipe", func() error { return r.Pipe(t.Context(), "e-1", nil, nil, "/bin/cat", "-n") },
+				[]string{"exec", "--user=0:0", "--cap=CAP_DAC_READ_SEARCH", "--cwd=/", "e-1", "/bin/cat", "-n"}},
 			{"run", func() error {
 				p, err := r.Start("e-1", "/b", runsc.Stdio{})
 				if err == nil {
@@ -142,6 +145,16 @@ func TestNoRunsc(t *testing.T) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("error %v", err)
 		}
+	}
+}
+
+// TestPipe: what a process inside reads and says goes through.
+func TestPipe(t *testing.T) {
+	path, _ := standIn(t, `cat; echo 'it is' >&2; exit 5`)
+	var out strings.Builder
+	err := (&runsc.Runsc{Path: path}).Pipe(t.Context(), "e-1", strings.NewReader("asked"), &out, "x")
+	if exit, ok := errors.AsType[*runsc.ExitError](err); !ok || exit.Status != 5 || exit.Verb != "exec" || out.String() != "asked" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 

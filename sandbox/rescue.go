@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/runsc"
+)
+
+// rescueLimit is how long the files of a program that is being stopped may hold up its end.
+const rescueLimit = 600 * time.Millisecond
+
+// rescue saves what a program that we have stopped left in /workspace.
+func (b *box) rescue(cause error) []string {
+	if _, ours := errors.AsType[stopped](cause); !ours || b.job.Workspace == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rescueLimit)
+	defer cancel()
+	notes, err := rescue(ctx, b.host.runsc, b.job.ID, b.host.reader(b.job.Interpreter), b.bridge, b.account)
+	if err != nil {
+		b.host.log.Warn("save the files of a stopped program", "execution", b.job.ID, "error", err)
+	}
+	return notes
+}
+
+// reader is the command that reads /workspace in a sandbox.
+func (h *Host) reader(interpreter Interpreter) []string {
+	if interpreter == Node {
+		return []string{h.node.inside, "--no-warnings", guestDir + "/files.mjs", "rescue"}
+	}
+	return []string{h.python.inside, "-I", "-S", "-B", guestDir + "/sallyport_files.py"}
+}
+
+// rescue stops all of the sandbox with that id, starts a reader in it, and lets the
+// account's workspace have what that finds changed since the program began. The
+// bridge must have ended its Run. It returns when ctx ends at the latest, or little
+// later; what has come till then is kept. Notes are for the model, also beside an error.
+func rescue(ctx context.Context, r *runsc.Runsc, id string, reader []string, b *bridge.Bridge, account bridge.Account) (notes []string, err error) {
+	defer func() {
+		if err != nil {
+			notes = append(notes, "the program was stopped, and what it changed in /workspace could not all be saved")
+		}
+	}()
+	request, err := b.Stopped(account.Limits.Room)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Stop(ctx, id); err != nil {
+		return nil, fmt.Errorf("stop sandbox: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := r.Pipe(ctx, id, bytes.NewReader(request), in, reader...)
+		_ = in.CloseWithError(io.ErrUnexpectedEOF)
+		ended <- err
+	}()
+	notes, err = b.Rescue(out, account.Workspace, account.Limits.Room)
+	if err != nil {
+		cancel()
+	}
+	_ = out.Close()
+	return notes, errors.Join(err, <-ended)
+}
