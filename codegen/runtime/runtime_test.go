@@ -18,8 +18,8 @@ import (
 
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
 var files = []string{
-	"api.mjs", "check.mjs", "fault.mjs", "fault.py", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "pages.mjs",
-	"sallyport/__init__.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "sallyport_files.py", "saved.cjs", "shapes.cjs",
+	"api.mjs", "check.mjs", "fault.mjs", "fault.py", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "pages.mjs", "rest.py",
+	"sallyport/__init__.py", "sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "sallyport_files.py", "saved.cjs", "shapes.cjs", "warm.py",
 }
 
 func TestGuestHoldsItsFiles(t *testing.T) {
@@ -89,7 +89,7 @@ func TestPythonHelpers(t *testing.T) {
 	script := `
 import sys
 sys.path.insert(0, sys.argv[1])
-import sallyport
+import sallyport, sallyport.bridge
 assert sallyport.parallel(lambda: 1, lambda: 2) == [1, 2] == sallyport.parallel([lambda: 1, lambda: 2])
 assert sallyport.parallel() == sallyport.parallel([]) == []
 for wrong in ((1,), ([1],), ("ab",)):
@@ -102,7 +102,7 @@ except ValueError: pass
 else: raise AssertionError("parallel lost an exception")
 native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w==", "mime": "image/png", "name": "n"}}, {"parts": []}]})
 assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
-error = sallyport._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
+error = sallyport.bridge._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
 assert error["id"] == -12 and "nested too deeply" in error["error"]["message"], error
 assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "describe", "emit", "iterate", "load", "parallel", "progress", "save", "search_tools", "shape_of"]
 `

@@ -1,4 +1,4 @@
-"""Boots a Python execution: connects the bridge, waits for the program, runs it, reports.
+"""Boots a Python execution: connects the bridge, waits for programs, runs them, reports.
 
 Runs as `python3 -I -S -B guest.py` inside the sandbox. Nothing in here is
 trusted by the host: a program can change all of it, for itself only.
@@ -10,6 +10,7 @@ ROOT, BRIDGE, NAME = "/opt/sallyport", "/run/sallyport/bridge.sock", "program.py
 sys.path.append(ROOT)
 
 import importlib.util
+import itertools
 import os
 import resource
 import threading
@@ -39,21 +40,26 @@ def prepare():
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def run(code):
-    """Runs the program in a fresh __main__ and returns the value of its last expression, awaited if it is a coroutine."""
-    import ast
-    import linecache
-
-    linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
+def fresh():
+    """Makes the module in which programs run."""
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"], sys.argv = main, [NAME]
-    tree = ast.parse(code, NAME)
+    return main.__dict__
+
+
+def run(code, scope, name):
+    """Runs the program and returns the value of its last expression, awaited if it is a coroutine."""
+    import ast
+    import linecache
+
+    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    tree = ast.parse(code, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    evaluate(compile(tree, NAME, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
+    evaluate(compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), scope)
     if last is None:
         return None
-    value = evaluate(compile(ast.Expression(last.value), NAME, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), main.__dict__)
+    value = evaluate(compile(ast.Expression(last.value), name, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), scope)
     return wait(value) if isinstance(value, types.CoroutineType) else value
 
 
@@ -69,18 +75,24 @@ def wait(coroutine):
     global _loop
     import asyncio
 
-    if _loop is None:  # one loop for the program and its last expression: tasks live on
+    if _loop is None or _loop.is_closed():  # one loop for the program and its last expression, and the next program: tasks live on
         _loop = asyncio.new_event_loop()
         asyncio.set_event_loop(_loop)
     return _loop.run_until_complete(coroutine)
 
 
-def finish():
+def finish(kept):
     """Does what the interpreter does at its end: other threads, exit functions, buffers."""
-    import atexit
+    if kept:  # it goes on: idle threads stay, and exit functions would come too early
+        if threading.active_count() > 1:
+            import rest
 
-    threading._shutdown()  # ends the idle threads of executors, then waits for those that still work
-    atexit._run_exitfuncs()
+            rest.settle()
+    else:
+        import atexit
+
+        threading._shutdown()  # ends the idle threads of executors, then waits for those that still work
+        atexit._run_exitfuncs()
     flush()
 
 
@@ -120,32 +132,22 @@ def represented(value):
 
 
 def main():
-    bridge = sallyport._open(BRIDGE)
     prepare()
-    files = sallyport_files.Copy()
-    job = receive(bridge, files)
-    if job is None:
-        return
-    pid, done = os.getpid(), {"type": "done"}
-    try:
-        value = run(job["code"])
-        finish()
-        done["value"] = shown(value, job["value_limit"])
-    except SystemExit as stop:
-        done["exit"] = leave(stop)
-    except BaseException as err:
-        if os.getpid() != pid:
-            sys.excepthook(type(err), err, err.__traceback__)
-        give_room()
-        import fault
-
-        done["fault"] = fault.describe(err, NAME)
-    flush()
-    if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
-        os._exit(1 if "fault" in done else done.get("exit", 0))
-    if "workspace" in job:
-        hand_over(bridge, files, job["workspace"])
-    bridge.send(done)
+    bridge, files = connect(), sallyport_files.Copy()
+    scope, limits = fresh(), resource.getrlimit(resource.RLIMIT_AS)
+    for number in itertools.count(1):
+        job = receive(bridge, files)
+        if job is None:
+            break
+        # Lines of earlier programs stay theirs: each has a name of its own.
+        done = execute(job, scope, NAME if number == 1 else f"program-{number}.py")
+        bridge.rest()
+        if "workspace" in job:
+            hand_over(bridge, files, job["workspace"])
+        bridge.send(done)
+        if not job.get("keep"):
+            break
+        resource.setrlimit(resource.RLIMIT_AS, limits)
     os._exit(0)
 
 
@@ -157,6 +159,9 @@ def receive(bridge, files):
         frame = bridge.receive()
     if files.clock != clock:
         bridge.send({"type": "copied", "clock": str(files.clock)})
+    if frame:
+        importlib.invalidate_caches()
+        bridge.go()
     return frame
 
 
@@ -168,15 +173,50 @@ def hand_over(bridge, files, limit):
         bridge.send({"type": "copied", "clock": str(files.clock)})
 
 
+def connect():
+    """Connects to the bridge, or gets ready and waits where its socket is not there yet."""
+    if os.path.exists(BRIDGE):
+        return sallyport._open(BRIDGE)
+    import warm
+
+    warm.up(run)
+    os.write(1, b"ready\n")
+    bridge = warm.wait(lambda: sallyport._open(BRIDGE), BRIDGE)
+    warm.refresh()
+    return bridge
+
+
+def execute(job, scope, name):
+    """Runs one program and returns the frame that says how it ended."""
+    pid, done, kept = os.getpid(), {"type": "done"}, job.get("keep", False)
+    try:
+        value = run(job["code"], scope, name)
+        finish(kept)
+        done["value"] = shown(value, job["value_limit"])
+    except SystemExit as stop:
+        done["exit"] = leave(stop, kept)
+    except BaseException as err:
+        if os.getpid() != pid:
+            sys.excepthook(type(err), err, err.__traceback__)
+        give_room()
+        import fault
+
+        done["fault"] = fault.describe(err, name)
+    flush()
+    if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
+        os._exit(1 if "fault" in done else done.get("exit", 0))
+    return done
+
+
 def give_room():
     """Raises the soft limit of memory to the hard one: after a MemoryError there must be room to tell of it."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def leave(stop):
+def leave(stop, kept):
     try:
-        finish()
+        finish(kept)
     except BaseException:
         pass
     if stop.code is None or isinstance(stop.code, int):
@@ -185,4 +225,5 @@ def leave(stop):
     return 1
 
 
-main()
+if __name__ == "__main__":
+    main()

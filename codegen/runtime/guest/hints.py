@@ -79,7 +79,7 @@ def innermost(err):
     """The frame of the program where an error was thrown."""
     frame = own = err.__traceback__
     while frame:
-        own = frame if frame.tb_frame.f_code.co_filename == "program.py" else own
+        own = frame if re.fullmatch(r"program(-\d+)?\.py", frame.tb_frame.f_code.co_filename) else own
         frame = frame.tb_next
     return own
 

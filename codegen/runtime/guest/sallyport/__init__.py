@@ -1,17 +1,14 @@
 """What a program can import as `sallyport`: calls of tools, and helpers around them.
 
 The wrappers under `servers` are the usual way in; they end up in `call`. The
-only way out of the sandbox is one websocket over a Unix socket, spoken here
-with the standard library alone.
+only way out of the sandbox is one websocket over a Unix socket: bridge.py.
 """
 
 import contextvars
 import importlib
 import json
 import os
-import socket
 import sys
-import threading
 import types
 
 __all__ = [
@@ -91,10 +88,11 @@ class progress:
 
 
 class _Call:
-    __slots__ = ("frame", "told", "tool", "listener")
+    __slots__ = ("frame", "told", "tool", "listener", "bell", "asleep")
 
     def __init__(self, tool, listener):
-        self.frame = self.told = None
+        self.frame = self.told = self.bell = None
+        self.asleep = False
         self.tool, self.listener = tool, listener
 
     def tell(self):
@@ -108,150 +106,14 @@ class _Call:
             print(f"progress of {self.tool}: {type(err).__name__}: {err}", file=sys.stderr)
 
 
-class _Bridge:
-    """The guest's end of the websocket (RFC 6455, client side, text frames).
-
-    Whichever thread waits for an answer reads the socket and hands out the
-    answers of the others: a lone call needs no switch of threads.
-    """
-
-    def __init__(self, path):
-        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._sock.connect(path)
-        self._in = self._sock.makefile("rb", 1 << 16)
-        self._state = threading.Condition()
-        self._write = threading.Lock()
-        self._calls, self._next, self._reading = {}, 1, False
-        self._pid, self._lost = os.getpid(), ""
-        self._handshake()
-
-    def _handshake(self):
-        self._sock.sendall(
-            b"GET /v1 HTTP/1.1\r\nHost: sallyport\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2FsbHlwb3J0LWd1ZXN0IQ==\r\n\r\n"
-        )
-        if b" 101 " not in self._in.readline():
-            raise ConnectionError("the gateway refused the bridge")
-        while self._in.readline().strip():
-            pass
-
-    def send(self, frame):
-        try:
-            payload = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
-        except UnicodeEncodeError:  # half a surrogate pair: JSON can say it, UTF-8 cannot
-            payload = json.dumps(frame, allow_nan=False).encode()
-        self._send(0x81, payload)
-
-    def _send(self, opcode, payload):
-        size = len(payload)
-        if size < 126:
-            head = bytes((opcode, 0x80 | size))
-        elif size < 1 << 16:
-            head = bytes((opcode, 0xFE)) + size.to_bytes(2, "big")
-        else:
-            head = bytes((opcode, 0xFF)) + size.to_bytes(8, "big")
-        # A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
-        with self._write:
-            self._sock.sendall(head + b"\0\0\0\0" + payload)
-
-    def receive(self):
-        """Reads one message, bytes if it is binary; None when the gateway has closed the bridge."""
-        parts = []
-        while True:
-            head = self._in.read(2)
-            if len(head) < 2:
-                return None
-            size = head[1] & 0x7F
-            if size >= 126:
-                size = int.from_bytes(self._in.read(2 if size == 126 else 8), "big")
-            data, opcode = self._in.read(size), head[0] & 0x0F
-            if opcode == 8:
-                return None
-            if opcode == 9:
-                self._send(0x8A, data)
-            elif opcode < 3:
-                binary = opcode == 2 or bool(parts) and binary
-                parts.append(data)
-                if head[0] & 0x80:
-                    return b"".join(parts) if binary else _parse(b"".join(parts))
-
-    def call(self, tool, args):
-        """Calls a tool and returns the frame that answers."""
-        return self.ask({"type": "call", "id": 0, "tool": tool, "args": args}, tool, _listener.get())
-
-    def ask(self, frame, tool, listener=None):
-        """Sends a frame under an id of its own and returns the one that answers."""
-        if os.getpid() != self._pid:
-            raise ToolError("tools can be called only in the main process", "invalid", tool, "use threads: sallyport.parallel")
-        waiting = _Call(tool, listener)
-        with self._state:
-            if self._lost:
-                raise ToolError(self._lost, "internal", tool)
-            number, self._next = self._next, self._next + 1
-            self._calls[number] = waiting
-        try:
-            frame["id"] = number
-            if listener:
-                frame["progress"] = True
-            self.send(frame)
-            self._wait(waiting)
-        finally:
-            with self._state:
-                self._calls.pop(number, None)
-        return waiting.frame
-
-    def _wait(self, waiting):
-        while True:
-            with self._state:
-                while waiting.frame is None and waiting.told is None and self._reading:
-                    self._state.wait()
-                if waiting.told is None:
-                    if waiting.frame is not None:
-                        return
-                    self._reading = True
-            if waiting.told is not None:
-                waiting.tell()
-                continue
-            frame = None
-            try:
-                frame = self.receive()
-            finally:
-                with self._state:
-                    self._reading = False
-                    self._deliver(frame)
-                    self._state.notify_all()
-
-    def _deliver(self, frame):
-        if frame is None:
-            self._lost = "the gateway closed the bridge"
-            for waiting in self._calls.values():
-                waiting.frame = {"error": {"kind": "internal", "message": self._lost}}
-        elif frame.get("id") in self._calls:
-            waiting = self._calls[frame["id"]]
-            if frame.get("type") == "progress":
-                waiting.told = frame
-            else:
-                waiting.frame = frame
-
-
-def _parse(payload):
-    """Decodes a frame. What cannot be decoded fails the call that it answers, and no other."""
-    try:
-        return json.loads(payload)
-    except RecursionError:
-        why = "is nested too deeply"
-    except MemoryError:
-        why = "does not fit into the sandbox's memory"
-    number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
-    return {"id": number, "error": {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}"}}
-
-
 _bridge = None
 
 
 def _open(path):
+    from . import bridge
+
     global _bridge
-    _bridge = _Bridge(path)
+    _bridge = bridge.Bridge(path)
     return _bridge
 
 
@@ -447,7 +309,7 @@ def emit(thing, *, name=None, mime=None):
     from . import media
 
     frame = {"type": "emit", "id": 0, "content": media.content(thing, name, mime)}
-    if not isinstance(_bridge, _Bridge):
+    if not hasattr(_bridge, "ask"):
         raise ToolError("emit works inside of execute_code only: here is no client to send to", "invalid", "sallyport.emit")
     _answer(_bridge.ask(frame, "sallyport.emit"), "sallyport.emit")
 

@@ -1,0 +1,223 @@
+"""The guest's end of the bridge: a websocket over a Unix socket, with the standard library alone (docs/bridge.md)."""
+
+import collections
+import json
+import os
+import socket
+import threading
+
+from . import ToolError, _Call, _listener
+
+LOST = "the gateway closed the bridge"
+OVER = "the program that made this call has ended"
+HOST = 0  # in place of a call's number: who waits for what the host says by itself
+
+
+class Bridge:
+    """RFC 6455, client side, text frames.
+
+    Whichever thread waits for an answer reads the socket and hands out the answers of the
+    others, each of which sleeps at a bell of its own: a lone call needs no switch of threads,
+    and of many only the one wakes whose answer has come.
+    """
+
+    def __init__(self, path):
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sock.connect(path)
+        self._in = self._sock.makefile("rb", 1 << 16)
+        self._state, self._write = threading.Lock(), threading.Lock()
+        self._calls, self._next, self._reading = {}, 1, False
+        self._inbox = collections.deque()
+        self._pid, self._lost, self._over = os.getpid(), "", ""
+        self._handshake()
+
+    def _handshake(self):
+        self._sock.sendall(
+            b"GET /v1 HTTP/1.1\r\nHost: sallyport\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2FsbHlwb3J0LWd1ZXN0IQ==\r\n\r\n"
+        )
+        if b" 101 " not in self._in.readline():
+            raise ConnectionError("the gateway refused the bridge")
+        while self._in.readline().strip():
+            pass
+
+    def receive(self):
+        """Waits for what is no answer: a frame about files, their contents (bytes), a program; None when the gateway has gone."""
+        waiting = _Call("", None)
+        with self._state:
+            self._calls[HOST] = waiting
+            if self._inbox:
+                waiting.frame = self._inbox.popleft()
+            elif self._lost:
+                return None
+        self._wait(waiting)
+        del self._calls[HOST]
+        return None if isinstance(waiting.frame, dict) and "error" in waiting.frame else waiting.frame
+
+    def go(self):
+        """Lets a program make calls."""
+        self._over = ""
+
+    def rest(self):
+        """Lets no thread that a program has left behind make calls, until the next program."""
+        with self._write:
+            self._over = OVER
+        with self._state:
+            self._fail(OVER)
+
+    def _fail(self, why):
+        for waiting in self._calls.values():
+            waiting.frame = waiting.frame or {"error": {"kind": "internal", "message": why}}
+            _ring(waiting)
+
+    def call(self, tool, args):
+        """Calls a tool and returns the frame that answers."""
+        return self.ask({"type": "call", "id": 0, "tool": tool, "args": args}, tool, _listener.get())
+
+    def ask(self, frame, tool, listener=None):
+        """Sends a frame under an id of its own and returns the one that answers."""
+        if os.getpid() != self._pid:
+            raise ToolError("tools can be called only in the main process", "invalid", tool, "use threads: sallyport.parallel")
+        waiting = _Call(tool, listener)
+        with self._state:
+            if self._lost:
+                raise ToolError(self._lost, "internal", tool)
+            number, self._next = self._next, self._next + 1
+            self._calls[number] = waiting
+        try:
+            frame["id"] = number
+            if listener:
+                frame["progress"] = True
+            self._request(_encoded(frame), tool)
+            self._wait(waiting)
+        finally:
+            with self._state:
+                self._calls.pop(number, None)
+        return waiting.frame
+
+    def _request(self, payload, tool):
+        with self._write:
+            if self._over:
+                raise ToolError(self._over, "internal", tool)
+            self._send(0x81, payload)
+
+    def send(self, frame):
+        with self._write:
+            self._send(0x81, _encoded(frame))
+
+    def _send(self, opcode, payload):
+        size = len(payload)
+        if size < 126:
+            head = bytes((opcode, 0x80 | size))
+        elif size < 1 << 16:
+            head = bytes((opcode, 0xFE)) + size.to_bytes(2, "big")
+        else:
+            head = bytes((opcode, 0xFF)) + size.to_bytes(8, "big")
+        # A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
+        self._sock.sendall(head + b"\0\0\0\0" + payload)
+
+    def _wait(self, waiting):
+        while True:
+            if waiting.told is not None:
+                waiting.tell()
+            with self._state:
+                if waiting.told is not None:
+                    continue
+                if waiting.frame is not None:
+                    return
+                lead, self._reading = not self._reading, True
+                if not lead:
+                    if waiting.bell is None:
+                        waiting.bell = threading.Lock()
+                        waiting.bell.acquire()
+                    waiting.asleep = True
+            if lead:
+                self._lead(waiting)
+            else:
+                waiting.bell.acquire()  # rung when an answer or news have come, or nobody reads
+
+    def _lead(self, mine):
+        """Reads until something has come for the thread's own call, then lets the next one read."""
+        frame = None
+        try:
+            while mine.frame is None and mine.told is None:
+                frame = None
+                frame = self._receive()
+                if frame is None:
+                    return
+                self._deliver(frame)
+        finally:
+            with self._state:
+                self._reading = False
+                if frame is None:
+                    self._lost = LOST
+                    self._fail(LOST)
+                for waiting in self._calls.values():
+                    if waiting.asleep:
+                        _ring(waiting)
+                        break
+
+    def _deliver(self, frame):
+        """Hands a frame to whom it is for."""
+        kind = None if isinstance(frame, bytes) else frame.get("type")
+        if kind == "ping":
+            return self.send({"type": "pong"})
+        own = kind in (None, "run", "files")
+        with self._state:
+            waiting = self._calls.get(HOST if own else frame.get("id"))
+            if own and (waiting is None or waiting.frame is not None):
+                self._inbox.append(frame)
+            elif waiting is not None:
+                if kind == "progress":
+                    waiting.told = frame
+                else:
+                    waiting.frame = frame
+                _ring(waiting)
+
+    def _receive(self):
+        """Reads one message, bytes if it is binary; None when the gateway has closed the bridge."""
+        parts = []
+        while True:
+            head = self._in.read(2)
+            if len(head) < 2:
+                return None
+            size = head[1] & 0x7F
+            if size >= 126:
+                size = int.from_bytes(self._in.read(2 if size == 126 else 8), "big")
+            data, opcode = self._in.read(size), head[0] & 0x0F
+            if opcode == 8:
+                return None
+            if opcode == 9:
+                with self._write:
+                    self._send(0x8A, data)
+            elif opcode < 3:
+                binary = opcode == 2 or bool(parts) and binary
+                parts.append(data)
+                if head[0] & 0x80:
+                    return b"".join(parts) if binary else _parse(b"".join(parts))
+
+
+def _ring(waiting):
+    """Wakes the thread that waits for a call's answer, if it sleeps. The state is locked."""
+    if waiting.asleep:
+        waiting.asleep = False
+        waiting.bell.release()
+
+
+def _encoded(frame):
+    try:
+        return json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:  # half a surrogate pair: JSON can say it, UTF-8 cannot
+        return json.dumps(frame, allow_nan=False).encode()
+
+
+def _parse(payload):
+    """Decodes a frame. What cannot be decoded fails the call that it answers, and no other."""
+    try:
+        return json.loads(payload)
+    except RecursionError:
+        why = "is nested too deeply"
+    except MemoryError:
+        why = "does not fit into the sandbox's memory"
+    number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
+    return {"id": number, "error": {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}"}}
