@@ -153,10 +153,10 @@ def main():
 
 def receive(bridge, files):
     """Takes the files that come before a program, and returns its frame; None when the gateway has gone."""
-    frame, clock = bridge.receive(), files.clock
+    frame, clock = bridge.heard(), files.clock
     while frame and frame["type"] == "files":
-        files.take(frame, bridge.receive)
-        frame = bridge.receive()
+        files.take(frame, bridge.heard)
+        frame = bridge.heard()
     if files.clock != clock:
         bridge.send({"type": "copied", "clock": str(files.clock)})
     if frame:

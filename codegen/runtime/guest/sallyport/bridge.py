@@ -41,7 +41,7 @@ class Bridge:
         while self._in.readline().strip():
             pass
 
-    def receive(self):
+    def heard(self):
         """Waits for what is no answer: a frame about files, their contents (bytes), a program; None when the gateway has gone."""
         waiting = _Call("", None)
         with self._state:
@@ -138,18 +138,19 @@ class Bridge:
 
     def _lead(self, mine):
         """Reads until something has come for the thread's own call, then lets the next one read."""
-        frame = None
+        lost = False
         try:
             while mine.frame is None and mine.told is None:
-                frame = None
-                frame = self._receive()
+                lost = True
+                frame = self.receive()
                 if frame is None:
                     return
+                lost = False
                 self._deliver(frame)
         finally:
             with self._state:
                 self._reading = False
-                if frame is None:
+                if lost:
                     self._lost = LOST
                     self._fail(LOST)
                 for waiting in self._calls.values():
@@ -159,10 +160,10 @@ class Bridge:
 
     def _deliver(self, frame):
         """Hands a frame to whom it is for."""
-        kind = None if isinstance(frame, bytes) else frame.get("type")
+        kind = "content" if isinstance(frame, bytes) else frame.get("type")
         if kind == "ping":
             return self.send({"type": "pong"})
-        own = kind in (None, "run", "files")
+        own = kind in ("run", "files", "content")
         with self._state:
             waiting = self._calls.get(HOST if own else frame.get("id"))
             if own and (waiting is None or waiting.frame is not None):
@@ -174,7 +175,7 @@ class Bridge:
                     waiting.frame = frame
                 _ring(waiting)
 
-    def _receive(self):
+    def receive(self):
         """Reads one message, bytes if it is binary; None when the gateway has closed the bridge."""
         parts = []
         while True:
