@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"sallyport/internal/config"
@@ -239,12 +238,4 @@ func mark(path string) string {
 		return " " + err.Error()
 	}
 	return fmt.Sprint(" ", info.Size(), info.ModTime().UnixNano(), inode(info))
-}
-
-// inode is the number of the file, 0 where there is none.
-func inode(info fs.FileInfo) uint64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Ino
-	}
-	return 0
 }

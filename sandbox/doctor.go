@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -16,17 +18,6 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/sandbox/runsc"
 )
-
-// Check is one thing that running programs depends on.
-type Check struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Warn says that it works, but worse than it could.
-	Warn bool `json:"warn,omitempty"`
-	// Detail is what was found, Fix how to mend it.
-	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"`
-}
 
 // Checks looks at all that running programs depends on, and at last runs one
 // in each language. It takes a few seconds at most.
@@ -193,4 +184,13 @@ type nobodyHome struct{}
 
 func (nobodyHome) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there are no tools here"}
+}
+
+// Runtime says which gVisor is used where the settings name that path, or none.
+func Runtime(ctx context.Context, explicit string) (version, path string, err error) {
+	if path, err = FindRunsc(explicit); err != nil {
+		return "", "", err
+	}
+	version, err = (&runsc.Runsc{Path: path}).Version(ctx)
+	return strings.TrimPrefix(version, "runsc version "), path, err
 }

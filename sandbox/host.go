@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -11,51 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"sallyport/sandbox/runsc"
 )
-
-// Options are what a machine needs to run sandboxes.
-type Options struct {
-	// Runsc is the path of gVisor's runsc; "" looks beside our own binary and then in PATH.
-	Runsc string
-	// Python and Node are paths of interpreters; "" looks in /usr/bin, then in PATH.
-	Python, Node string
-	// Guest holds the files that are mounted at /opt/sallyport.
-	Guest fs.FS
-	// State is the directory for what lives only as long as the host; "" is a private one of the user's.
-	State string
-	// Parallel is how many sandboxes may run at once, more wait; 0 is 4.
-	Parallel int
-	// Environments are what jobs can ask for by name.
-	Environments map[string]Environment
-	// Masked are paths of the host's /usr that no sandbox sees, beside those that never are.
-	Masked []string
-	// Snapshots is the directory where snapshots of started interpreters are kept over restarts; "" keeps none.
-	Snapshots string
-	// Pool says how many sandboxes wait for programs.
-	Pool Pool
-	// SessionIdle is how long the interpreter of a session may wait for its next program; 0 is 10 minutes.
-	SessionIdle time.Duration
-	// NoCgroups holds sandboxes to their limits by watching alone, also where cgroups can be made.
-	NoCgroups bool
-	// DebugLog is a directory for runsc's own logs; "" is none.
-	DebugLog string
-	// Logger gets start, end and trouble of sandboxes; nil discards.
-	Logger *slog.Logger
-}
-
-// Pool bounds the sandboxes that wait, started and idle, for the next program. The
-// number follows demand between Min and Max, of each interpreter of each environment in use.
-type Pool struct {
-	// Min waits when nothing goes on; 0 is none.
-	Min int
-	// Max waits at most; 0 is no pool: each program starts a sandbox of its own.
-	Max int
-	// Memory bounds what all that wait use together, in bytes; 0 is 512 MiB.
-	Memory int64
-}
 
 // Host starts sandboxes on this machine. It is safe for concurrent use.
 type Host struct {
@@ -74,9 +34,6 @@ type Host struct {
 	mu      sync.Mutex // orders the end of ctx and the growth of running
 	running sync.WaitGroup
 }
-
-// ErrNoRunsc says that gVisor is not there. There is no other way to run a program.
-var ErrNoRunsc = errors.New("runsc (gVisor) was not found: run `make runsc`, or set sandbox.runsc in upstreams.yaml")
 
 // New prepares a host: finds runsc and the interpreters, clears what a killed
 // predecessor left, and lays out the files that sandboxes share. Close it.

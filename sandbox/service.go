@@ -1,3 +1,5 @@
+//go:build linux
+
 package sandbox
 
 import (
@@ -15,32 +17,6 @@ import (
 	"sallyport/internal/plain"
 	"sallyport/sandbox/runsc"
 )
-
-// Service is a program of the operator's that reads what models wrote, such as
-// a type checker, and is held like their programs for that: no network, no
-// environment, nothing of the host but what is named here, all of it read-only.
-// It has no bridge, and is spoken to over its standard input and output.
-type Service struct {
-	// ID is as a Job's; no two sandboxes of a host may have the same at once.
-	ID string
-	// Interpreter runs Args; "" is none, and Args[0] the path of a binary without libraries.
-	Interpreter Interpreter
-	// Args are as inside of the sandbox.
-	Args []string
-	// Dir is where Files appear, by slash-separated path, and the working directory.
-	Dir   string
-	Files map[string][]byte
-	// Mounts are folders of the host by where they appear.
-	Mounts map[string]string
-	// Memory is in bytes. The service is stopped when it uses more.
-	Memory int64
-	// Processes counts processes and threads, OpenFiles is per process.
-	Processes, OpenFiles int
-	// Space is the size of /tmp in bytes, and of the largest file; 0 is 64 MiB.
-	Space int64
-	// Socket gives it a Unix socket, /run/sallyport/service.sock, that Server.Listener listens on.
-	Socket bool
-}
 
 // serviceNice lets programs go first where both want the processor.
 const serviceNice = 10

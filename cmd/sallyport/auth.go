@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/internal/config"
@@ -339,17 +338,11 @@ const longestLine = 4095
 // readHidden reads a line from a terminal that shows nothing of what is typed
 // from ask on, and leaves the terminal as it was.
 func readHidden(ctx context.Context, terminal *os.File, ask func()) (string, error) {
-	fd := int(terminal.Fd())
-	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	restore, err := hideInput(terminal)
 	if err != nil {
 		return "", err
 	}
-	quiet := *before
-	quiet.Lflag = quiet.Lflag&^unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG
-	if err := unix.IoctlSetTermios(fd, unix.TCSETSF, &quiet); err != nil { // what was typed before was shown: it goes
-		return "", err
-	}
-	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETSF, before) }()
+	defer restore()
 	ask()
 	type answer struct {
 		line string

@@ -73,6 +73,9 @@ sandbox could not run it; 130 interrupted.`,
 }
 
 func (a *app) exec(ctx context.Context, files []string, program gateway.Program, folder string, asJSON bool) (err error) {
+	if err := sandbox.Platform(); err != nil {
+		return err
+	}
 	programs := make([]gateway.Program, len(files))
 	for i, file := range files {
 		if programs[i], err = a.program(file, program); err != nil {

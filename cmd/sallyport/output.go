@@ -8,19 +8,13 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"sallyport/internal/plain"
 )
 
 // isTerminal reports whether a stream of ours is one.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return ok && isTTY(f)
 }
 
 // clean makes text fit for a terminal: newlines and tabs stay, all else that is

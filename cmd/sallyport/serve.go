@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // serving is how serve was asked for.
@@ -111,6 +112,9 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		err = errors.Join(err, g.Close())
 		log.Info("stopped")
 	}()
+	if err := sandbox.Platform(); err != nil {
+		log.Warn("programs cannot be run here", "error", err)
+	}
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
 	following, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup

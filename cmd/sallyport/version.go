@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/sandbox"
-	"sallyport/sandbox/runsc"
 )
 
 func versionCommand(a *app) *cobra.Command {
@@ -56,15 +54,11 @@ func (a *app) runscVersion(ctx context.Context) (version, path string) {
 	if cfg, err := a.load(); err == nil {
 		explicit = cfg.Sandbox.Runsc
 	}
-	path, err := sandbox.FindRunsc(explicit)
+	version, path, err := sandbox.Runtime(ctx, explicit)
 	if err != nil {
 		return "", ""
 	}
-	version, err = (&runsc.Runsc{Path: path}).Version(ctx)
-	if err != nil {
-		return "", ""
-	}
-	return strings.TrimPrefix(version, "runsc version "), path
+	return version, path
 }
 
 // buildVersion is the version that the build has stamped, "dev" without one.

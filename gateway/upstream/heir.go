@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 )
 
 // heir is a shell that outlives us only if we are killed: then it kills the group
@@ -26,7 +25,7 @@ func startHeir(group int) *heir {
 	defer theirs.Close()
 	cmd := exec.Command("/bin/sh", "-c", `read -r never; kill -9 "-$0"`, strconv.Itoa(group)) //nolint:noctx // it ends with its input
 	cmd.Stdin, cmd.Env, cmd.Dir = theirs, []string{}, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = heirGroup()
 	if cmd.Start() != nil {
 		_ = ours.Close()
 		return nil

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // The staircase of stopping a process: its input closed, then SIGTERM, then
@@ -60,7 +58,7 @@ func start(ctx context.Context, s Settings) (*process, error) {
 	}
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
 	p.cmd.Dir, p.cmd.Env = s.Dir, environment(os.Environ(), s.Env)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = ownGroup()
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err != nil {
@@ -135,16 +133,6 @@ func (p *process) live(started chan<- error) {
 	close(p.done)
 }
 
-// awaitExit waits until the process has ended, without reaping it: as long as it
-// is a zombie, its number cannot become that of another group.
-func awaitExit(pid int) {
-	for {
-		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
-}
-
 // reap kills what is left of the group and collects the status.
 func (p *process) reap() {
 	p.signal(syscall.SIGKILL)
@@ -174,7 +162,7 @@ func (p *process) signal(sig syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // it may have ended meanwhile
+		_ = signalGroup(p.cmd.Process, sig) // it may have ended meanwhile
 	}
 }
 
@@ -218,7 +206,7 @@ func (p *process) begun() bool {
 		return true
 	}
 	waiting := 0
-	err = conn.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	err = conn.Control(func(fd uintptr) { waiting = unread(fd) })
 	return err != nil || waiting == 0
 }
 

@@ -2,7 +2,6 @@ package testutil
 
 import (
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -31,12 +30,4 @@ func ReportCPU(b *testing.B) func() {
 	b.Helper()
 	start := processorTime()
 	return func() { b.ReportMetric(float64((processorTime()-start).Milliseconds())/float64(b.N), "cpu-ms/op") }
-}
-
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -43,7 +43,7 @@ func (d *Dir) open(path string) (File, error) {
 		return File{}, orFolder(err)
 	}
 	// It may have become something else since: a link is followed by no root to the outside, and a FIFO does not block.
-	file, err := d.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	file, err := d.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|noFollow, 0)
 	if err != nil {
 		return File{}, bare(err)
 	}

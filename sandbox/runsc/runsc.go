@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package runsc drives gVisor's OCI runtime by os/exec. It is the only place
 // that does: settings in [Runsc], one method per verb, flags built in one place.
 // Killing the runsc command does not kill its container, nor the other way

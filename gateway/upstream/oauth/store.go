@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sallyport/internal/secret"
 )
 
@@ -171,7 +169,7 @@ func (s *store) file() (*record, fs.FileInfo, error) {
 
 // readPrivate reads a file that nobody else can read, in a folder that nobody else can write.
 func readPrivate(path string) ([]byte, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow|noWait, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -316,18 +314,18 @@ func (s *store) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock tokens: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, s.name()+".lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, s.name()+".lock"), os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock tokens: %w", err)
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		locked, err := tryLock(f)
+		if locked {
 			return func() { _ = f.Close() }, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("lock tokens: %w", err), f.Close())
 		}
 		select {

@@ -170,7 +170,7 @@ func forkAway() {
 	child := exec.Command(os.Args[0]) //nolint:noctx // as above
 	child.Env = append(os.Environ(), Var+"=_holder")
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
-	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child.SysProcAttr = ownSession()
 	if err := child.Start(); err != nil {
 		panic(err)
 	}

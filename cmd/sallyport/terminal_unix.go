@@ -1,0 +1,30 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func isTTY(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), getTermios)
+	return err == nil
+}
+
+// hideInput has a terminal show nothing of what is typed until restore is called.
+// What was typed before was shown: it goes.
+func hideInput(terminal *os.File) (restore func(), err error) {
+	fd := int(terminal.Fd())
+	before, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return nil, err
+	}
+	quiet := *before
+	quiet.Lflag = quiet.Lflag&^unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG
+	if err := unix.IoctlSetTermios(fd, setTermios, &quiet); err != nil {
+		return nil, err
+	}
+	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, nil
+}

@@ -1,0 +1,25 @@
+//go:build unix
+
+package oauth
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A file of ours is no link, and no pipe that somebody keeps us waiting with.
+const (
+	noFollow = unix.O_NOFOLLOW
+	noWait   = unix.O_NONBLOCK
+)
+
+// tryLock locks a file until it is closed, unless another process has locked it.
+func tryLock(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	return err == nil, err
+}

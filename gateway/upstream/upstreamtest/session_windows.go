@@ -1,0 +1,5 @@
+package upstreamtest
+
+import "syscall"
+
+func ownSession() *syscall.SysProcAttr { return nil }

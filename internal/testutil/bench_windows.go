@@ -1,0 +1,5 @@
+package testutil
+
+import "time"
+
+func processorTime() time.Duration { return 0 }

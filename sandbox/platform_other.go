@@ -1,0 +1,90 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+
+	"sallyport/sandbox/bridge"
+)
+
+// Platform is nil where sandboxes can run, and else says why they cannot and what to do.
+func Platform() error {
+	name := map[string]string{"darwin": "macOS", "windows": "Windows"}[runtime.GOOS]
+	if name == "" {
+		name = runtime.GOOS
+	}
+	return fmt.Errorf("sandboxes need Linux, and this is %s: run the gateway on a Linux machine or VM (sallyport serve --http) and connect clients to it; search, tools and generate work here too", name)
+}
+
+// errNone is what methods of a host that cannot exist return.
+var errNone = errors.New("there is no sandbox")
+
+// Host starts sandboxes on Linux; here there is none, and nothing that runs programs in its place.
+type Host struct{}
+
+// Server is a service that runs, on Linux.
+type Server struct{}
+
+// ErrNoInterpreter says that an environment cannot run programs of that language.
+var ErrNoInterpreter = errors.New("this environment has no such interpreter")
+
+// New returns the error of Platform.
+func New(Options) (*Host, error) { return nil, Platform() }
+
+// Checks says what is missing, which is Linux.
+func Checks(context.Context, Options) []Check {
+	return []Check{{Name: "sandbox", Detail: Platform().Error(), Fix: "run the gateway on Linux"}}
+}
+
+// FindRunsc returns the error of Platform.
+func FindRunsc(string) (string, error) { return "", Platform() }
+
+// Runtime returns the error of Platform.
+func Runtime(context.Context, string) (version, path string, err error) { return "", "", Platform() }
+
+// MountPoints are the folders of every sandbox, see Linux.
+func MountPoints() []string { return nil }
+
+// CheckRoot returns the error of Platform.
+func CheckRoot(string, ...string) error { return Platform() }
+
+// DigestRoot returns the error of Platform.
+func DigestRoot(context.Context, string) (string, error) { return "", Platform() }
+
+// Run runs nothing.
+func (*Host) Run(context.Context, Job, bridge.Caller) (Outcome, error) { return Outcome{}, Platform() }
+
+// Publish keeps nothing.
+func (*Host) Publish(map[string][]byte) error { return Platform() }
+
+// Serve starts nothing.
+func (*Host) Serve(Service) (*Server, error) { return nil, Platform() }
+
+// Program and ProgramOnHost are nowhere.
+func (*Host) Program(Interpreter) string { return "" }
+
+// ProgramOnHost is nowhere.
+func (*Host) ProgramOnHost(Interpreter) string { return "" }
+
+// Close does nothing.
+func (*Host) Close() error { return nil }
+
+// Read reads nothing.
+func (*Server) Read([]byte) (int, error) { return 0, errNone }
+
+// Write writes nothing.
+func (*Server) Write([]byte) (int, error) { return 0, errNone }
+
+// Listener is none.
+func (*Server) Listener() net.Listener { return nil }
+
+// Done is never closed.
+func (*Server) Done() <-chan struct{} { return nil }
+
+// Close does nothing.
+func (*Server) Close() error { return nil }
