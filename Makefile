@@ -9,6 +9,7 @@ STEP := ./tools/step.sh
 # -race needs a C compiler; `make test RACE=` does without both.
 RACE     ?= -race
 FUZZTIME ?= 10s
+SOAK     ?= 5m
 
 # need stops make with the one line of tools/prereq.sh, and without a second one about a failed command.
 lack = $(shell ./tools/prereq.sh $(1) 2>&1)
@@ -18,10 +19,10 @@ need = $(if $(lack),$(error $(lack)))
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
 # A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.
-test golden fuzz bench-go: export SALLYPORT_REQUIRE = 1
-test golden fuzz bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
-test golden fuzz bench-go: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
-test golden fuzz bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
+test golden fuzz soak bench-go: export SALLYPORT_REQUIRE = 1
+test golden fuzz soak bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
+test golden fuzz soak bench-go: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
+test golden fuzz soak bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
 
 .PHONY: help
 help: ## list the targets
@@ -110,6 +111,10 @@ bench: prereq-demo build runsc checkers ## what a program costs beside the bare 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers ## run the Go benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
+
+.PHONY: soak
+soak: prereq-demo runsc ## let 20 clients run programs of all kinds for SOAK (5m), crashes among them, and count what is left
+	@SALLYPORT_SOAK="$(SOAK)" SALLYPORT_SOAK_RESULT="$(CURDIR)/bench/results/issue-6-soak.txt" go test -count=1 -timeout 60m -v -run '^TestSoak$$' ./sandbox
 
 .PHONY: bench-tokens
 bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog at every level of detail
