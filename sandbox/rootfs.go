@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -145,7 +146,17 @@ func (l *layout) make() (*rootfs, error) {
 		return nil, err
 	}
 	r.mounts = l.mounts
-	return r, nil
+	return r, checkMounts(r.mounts)
+}
+
+// checkMounts refuses what config.json cannot say: JSON puts other characters in the place of those that are no UTF-8.
+func checkMounts(mounts []specs.Mount) error {
+	for _, mount := range mounts {
+		if !utf8.ValidString(mount.Destination + mount.Source) {
+			return fmt.Errorf("mount %q: the path must be UTF-8", mount.Destination)
+		}
+	}
+	return nil
 }
 
 // host lays out the host's own /usr. An interpreter from elsewhere on the host is mounted alone.
