@@ -179,9 +179,7 @@ def npm(request, proxy, path):
     if request["npm"]:
         with open(lock, "w") as file:
             json.dump(request["npm"], file)
-    else:
-        run(command + ["install", "--package-lock-only", *common], env, project)
-    run(command + ["ci", *common], env, project)
+    run(command + ["ci" if request["npm"] else "install", *common], env, project)
     files = {}
     with open(project + "/node_modules/.package-lock.json") as file:
         for package in json.load(file)["packages"].values():

@@ -13,7 +13,7 @@ var (
 	noVersions  = regexp.MustCompile(`\(from versions: none\)`)
 	fromList    = regexp.MustCompile(`\(from versions: ([^)]{1,1000})\)`)
 	needsPython = regexp.MustCompile(`Requires-Python ([<>=!~0-9.,* ]{1,60})`)
-	npmMissing  = regexp.MustCompile(`(?:404 Not Found - GET \S*/|'([^']{1,200})' is not in (?:this|the npm) registry|No matching version found for ([^\s]{1,200}?)\.?\s)`)
+	npmMissing  = regexp.MustCompile(`'[^']{1,200}' (?:is not in (?:this|the npm) registry|could not be found)|No matching version found for [^\s]{1,200}`)
 	conflicts   = regexp.MustCompile(`(?s)The conflict is caused by:\s*(.{1,1000}?)\n\s*\n`)
 )
 
@@ -54,8 +54,8 @@ func explainMissing(text string) error {
 			return fmt.Errorf("%w: the index has no %s, or no wheel of it for this Python and system", ErrNotFound, name)
 		}
 	}
-	if match := npmMissing.FindStringSubmatch(text); match != nil {
-		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, errorLines(text))
+	if match := npmMissing.FindString(text); match != "" {
+		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, plain.Line(match, 200))
 	}
 	return fmt.Errorf("install packages: %s", errorLines(text))
 }
@@ -65,7 +65,7 @@ func errorLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, "ERROR") || strings.HasPrefix(line, "npm error") || strings.HasPrefix(line, "npm ERR!") {
-			lines = append(lines, strings.TrimSpace(line))
+			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(line), "npm error "))
 		}
 	}
 	if len(lines) == 0 {

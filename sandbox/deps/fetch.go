@@ -110,10 +110,7 @@ func (r Request) targets(g greeting) ([]Target, error) {
 func (r Request) order(all []wanted, lock *Lock) order {
 	o := order{Language: r.Interpreter, Index: r.Index, Source: r.Source, Dependencies: map[string]string{}}
 	if u, err := url.Parse(o.Index); err == nil && u.Scheme == "http" {
-		o.Insecure = []string{u.Host}
-		for _, host := range r.Hosts {
-			o.Insecure = append(o.Insecure, host)
-		}
+		o.Insecure = append([]string{u.Host}, r.Hosts...)
 	}
 	for _, w := range all {
 		o.Requirements = append(o.Requirements, w.text)

@@ -84,6 +84,7 @@ func TestInstallPython(t *testing.T) {
 
 // locked installs elsewhere from the lock of a layer, and then again when the file behind it is another.
 func locked(t *testing.T, index *index, request deps.Request, layer deps.Layer) {
+	t.Helper()
 	index.offer("words", "2.2", nil, member{"words.py", "hello = 'newer'\n"})
 	installer, _, _ := newInstaller(t, deps.Options{})
 	request.Lock = &layer.Lock
@@ -107,6 +108,7 @@ func locked(t *testing.T, index *index, request deps.Request, layer deps.Layer) 
 
 // trouble is what goes wrong, and the part of the error that says what to do.
 func trouble(t *testing.T, installer *deps.Installer) {
+	t.Helper()
 	index, elsewhere := newIndex(t), newIndex(t)
 	index.add("mismatch", "mismatch-1.0-py3-none-any.whl", wheelOf("mismatch", "1.0", nil), "#sha256="+strings.Repeat("0", 64))
 	index.offer("traversal", "1.0", nil, member{"../../x", "1"})

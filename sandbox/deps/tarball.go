@@ -44,6 +44,9 @@ func npmFiles(raw json.RawMessage) ([]File, error) {
 		if at == "" || p.InBundle { // what comes within another's tarball
 			continue
 		}
+		if !npmPath.MatchString(at) || len(at) > 1000 {
+			return nil, fmt.Errorf("%w: %.100q is no place for a package", ErrUnsafe, at)
+		}
 		name := npmName(at)
 		if p.Link || p.Name != "" && p.Name != name || strings.HasPrefix(p.Resolved, "git") || strings.HasPrefix(p.Resolved, "file:") {
 			return nil, fmt.Errorf("%w: %.100q comes from somewhere else than the registry", ErrUnsafe, at)
