@@ -134,16 +134,17 @@ func (p *Process) knownSentry() *os.Process {
 	return p.sentry
 }
 
-// What Destroy waits for at most: all of it together is less than a second.
+// What Destroy waits for at most: less than half a second, for files may have been saved before, and
+// nothing is to be left a second after the end.
 const (
-	cleanLimit  = 300 * time.Millisecond // for a command whose container is gone to clean up
-	endLimit    = 300 * time.Millisecond // for a killed command to have ended
-	deleteLimit = 300 * time.Millisecond // for runsc to delete what a killed one left
+	cleanLimit  = 150 * time.Millisecond // for a command whose container is gone to clean up
+	endLimit    = 100 * time.Millisecond // for a killed command to have ended
+	deleteLimit = 150 * time.Millisecond // for runsc to delete what a killed one left
 )
 
 // Destroy makes sure that nothing of the container is left. It kills all that is in the
 // container, gives the command time to clean up, kills that too, and at last asks
-// runsc to delete what the two left, or does it itself. It takes less than a second, whatever
+// runsc to delete what the two left, or does it itself. It takes less than half a second, whatever
 // hangs, and may be called at any time, and again.
 func (p *Process) Destroy(ctx context.Context) error {
 	if sentry := p.knownSentry(); sentry != nil && !p.ended() {

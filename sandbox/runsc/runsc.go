@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -98,15 +97,6 @@ func (r *Runsc) List(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return strings.Fields(out), nil
-}
-
-// Exec runs a command of ours in a container, as its root with those capabilities there, and returns what it printed.
-func (r *Runsc) Exec(ctx context.Context, id string, capabilities []string, args ...string) (string, error) {
-	flags := []string{"--user=0:0", "--cwd=/"}
-	for _, capability := range capabilities {
-		flags = append(flags, "--cap="+capability)
-	}
-	return r.output(ctx, "exec", slices.Concat(flags, []string{id}, args)...)
 }
 
 // ExitError is a runsc command that ended with another status than 0.

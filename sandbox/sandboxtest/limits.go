@@ -57,7 +57,7 @@ var limits = []Case{
 	{
 		Name: "C02 fork bomb", Python: "import os\nwhile True:\n    os.fork()", Status: sandbox.Failed, Limit: func(l *sandbox.Limits) { l.Processes = 32 },
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			if o.Fault.Type != "BlockingIOError" {
+			if o.Fault.Type != "BlockingIOError" || o.Fault.Hint != "32 processes and threads can run at once: let some end first" {
 				t.Errorf("fault: %+v", o.Fault)
 			}
 		},
@@ -66,7 +66,7 @@ var limits = []Case{
 		Name: "C02 thread bomb", Status: sandbox.Failed, Limit: func(l *sandbox.Limits) { l.Processes = 32 },
 		Python: "import threading, time\nwhile True:\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
 		Check: func(t *testing.T, o sandbox.Outcome) {
-			if !strings.Contains(o.Fault.Message, "thread") {
+			if !strings.Contains(o.Fault.Message, "thread") || !strings.HasPrefix(o.Fault.Hint, "32 processes and threads") {
 				t.Errorf("fault: %+v", o.Fault)
 			}
 		},
@@ -131,6 +131,23 @@ var limits = []Case{
 		Limit:  func(l *sandbox.Limits) { l.Memory = 256 << 20 },
 	},
 	{
+		Name: "what is full or too large says how much there may be", Status: sandbox.Failed, Limit: func(l *sandbox.Limits) { l.FileSize = 8 << 20 },
+		Python: "open('/workspace/x', 'wb').write(bytes(9 << 20))",
+		Check: func(t *testing.T, o sandbox.Outcome) {
+			wantHint(t, o, "a file has 8 MiB at most: write several, or keep less")
+		},
+	},
+	{
+		Name: "a full workspace says so", Status: sandbox.Failed, Limit: func(l *sandbox.Limits) { l.Workspace = 8 << 20 },
+		Python: "open('/workspace/x', 'wb').write(bytes(9 << 20))",
+		Check:  func(t *testing.T, o sandbox.Outcome) { wantHint(t, o, "/workspace holds 8 MiB") },
+	},
+	{
+		Name: "a full workspace says so in node", Status: sandbox.Failed, Limit: func(l *sandbox.Limits) { l.Workspace = 8 << 20 },
+		Node:  "import fs from 'node:fs'; fs.writeFileSync('/workspace/x', Buffer.alloc(9 << 20));",
+		Check: func(t *testing.T, o sandbox.Outcome) { wantHint(t, o, "/workspace holds 8 MiB") },
+	},
+	{
 		Name: "C07 printing 10 GB", Status: sandbox.Flooded, Python: "import os\nb = b'A' * 65536\nfor i in range(160000):\n    os.write(1, b)",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if len(o.Stdout.Text) > 17<<10 || o.Stdout.Cut < 1<<20 || !strings.Contains(o.Stdout.Text, "bytes cut") {
@@ -173,6 +190,13 @@ var limits = []Case{
 			}
 		},
 	},
+}
+
+func wantHint(t *testing.T, o sandbox.Outcome, want string) {
+	t.Helper()
+	if o.Fault == nil || !strings.HasPrefix(o.Fault.Hint, want) {
+		t.Errorf("fault %+v, want the hint %q", o.Fault, want)
+	}
 }
 
 func wantStdout(t *testing.T, o sandbox.Outcome, want string) {

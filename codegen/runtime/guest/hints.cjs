@@ -21,7 +21,10 @@ const SAYINGS = [
   [/fetch failed|ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ENETUNREACH/, () => "the sandbox has no network: call a tool instead, search_tools finds one"],
   [/^ENOENT.* '(.+)'/, (found) => files(found[1])],
   [/^(EROFS|EACCES|EPERM)/, () => "files can be written in /workspace and /tmp"],
-  [/^ENOSPC/, () => "the workspace is full: remove files, or keep less"],
+  [/^ENOSPC/, () => full()],
+  [/^EFBIG/, () => "a file cannot be as large here: write several, or keep less"],
+  [/^EMFILE/, () => "too many files are open at once: close them, or open a few at a time"],
+  [/EAGAIN|ERR_WORKER_INIT_FAILED/, () => "too many processes and threads at once: let some end first"],
   [/^Assignment to constant/, () => "declare it with let"],
   [/serialize a BigInt|mix BigInt/, () => "make it a number or a text first: Number(value), String(value)"],
 ];
@@ -38,6 +41,12 @@ exports.hint = (error, message, open) => {
 
 function ofCall({ hint, tool, code, retryable }) {
   return (hint || (tool ? `${tool}: code ${code}` : "")) + (retryable ? "; the same call may be made again" : "");
+}
+
+function full() {
+  const [workspace, tmp] = ["/workspace", "/tmp"].map((path) => require("node:fs").statfsSync(path));
+  const size = (room) => `${Math.floor((room.blocks * room.bsize) / 2 ** 20)} MiB`;
+  return `/workspace holds ${size(workspace)}${workspace.files ? ` and ${workspace.files} files` : ""}, /tmp ${size(tmp)}: remove files, or keep less`;
 }
 
 function awaited(open) {

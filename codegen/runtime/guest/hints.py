@@ -224,7 +224,19 @@ def missing_key(err):
     return members(key, candidates[0]) if candidates and isinstance(key, str) else ""
 
 
+def limit(name):
+    import resource
+
+    return resource.getrlimit(getattr(resource, name))[0]
+
+
+def crowded():
+    return f"{limit('RLIMIT_NPROC')} processes and threads can run at once: let some end first"
+
+
 def wrong_loop(err):
+    if "can't start new thread" in str(err):
+        return crowded()
     if "asyncio.run() cannot be called" in str(err):
         return "await works at the top level: write await main()"
     if "no running event loop" in str(err):
@@ -244,7 +256,15 @@ def system(err):
     if err.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return "files can be written in /workspace and /tmp"
     if err.errno == errno.ENOSPC:
-        return "the workspace is full: remove files, or keep less"
+        room = os.statvfs("/workspace")
+        files = f" and {room.f_files} files" if room.f_files else ""
+        return f"/workspace holds {room.f_blocks * room.f_frsize >> 20} MiB{files}, /tmp {(os.statvfs('/tmp').f_blocks * room.f_frsize) >> 20} MiB: remove files, or keep less"
+    if err.errno == errno.EFBIG:
+        return f"a file has {limit('RLIMIT_FSIZE') >> 20} MiB at most: write several, or keep less"
+    if err.errno == errno.EMFILE:
+        return f"{limit('RLIMIT_NOFILE')} files can be open at once: close them, with open(...) as file"
+    if err.errno == errno.EAGAIN:
+        return crowded()
     if type(err).__name__ in ("gaierror", "URLError", "SSLError") or isinstance(err, ConnectionError) or err.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
         return "the sandbox has no network: call a tool instead, search_tools finds one"
     return ""
