@@ -10,23 +10,10 @@ import (
 )
 
 const (
-	few, many = 2, 12
+	few, many = 1, 7
 	barMemory = 60 // MB a waiting sandbox
 	megabyte  = 1 << 20
 )
-
-// memory is what a waiting sandbox takes, from the difference between a pool of few and one of many.
-func memory(ctx context.Context, b *bench) error {
-	if b.poolless {
-		return nil
-	}
-	for _, l := range languages() {
-		if err := b.memoryOf(ctx, l); err != nil {
-			return fmt.Errorf("%s: %w", l.name, err)
-		}
-	}
-	return nil
-}
 
 // stand is how much memory a serve with its waiting sandboxes takes.
 type stand struct {
@@ -36,39 +23,57 @@ type stand struct {
 	available float64
 }
 
-func (b *bench) memoryOf(ctx context.Context, l language) error {
+// memory is what a waiting sandbox takes, from the difference between a pool of few and one of many of each language.
+func memory(ctx context.Context, b *bench) error {
+	if b.poolless {
+		return nil
+	}
 	var stands [2]stand
 	for i, count := range []int{few, many} {
-		s := setup{pool: fmt.Sprintf("{min: %d, max: %d, memory: 4GiB}", count, count)}
-		if err := b.withGate(ctx, s, l, func(g *gate) (err error) {
-			if err = g.quiet(ctx, count); err == nil {
-				stands[i], err = g.stand()
-			}
-			return err
-		}); err != nil {
+		var err error
+		if stands[i], err = b.standing(ctx, count); err != nil {
 			return err
 		}
 	}
 	less, more := stands[0], stands[1]
-	if more.boxes == less.boxes {
+	if more.boxes <= less.boxes {
 		return errors.New("the pool does not grow")
 	}
 	each := func(figure func(s stand) float64) float64 {
 		return (figure(more) - figure(less)) / float64(more.boxes-less.boxes) / megabyte
 	}
 	pss := each(func(s stand) float64 { return s.sandboxes.proportional })
-	kernel := -each(func(s stand) float64 { return s.available })
-	note := fmt.Sprintf("each of %d waiting: RSS summed %.1f, PSS %.1f, USS %.1f MB%s", more.boxes,
-		more.sandboxes.resident/float64(more.boxes)/megabyte, more.sandboxes.proportional/float64(more.boxes)/megabyte,
-		more.sandboxes.unique/float64(more.boxes)/megabyte, more.partition())
-	b.add(one("waiting sandbox, PSS", l, "MB", pss, []bar{atMost("MB", barMemory, pss)}, note))
-	b.add(one("waiting sandbox, MemAvailable", l, "MB", kernel, []bar{atMost("MB", barMemory, kernel)}, "what the machine has less of, with page tables and the kernel's share"))
-	b.add(one("waiting sandboxes in 1 GiB", l, "", float64(int(1024/max(pss, kernel))), nil, "by the larger of the two"))
+	machine := -each(func(s stand) float64 { return s.available })
+	of := func(sum float64) float64 { return sum / float64(more.boxes) / megabyte }
+	note := fmt.Sprintf("half Python, half node, the difference between %d and %d; each of %d: RSS summed %.1f, PSS %.1f, USS %.1f MB%s", less.boxes, more.boxes, more.boxes,
+		of(more.sandboxes.resident), of(more.sandboxes.proportional), of(more.sandboxes.unique), more.partition())
+	b.add(one("waiting sandbox, PSS", "MB", pss, []bar{atMost("MB", barMemory, pss)}, note))
+	b.add(one("waiting sandbox, MemAvailable", "MB", machine, []bar{atMost("MB", barMemory, machine)}, "what the machine has less of, page tables and the kernel's share included; other processes disturb it"))
+	b.add(one("waiting sandboxes in 1 GiB", "", float64(int(1024/max(pss, machine))), nil, "by the larger of the two"))
 	return nil
 }
 
-func one(name string, l language, unit string, figure float64, bars []bar, note string) row {
-	return row{Case: name, Language: l.name, Unit: unit, summary: summarize([]float64{figure}), Bars: bars, Note: note}
+// standing looks at a serve in which so many sandboxes of either language wait.
+func (b *bench) standing(ctx context.Context, count int) (s stand, err error) {
+	settings := setup{pool: fmt.Sprintf("{min: %d, max: %d, memory: 4GiB}", count, count)}
+	g, err := b.start(ctx, settings)
+	if err != nil {
+		return stand{}, err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	for _, l := range languages() {
+		if _, err := g.line(ctx, l); err != nil {
+			return stand{}, err
+		}
+	}
+	if err := g.quiet(ctx, 2*count); err != nil {
+		return stand{}, err
+	}
+	return g.stand()
+}
+
+func one(name, unit string, figure float64, bars []bar, note string) row {
+	return row{Case: name, Unit: unit, summary: summarize([]float64{figure}), Bars: bars, Note: note}
 }
 
 // stand looks at everything that serve has started but its upstream.

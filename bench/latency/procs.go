@@ -54,6 +54,9 @@ func look(stat, folder string) (process, bool) {
 		return process{}, false
 	}
 	name, _, _ := strings.Cut(string(cmdline), "\x00")
+	if name == "" {
+		name = "program" // gVisor's stubs, in whose address spaces the sandbox's processes are, have no name
+	}
 	p := process{name: filepath.Base(name), ours: strings.Contains(string(cmdline), folder+"/")}
 	user, _ := strconv.ParseUint(fields[11], 10, 64)
 	system, _ := strconv.ParseUint(fields[12], 10, 64)
@@ -85,7 +88,7 @@ const (
 	// lookEvery is how long serve and all that it started must do nothing to be quiet, idleTicks what is nothing.
 	lookEvery = 120 * time.Millisecond
 	idleTicks = 1
-	patience  = 10 * time.Second
+	patience  = time.Minute
 )
 
 // quiet waits until serve and its sandboxes rest and at least so many sandboxes
