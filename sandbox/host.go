@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"sallyport/sandbox/runsc"
@@ -19,26 +19,33 @@ import (
 
 // Host starts sandboxes on this machine. It is safe for concurrent use.
 type Host struct {
-	opts         Options
-	log          *slog.Logger
-	runsc        *runsc.Runsc
-	cgroups      cgroups
-	python, node interpreter
-	system       []string
-	dir          string
-	lock         *os.File
-	slots        chan struct{}
-	close        func() error
-	ctx          context.Context //nolint:containedctx // ends with the host: Close cancels what still runs
+	opts    Options
+	log     *slog.Logger
+	runsc   *runsc.Runsc
+	cgroups cgroups
+	dir     string
+	lock    *os.File
+	slots   chan struct{}
+	close   func() error
+	ctx     context.Context //nolint:containedctx // ends with the host: Close cancels what still runs
 
-	mu      sync.Mutex // orders the end of ctx and the growth of running
-	running sync.WaitGroup
+	roots       roots
+	generations generations
+	snapshots   *snapshots
+	pool        *pool
+	sessions    *sessions
+
+	mu       sync.Mutex // orders the end of ctx and the growth of running
+	running  sync.WaitGroup
+	making   sync.WaitGroup // snapshots
+	filling  sync.WaitGroup // the pool
+	cleaning sync.WaitGroup // sandboxes that are cleared away
 }
 
 // New prepares a host: finds runsc and the interpreters, clears what a killed
 // predecessor left, and lays out the files that sandboxes share. Close it.
 func New(opts Options) (*Host, error) {
-	h := &Host{opts: opts, log: opts.Logger, system: existing(systemDirs)}
+	h := &Host{opts: opts, log: opts.Logger}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -52,16 +59,32 @@ func New(opts Options) (*Host, error) {
 	if err := h.layOut(); err != nil {
 		return nil, errors.Join(err, h.remove())
 	}
+	var err error
+	if h.snapshots, err = h.openSnapshots(); err != nil {
+		return nil, errors.Join(err, h.remove())
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	h.ctx = ctx
+	h.sessions = &sessions{host: h, idle: cmp.Or(opts.SessionIdle, 10*time.Minute), open: map[sessionKey]*session{}}
+	h.pool = newPool(h, opts.Pool)
+	h.filling.Go(func() { h.pool.fill(ctx) })
 	h.close = sync.OnceValue(func() error {
 		h.mu.Lock()
 		cancel(stopped{Canceled})
 		h.mu.Unlock()
-		h.running.Wait()
+		h.end()
 		return h.remove()
 	})
 	return h, nil
+}
+
+// end waits until nothing runs and nothing waits.
+func (h *Host) end() {
+	h.running.Wait()
+	h.filling.Wait()
+	h.making.Wait()
+	h.sessions.closeAll()
+	h.cleaning.Wait()
 }
 
 // Close stops what still runs, waits for it, and removes every file of the host. It is idempotent.
@@ -89,11 +112,7 @@ func (h *Host) find() error {
 	if !h.opts.NoCgroups {
 		h.cgroups = findCgroups("/proc/self")
 	}
-	if h.python, err = findInterpreter(h.opts.Python, guestBin+"/python3", "/usr/bin/python3", "python3"); err != nil {
-		return err
-	}
-	h.node, err = findInterpreter(h.opts.Node, guestBin+"/node", "/usr/bin/node", "node", "nodejs")
-	return err
+	return nil
 }
 
 // guestBin is where an interpreter from outside of systemDirs appears.
@@ -134,34 +153,43 @@ func (h *Host) layOut() error {
 		return err
 	}
 	h.runsc.Root = filepath.Join(h.dir, "runsc")
-	if err := h.makeRoot(h.rootfs(), nil); err != nil {
+	if _, err := h.rootOf(""); err != nil {
 		return err
 	}
-	if err := os.CopyFS(filepath.Join(h.dir, "guest"), h.opts.Guest); err != nil {
+	if err := os.CopyFS(h.guest(), h.opts.Guest); err != nil {
 		return fmt.Errorf("write guest files: %w", err)
 	}
-	if err := openUp(filepath.Join(h.dir, "guest")); err != nil {
+	if err := openUp(h.guest()); err != nil {
 		return err
 	}
 	return h.Publish(nil)
 }
 
-// rootfs is the root file system that all programs share.
-func (h *Host) rootfs() string { return filepath.Join(h.dir, "rootfs") }
+// guest is the folder with what runs before a program does.
+func (h *Host) guest() string { return filepath.Join(h.dir, "guest") }
 
-// makeRoot lays out a root file system with mount points for all that every sandbox has, and for more.
-func (h *Host) makeRoot(root string, more []string) error {
-	if err := makeRootfs(root, slices.Concat(h.system, more)); err != nil {
-		return err
+// roots are the root file systems of environments, laid out when somebody asks for them.
+type roots struct {
+	mu   sync.Mutex
+	made map[string]*rootfs
+}
+
+func (h *Host) rootOf(environment string) (*rootfs, error) {
+	h.roots.mu.Lock()
+	defer h.roots.mu.Unlock()
+	if made := h.roots.made[environment]; made != nil {
+		return made, nil
 	}
-	for _, i := range []interpreter{h.python, h.node} {
-		if i.inside != i.path {
-			if err := mountPoint(root, i.inside); err != nil {
-				return err
-			}
-		}
+	dir := filepath.Join(h.dir, fmt.Sprintf("root-%d", len(h.roots.made)))
+	made, err := h.root(dir, h.opts.Environments[environment])
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return openUp(root)
+	if h.roots.made == nil {
+		h.roots.made = map[string]*rootfs{}
+	}
+	h.roots.made[environment] = made
+	return made, nil
 }
 
 // take makes this host's own directory and locks it.

@@ -63,7 +63,7 @@ func TestUmask(t *testing.T) {
 	}
 }
 
-// TestPublishWhileProgramsRun: a program never sees half a file, and one that starts after Publish sees what it published.
+// TestPublishWhileProgramsRun: a program keeps the files that it started with, and one that starts after Publish sees what it published.
 func TestPublishWhileProgramsRun(t *testing.T) {
 	const files = 60
 	host, _ := newHost(t)
@@ -97,7 +97,7 @@ for i in range(%d):
 wrong, len(seen) > 1`, files)), sandboxtest.Echo{})
 	cancel()
 	<-done
-	if err != nil || outcome.Value == nil || outcome.Value.Text != "[[],true]" {
+	if err != nil || outcome.Value == nil || outcome.Value.Text != "[[],false]" {
 		t.Errorf("%s, value %+v, fault %+v, %v", outcome.Status, outcome.Value, outcome.Fault, err)
 	}
 	if err := host.Publish(version(25)); err != nil {

@@ -16,14 +16,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Publish makes files (by slash-separated path) the content of /servers in
-// every sandbox that starts from now on. One that runs may see either: gVisor
-// keeps what a program has looked at. Only what differs is written, each file
-// at once; what is not in files is removed. Calls must not overlap.
+// Publish makes files (by slash-separated path) the content of /servers for
+// every program that starts from now on; one that runs keeps what it has, and so
+// does the interpreter of a session. A service sees the change. Only what
+// differs is written, each file at once; what is not in files is removed.
 func (h *Host) Publish(files map[string][]byte) error {
-	if err := h.publish(files); err != nil {
+	h.generations.mu.Lock()
+	err := errors.Join(h.generations.renew(), h.publish(files))
+	h.generations.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("publish wrappers: %w", err)
 	}
+	h.pool.published()
 	return nil
 }
 

@@ -16,25 +16,30 @@ import (
 const rescueLimit = 600 * time.Millisecond
 
 // rescue saves what a program that we have stopped left in /workspace.
-func (b *box) rescue(cause error) []string {
-	if _, ours := errors.AsType[stopped](cause); !ours || b.job.Workspace == nil {
+func (e *execution) rescue(account bridge.Account, cause error) []string {
+	if _, ours := errors.AsType[stopped](cause); !ours || account.Workspace == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rescueLimit)
 	defer cancel()
-	notes, err := rescue(ctx, b.host.runsc, b.job.ID, b.host.reader(b.job.Interpreter), b.bridge, b.account)
+	h := e.box.host
+	notes, err := rescue(ctx, h.runsc, e.box.id, h.reader(e.box.kind), e.box.bridge, account)
 	if err != nil {
-		b.host.log.Warn("save the files of a stopped program", "execution", b.job.ID, "error", err)
+		h.log.Warn("save the files of a stopped program", "execution", e.job.ID, "error", err)
 	}
 	return notes
 }
 
 // reader is the command that reads /workspace in a sandbox.
-func (h *Host) reader(interpreter Interpreter) []string {
-	if interpreter == Node {
-		return []string{h.node.inside, "--no-warnings", guestDir + "/files.mjs", "rescue"}
+func (h *Host) reader(k kind) []string {
+	program := ""
+	if root, err := h.rootOf(k.environment); err == nil {
+		program = root.programs[k.interpreter].inside
 	}
-	return []string{h.python.inside, "-I", "-S", "-B", guestDir + "/sallyport_files.py"}
+	if k.interpreter == Node {
+		return []string{program, "--no-warnings", guestDir + "/files.mjs", "rescue"}
+	}
+	return []string{program, "-I", "-S", "-B", guestDir + "/sallyport_files.py"}
 }
 
 // rescue stops all of the sandbox with that id, starts a reader in it, and lets the

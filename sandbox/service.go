@@ -65,8 +65,7 @@ func (s *Server) start(service Service) error {
 		s.dir = "" // it is another's
 		return err
 	}
-	root := filepath.Join(s.dir, "rootfs")
-	mounts := service.resize(s.host.mounts())
+	mounts := service.resize(commonMounts(places{guest: s.host.guest(), servers: s.host.servers()}))
 	points := []string{service.Dir}
 	if service.Socket {
 		mount, err := s.listen()
@@ -78,13 +77,18 @@ func (s *Server) start(service Service) error {
 	for at, source := range service.Mounts {
 		mounts, points = append(mounts, bind(at, source)), append(points, at)
 	}
-	if err := s.host.makeRoot(root, points); err != nil {
+	root, err := s.host.root(s.dir, Environment{}, points...)
+	if err != nil {
 		return err
 	}
-	if err := writeService(filepath.Join(root, service.Dir), service.Files); err != nil {
+	if err := writeService(filepath.Join(root.dir, service.Dir), service.Files); err != nil {
 		return err
 	}
-	spec, err := s.host.write(root, s.host.serviceProcess(service), mounts)
+	process, err := serviceProcess(service, root)
+	if err != nil {
+		return err
+	}
+	spec, err := write(root.dir, process, append(mounts, root.mounts...))
 	if err != nil {
 		return err
 	}
@@ -107,19 +111,20 @@ func writeService(dir string, files map[string][]byte) error {
 	return writeFiles(root, files)
 }
 
-func (h *Host) serviceProcess(service Service) *specs.Process {
+func serviceProcess(service Service, root *rootfs) (*specs.Process, error) {
 	args := service.Args
-	switch service.Interpreter {
-	case Node:
-		args = append([]string{h.node.inside}, args...)
-	case Python:
-		args = append([]string{h.python.inside}, args...)
+	if service.Interpreter != "" {
+		program, err := root.program(service.Interpreter)
+		if err != nil {
+			return nil, err
+		}
+		args = append([]string{program}, args...)
 	}
 	return &specs.Process{
-		Args: args, Cwd: service.Dir, Env: environment("/tmp"),
+		Args: args, Cwd: service.Dir, Env: environment("/tmp", root.path),
 		User: specs.User{UID: nobody, GID: nobody}, Capabilities: &specs.LinuxCapabilities{}, NoNewPrivileges: true,
 		Rlimits: commonRlimits(service.Processes, service.OpenFiles, service.space()),
-	}
+	}, nil
 }
 
 // launch starts runsc between two pipes. What it says on stderr is kept for the log.

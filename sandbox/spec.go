@@ -5,8 +5,8 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strconv"
+	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -23,14 +23,21 @@ const (
 	sentryHeadroom = 192 << 20
 )
 
-// spec writes the OCI runtime configuration of a sandbox. Every value in it is ours: nothing comes from the program.
-func (h *Host) spec(job Job, bridgeSource string) ([]byte, error) {
-	mounts := append(h.mounts(), tmpfs("/workspace", job.Limits.Workspace, job.Limits.Inodes, "0777"), bind(bridgeDir, bridgeSource))
-	return h.write(h.rootfs(), h.process(job), mounts)
+// places are where on the host the parts of one sandbox lie that differ from one to the next.
+type places struct{ guest, servers, sockets string }
+
+// specOf writes the OCI runtime configuration of a sandbox for programs. Every value in it is ours: nothing comes from the program.
+func (h *Host) specOf(k kind, root *rootfs, at places) ([]byte, error) {
+	process, err := h.process(k, root)
+	if err != nil {
+		return nil, err
+	}
+	mounts := append(commonMounts(at), tmpfs("/workspace", k.workspace, k.inodes, "0777"), bind(bridgeDir, at.sockets))
+	return write(root.dir, process, append(mounts, root.mounts...))
 }
 
 // write writes the configuration of a sandbox, what all of them have in common included.
-func (h *Host) write(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
+func write(root string, process *specs.Process, mounts []specs.Mount) ([]byte, error) {
 	spec := specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
@@ -51,61 +58,62 @@ func (h *Host) write(root string, process *specs.Process, mounts []specs.Mount) 
 	return data, nil
 }
 
-func (h *Host) process(job Job) *specs.Process {
+func (h *Host) process(k kind, root *rootfs) (*specs.Process, error) {
+	program, err := root.program(k.interpreter)
+	if err != nil {
+		return nil, err
+	}
+	env := environment("/workspace", root.path)
+	installed := h.opts.Environments[k.environment]
+	if len(installed.NodePath) > 0 && k.interpreter == Node {
+		env = append(env, "NODE_PATH="+strings.Join(installed.NodePath, ":"))
+	}
 	return &specs.Process{
-		Args:            h.args(job),
+		Args:            append([]string{program}, args(k, installed)...),
 		Cwd:             "/workspace",
-		Env:             environment("/workspace"),
+		Env:             env,
 		User:            specs.User{UID: nobody, GID: nobody},
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
-		Rlimits:         rlimits(job),
-	}
+		Rlimits:         rlimits(k),
+	}, nil
 }
 
-func environment(home string) []string {
-	return []string{"PATH=/usr/bin", "HOME=" + home, "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"}
+func environment(home, path string) []string {
+	return []string{"PATH=" + path, "HOME=" + home, "TMPDIR=/tmp", "LANG=C.UTF-8", "MALLOC_ARENA_MAX=1"}
 }
 
-func (h *Host) args(job Job) []string {
-	if job.Interpreter == Node {
-		heap := max(64, (job.Limits.Memory-96<<20)>>20) // node itself needs about 60 MB beside its heap
-		return []string{h.node.inside, "--enable-source-maps", "--no-warnings", "--stack-trace-limit=30",
+// args are those of an interpreter. What follows Python's guest are folders with packages.
+func args(k kind, installed Environment) []string {
+	if k.interpreter == Node {
+		heap := max(64, (k.memory-96<<20)>>20) // node itself needs about 60 MB beside its heap
+		return []string{"--enable-source-maps", "--no-warnings", "--stack-trace-limit=30",
 			"--max-old-space-size=" + strconv.FormatInt(heap, 10), guestDir + "/guest.mjs"}
 	}
-	return []string{h.python.inside, "-I", "-S", "-B", guestDir + "/guest.py"}
+	return append([]string{"-I", "-S", "-B", guestDir + "/guest.py"}, installed.PythonPath...)
 }
 
-func rlimits(job Job) []specs.POSIXRlimit {
-	limits := commonRlimits(job.Limits.Processes, job.Limits.OpenFiles, job.Limits.FileSize)
-	if job.Interpreter == Python {
+func rlimits(k kind) []specs.POSIXRlimit {
+	limits := commonRlimits(k.processes, k.openFiles, k.fileSize)
+	if k.interpreter == Python {
 		// Python then raises MemoryError, which a model can read; the hard limit leaves
 		// room to report it. V8 reserves far more address space than it uses, so node
 		// has its own heap limit instead.
-		memory := uint64(job.Limits.Memory)
+		memory := uint64(k.memory)
 		limits = append(limits, specs.POSIXRlimit{Type: "RLIMIT_AS", Soft: memory, Hard: memory + 64<<20})
 	}
 	return limits
 }
 
-// mounts are those of every sandbox.
-func (h *Host) mounts() []specs.Mount {
-	mounts := []specs.Mount{
+// commonMounts are those of every sandbox, beside its root file system's.
+func commonMounts(at places) []specs.Mount {
+	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
 		tmpfs("/tmp", tmpSize, tmpInodes, "1777"),
 		tmpfs("/dev/shm", tmpSize, tmpInodes, "1777"),
-		bind(guestDir, filepath.Join(h.dir, "guest")),
-		bind(serversDir, h.servers()),
+		bind(guestDir, at.guest),
+		bind(serversDir, at.servers),
 	}
-	for _, dir := range h.system {
-		mounts = append(mounts, bind(dir, dir))
-	}
-	for _, interpreter := range []interpreter{h.python, h.node} {
-		if interpreter.inside != interpreter.path {
-			mounts = append(mounts, bind(interpreter.inside, interpreter.path))
-		}
-	}
-	return mounts
 }
 
 func commonRlimits(processes, openFiles int, fileSize int64) []specs.POSIXRlimit {

@@ -10,35 +10,24 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"sallyport/internal/testutil/golden"
-	"sallyport/sandbox/runsc"
 )
-
-func specHost(python, node interpreter) *Host {
-	return &Host{
-		dir: "/state/host-1", system: []string{"/usr/bin", "/usr/lib", "/usr/share"}, python: python, node: node,
-		runsc: &runsc.Runsc{Path: "/bin/runsc"},
-	}
-}
 
 // TestSpec holds all that a sandbox is made of to a golden file: a change of it is a decision.
 func TestSpec(t *testing.T) {
-	usual, outside := interpreter{"/usr/bin/python3.11", "/usr/bin/python3.11"}, interpreter{"/home/me/node/bin/node", guestBin + "/node"}
-	limits := DefaultLimits()
-	limits.Memory, limits.Workspace, limits.Processes, limits.OpenFiles = 300<<20, 100<<20, 33, 44
-	limits.FileSize, limits.Inodes = 50<<20, 1234
-	for _, test := range []struct {
-		name string
-		host *Host
-		job  Job
-	}{
-		{"python", specHost(usual, interpreter{"/usr/bin/node", "/usr/bin/node"}), Job{ID: "e-1", Interpreter: Python, Limits: DefaultLimits()}},
-		{"node", specHost(usual, outside), Job{ID: "e-2", Interpreter: Node, Limits: limits}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			test.job.Code = "never in the spec"
-			got, err := test.host.spec(test.job, "/state/host-1/"+test.job.ID+"/bridge")
+	usual := Job{ID: "e-1", Interpreter: Python, Limits: DefaultLimits()}
+	tight := Job{ID: "e-2", Interpreter: Node, Limits: DefaultLimits(), Environment: "data"}
+	tight.Limits.Memory, tight.Limits.Workspace, tight.Limits.Processes, tight.Limits.OpenFiles = 300<<20, 100<<20, 33, 44
+	root := &rootfs{
+		dir: "/state/host-1/root-0/rootfs", mounts: []specs.Mount{bind("/usr/bin", "/usr/bin"), bind("/usr/lib", "/usr/lib")}, path: "/usr/bin",
+		programs: map[Interpreter]interpreter{Python: {"/usr/bin/python3.11", "/usr/bin/python3.11"}, Node: {"/home/me/node/bin/node", guestBin + "/node"}},
+	}
+	h := &Host{dir: "/state/host-1", opts: Options{Environments: map[string]Environment{"data": {NodePath: []string{"/node_modules"}}}}}
+	for name, job := range map[string]Job{"python": usual, "node": tight} {
+		t.Run(name, func(t *testing.T) {
+			job.Code = "never in the spec"
+			got, err := h.specOf(kindOf(job), root, places{guest: h.guest(), servers: h.dir + "/servers-1", sockets: filepath.Join(h.dir, job.ID, "bridge")})
 			must(t, err)
-			golden.Check(t, filepath.Join("testdata", "spec", test.name+".json"), string(got)+"\n")
+			golden.Check(t, filepath.Join("testdata", "spec", name+".json"), string(got)+"\n")
 			checkSpec(t, got)
 		})
 	}

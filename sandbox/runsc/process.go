@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ import (
 	"time"
 )
 
-// Process is one container that runs under `runsc run`. Three kinds of
+// Process is one container that runs under `runsc run` or `runsc restore`. Three kinds of
 // processes belong to it: the runsc command, the sentry (gVisor's kernel, with
 // the program inside) and the gofer (its files). The latter two die with the
 // command, and the command with us: both links are parent death signals.
@@ -45,14 +46,24 @@ type Stdio struct {
 // Start runs the bundle's container with the given id, and returns when the
 // runsc command has been started. Wait must be called.
 func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
+	return r.start(id, bundle, stdio, "run")
+}
+
+// Restore is Start for a container that goes on from where Checkpoint ended
+// another. The bundle must be as that one's was, but for the sources of mounts.
+func (r *Runsc) Restore(id, bundle, image string, stdio Stdio) (*Process, error) {
+	return r.start(id, bundle, stdio, "restore", "--image-path="+image)
+}
+
+func (r *Runsc) start(id, bundle string, stdio Stdio, verb ...string) (*Process, error) {
 	p := &Process{runsc: r, id: id, pidFile: filepath.Join(bundle, "sentry.pid"), done: make(chan struct{})}
 	//nolint:noctx // a context would kill the command alone: Destroy ends all of the container
-	p.cmd = exec.Command(r.Path, append(r.global(), "run", "--bundle="+bundle, "--pid-file="+p.pidFile, id)...)
+	p.cmd = exec.Command(r.Path, slices.Concat(r.global(), verb, []string{"--bundle=" + bundle, "--pid-file=" + p.pidFile, id})...)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = stdio.Stdout, stdio.Stderr, environment()
 	if stdio.Stdin != nil {
 		p.cmd.Stdin = stdio.Stdin
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = r.attributes()
 	started := make(chan error)
 	go func() {
 		// A parent death signal is sent when the thread that forked ends, so that
@@ -86,6 +97,17 @@ func (p *Process) enterAndStart() error {
 	}
 	defer leave()
 	return p.cmd.Start()
+}
+
+// attributes let the command die with us and, where we are not root, be root of a namespace that has only us in it.
+func (r *Runsc) attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if r.Rootless {
+		attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	return attr
 }
 
 // Done is closed when the container has ended and runsc has cleaned up after it.

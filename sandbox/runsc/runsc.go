@@ -28,7 +28,8 @@ type Runsc struct {
 	Root string
 	// Platform of gVisor; "" is systrap, which works everywhere (kvm was seen to hang).
 	Platform string
-	// Rootless runs in a user namespace of its own, for a gateway that is not root.
+	// Rootless starts containers in a user namespace of their own, for a gateway that is not root.
+	// We make it, since runsc's own --rootless refuses to restore.
 	Rootless bool
 	// Enter is called on the thread that starts a container, just before, and may change the attributes or put
 	// the thread into a cgroup; leave is called on that thread right after. nil does nothing.
@@ -65,9 +66,6 @@ func (r *Runsc) global() []string {
 		"--file-access-mounts=" + access,
 		"--ignore-cgroups=true", // who calls starts it in one, see Enter
 	}
-	if r.Rootless {
-		args = append(args, "--rootless")
-	}
 	if r.DebugLog != "" {
 		args = append(args, "--debug", "--debug-log="+r.DebugLog)
 	}
@@ -87,6 +85,15 @@ func (r *Runsc) Version(ctx context.Context) (string, error) {
 // Delete removes a container whatever its state. One that is not there is no error.
 func (r *Runsc) Delete(ctx context.Context, id string) error {
 	_, err := r.output(ctx, "delete", "--force", id)
+	return err
+}
+
+// Checkpoint ends a container and keeps its state as image files in a directory, which is made.
+func (r *Runsc) Checkpoint(ctx context.Context, id, image string) error {
+	if err := os.MkdirAll(image, 0o700); err != nil {
+		return fmt.Errorf("make image directory: %w", err)
+	}
+	_, err := r.output(ctx, "checkpoint", "--image-path="+image, id)
 	return err
 }
 

@@ -42,8 +42,9 @@ func TestArguments(t *testing.T) {
 		}
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
 	}
+	image := filepath.Join(dir, "image")
 	plain := []string{"--root=/r", "--platform=systrap", "--network=none", "--host-uds=open", "--overlay2=none", "--file-access-mounts=exclusive", "--ignore-cgroups=true"}
-	full := []string{"--root=/r", "--platform=kvm", "--network=none", "--host-uds=open", "--overlay2=none", "--file-access-mounts=exclusive", "--ignore-cgroups=true", "--rootless", "--debug", "--debug-log=/log/"}
+	full := []string{"--root=/r", "--platform=kvm", "--network=none", "--host-uds=open", "--overlay2=none", "--file-access-mounts=exclusive", "--ignore-cgroups=true", "--debug", "--debug-log=/log/"}
 	for _, settings := range []struct {
 		name  string
 		runsc runsc.Runsc
@@ -72,6 +73,14 @@ func TestArguments(t *testing.T) {
 				}
 				return err
 			}, []string{"run", "--bundle=/b", "--pid-file=/b/sentry.pid", "e-1"}},
+			{"restore", func() error {
+				p, err := r.Restore("e-1", "/b", "/i", runsc.Stdio{})
+				if err == nil {
+					_, err = p.Wait()
+				}
+				return err
+			}, []string{"restore", "--image-path=/i", "--bundle=/b", "--pid-file=/b/sentry.pid", "e-1"}},
+			{"checkpoint", func() error { return r.Checkpoint(t.Context(), "e-1", image) }, []string{"checkpoint", "--image-path=" + image, "e-1"}},
 		} {
 			t.Run(settings.name+" "+verb.name, func(t *testing.T) {
 				if err := verb.call(); err != nil {

@@ -1,0 +1,245 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/runsc"
+)
+
+// kind is what sandboxes have in common that can run each other's jobs: all that
+// is fixed when one starts.
+type kind struct {
+	interpreter Interpreter
+	environment string
+	memory      int64
+	processes   int
+	openFiles   int
+	fileSize    int64
+	workspace   int64
+	inodes      int
+}
+
+func kindOf(job Job) kind {
+	l := job.Limits
+	return kind{job.Interpreter, job.Environment, l.Memory, l.Processes, l.OpenFiles, l.FileSize, l.Workspace, l.Inodes}
+}
+
+// box is one sandbox, from its start until nothing of it is left. It runs one
+// program, or those of one session, one after the other.
+type box struct {
+	host    *Host
+	kind    kind
+	id      string
+	dir     string
+	servers *generation
+	bridge  *bridge.Bridge
+	process *runsc.Process
+	cgroup  *cgroup
+	stdout  *stream
+	stderr  *stream
+	said    *clip // what came before a program did: runsc's own words
+	born    time.Time
+	ctx     context.Context //nolint:containedctx // ends with the sandbox
+	stop    context.CancelCauseFunc
+	close   func() error
+}
+
+// startLimit is how long a sandbox may take to reach its program.
+const startLimit = 30 * time.Second
+
+// newBox makes what a sandbox needs before it starts.
+func (h *Host) newBox(k kind, id string) (*box, error) {
+	b := &box{host: h, kind: k, id: id, dir: filepath.Join(h.dir, id), born: time.Now(), said: newClip(4<<10, 1<<62, func() {})}
+	b.ctx, b.stop = context.WithCancelCause(h.ctx)
+	b.close = sync.OnceValue(b.clean)
+	if err := makeBundle(b.dir, b.sockets()); err != nil {
+		b.stop(err)
+		b.dir = "" // if it is there, it is another's
+		return nil, err
+	}
+	var err error
+	b.servers, err = h.useServers()
+	return b, err
+}
+
+func (b *box) sockets() string { return filepath.Join(b.dir, "bridge") }
+
+func makeBundle(dir, sockets string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make bundle: %w", err)
+	}
+	if err := os.Mkdir(sockets, 0o755); err != nil {
+		return fmt.Errorf("make bundle: %w", err)
+	}
+	return openUp(sockets) // the sandbox's user must reach the socket; the bundle above is closed
+}
+
+// open starts a sandbox whose guest will come to the bridge: from a snapshot, or
+// without one from nothing. It leaves nothing behind if it fails.
+func (h *Host) open(k kind, id, image string) (*box, error) {
+	b, err := h.newBox(k, id)
+	if err == nil {
+		b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), "bridge.sock"), bridge.Options{Logger: h.log})
+	}
+	if err == nil {
+		err = b.launch(image)
+	}
+	if err != nil {
+		if b != nil {
+			err = errors.Join(err, b.close())
+		}
+		return nil, fmt.Errorf("start sandbox: %w", err)
+	}
+	return b, nil
+}
+
+// launch starts runsc with pipes as standard streams and somebody who reads them.
+func (b *box) launch(image string) error { return b.launchTo(b.said, image) }
+
+func (b *box) launchTo(stdout io.Writer, image string) error {
+	root, err := b.host.rootOf(b.kind.environment)
+	if err != nil {
+		return err
+	}
+	spec, err := b.host.specOf(b.kind, root, places{guest: b.host.guest(), servers: b.servers.dir, sockets: b.sockets()})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "config.json"), spec, 0o600); err != nil {
+		return fmt.Errorf("write sandbox spec: %w", err)
+	}
+	var stdio runsc.Stdio
+	for _, s := range []struct {
+		to     **stream
+		writer **os.File
+		sink   io.Writer
+	}{{&b.stdout, &stdio.Stdout, stdout}, {&b.stderr, &stdio.Stderr, b.said}} {
+		if *s.to, *s.writer, err = newStream(s.sink); err != nil {
+			return fmt.Errorf("make pipe: %w", err)
+		}
+		defer func() { _ = (*s.writer).Close() }()
+	}
+	if b.cgroup, err = b.host.cgroups.make(cgroupName(b.host.dir, b.id), b.kind.memory); err != nil {
+		return err
+	}
+	settings := *b.host.runsc
+	settings.Enter = b.cgroup.enter
+	if image == "" {
+		b.process, err = settings.Start(b.id, b.dir, stdio)
+	} else {
+		b.process, err = settings.Restore(b.id, b.dir, image, stdio)
+	}
+	return err
+}
+
+// ready waits until the guest waits for a program.
+func (b *box) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	died := context.AfterFunc(b.ctx, cancel)
+	defer died()
+	go func() {
+		select {
+		case <-b.process.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := b.bridge.Wait(ctx)
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(b.ctx); cause != nil {
+		return cause
+	}
+	select {
+	case <-b.process.Done():
+		exit, _ := b.process.Wait()
+		b.stdout.await()
+		b.stderr.await()
+		return fmt.Errorf("start sandbox: it ended with status %d before the program began: %s", exit, plain.Line(b.said.output().Text, 500))
+	default:
+		return fmt.Errorf("start sandbox: %w", err)
+	}
+}
+
+// fresh is how long a sandbox that waits is believed to be as it was when it was last looked at.
+const fresh = 5 * time.Second
+
+// alive reports whether the sandbox can still run a program. Its process may have died and its
+// machine may have slept.
+func (b *box) alive(ctx context.Context) bool {
+	select {
+	case <-b.process.Done():
+		return false
+	case <-b.ctx.Done():
+		return false
+	default:
+	}
+	if time.Since(b.born) < fresh {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return b.bridge.Ping(ctx) == nil
+}
+
+// clean leaves nothing of the sandbox: not on anybody's time, but on its own.
+func (b *box) clean() error {
+	b.stop(stopped{Canceled})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	errs := []error{end(ctx, b.process, b.cgroup)}
+	for _, s := range []*stream{b.stdout, b.stderr} {
+		if s != nil {
+			s.await()
+		}
+	}
+	if b.bridge != nil {
+		errs = append(errs, b.bridge.Close())
+	}
+	if b.dir != "" {
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	if b.servers != nil {
+		errs = append(errs, b.host.dropServers(b.servers))
+	}
+	return errors.Join(errs...)
+}
+
+// end leaves no process and no cgroup of a sandbox; process is nil for one that did not start.
+func end(ctx context.Context, process *runsc.Process, group *cgroup) error {
+	var err error
+	if process != nil {
+		err = process.Destroy(ctx)
+	}
+	return errors.Join(err, group.remove())
+}
+
+// discard clears the sandbox away in the background; Close of the host waits for it.
+func (b *box) discard() {
+	b.stop(stopped{Canceled})
+	b.host.cleaning.Go(func() {
+		if err := b.close(); err != nil {
+			b.host.log.Error("clear sandbox away", "sandbox", b.id, "error", err)
+		}
+	})
+}
+
+// await returns when everybody who could write has gone.
+func (s *stream) await() { <-s.ended }
+
+// collect sends what the sandbox prints from now on to these two.
+func (b *box) collect(stdout, stderr io.Writer) {
+	b.stdout.direct(stdout)
+	b.stderr.direct(stderr)
+}

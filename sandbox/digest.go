@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// snapshotKey digests all that a snapshot of a kind depends on.
+func (h *Host) snapshotKey(k kind) (string, error) {
+	root, err := h.rootOf(k.environment)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, processor(), h.opts.Environments[k.environment].Digest)
+	for _, path := range []string{h.runsc.Path, root.programs[k.interpreter].path} {
+		if err := addFile(sum, path); err != nil {
+			return "", fmt.Errorf("digest what a snapshot is made of: %w", err)
+		}
+	}
+	if err := addTree(sum, h.opts.Guest); err != nil {
+		return "", fmt.Errorf("digest what a snapshot is made of: %w", err)
+	}
+	spec, err := h.specOf(k, root, places{})
+	if err != nil {
+		return "", err
+	}
+	// Folders of this host's own are at other places in the next one.
+	_, _ = sum.Write(bytes.ReplaceAll(spec, []byte(h.dir), nil))
+	return hex.EncodeToString(sum.Sum(nil))[:32], nil
+}
+
+// addFile adds what tells one file from another without reading it.
+func addFile(sum hash.Hash, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(sum, path, info.Size(), info.ModTime().UnixNano())
+	return nil
+}
+
+func addTree(sum hash.Hash, tree fs.FS) error {
+	return fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, path)
+		fmt.Fprintln(sum, path, len(data))
+		_, _ = sum.Write(data)
+		return err
+	})
+}
+
+// processor returns what the machine's processor can do: a program that has
+// chosen its instructions cannot go on without them.
+func processor() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "flags") || strings.HasPrefix(line, "Features") {
+			return line
+		}
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// generations hands out what Publish wrote as trees that never change: gVisor
+// keeps what a program has looked at, so a tree may not change under it.
+type generations struct {
+	mu      sync.Mutex // held while Publish writes, and while a tree is made of that
+	count   int
+	current *generation // nil: nobody has asked for what was published last
+}
+
+// generation is one tree. It is removed when it is old and nobody uses it.
+type generation struct {
+	dir   string
+	users int
+	old   bool
+}
+
+// useServers returns the newest tree, for dropServers to give back.
+func (h *Host) useServers() (*generation, error) {
+	g := &h.generations
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.current == nil {
+		g.count++
+		dir := filepath.Join(h.dir, fmt.Sprintf("servers-%d", g.count))
+		if err := linkTree(h.servers(), dir); err != nil {
+			return nil, fmt.Errorf("show wrappers to a sandbox: %w", err)
+		}
+		g.current = &generation{dir: dir}
+	}
+	g.current.users++
+	return g.current, nil
+}
+
+func (h *Host) dropServers(used *generation) error {
+	h.generations.mu.Lock()
+	used.users--
+	unused := used.old && used.users == 0
+	h.generations.mu.Unlock()
+	if unused {
+		return os.RemoveAll(used.dir)
+	}
+	return nil
+}
+
+// renew makes the next tree another one. It is called with mu held.
+func (g *generations) renew() error {
+	last := g.current
+	g.current = nil
+	if last == nil {
+		return nil
+	}
+	last.old = true
+	if last.users > 0 {
+		return nil
+	}
+	return os.RemoveAll(last.dir)
+}
+
+// isNewest reports whether nothing was published since the tree was made.
+func (h *Host) isNewest(used *generation) bool {
+	h.generations.mu.Lock()
+	defer h.generations.mu.Unlock()
+	return h.generations.current == used
+}
+
+// linkTree makes a folder with the same files as another: files of ours are replaced and never written again.
+func linkTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			return os.Link(path, filepath.Join(to, rel))
+		}
+		if err := os.Mkdir(filepath.Join(to, rel), 0o755); err != nil {
+			return err
+		}
+		return os.Chmod(filepath.Join(to, rel), 0o755) // whatever our umask is
+	})
+}

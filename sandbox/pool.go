@@ -1,0 +1,323 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// boxCost is about what one waiting sandbox adds to the memory in use: see bench/results.
+	boxCost = 40 << 20
+	// burst is how close programs have to follow each other to want a sandbox each.
+	burst = time.Second
+	// calm is after how long without as many programs the pool wants one sandbox less.
+	calm = time.Minute
+	// pace is the least time between two refills while programs run, which they would slow down.
+	pace = 500 * time.Millisecond
+	// quiet is how long after a publish sandboxes are started again: publishes come in crowds.
+	quiet = 200 * time.Millisecond
+	// sulk is how long a kind is left alone whose sandbox could not be started.
+	sulk = 30 * time.Second
+)
+
+// pool keeps sandboxes that wait for programs, as many as Options.Pool says and
+// demand asks for. Without room it starts one for each program.
+type pool struct {
+	host   *Host
+	limits Pool
+	wake   chan struct{} // holds one
+
+	mu        sync.Mutex // guards the rest
+	shelves   map[kind]*shelf
+	publishes time.Time // when the last one was
+}
+
+// shelf is where sandboxes of one kind wait.
+type shelf struct {
+	waiting  []*box // the one that has waited longest first
+	starting int
+	taken    []time.Time // within the last burst
+	peak     int
+	peakAt   time.Time
+	notUntil time.Time
+}
+
+func newPool(h *Host, limits Pool) *pool {
+	limits.Memory = cmp.Or(limits.Memory, 512<<20)
+	limits.Min = min(limits.Min, limits.Max)
+	return &pool{host: h, limits: limits, wake: make(chan struct{}, 1), shelves: map[kind]*shelf{}}
+}
+
+// Warm says what jobs will come, so that sandboxes wait for the first of them already.
+// It returns at once. Without a pool it does nothing.
+func (h *Host) Warm(jobs ...Job) {
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	if h.pool.limits.Max == 0 {
+		return
+	}
+	for _, job := range jobs {
+		h.pool.shelf(kindOf(job))
+	}
+	h.pool.poke()
+}
+
+// shelf is called with mu held.
+func (p *pool) shelf(k kind) *shelf {
+	s := p.shelves[k]
+	if s == nil {
+		s = &shelf{peak: p.limits.Min, peakAt: time.Now()}
+		p.shelves[k] = s
+	}
+	return s
+}
+
+func (p *pool) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// get returns a sandbox whose guest waits for a program: one that has waited for
+// it, else one that is made now.
+func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error) {
+	k := kindOf(job)
+	if p.limits.Max > 0 {
+		p.demand(k)
+		defer p.poke()
+	}
+	for b := p.take(k); b != nil; b = p.take(k) {
+		if p.host.isNewest(b.servers) && b.alive(ctx) {
+			return b, true, nil
+		}
+		b.discard()
+	}
+	b, err = p.host.start(ctx, k, job.ID)
+	return b, false, err
+}
+
+// start makes a sandbox now: restored if there is a snapshot, else from nothing.
+func (h *Host) start(ctx context.Context, k kind, id string) (*box, error) {
+	image := h.snapshots.find(k)
+	b, err := h.openReady(ctx, k, id, image)
+	if err != nil && image != "" && ctx.Err() == nil && h.ctx.Err() == nil {
+		h.log.Warn("snapshot cannot be restored", "interpreter", k.interpreter, "error", err)
+		h.snapshots.spoil(k, image)
+		b, err = h.openReady(ctx, k, id, "")
+	}
+	return b, err
+}
+
+func (h *Host) openReady(ctx context.Context, k kind, id, image string) (*box, error) {
+	b, err := h.open(k, id, image)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.ready(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// demand notes that a program came.
+func (p *pool) demand(k kind) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, now := p.shelf(k), time.Now()
+	s.taken = append(slices.DeleteFunc(s.taken, func(t time.Time) bool { return now.Sub(t) > burst }), now)
+	if len(s.taken) >= s.peak {
+		s.peak, s.peakAt = min(len(s.taken), p.limits.Max), now
+	}
+}
+
+func (p *pool) take(k kind) *box {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.shelves[k]
+	if s == nil || len(s.waiting) == 0 {
+		return nil
+	}
+	b := s.waiting[0]
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	return b
+}
+
+// published retires what waits: it shows older wrappers.
+func (p *pool) published() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.publishes = time.Now()
+	for _, s := range p.shelves {
+		for _, b := range s.waiting {
+			b.discard()
+		}
+		s.waiting = nil
+	}
+	p.poke()
+}
+
+// fill keeps the shelves as full as they should be, until ctx ends.
+func (p *pool) fill(ctx context.Context) {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			p.empty()
+			return
+		case <-p.wake:
+		case <-tick.C:
+			p.shrink()
+		}
+		for ctx.Err() == nil {
+			k, ok := p.wanted()
+			if !ok || !p.pause(ctx) {
+				break
+			}
+			p.add(ctx, k)
+		}
+	}
+}
+
+// pause waits until a refill does not hurt: at once where nothing runs.
+func (p *pool) pause(ctx context.Context) bool {
+	wait := time.Duration(0)
+	if len(p.host.slots) > 0 {
+		wait = pace
+	}
+	p.mu.Lock()
+	wait = max(wait, quiet-time.Since(p.publishes))
+	p.mu.Unlock()
+	for end := time.Now().Add(wait); wait > 0; wait = time.Until(end) {
+		step := time.NewTimer(min(wait, 10*time.Millisecond))
+		select {
+		case <-ctx.Done():
+			step.Stop()
+			return false
+		case <-step.C:
+		}
+		if len(p.host.slots) == 0 && time.Since(p.lastPublish()) > quiet {
+			return true
+		}
+	}
+	return true
+}
+
+func (p *pool) lastPublish() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.publishes
+}
+
+// wanted returns a kind that lacks a sandbox, the one that lacks most.
+func (p *pool) wanted() (which kind, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all, most := 0, 0
+	for k, s := range p.shelves {
+		have := len(s.waiting) + s.starting
+		all += have
+		if lack := min(s.peak, p.limits.Max) - have; lack > most && time.Now().After(s.notUntil) {
+			which, most = k, lack
+		}
+	}
+	return which, most > 0 && int64(all+1)*boxCost <= p.limits.Memory
+}
+
+// add starts one sandbox and lets it wait.
+func (p *pool) add(ctx context.Context, k kind) {
+	p.mu.Lock()
+	s := p.shelf(k)
+	s.starting++
+	p.mu.Unlock()
+	p.host.snapshots.await(ctx, k)
+	b, err := p.host.start(ctx, k, "w-"+strings.ToLower(rand.Text()[:12]))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.starting--
+	if err != nil {
+		s.notUntil = time.Now().Add(sulk)
+		if ctx.Err() == nil {
+			p.host.log.Warn("sandbox for the pool", "interpreter", k.interpreter, "error", err)
+		}
+		return
+	}
+	s.waiting = append(s.waiting, b)
+	p.host.log.Debug("sandbox waits", "sandbox", b.id, "interpreter", k.interpreter, "environment", k.environment, "waiting", len(s.waiting))
+	p.host.filling.Go(func() { p.follow(b, s) })
+}
+
+// follow takes a sandbox that dies while it waits off its shelf. It ends with the sandbox.
+func (p *pool) follow(b *box, s *shelf) {
+	select {
+	case <-b.process.Done():
+	case <-b.ctx.Done():
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(s.waiting, b); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		p.host.log.Warn("a sandbox died while it waited", "sandbox", b.id)
+		b.discard()
+		p.poke()
+	}
+}
+
+// shrink lets go of what calm demand does not need.
+func (p *pool) shrink() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.shelves {
+		if s.peak > p.limits.Min && time.Since(s.peakAt) > calm {
+			s.peak, s.peakAt = s.peak-1, time.Now()
+		}
+		for len(s.waiting) > s.peak {
+			s.waiting[0].discard()
+			s.waiting = slices.Delete(s.waiting, 0, 1)
+		}
+	}
+}
+
+// empty is the end of the pool.
+func (p *pool) empty() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, s := range p.shelves {
+		for _, b := range s.waiting {
+			b.discard()
+		}
+		delete(p.shelves, k)
+	}
+}
+
+// Waiting returns how many sandboxes wait for programs of an interpreter, and
+// whether as many do as demand asks for.
+func (h *Host) Waiting(i Interpreter) (n int, full bool) {
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	full = true
+	for k, s := range h.pool.shelves {
+		if k.interpreter == i {
+			n += len(s.waiting)
+			full = full && len(s.waiting) >= min(s.peak, h.pool.limits.Max)
+		}
+	}
+	return n, full
+}
+
+// String names the kind in errors.
+func (k kind) String() string {
+	return fmt.Sprintf("%s of environment %q", k.interpreter, k.environment)
+}

@@ -1,0 +1,287 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// snapshots keeps, by kind, the state of a sandbox whose guest has started and
+// waits for its bridge: what others are restored from. They lie in a folder by a
+// digest of all that goes into them, and are used by later hosts too.
+//
+// A snapshot holds what our own guest did before any program, and nothing else.
+type snapshots struct {
+	host *Host
+	dir  string // "" where none are made
+
+	mu   sync.Mutex
+	made map[kind]*snapshot
+}
+
+// snapshot is one that is there, or being made.
+type snapshot struct {
+	ready chan struct{} // closed when image and err are known
+	image string
+	err   error
+}
+
+const (
+	// snapshotFormat is changed when what is in a snapshot changes without any of its inputs.
+	snapshotFormat = "1"
+	// keepSnapshots is how long one that nobody uses is kept, keepHalf one that is being made.
+	keepSnapshots = 30 * 24 * time.Hour
+	keepHalf      = time.Hour
+	manifestName  = "manifest.json"
+)
+
+// find returns the image of a kind, and "" if there is none yet: then one is being made from now on.
+func (s *snapshots) find(k kind) string {
+	if s.dir == "" {
+		return ""
+	}
+	made := s.begin(k)
+	select {
+	case <-made.ready:
+		return made.image
+	default:
+		return ""
+	}
+}
+
+// await waits until the snapshot of a kind is there, or cannot be made.
+func (s *snapshots) await(ctx context.Context, k kind) {
+	if s.dir == "" {
+		return
+	}
+	select {
+	case <-s.begin(k).ready:
+	case <-ctx.Done():
+	}
+}
+
+// begin returns the snapshot of a kind. What lies on the disk is ready at once.
+func (s *snapshots) begin(k kind) *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := s.made[k]
+	if made != nil {
+		return made
+	}
+	made = &snapshot{ready: make(chan struct{})}
+	s.made[k] = made
+	key, err := s.host.snapshotKey(k)
+	if err != nil {
+		made.err = err
+		s.host.log.Warn("no snapshot", "kind", k.String(), "error", err)
+		close(made.ready)
+		return made
+	}
+	path := filepath.Join(s.dir, key)
+	if verify(path) == nil {
+		made.image = path
+		close(made.ready)
+		return made
+	}
+	s.host.making.Go(func() { s.make(k, path, made) })
+	return made
+}
+
+func (s *snapshots) make(k kind, path string, made *snapshot) {
+	defer close(made.ready)
+	start := time.Now()
+	if made.err = s.host.makeSnapshot(k, path); made.err == nil {
+		made.image = path
+		s.host.log.Info("snapshot made", "kind", k.String(), "took", time.Since(start))
+	} else if s.host.ctx.Err() == nil {
+		s.host.log.Warn("snapshot cannot be made: sandboxes start slower", "kind", k.String(), "error", made.err)
+	}
+}
+
+// spoil removes an image that could not be restored, so that the next one who asks makes another.
+func (s *snapshots) spoil(k kind, image string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if made := s.made[k]; made != nil && made.image == image {
+		delete(s.made, k)
+		_ = os.RemoveAll(image)
+	}
+}
+
+// makeSnapshot starts a guest, waits until it waits, and keeps its state at path.
+func (h *Host) makeSnapshot(k kind, path string) (err error) {
+	id := "s-" + strings.ToLower(rand.Text()[:12])
+	b, err := h.newBox(k, id)
+	if b == nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err != nil {
+		return err
+	}
+	half := filepath.Join(filepath.Dir(path), ".half-"+id)
+	defer func() { _ = os.RemoveAll(half) }()
+	waits := &waiter{seen: make(chan struct{})}
+	if err := b.launchTo(waits, ""); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, startLimit)
+	defer cancel()
+	select {
+	case <-waits.seen:
+	case <-b.process.Done():
+		b.stderr.await()
+		return fmt.Errorf("start the guest: it ended: %.300q", b.said.output().Text)
+	case <-ctx.Done():
+		return fmt.Errorf("start the guest: %w", context.Cause(ctx))
+	}
+	if err := h.runsc.Checkpoint(ctx, id, half); err != nil {
+		return err
+	}
+	return keepSnapshot(half, path)
+}
+
+// waiter sees the line that a guest prints when it waits.
+type waiter struct {
+	said []byte
+	seen chan struct{}
+}
+
+func (w *waiter) Write(p []byte) (int, error) {
+	if len(w.said) < 64 {
+		w.said = append(w.said, p...)
+		if strings.HasPrefix(string(w.said), "ready\n") {
+			close(w.seen)
+			w.said = make([]byte, 64)
+		}
+	}
+	return len(p), nil
+}
+
+// manifest says what files of a snapshot are, to notice what a full or failing disk does to them.
+type manifest map[string]string
+
+// keepSnapshot gives a finished snapshot its name. If another host was quicker, its one stays.
+func keepSnapshot(half, path string) error {
+	sums, err := sums(half)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(sums)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(half, manifestName), data, 0o600); err != nil {
+		return err
+	}
+	if verify(path) == nil {
+		return nil
+	}
+	if err := os.RemoveAll(path); err != nil { // it is damaged
+		return err
+	}
+	if err := os.Rename(half, path); err != nil && verify(path) != nil {
+		return fmt.Errorf("keep snapshot: %w", err)
+	}
+	return nil
+}
+
+func sums(dir string) (manifest, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := manifest{}
+	for _, entry := range entries {
+		if entry.Name() == manifestName {
+			continue
+		}
+		if m[entry.Name()], err = sumFile(filepath.Join(dir, entry.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func sumFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+var errDamaged = errors.New("the snapshot is damaged")
+
+// verify reports what is wrong with a snapshot, and notes that it is in use.
+func verify(path string) error {
+	data, err := os.ReadFile(filepath.Join(path, manifestName))
+	if err != nil {
+		return err
+	}
+	var want manifest
+	if err := json.Unmarshal(data, &want); err != nil || len(want) == 0 {
+		return errDamaged
+	}
+	have, err := sums(path)
+	if err != nil {
+		return err
+	}
+	for name, sum := range want {
+		if have[name] != sum {
+			return errDamaged
+		}
+	}
+	now := time.Now()
+	return os.Chtimes(filepath.Join(path, manifestName), now, now)
+}
+
+// openSnapshots makes the folder, or one that goes with the host, and removes from it what nobody uses.
+func (h *Host) openSnapshots() (*snapshots, error) {
+	s := &snapshots{host: h, made: map[kind]*snapshot{}}
+	switch {
+	case h.opts.Snapshots != "":
+		s.dir = h.opts.Snapshots
+	case h.opts.Pool.Max > 0:
+		s.dir = filepath.Join(h.dir, "snapshots")
+	default:
+		return s, nil
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make snapshot directory: %w", err)
+	}
+	if err := checkPrivate(s.dir); err != nil {
+		return nil, err
+	}
+	return s, sweepSnapshots(s.dir)
+}
+
+func sweepSnapshots(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		age, limit := filepath.Join(dir, entry.Name(), manifestName), keepSnapshots
+		if strings.HasPrefix(entry.Name(), ".half-") {
+			age, limit = filepath.Join(dir, entry.Name()), keepHalf
+		}
+		info, statErr := os.Lstat(age)
+		if statErr == nil && time.Since(info.ModTime()) < limit || statErr != nil && !errors.Is(statErr, fs.ErrNotExist) {
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+	}
+	return err
+}

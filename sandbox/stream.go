@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stream reads one standard stream of a sandbox from its start to its end, and
+// hands what comes to whoever runs a program there.
+type stream struct {
+	pipe    *os.File
+	flushed chan struct{}
+	ended   chan struct{}
+
+	mu sync.Mutex
+	to io.Writer
+}
+
+// newStream makes a pipe and reads it; w is the end for the sandbox, to be closed here once it has it.
+func newStream(to io.Writer) (s *stream, w *os.File, err error) {
+	s = &stream{flushed: make(chan struct{}), ended: make(chan struct{}), to: to}
+	if s.pipe, w, err = os.Pipe(); err != nil {
+		return nil, nil, err
+	}
+	go s.pump()
+	return s, w, nil
+}
+
+// direct sends what comes from now on elsewhere.
+func (s *stream) direct(to io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = to
+}
+
+func (s *stream) put(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.to.Write(p)
+}
+
+func (s *stream) pump() {
+	defer close(s.ended)
+	defer func() { _ = s.pipe.Close() }()
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := s.pipe.Read(buf)
+		s.put(buf[:n])
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			_ = s.pipe.SetReadDeadline(time.Time{})
+			s.rest(buf)
+			s.flushed <- struct{}{}
+		case err != nil:
+			return
+		}
+	}
+}
+
+// pipeSize is more than a pipe holds unless somebody has asked for more.
+const pipeSize = 1 << 20
+
+// rest reads what is in the pipe, and does not wait for more.
+func (s *stream) rest(buf []byte) {
+	conn, err := s.pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Read(func(fd uintptr) bool {
+		for left := pipeSize; left > 0; {
+			n, err := unix.Read(int(fd), buf)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if n <= 0 {
+				return true
+			}
+			s.put(buf[:n])
+			left -= n
+		}
+		return true
+	})
+}
+
+// flush returns when all that was written before has been handed on.
+func (s *stream) flush() {
+	if s.pipe.SetReadDeadline(time.Unix(1, 0)) != nil {
+		<-s.ended
+		return
+	}
+	select {
+	case <-s.flushed:
+	case <-s.ended:
+	}
+}
