@@ -65,18 +65,17 @@ func (service Service) resize(mounts []specs.Mount) []specs.Mount {
 	return mounts
 }
 
-// Program is where an interpreter of the host's is inside of a sandbox.
-func (h *Host) Program(kind Interpreter) string {
-	if kind == Node {
-		return h.node.inside
-	}
-	return h.python.inside
-}
+// Program is where an interpreter of the host's is inside of a sandbox; "" if there is none.
+func (h *Host) Program(kind Interpreter) string { return h.usual(kind).inside }
 
-// ProgramOnHost is the path of the same interpreter on the host.
-func (h *Host) ProgramOnHost(kind Interpreter) string {
-	if kind == Node {
-		return h.node.path
+// ProgramOnHost is the path of the same interpreter on the host; "" if there is none.
+func (h *Host) ProgramOnHost(kind Interpreter) string { return h.usual(kind).path }
+
+// usual returns an interpreter of the environment that programs get unasked.
+func (h *Host) usual(kind Interpreter) interpreter {
+	root, err := h.rootOf("")
+	if err != nil {
+		return interpreter{}
 	}
-	return h.python.path
+	return root.programs[kind]
 }
