@@ -112,9 +112,16 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *E
 		}
 		job.Code = compiled
 	}
+	ws, err := g.workspace(ctx, e.Limits)
+	if err != nil {
+		return err
+	}
+	if ws != nil {
+		defer func() { _ = ws.Close() }()
+		job.Workspace = ws
+	}
 	known := g.sessions.use(job)
 	check := g.checks.begin(ctx, job.Interpreter, code)
-	var err error
 	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx)})
 	e.Warnings = warnings(ctx, check, e.Fault, known)
 	if known && !e.Reused && e.Status != sandbox.Canceled {

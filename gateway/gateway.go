@@ -39,6 +39,8 @@ type Options struct {
 	Settle time.Duration
 	// CacheDir keeps between runs what each upstream offered; "" is none.
 	CacheDir string
+	// DataDir keeps what people own: their workspaces, in workspaces/; "" keeps nothing, and /workspace is for one program.
+	DataDir string
 	// Fresh connects to every upstream at once, also to those that the cache knows.
 	Fresh bool
 	// LockFile is where digests of tool definitions are pinned; "" pins nothing.

@@ -134,7 +134,7 @@ func manyUpstreams(b *testing.B) (env map[string]string, config, starts string) 
 		b.Skip("no ../shared/catalog beside the project")
 	}
 	dir := b.TempDir()
-	env = map[string]string{"GOGC": os.Getenv("GOGC"), "BIN": filepath.Join(dir, "bin"), "XDG_CACHE_HOME": filepath.Join(dir, "cache"), "PATH": filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "XDG_RUNTIME_DIR": dir}
+	env = map[string]string{"GOGC": os.Getenv("GOGC"), "BIN": filepath.Join(dir, "bin"), "XDG_CACHE_HOME": filepath.Join(dir, "cache"), "XDG_DATA_HOME": filepath.Join(dir, "data"), "PATH": filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "XDG_RUNTIME_DIR": dir}
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)

@@ -53,7 +53,7 @@ func newSite(t *testing.T, settings string) *site {
 		t.Fatal(err)
 	}
 	s.cmd = exec.Command(binary, "serve", "--config", config, "--http", "127.0.0.1:0")
-	s.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	s.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	s.url, s.log = started(t, s.cmd)
 	return s
 }

@@ -81,7 +81,7 @@ http: {tokens: {test: %s}}
 	if err := os.WriteFile(d.config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
+	d.env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "XDG_DATA_HOME="+filepath.Join(dir, "data"), "XDG_STATE_HOME="+filepath.Join(dir, "state"))
 	return d
 }
 

@@ -14,7 +14,7 @@ import (
 
 // openGateway opens a gateway with what all verbs give it besides opts.
 func (a *app) openGateway(cfg *config.Config, log *slog.Logger, opts gateway.Options) (*gateway.Gateway, error) {
-	opts.Logger, opts.Version, opts.CacheDir = log, buildVersion(), a.cacheDir()
+	opts.Logger, opts.Version, opts.CacheDir, opts.DataDir = log, buildVersion(), a.cacheDir(), a.dataDir()
 	opts.LockFile = filepath.Join(cfg.Dir, trust.FileName)
 	opts.Auth = func(up config.Upstream) upstream.Authorizer {
 		if withoutLogin(up) != nil {
@@ -37,6 +37,17 @@ func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ct
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	return use(ctx, g)
+}
+
+// dataDir is where things are kept that people own, "" if there is no place for them.
+func (a *app) dataDir() string {
+	if dir, ok := a.env("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sallyport")
+	}
+	if home, ok := a.env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "share", "sallyport")
+	}
+	return ""
 }
 
 // cacheDir is where things are kept that can be had again, "" if there is no place for them.

@@ -75,6 +75,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("XDG_RUNTIME_DIR", dir)
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every command takes a second to exit
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
+	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, ".data"))
 	env.Setenv("RUNSC", part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc"))
 	env.Setenv("CHECKERS", part("SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules"))
 	env.Setenv("UPSTREAMS", part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"))

@@ -46,7 +46,7 @@ func executeTool(environments map[string]config.Environment) *mcp.Tool {
 			"TypeScript: import { TOOL } from \"servers/UPSTREAM\"; const r = await TOOL({ name: value })\n" +
 			"Results are native values; a failed call raises ToolError. From sallyport import parallel(lambda: ..., ...) to run calls at once, " +
 			"shape_of(r) for the type of an Any, emit(image, file or rows) to show the user, save, load, describe, ToolError. " +
-			"/workspace is writable, for this run only; wrappers can be read in /servers.",
+			"/workspace is kept; wrappers can be read in /servers.",
 		InputSchema: json.RawMessage(`{"type":"object","required":["code"],"properties":{` +
 			`"code":{"type":"string"},` +
 			`"language":{"enum":["python","typescript"],"description":"default python"},` +
