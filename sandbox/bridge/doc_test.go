@@ -61,6 +61,12 @@ func encodeHost(example []byte) ([]byte, error) {
 		return nil, err
 	}
 	switch frame.Type {
+	case "files":
+		var files filesFrame
+		if err := strictly(example, &files); err != nil {
+			return nil, err
+		}
+		return appendJSON(nil, files)
 	case "run":
 		return appendRun(nil, frame.Program)
 	case "ping":
@@ -83,6 +89,21 @@ func encodeGuest(example []byte) ([]byte, error) {
 	}
 	if err := strictly(example, &incoming{}); err != nil {
 		return nil, err
+	}
+	if frame.Type == "files" {
+		entries, err := entriesOf(frame.Entries, 10)
+		if err != nil {
+			return nil, err
+		}
+		return appendJSON(nil, filesFrame{frame.Type, entries})
+	}
+	if frame.Type == "copied" {
+		r := replica{}
+		r.tick(frame.Clock)
+		return appendJSON(nil, struct {
+			Type  string `json:"type"`
+			Clock string `json:"clock"`
+		}{frame.Type, r.clock})
 	}
 	if frame.Type == "emit" {
 		return encodeEmit(frame)
