@@ -37,7 +37,7 @@ func (i *Installer) build(ctx context.Context, request Request, lock Lock, got f
 	}
 	made := filepath.Join(staging, "layer")
 	inside := filepath.Join(made, contents(lock.Interpreter))
-	if err := os.MkdirAll(inside, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(inside, 0o755), os.Chmod(inside, 0o755)); err != nil {
 		return Layer{}, err
 	}
 	root, err := os.OpenRoot(inside)

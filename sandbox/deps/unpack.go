@@ -105,6 +105,9 @@ func (u *unpacker) folder(name string) error {
 	if info, err := u.root.Lstat(filepath.FromSlash(name)); err != nil || !info.IsDir() {
 		return fmt.Errorf("%w: %.100q is a file and a folder", ErrUnsafe, name)
 	}
+	if err := u.root.Chmod(filepath.FromSlash(name), 0o755); err != nil { // whatever the umask is
+		return err
+	}
 	u.folders[name] = true
 	return nil
 }
