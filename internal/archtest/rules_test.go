@@ -103,9 +103,9 @@ var owners = []owner{
 		"a vocabulary costs megabytes and start-up time; only what reports token counts pays for it"},
 	{"github.com/opencontainers/runtime-spec", []string{"sandbox/..."}, nil,
 		"only the sandbox writes an OCI bundle"},
-	{"github.com/google/go-containerregistry", []string{"sandbox/image"}, nil,
+	{"github.com/google/go-containerregistry", []string{"sandbox/image/..."}, nil,
 		"an image is pulled and verified in one place, and is a directory to all others"},
-	{"os/exec", []string{"sandbox", "sandbox/runsc", "gateway/upstream", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil"}, []string{"..."},
+	{"os/exec", []string{"sandbox", "sandbox/runsc", "gateway/upstream", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
 		"three places start processes: the runtime, the stdio upstreams, the doctor; the rest of sandbox, and testutil, only look for programs, and .golangci.yml holds it to that"},
 }
 

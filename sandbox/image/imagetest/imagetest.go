@@ -1,0 +1,184 @@
+//go:build linux
+
+// Package imagetest makes OCI images out of this machine's own files, and a
+// registry that has them, so that a real interpreter can be pulled without a network.
+package imagetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Push makes an image for this machine of the layers, each a tar archive, puts it
+// into a registry that lasts as long as the test, and returns how it is pinned.
+func Push(tb testing.TB, layers ...[]byte) string {
+	tb.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	tb.Cleanup(server.Close)
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH})
+	for _, data := range layers {
+		layer, layerErr := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithCompressionLevel(1))
+		if err = errors.Join(err, layerErr); err != nil {
+			tb.Fatal(err)
+		}
+		if image, err = mutate.AppendLayers(image, layer); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	repository, err := name.NewRepository(strings.TrimPrefix(server.URL, "http://") + "/tests/interpreter")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	reference := repository.Digest(digest.String())
+	if err := remote.Write(reference, image); err != nil {
+		tb.Fatal(err)
+	}
+	return reference.String()
+}
+
+// unneeded are parts of Python's library that are large and that no test imports.
+var unneeded = regexp.MustCompile(`/(test|tests|idlelib|lib2to3|ensurepip|distutils|turtledemo|tkinter|pydoc_data|unittest|venv|config-[^/]*|dist-packages|site-packages)$`)
+
+// Python returns a layer with this machine's Python, as /usr/bin/python3: about 30 MB.
+func Python(tb testing.TB) []byte {
+	tb.Helper()
+	real := resolve(tb, "/usr/bin/python3")
+	library := "/usr/lib/" + filepath.Base(real)
+	a := newArchive(tb)
+	a.add(real)
+	if real != "/usr/bin/python3" {
+		a.link("/usr/bin/python3", filepath.Base(real))
+	}
+	var modules []string
+	err := filepath.WalkDir(library, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && unneeded.MatchString(path):
+			return filepath.SkipDir
+		case entry.Type().IsRegular():
+			a.add(path)
+			if strings.HasSuffix(path, ".so") {
+				modules = append(modules, path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, path := range Libraries(tb, append(modules, real)...) {
+		a.add(path)
+	}
+	return a.close()
+}
+
+// Layer returns a layer with files of this machine, each where it is here.
+func Layer(tb testing.TB, paths ...string) []byte {
+	tb.Helper()
+	a := newArchive(tb)
+	for _, path := range paths {
+		a.add(path)
+	}
+	return a.close()
+}
+
+var shared = regexp.MustCompile(`(?m)(/\S+) \(0x`)
+
+// Libraries are the shared libraries that programs of this machine need, the loader too.
+func Libraries(tb testing.TB, programs ...string) []string {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), "ldd", programs...).Output() //nolint:forbidigo // it only reads, and ends at once
+	if err != nil && len(out) == 0 {
+		tb.Fatalf("ldd: %v", err)
+	}
+	var found []string
+	for _, match := range shared.FindAllStringSubmatch(string(out), -1) {
+		found = append(found, match[1])
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func resolve(tb testing.TB, path string) string {
+	tb.Helper()
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		tb.Skipf("no %s here: %v", path, err)
+	}
+	return real
+}
+
+type archive struct {
+	tb  testing.TB
+	buf bytes.Buffer
+	tar *tar.Writer
+}
+
+func newArchive(tb testing.TB) *archive {
+	tb.Helper()
+	a := &archive{tb: tb}
+	a.tar = tar.NewWriter(&a.buf)
+	return a
+}
+
+// add adds a file under the name that it has here, with what links lead to.
+func (a *archive) add(path string) {
+	a.tb.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	a.header(&tar.Header{Typeflag: tar.TypeReg, Name: path[1:], Mode: int64(info.Mode().Perm()), Size: int64(len(data)), ModTime: info.ModTime()})
+	if _, err := a.tar.Write(data); err != nil {
+		a.tb.Fatal(err)
+	}
+}
+
+func (a *archive) link(path, target string) {
+	a.header(&tar.Header{Typeflag: tar.TypeSymlink, Name: path[1:], Linkname: target})
+}
+
+func (a *archive) header(header *tar.Header) {
+	a.tb.Helper()
+	if err := a.tar.WriteHeader(header); err != nil {
+		a.tb.Fatal(err)
+	}
+}
+
+func (a *archive) close() []byte {
+	a.tb.Helper()
+	if err := a.tar.Close(); err != nil {
+		a.tb.Fatal(err)
+	}
+	return a.buf.Bytes()
+}
