@@ -34,7 +34,7 @@ import (
 // into a registry that lasts as long as the test, and returns how it is pinned.
 func Push(tb testing.TB, layers ...[]byte) string {
 	tb.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)))) //nolint:forbidigo // the registry's own log, which goes nowhere
 	tb.Cleanup(server.Close)
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH})
 	for _, data := range layers {
