@@ -1,39 +1,300 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/deps"
+	"sallyport/sandbox/image"
 )
 
-// environment returns how the sandboxes call the environment that a program asks for: "" is the host's
-// own interpreters, which is the default one where the settings do not say what that has.
-func (g *Gateway) environment(name string) (string, error) {
-	environments := g.cfg.Load().Environments
+// The folders of the cache's folder in which environments keep what they are made of.
+const (
+	packageFolder = "packages"
+	imageFolder   = "images"
+)
+
+// environmentRetry is how long an environment is left alone that could not be made.
+const environmentRetry = 30 * time.Second
+
+// environments makes what the settings call environments, and what a model adds
+// to them, when they are first needed. Two principals share what the settings say,
+// and nothing that either of them has installed.
+type environments struct {
+	runner   *runner
+	settings func() map[string]config.Environment
+	cacheDir string
+	log      *slog.Logger
+	work     sync.WaitGroup
+	quit     context.Context //nolint:containedctx // ends with the gateway: what is made is nobody's request
+	stop     context.CancelFunc
+
+	mu        sync.Mutex // guards the rest
+	installer *deps.Installer
+	made      map[recipe]*making
+	extras    map[extraKey][]string // what a principal's model has installed
+}
+
+// recipe is all that an environment is made from.
+type recipe struct{ name, extraPython, extraNode string }
+
+type extraKey struct {
+	principal, name string
+	interpreter     sandbox.Interpreter
+}
+
+// making is an environment that is being made, or was.
+type making struct {
+	done chan struct{}
+	// The rest counts once done is closed.
+	key   string // how the sandboxes call it
+	sites map[sandbox.Interpreter][]string
+	err   error
+	at    time.Time
+}
+
+func newEnvironments(r *runner, settings func() map[string]config.Environment, cacheDir string, log *slog.Logger) *environments {
+	e := &environments{runner: r, settings: settings, cacheDir: cacheDir, log: log, made: map[recipe]*making{}, extras: map[extraKey][]string{}}
+	e.quit, e.stop = context.WithCancel(context.Background())
+	return e
+}
+
+// close ends what is being made and waits for it.
+func (e *environments) close() {
+	e.stop()
+	e.work.Wait()
+}
+
+// find returns the settings of an environment by its name, "" being the default one.
+// known is false for the default one where the settings do not have it: it is the host's own interpreters.
+func (e *environments) find(name string) (full string, settings config.Environment, known bool, err error) {
+	all := e.settings()
 	if name == "" {
 		name = config.DefaultEnvironment
 	}
-	if _, ok := environments[name]; ok {
-		return name, nil
+	if settings, known = all[name]; known || name == config.DefaultEnvironment {
+		return name, settings, known, nil
 	}
-	if name == config.DefaultEnvironment {
-		return "", nil
+	names := slices.Sorted(maps.Keys(all))
+	refusal := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no environment %q", plain.Line(name, 80)), Hint: "leave environment out"}
+	if near := nearest.Of(name, names); near != "" {
+		refusal.Hint = "did you mean " + near + "?"
+	} else if len(names) > 0 {
+		refusal.Hint = "there are: " + strings.Join(names, ", ")
 	}
-	names := slices.Sorted(maps.Keys(environments))
-	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no environment %q", plain.Line(name, 80))}
-	switch near := nearest.Of(name, names); {
-	case near != "":
-		err.Hint = "did you mean " + near + "?"
-	case len(names) > 0:
-		err.Hint = "there are: " + strings.Join(names, ", ")
+	return "", settings, false, refusal
+}
+
+// ready returns how the sandboxes call an environment, once it is there, or ctx ends. Errors are *tool.Error.
+func (e *environments) ready(ctx context.Context, name string) (string, error) {
+	name, _, known, err := e.find(name)
+	if err != nil || !known {
+		return "", err
+	}
+	m := e.begin(e.recipe(tool.Principal(ctx), name))
+	if err := m.wait(ctx, name); err != nil {
+		return "", err
+	}
+	return m.key, nil
+}
+
+func (m *making) wait(ctx context.Context, name string) error {
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		return &tool.Error{Kind: tool.Timeout, Message: "environment " + name + " is being installed", Hint: "try again in a moment"}
+	}
+	if m.err != nil {
+		return explainMaking(name, m.err)
+	}
+	return nil
+}
+
+// explainMaking says to a model no more than it may know: of what is not about packages the operator's log has the rest.
+func explainMaking(name string, err error) error {
+	if packageFault(err) {
+		return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("environment %s: %s", name, plain.Line(err.Error(), 500)), Err: err}
+	}
+	return &tool.Error{Kind: tool.Internal, Message: "environment " + name + " could not be made", Hint: "the operator's log says why", Err: err}
+}
+
+// packageFault holds for what whoever named packages can mend.
+func packageFault(err error) bool {
+	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrLimit)
+}
+
+func (e *environments) recipe(principal, name string) recipe {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.recipeLocked(principal, name)
+}
+
+// recipeLocked is called with mu held.
+func (e *environments) recipeLocked(principal, name string) recipe {
+	join := func(i sandbox.Interpreter) string { return strings.Join(e.extras[extraKey{principal, name, i}], "\n") }
+	return recipe{name, join(sandbox.Python), join(sandbox.Node)}
+}
+
+// begin has a recipe made, unless it is or is being.
+func (e *environments) begin(r recipe) *making {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if m := e.made[r]; m != nil && !m.failedLongAgo() {
+		return m
+	}
+	m := &making{done: make(chan struct{})}
+	if e.quit.Err() != nil {
+		m.err = closedError()
+		close(m.done)
+		return m
+	}
+	e.made[r] = m
+	e.work.Go(func() {
+		begin := time.Now()
+		m.key, m.sites, m.err = e.make(e.quit, r)
+		m.at = time.Now()
+		if m.err != nil {
+			e.log.Error("environment could not be made", "environment", r.name, "error", m.err)
+		} else {
+			e.log.Info("environment is ready", "environment", r.name, "duration", time.Since(begin))
+		}
+		close(m.done)
+	})
+	return m
+}
+
+// failure is why it could not be made, nil if it was or is not known yet.
+func (m *making) failure() error {
+	select {
+	case <-m.done:
+		return m.err
 	default:
-		err.Hint = "leave environment out"
+		return nil
 	}
-	return "", err
+}
+
+func (m *making) failedLongAgo() bool {
+	select {
+	case <-m.done:
+		return m.err != nil && time.Since(m.at) > environmentRetry
+	default:
+		return false
+	}
+}
+
+// make makes a sandbox's environment of a recipe and tells the host of it.
+func (e *environments) make(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
+	host, release, err := e.runner.borrow()
+	if err != nil {
+		return "", nil, err
+	}
+	defer release()
+	settings := e.settings()[r.name]
+	env, err := e.root(ctx, settings)
+	if err != nil {
+		return "", nil, err
+	}
+	sites = map[sandbox.Interpreter][]string{}
+	if settings.Python.Base != "" {
+		base, err := deps.FindBase(settings.Python.Base)
+		if err != nil {
+			return "", nil, err
+		}
+		base.AddTo(&env)
+		sites[sandbox.Python] = base.Sites
+	}
+	for _, request := range requests(settings, r) {
+		layer, err := e.install(ctx, host, request)
+		if err != nil {
+			return "", nil, err
+		}
+		layer.AddTo(&env)
+		sites[request.Interpreter] = append([]string{layer.Dir}, sites[request.Interpreter]...)
+	}
+	if key, err = host.Define(r.name, env); err != nil {
+		return "", nil, err
+	}
+	return key, sites, nil
+}
+
+// root is the root file system and its interpreters.
+func (e *environments) root(ctx context.Context, settings config.Environment) (env sandbox.Environment, err error) {
+	env = sandbox.Environment{Root: settings.Root, Python: settings.Python.Interpreter, Node: settings.TypeScript.Interpreter}
+	if settings.Root != "" {
+		env.Digest, err = sandbox.DigestRoot(ctx, settings.Root)
+	}
+	if settings.Image == "" {
+		return env, err
+	}
+	dir, err := e.folder(imageFolder)
+	if err != nil {
+		return env, err
+	}
+	root, err := image.Pull(ctx, settings.Image, image.Options{Dir: dir, Logger: e.log})
+	if err != nil {
+		return env, err
+	}
+	env.Root, env.Digest = root.Dir, root.Digest
+	if env.Python == "" {
+		env.Python = root.Python
+	}
+	if env.Node == "" {
+		env.Node = root.Node
+	}
+	return env, nil
+}
+
+// requests are the packages of an environment, those of the settings together with those of a model: they have to fit.
+func requests(settings config.Environment, r recipe) []deps.Request {
+	python := deps.Request{Interpreter: sandbox.Python, Packages: slices.Concat(settings.Python.Requirements, split(r.extraPython)),
+		Index: settings.Python.Index, Base: settings.Python.Base, Source: settings.Python.Source}
+	node := deps.Request{Interpreter: sandbox.Node, Packages: slices.Concat(settings.TypeScript.Packages, split(r.extraNode)), Index: settings.TypeScript.Registry}
+	return slices.DeleteFunc([]deps.Request{python, node}, func(r deps.Request) bool { return len(r.Packages) == 0 })
+}
+
+func split(lines string) []string {
+	return strings.FieldsFunc(lines, func(r rune) bool { return r == '\n' })
+}
+
+func (e *environments) install(ctx context.Context, host *sandbox.Host, request deps.Request) (deps.Layer, error) {
+	installer, err := e.open(host)
+	if err != nil {
+		return deps.Layer{}, err
+	}
+	return installer.Install(ctx, request)
+}
+
+// open returns the installer, which is made when it is first needed.
+func (e *environments) open(host *sandbox.Host) (*deps.Installer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.installer != nil {
+		return e.installer, nil
+	}
+	dir, err := e.folder(packageFolder)
+	if err != nil {
+		return nil, err
+	}
+	e.installer, err = deps.New(host, dir, &deps.Options{Logger: e.log})
+	return e.installer, err
+}
+
+func (e *environments) folder(name string) (string, error) {
+	if e.cacheDir == "" {
+		return "", errors.New("there is no folder to keep it in: set HOME or XDG_CACHE_HOME")
+	}
+	return filepath.Join(e.cacheDir, name), nil
 }

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/deps"
 )
 
 // Program is what Execute runs.
@@ -61,7 +62,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if job.Session, err = sessionKey(ctx, program.Session); err != nil {
 		return Execution{}, err
 	}
-	if job.Environment, err = g.environment(program.Environment); err != nil {
+	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
 		return Execution{}, err
 	}
 	g.Settle(ctx)
@@ -73,7 +74,15 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		return Execution{}, err
 	}
 	g.explain(&e, program.Code)
+	g.explainMissing(&e, interpreter, program.Environment)
 	return e, nil
+}
+
+// environmentFor waits for an environment as long as a program in it might run.
+func (g *Gateway) environmentFor(ctx context.Context, name string, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return g.environments.ready(ctx, name)
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context
@@ -188,6 +197,19 @@ func (g *Gateway) explain(e *Execution, code string) {
 			e.Fault.Hint = "upstream " + up.ID + " is not available: " + problem
 		}
 	}
+}
+
+// explainMissing says how to come by a package that an import did not find.
+func (g *Gateway) explainMissing(e *Execution, interpreter sandbox.Interpreter, environment string) {
+	if e.Fault == nil {
+		return
+	}
+	_, settings, known, err := g.environments.find(environment)
+	module := deps.Missing(interpreter, e.Fault.Message)
+	if err != nil || module == "" || !known && e.Fault.Hint != "" {
+		return
+	}
+	e.Fault.Hint = deps.Hint(interpreter, module, environment, settings.Install)
 }
 
 // imports reports whether text names the package of an upstream, as either

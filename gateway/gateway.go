@@ -68,10 +68,11 @@ type Gateway struct {
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
 	// counter is made by the first answer that needs it.
-	counter func() (*tokens.Counter, error)
-	aids    aids
-	runner  *runner
-	checks  *checks
+	counter      func() (*tokens.Counter, error)
+	aids         aids
+	runner       *runner
+	checks       *checks
+	environments *environments
 	// sessions are the sessions that programs have named.
 	sessions sessions
 	call     Handler
@@ -101,6 +102,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.runner = newRunner(g.openHost)
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
+	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)
 	functions, err := functionIndex()
 	if err != nil {
 		return nil, err
@@ -114,6 +116,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed, g.followed)
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
+		g.environments.close()
 		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close())
 	})
 	g.aid(cfg.Search)

@@ -63,6 +63,16 @@ func (r *runner) serve(service sandbox.Service) (*sandbox.Server, error) {
 	return host.Serve(service)
 }
 
+// borrow returns the host to somebody who does not run programs, until release is called.
+// Who closes the runner has ended it before.
+func (r *runner) borrow() (host *sandbox.Host, release func(), err error) {
+	host, err = r.take()
+	if err != nil {
+		return nil, nil, err
+	}
+	return host, sync.OnceFunc(r.leave), nil
+}
+
 // take returns the host, opened and with the newest wrappers, and notes that it is in use.
 func (r *runner) take() (*sandbox.Host, error) {
 	r.mu.Lock()

@@ -1,0 +1,169 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/deps"
+)
+
+// Packages are packages of an environment, as somebody asks for them.
+type Packages struct {
+	// Names are requirements where they are to be installed, else names of packages or modules; empty asks for all.
+	Names []string
+	// Language is as in Program.
+	Language string
+	// Environment names one of the settings; "" is the default one.
+	Environment string
+}
+
+// maxExtras is how many packages a principal's model may add to an environment.
+const maxExtras = 50
+
+// InstallPackages adds packages to an environment, for whoever asks (tool.Principal) and nobody
+// else, from the next program on and until the gateway ends. It returns what is told to the model. Errors are *tool.Error.
+func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, error) {
+	interpreter, name, err := g.packagesOf(p)
+	if err != nil {
+		return "", err
+	}
+	if settings := g.cfg.Load().Environments[name]; !settings.Install {
+		return "", g.noInstall(name)
+	}
+	if len(p.Names) == 0 {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "packages is empty", Hint: `name some, as in ["pandas==2.2.3"]`}
+	}
+	if err := deps.Check(interpreter, p.Names); err != nil {
+		return "", &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300), Err: err}
+	}
+	key := extraKey{tool.Principal(ctx), name, interpreter}
+	before, after, err := g.environments.more(key, p.Names)
+	if err != nil {
+		return "", err
+	}
+	made := g.environments.begin(after)
+	if err := made.wait(ctx, name); err != nil {
+		if packageFault(made.failure()) {
+			g.environments.forget(key, before, after)
+		}
+		return "", err
+	}
+	all, err := deps.List(interpreter, made.sites[interpreter]...)
+	if err != nil {
+		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but cannot be listed", Err: err}
+	}
+	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". Import them from the next program on.", nil
+}
+
+// InstalledPackages tells what is installed in an environment beside the language's own library.
+func (g *Gateway) InstalledPackages(ctx context.Context, p Packages) (string, error) {
+	interpreter, name, err := g.packagesOf(p)
+	if err != nil {
+		return "", err
+	}
+	if _, known := g.cfg.Load().Environments[name]; !known {
+		return "only the language's own library", nil
+	}
+	made := g.environments.begin(g.environments.recipe(tool.Principal(ctx), name))
+	if err := made.wait(ctx, name); err != nil {
+		return "", err
+	}
+	all, err := deps.List(interpreter, made.sites[interpreter]...)
+	if err != nil {
+		return "", &tool.Error{Kind: tool.Internal, Message: "packages cannot be listed", Err: err}
+	}
+	switch {
+	case len(p.Names) > 0:
+		return packageLines(interpreter, all, p.Names, "\n"), nil
+	case len(all) == 0:
+		return "only the language's own library", nil
+	}
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = one.Name
+	}
+	return packageLines(interpreter, all, names, "\n"), nil
+}
+
+func (g *Gateway) packagesOf(p Packages) (sandbox.Interpreter, string, error) {
+	interpreter, err := interpreterFor(p.Language)
+	if err != nil {
+		return "", "", err
+	}
+	name, _, _, err := g.environments.find(p.Environment)
+	return interpreter, name, err
+}
+
+func (g *Gateway) noInstall(name string) error {
+	err := &tool.Error{Kind: tool.Denied, Message: "packages cannot be installed in environment " + name, Hint: "the operator decides that"}
+	var others []string
+	for _, other := range slices.Sorted(maps.Keys(g.cfg.Load().Environments)) {
+		if g.cfg.Load().Environments[other].Install {
+			others = append(others, other)
+		}
+	}
+	if len(others) > 0 {
+		err.Hint = "they can in " + strings.Join(others, ", ")
+	}
+	return err
+}
+
+// packageLines names packages with their versions.
+func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names []string, between string) string {
+	lines := make([]string, 0, len(names))
+	for _, name := range names[:min(len(names), 200)] {
+		bare := name
+		if at := strings.IndexAny(name[min(len(name), 1):], "=<>!~@[ ^"); at >= 0 { // an @ in front is a scope
+			bare = name[:at+1]
+		}
+		one, ok := deps.Find(interpreter, all, bare)
+		if !ok {
+			lines = append(lines, plain.Line(bare, 100)+": not installed")
+			continue
+		}
+		lines = append(lines, one.Name+" "+one.Version)
+	}
+	if more := len(names) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, between)
+}
+
+// more adds to what a principal's model has installed, and returns the recipe before and after.
+func (e *environments) more(key extraKey, names []string) (before, after recipe, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before = e.recipeLocked(key.principal, key.name)
+	all := slices.Clone(e.extras[key])
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	if len(all) > maxExtras {
+		return before, before, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("at most %d packages can be installed", maxExtras)}
+	}
+	slices.Sort(all)
+	e.extras[key] = all
+	return before, e.recipeLocked(key.principal, key.name), nil
+}
+
+// forget takes back what cannot be installed, unless more was added since.
+func (e *environments) forget(key extraKey, before, failed recipe) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.recipeLocked(key.principal, key.name) != failed {
+		return
+	}
+	extra := before.extraPython
+	if key.interpreter == sandbox.Node {
+		extra = before.extraNode
+	}
+	e.extras[key] = split(extra)
+}
