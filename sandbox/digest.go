@@ -18,8 +18,9 @@ func (h *Host) snapshotKey(k kind) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	environment, _ := h.environments.get(k.environment)
 	sum := sha256.New()
-	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, processor(), h.opts.Environments[k.environment].Digest)
+	fmt.Fprintln(sum, snapshotFormat, runtime.GOARCH, h.runsc.Rootless, processor(), environment.Digest)
 	for _, path := range []string{h.runsc.Path, root.programs[k.interpreter].path} {
 		if err := addFile(sum, path); err != nil {
 			return "", fmt.Errorf("digest what a snapshot is made of: %w", err)

@@ -30,11 +30,12 @@ type Host struct {
 	close   func() error
 	ctx     context.Context //nolint:containedctx // ends with the host: Close cancels what still runs
 
-	roots       roots
-	generations generations
-	snapshots   *snapshots
-	pool        *pool
-	sessions    *sessions
+	environments *environments
+	roots        roots
+	generations  generations
+	snapshots    *snapshots
+	pool         *pool
+	sessions     *sessions
 
 	mu       sync.Mutex // orders the end of ctx and the growth of running
 	running  sync.WaitGroup
@@ -46,7 +47,7 @@ type Host struct {
 // New prepares a host: finds runsc and the interpreters, clears what a killed
 // predecessor left, and lays out the files that sandboxes share. Close it.
 func New(opts Options) (*Host, error) {
-	h := &Host{opts: opts, log: opts.Logger}
+	h := &Host{opts: opts, log: opts.Logger, environments: newEnvironments(opts.Environments)}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -182,7 +183,8 @@ func (h *Host) rootOf(environment string) (*rootfs, error) {
 		return made, nil
 	}
 	dir := filepath.Join(h.dir, fmt.Sprintf("root-%d", len(h.roots.made)))
-	made, err := h.root(dir, h.opts.Environments[environment])
+	defined, _ := h.environments.get(environment)
+	made, err := h.root(dir, defined)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -54,7 +54,7 @@ func (h *Host) check(job Job) error {
 	if !validID.MatchString(job.ID) {
 		return fmt.Errorf("%.50q is no execution id", job.ID)
 	}
-	if _, ok := h.opts.Environments[job.Environment]; !ok && job.Environment != "" {
+	if _, ok := h.environments.get(job.Environment); !ok && job.Environment != "" {
 		return fmt.Errorf("there is no environment %.50q", job.Environment)
 	}
 	return nil

@@ -64,7 +64,7 @@ func (h *Host) process(k kind, root *rootfs) (*specs.Process, error) {
 		return nil, err
 	}
 	env := environment("/workspace", root.path)
-	installed := h.opts.Environments[k.environment]
+	installed, _ := h.environments.get(k.environment)
 	if len(installed.NodePath) > 0 && k.interpreter == Node {
 		env = append(env, "NODE_PATH="+strings.Join(installed.NodePath, ":"))
 	}

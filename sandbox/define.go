@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+)
+
+// environments are what jobs can ask for by name. An entry never changes: another
+// environment of the same name gets another key.
+type environments struct {
+	mu  sync.RWMutex
+	all map[string]Environment
+}
+
+func newEnvironments(all map[string]Environment) *environments {
+	own := map[string]Environment{}
+	maps.Copy(own, all)
+	return &environments{all: own}
+}
+
+// get returns an environment; known is false for "", which is the host's own interpreters, and what nobody has defined.
+func (e *environments) get(name string) (env Environment, known bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	env, known = e.all[name]
+	return env, known
+}
+
+// Define makes an environment one that jobs can ask for, beside those of the
+// options, and returns the Job.Environment of it: the name with a digest of all that the
+// environment says, so that what runs in another of the same name is not disturbed.
+func (h *Host) Define(name string, env Environment) (string, error) {
+	data, err := json.Marshal(env)
+	if err != nil {
+		return "", fmt.Errorf("define environment %s: %w", name, err)
+	}
+	sum := sha256.Sum256(data)
+	key := name + "-" + hex.EncodeToString(sum[:6])
+	h.environments.mu.Lock()
+	h.environments.all[key] = env
+	h.environments.mu.Unlock()
+	root, err := h.rootOf(key)
+	if err != nil {
+		return "", fmt.Errorf("define environment %s: %w", name, err)
+	}
+	_, pythonErr := root.program(Python)
+	_, nodeErr := root.program(Node)
+	if pythonErr != nil && nodeErr != nil {
+		return "", fmt.Errorf("define environment %s: %w", name, errors.Join(pythonErr, nodeErr))
+	}
+	return key, nil
+}
