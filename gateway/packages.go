@@ -58,7 +58,7 @@ func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, erro
 	if err != nil {
 		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but cannot be listed", Err: err}
 	}
-	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". Import them from the next program on.", nil
+	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". The next program can import them; a session begins anew.", nil
 }
 
 // InstalledPackages tells what is installed in an environment beside the language's own library.

@@ -14,16 +14,15 @@ import (
 // tried again at the next program if it could not be: searching and calling
 // tools work without gVisor, running code never does.
 type runner struct {
-	open    func() (*sandbox.Host, error)
-	shown   func(files map[string][]byte) // called with what the host shows now
-	quit    chan struct{}                 // closed by close
-	runs    sync.WaitGroup
-	mu      sync.Mutex
-	host    *sandbox.Host
-	files   func() map[string][]byte
-	stale   bool // the host does not show files
-	running int  // programs
-	ended   bool
+	open  func() (*sandbox.Host, error)
+	shown func(files map[string][]byte) // called with what the host shows now
+	quit  chan struct{}                 // closed by close
+	runs  sync.WaitGroup
+	mu    sync.Mutex
+	host  *sandbox.Host
+	files func() map[string][]byte
+	stale bool // the host does not show files
+	ended bool
 }
 
 func newRunner(open func() (*sandbox.Host, error)) *runner {
@@ -84,17 +83,11 @@ func (r *runner) take() (*sandbox.Host, error) {
 		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}
 	}
 	r.runs.Add(1)
-	r.running++
 	return r.host, nil
 }
 
-// leave is the end of what take began. What was published meanwhile is shown by the next take.
-func (r *runner) leave() {
-	r.mu.Lock()
-	r.running--
-	r.mu.Unlock()
-	r.runs.Done()
-}
+// leave is the end of what take began.
+func (r *runner) leave() { r.runs.Done() }
 
 // prepare is called with mu held.
 func (r *runner) prepare() error {
@@ -122,14 +115,11 @@ func (r *runner) show() error {
 	return nil
 }
 
-// publish hands the wrappers to the host, or keeps them for when there is one.
+// publish hands the wrappers to the host, or keeps them for when there is one. A program that runs keeps those that it has.
 func (r *runner) publish(files func() map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files, r.stale = files, true
-	if r.running > 0 { // gVisor keeps what it knows of a file, so none should change under a program that reads it
-		return nil
-	}
 	return r.show()
 }
 

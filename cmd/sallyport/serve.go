@@ -119,11 +119,19 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	following, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { g.Follow(following, a.load) })
+	listed := make(chan struct{})
+	work.Go(func() {
+		select {
+		case <-listed:
+			g.Warm(following)
+		case <-following.Done():
+		}
+	})
 	defer func() {
 		stop()
 		work.Wait()
 	}()
-	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log}); err != nil {
+	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, ready: sync.OnceFunc(func() { close(listed) })}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
@@ -136,6 +144,8 @@ type service struct {
 	gateway *gateway.Gateway
 	notices *mcpserver.Notices
 	log     *slog.Logger
+	// ready is called when a client is likely to run programs soon.
+	ready func()
 }
 
 // protocol is the log of what goes on in the protocol: it tells of every
@@ -148,7 +158,9 @@ func (s *service) protocol() *slog.Logger {
 }
 
 func (s *service) tools() *mcpserver.Options {
-	return &mcpserver.Options{Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments}
+	return &mcpserver.Options{
+		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway, OnReady: s.ready,
+	}
 }
 
 func (s *service) direct() *mcpserver.Direct {

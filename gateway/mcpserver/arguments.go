@@ -13,10 +13,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// read decodes arguments into the *string or *float64 of their name. It is
+// read decodes arguments into the *string, *float64 or *[]string of their name. It is
 // strict where a model would not notice that it was misunderstood: a name that
 // nobody reads is an error. It is lenient where there is only one meaning: null
-// is absent, and "8" is a number.
+// is absent, "8" is a number, and a string alone is a list of one.
 func read(raw json.RawMessage, into map[string]any) error {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
@@ -55,6 +55,13 @@ func set(target any, value json.RawMessage) (want string) {
 			return "a number"
 		}
 		*target = number
+	case *[]string:
+		var one string
+		if json.Unmarshal(value, &one) == nil {
+			*target = []string{one}
+		} else if json.Unmarshal(value, target) != nil {
+			return "a list of strings"
+		}
 	}
 	return ""
 }

@@ -39,6 +39,16 @@ type Options struct {
 	Logger *slog.Logger
 	// Environments are what programs can ask for by name.
 	Environments map[string]config.Environment
+	// Packages installs packages where an environment allows it; nil: there are no tools for it.
+	Packages Packages
+	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
+	OnReady func()
+}
+
+// Packages are what the tools about packages need of the gateway.
+type Packages interface {
+	InstallPackages(ctx context.Context, p gateway.Packages) (string, error)
+	InstalledPackages(ctx context.Context, p gateway.Packages) (string, error)
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
@@ -49,7 +59,7 @@ func ServeStdio(ctx context.Context, verbs Verbs, opts *Options) error {
 	return nil // told to end, it ended
 }
 
-// New returns the MCP server with its two tools.
+// New returns the MCP server with its two tools, and those about packages where an environment allows them.
 func New(verbs Verbs, opts *Options) *mcp.Server {
 	if opts == nil {
 		opts = &Options{}
@@ -66,7 +76,28 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 	f := &face{verbs: verbs, environments: opts.Environments}
 	server.AddTool(searchTool(verbs.Upstreams()), f.search)
 	server.AddTool(executeTool(opts.Environments), f.execute)
+	if opts.Packages != nil && installable(opts.Environments) {
+		p := packages{opts.Packages, opts.Environments}
+		server.AddTool(installTool(opts.Environments), p.install)
+		server.AddTool(installedTool(opts.Environments), p.installed)
+	}
+	if opts.OnReady != nil {
+		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
+	}
 	return server
+}
+
+// onFirstList calls ready when a client lists the tools for the first time.
+func onFirstList(ready func()) mcp.Middleware {
+	ready = sync.OnceFunc(ready)
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" || method == "tools/call" {
+				ready()
+			}
+			return next(ctx, method, req)
+		}
+	}
 }
 
 // onlyTools refuses what is not declared here, which the SDK would answer with empty lists.

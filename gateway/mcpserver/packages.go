@@ -1,0 +1,84 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+	"sallyport/internal/config"
+)
+
+// installable reports whether a model may install packages in some environment.
+func installable(environments map[string]config.Environment) bool {
+	for _, e := range environments {
+		if e.Install {
+			return true
+		}
+	}
+	return false
+}
+
+// The tools about packages have the names that clients may know from others.
+
+func installTool(environments map[string]config.Environment) *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "install_dependencies",
+		Description: "Install packages for programs of execute_code, until the server ends.",
+		InputSchema: packagesSchema(environments, `"required":["packages"],`, `"pandas==2.2.3" or "zod@3.25.0"`),
+	}
+}
+
+func installedTool(environments map[string]config.Environment) *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "check_installed_packages",
+		Description: "Tell which packages programs of execute_code can import, and their versions.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
+		InputSchema: packagesSchema(environments, "", "default: all"),
+	}
+}
+
+func packagesSchema(environments map[string]config.Environment, required, about string) json.RawMessage {
+	quoted, err := json.Marshal(about)
+	if err != nil {
+		quoted = []byte(`""`)
+	}
+	return json.RawMessage(`{"type":"object",` + required + `"properties":{` +
+		`"packages":{"type":"array","items":{"type":"string"},"description":` + string(quoted) + `},` +
+		environmentProperty(environments) +
+		`"language":{"enum":["python","typescript"],"description":"default python"}}}`)
+}
+
+// packages answers the tools about packages.
+type packages struct {
+	verbs        Packages
+	environments map[string]config.Environment
+}
+
+func (p packages) install(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return p.answer(ctx, req, p.verbs.InstallPackages)
+}
+
+func (p packages) installed(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return p.answer(ctx, req, p.verbs.InstalledPackages)
+}
+
+func (p packages) answer(ctx context.Context, req *mcp.CallToolRequest, verb func(context.Context, gateway.Packages) (string, error)) (*mcp.CallToolResult, error) {
+	var asked gateway.Packages
+	parameters := map[string]any{"packages": &asked.Names, "language": &asked.Language}
+	if environmentProperty(p.environments) != "" {
+		parameters["environment"] = &asked.Environment
+	}
+	if err := read(req.Params.Arguments, parameters); err != nil {
+		return failure(err), nil
+	}
+	defer pulse(ctx, req)()
+	ctx, cancel := bare(ctx)
+	defer cancel()
+	said, err := verb(ctx, asked)
+	if err != nil {
+		return failure(err), nil
+	}
+	return text(said, false), nil
+}

@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"sallyport/sandbox"
+)
+
+// Warm makes ready for programs: it opens the sandboxes, so that some wait for the
+// first program, and begins to make the environments of the settings. It is for the
+// background, and returns when all is on its way, or when ctx ends. What cannot be
+// had now is tried again by the programs that need it.
+func (g *Gateway) Warm(ctx context.Context) {
+	g.Settle(ctx) // a publish would make what waits useless
+	if ctx.Err() != nil {
+		return
+	}
+	host, release, err := g.runner.borrow()
+	if err != nil {
+		g.log.WarnContext(ctx, "programs cannot be run", "error", err)
+		return
+	}
+	defer release()
+	defaultKey := ""
+	for _, name := range slices.Sorted(maps.Keys(g.cfg.Load().Environments)) {
+		key, err := g.environments.ready(ctx, name)
+		if err == nil && name == "default" {
+			defaultKey = key
+		}
+	}
+	limits := g.limits(Program{})
+	host.Warm(
+		sandbox.Job{Interpreter: sandbox.Python, Environment: defaultKey, Limits: limits},
+		sandbox.Job{Interpreter: sandbox.Node, Environment: defaultKey, Limits: limits},
+	)
+}
