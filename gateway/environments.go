@@ -62,8 +62,20 @@ type making struct {
 	// The rest counts once done is closed.
 	key   string // how the sandboxes call it
 	sites map[sandbox.Interpreter][]string
-	err   error
-	at    time.Time
+	// modules are the packages of npm.
+	modules []string
+	err     error
+	at      time.Time
+}
+
+// ready reports whether it was made.
+func (m *making) ready() bool {
+	select {
+	case <-m.done:
+		return m.err == nil
+	default:
+		return false
+	}
 }
 
 func newEnvironments(r *runner, settings func() map[string]config.Environment, cacheDir string, log *slog.Logger) *environments {
@@ -165,6 +177,9 @@ func (e *environments) begin(r recipe) *making {
 	e.work.Go(func() {
 		begin := time.Now()
 		m.key, m.sites, m.err = e.make(e.quit, r)
+		if m.err == nil {
+			m.modules, m.err = modules(m.sites[sandbox.Node])
+		}
 		m.at = time.Now()
 		if m.err != nil {
 			e.log.Error("environment could not be made", "environment", r.name, "error", m.err)
@@ -184,6 +199,15 @@ func (m *making) failure() error {
 	default:
 		return nil
 	}
+}
+
+// modules are the names of packages of npm in folders.
+func modules(sites []string) (names []string, err error) {
+	all, err := deps.List(sandbox.Node, sites...)
+	for _, one := range all {
+		names = append(names, one.Name)
+	}
+	return names, err
 }
 
 func (m *making) failedLongAgo() bool {
@@ -255,6 +279,25 @@ func (e *environments) root(ctx context.Context, settings config.Environment) (e
 		env.Node = root.Node
 	}
 	return env, nil
+}
+
+// nodePackages tells which packages of npm a sandbox's environment has; of what nobody has installed here, all may be there.
+func (e *environments) nodePackages(key string) func(name string) bool {
+	if key == "" {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for r, m := range e.made {
+		if m.ready() && m.key == key {
+			settings := e.settings()[r.name]
+			if settings.Image != "" || settings.Root != "" {
+				return func(string) bool { return true }
+			}
+			return func(name string) bool { return slices.Contains(m.modules, name) }
+		}
+	}
+	return nil
 }
 
 // requests are the packages of an environment, those of the settings together with those of a model: they have to fit.

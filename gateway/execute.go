@@ -111,9 +111,12 @@ func checkCode(code string) error {
 func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *Execution) error {
 	code := job.Code
 	if job.Interpreter == sandbox.Node {
-		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, &bundle.Options{Session: job.Session != ""})
+		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, &bundle.Options{Session: job.Session != "", Packages: g.environments.nodePackages(job.Environment)})
 		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
+			if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
+				e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing knows more
+			}
 			return nil
 		}
 		if err != nil {

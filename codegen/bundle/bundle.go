@@ -36,6 +36,8 @@ type Error struct {
 	// Source is the text of that line.
 	Source string
 	Hint   string
+	// Package is the one of npm that an import did not find, "" if it is something else.
+	Package string
 }
 
 // Error returns "Type: message".
@@ -45,6 +47,8 @@ func (e *Error) Error() string { return e.Type + ": " + e.Message }
 type Options struct {
 	// Session makes what the program declares at its top level a global of the interpreter, for the programs after it.
 	Session bool
+	// Packages reports whether the sandbox has a package of npm by that name; nil: it has none.
+	Packages func(name string) bool
 }
 
 // Compile compiles a program. runtime is the source of the module "sallyport".
@@ -55,11 +59,11 @@ func Compile(program string, tree Tree, runtime []byte, opts *Options) (string, 
 	}
 	if opts.Session {
 		// A program may import for the ones after it, which no other one can tell from the import of a type.
-		if code, err := compile(program, tree, runtime, everyImport, true); err == nil {
+		if code, err := compile(program, resolver{tree, runtime, opts.Packages}, everyImport, true); err == nil {
 			return code, nil
 		}
 	}
-	return compile(program, tree, runtime, usedImports, opts.Session)
+	return compile(program, resolver{tree, runtime, opts.Packages}, usedImports, opts.Session)
 }
 
 // What becomes of imports that nothing uses; in TypeScript they may be of types.
@@ -68,7 +72,7 @@ const (
 	everyImport = `{"compilerOptions":{"verbatimModuleSyntax":true}}`
 )
 
-func compile(program string, tree Tree, runtime []byte, imports string, session bool) (string, error) {
+func compile(program string, r resolver, imports string, session bool) (string, error) {
 	code, sourceMap, wrongSyntax := script(program, imports)
 	if wrongSyntax != nil {
 		return "", wrongSyntax
@@ -80,7 +84,6 @@ func compile(program string, tree Tree, runtime []byte, imports string, session 
 	if !needsBuild.MatchString(code) {
 		return captured + mapComment(sourceMap), nil
 	}
-	r := resolver{tree: tree, runtime: runtime}
 	built := api.BuildResult{}
 	if hasValue {
 		built = r.build(captured+mapComment(sourceMap), api.LoaderJS)

@@ -126,7 +126,7 @@ func TestErrors(t *testing.T) {
 		{"import * as memory from 'servers/memory';\n\nawait memory.create_entity({})", bundle.Error{Type: "ImportError", Message: "servers/memory has no tool create_entity", Line: 3, Source: "await memory.create_entity({})", Hint: "did you mean create_entities?"}},
 		{"import { get } from 'servers/docs/resources';\nawait get('a:b')", bundle.Error{Type: "ImportError", Message: "resources has no function get", Line: 1, Source: "import { get } from 'servers/docs/resources';", Hint: "it has read(uri), list() and templates()"}},
 		{"import { prompts } from 'servers/docs';\nawait prompts.list()", bundle.Error{Type: "ImportError", Message: "servers/docs offers no prompts", Line: 1, Source: "import { prompts } from 'servers/docs';"}},
-		{"import _ from 'lodash';\n_.map()", bundle.Error{Type: "ImportError", Message: `cannot import "lodash"`, Line: 1, Source: "import _ from 'lodash';", Hint: `only node's own modules, "servers/..." and "sallyport" can be imported`}},
+		{"import _ from 'lodash';\n_.map()", bundle.Error{Type: "ImportError", Message: `cannot import "lodash"`, Line: 1, Source: "import _ from 'lodash';", Hint: `only node's own modules, "servers/..." and "sallyport" can be imported`, Package: "lodash"}},
 		{"import { read_graph } from 'memory';\nread_graph()", bundle.Error{Type: "ImportError", Message: `cannot import "memory"`, Line: 1, Source: "import { read_graph } from 'memory';", Hint: `write: from "servers/memory"`}},
 	} {
 		_, err := bundle.Compile(test.program, servers, runtime.TypeScript, nil)
@@ -134,6 +134,25 @@ func TestErrors(t *testing.T) {
 		if !ok || *got != test.want {
 			t.Errorf("%q:\n got %+v\nwant %+v", test.program, got, test.want)
 		}
+	}
+}
+
+// TestPackages: what the sandbox has is left to be imported there, and nothing else.
+func TestPackages(t *testing.T) {
+	opts := &bundle.Options{Packages: func(name string) bool { return name == "zod" || name == "@scope/a" }}
+	for program, want := range map[string]string{
+		"import { z } from 'zod'; z":           `from "zod"`,
+		"import a from '@scope/a/b.js'; a":     `from "@scope/a/b.js"`,
+		"const z = await import('zod/v4');\nz": `import("zod/v4")`,
+	} {
+		code, err := bundle.Compile(program, servers, runtime.TypeScript, opts)
+		if err != nil || !strings.Contains(code, want) {
+			t.Errorf("%q: %v\n%s", program, err, code)
+		}
+	}
+	_, err := bundle.Compile("import b from '@scope/b/c'; b", servers, runtime.TypeScript, opts)
+	if wrong, ok := errors.AsType[*bundle.Error](err); !ok || wrong.Package != "@scope/b" {
+		t.Errorf("a package that is not there: %+v", err)
 	}
 }
 

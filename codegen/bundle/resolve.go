@@ -14,8 +14,9 @@ import (
 
 // resolver answers every import of a program.
 type resolver struct {
-	tree    Tree
-	runtime []byte
+	tree     Tree
+	runtime  []byte
+	packages func(name string) bool
 }
 
 // The namespaces of what is served from memory.
@@ -58,10 +59,19 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeSpace, SideEffects: api.SideEffectsFalse}, nil
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
 		return r.wrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
-	case isBuiltin(name), strings.HasPrefix(name, "/"):
+	case isBuiltin(name), strings.HasPrefix(name, "/"), r.packages != nil && args.Namespace != serversSpace && r.packages(packageOf(name)):
 		return api.OnResolveResult{Path: name, External: true}, nil // an absolute path is one of the sandbox
 	}
 	return refuse(fmt.Sprintf("cannot import %q", name), r.advise(name))
+}
+
+// packageOf is the package of an import such as "@scope/name/file".
+func packageOf(name string) string {
+	parts := strings.SplitN(name, "/", 3)
+	if strings.HasPrefix(name, "@") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
 }
 
 // wrapper resolves a path below servers/ as node would: the file, the file with its ending, the folder's index.
@@ -92,8 +102,10 @@ func (r resolver) advise(name string) string {
 	if slices.Contains(r.tree.List(""), upstream) {
 		return fmt.Sprintf(`write: from "servers/%s"`, upstream)
 	}
-	return `only node's own modules, "servers/..." and "sallyport" can be imported`
+	return notInstalled
 }
+
+const notInstalled = `only node's own modules, "servers/..." and "sallyport" can be imported`
 
 // hintMark keeps message and hint apart on their way through esbuild.
 const hintMark = "\x00"
@@ -103,6 +115,7 @@ func refuse(message, hint string) (api.OnResolveResult, error) {
 }
 
 var (
+	missingPackage  = regexp.MustCompile(`^cannot import "(.+)"$`)
 	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
 	missingOwn      = regexp.MustCompile(`^No matching export in "sallyport:sallyport\.ts" for import "(.+)"$`)
 	ownExport       = regexp.MustCompile(`(?m)^export (?:declare )?(?:async )?(?:function|class|const) (\w+)`)
@@ -114,6 +127,9 @@ func (r resolver) explain(m api.Message) *Error {
 	e := &Error{Type: "ImportError"}
 	e.Message, e.Hint, _ = strings.Cut(m.Text, hintMark)
 	e.place(m.Location)
+	if found := missingPackage.FindStringSubmatch(e.Message); found != nil && e.Hint == notInstalled {
+		e.Package = packageOf(found[1])
+	}
 	if found := missingExport.FindStringSubmatch(m.Text); found != nil {
 		r.explainMissing(e, found[1], found[2], found[3])
 	}

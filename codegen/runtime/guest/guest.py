@@ -32,7 +32,7 @@ class Servers:
 
 def prepare():
     sys.meta_path.insert(0, Servers)
-    sys.path.append("/workspace")
+    sys.path += ["/workspace", *sys.argv[1:]]  # the folders of the environment's packages
     sys.dont_write_bytecode = True
     os.environ.pop("MALLOC_ARENA_MAX", None)  # meant for this process alone, and read by now
     threading.stack_size(2 << 20)  # address space is limited, and many threads must fit into it
