@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -198,11 +200,45 @@ while True: os.write(1, b"x" * 65536)`, sandbox.Python, sandbox.Flooded, nil},
 					continue
 				}
 				want := map[string]string{"new": "kept", "changed": "changed!", "same": "same", "closed": "/", "closed/x": "1"}
-				if diff := cmp.Diff(want, onDisk(t, dir)); diff != "" || len(outcome.Notes) > 0 {
+				got := onDisk(t, dir)
+				maps.DeleteFunc(got, func(path, _ string) bool { return strings.HasPrefix(path, ".out") }) // what it printed
+				if diff := cmp.Diff(want, got); diff != "" || len(outcome.Notes) > 0 {
 					t.Errorf("notes %q, files (-want +got):\n%s", outcome.Notes, diff)
 				}
 				return
 			}
 		})
+	}
+}
+
+// TestWhatStaysInside (G01 to G04): what a program makes that is neither file nor folder, or
+// has a name that cannot be shown, does not reach the host's disk, and the model is told.
+func TestWhatStaysInside(t *testing.T) {
+	host, _ := newHost(t)
+	for interpreter, code := range map[sandbox.Interpreter]string{
+		sandbox.Python: `
+import os, socket
+os.chdir("/workspace")
+os.symlink("/etc/shadow", "report.txt"); os.symlink("/", "out"); os.mkfifo("fifo")
+socket.socket(socket.AF_UNIX).bind("socket")
+open("plain", "w").write("p"); os.link("plain", "hard"); os.chmod("hard", 0o6755)
+open(b"\xff", "w"); open("a\nb", "w"); open("back\\slash", "w"); open("\u202egnp.exe", "w")
+with open("holes", "wb") as f: f.truncate(3 << 20)`,
+		sandbox.Node: `import fs from "node:fs"; process.chdir("/workspace");
+fs.symlinkSync("/etc/shadow", "report.txt"); fs.symlinkSync("/", "out");
+fs.writeFileSync("plain", "p"); fs.linkSync("plain", "hard"); fs.chmodSync("hard", 0o6755);
+fs.writeFileSync(Buffer.from([255]), ""); fs.writeFileSync("a\nb", ""); fs.writeFileSync("back\\slash", ""); fs.writeFileSync("\u202egnp.exe", "");
+fs.truncateSync(fs.openSync("holes", "w"), 3 << 20);`,
+	} {
+		ws, dir := openWorkspace(t, workspace.Options{})
+		outcome := inWorkspace(t, host, ws, interpreter, code)
+		want := map[string]string{"plain": "p (executable)", "hard": "p (executable)", "holes": strings.Repeat("\x00", 3<<20)}
+		if diff := cmp.Diff(want, onDisk(t, dir)); outcome.Status != sandbox.OK || diff != "" {
+			t.Errorf("%s: status %s, fault %+v, files (-want +got):\n%.2000s", interpreter, outcome.Status, outcome.Fault, diff)
+		}
+		notes := strings.Join(outcome.Notes, "\n")
+		if !strings.Contains(notes, `"report.txt" (a link`) || strings.ContainsRune(notes, '\u202e') || !utf8.ValidString(notes) || len(outcome.Notes) > 12 {
+			t.Errorf("%s: notes %q", interpreter, outcome.Notes)
+		}
 	}
 }
