@@ -87,7 +87,7 @@ func environment(home, path string) []string {
 func args(k kind, installed Environment) []string {
 	if k.interpreter == Node {
 		heap := max(64, (k.memory-96<<20)>>20) // node itself needs about 60 MB beside its heap
-		return []string{"--enable-source-maps", "--no-warnings", "--stack-trace-limit=30",
+		return []string{"--enable-source-maps", "--no-warnings", "--openssl-config=" + guestDir + "/openssl.cnf", "--stack-trace-limit=30",
 			"--max-old-space-size=" + strconv.FormatInt(heap, 10), guestDir + "/guest.mjs"}
 	}
 	return append([]string{"-I", "-S", "-B", guestDir + "/guest.py"}, installed.PythonPath...)

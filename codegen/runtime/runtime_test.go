@@ -18,8 +18,8 @@ import (
 
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
 var files = []string{
-	"api.mjs", "check.mjs", "fault.mjs", "fault.py", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "pages.mjs", "rest.py",
-	"sallyport/__init__.py", "sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "sallyport_files.py", "saved.cjs", "shapes.cjs", "warm.py",
+	"api.mjs", "bridge.mjs", "check.mjs", "fault.mjs", "fault.py", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "openssl.cnf", "pages.mjs", "random.mjs", "rest.py",
+	"sallyport/__init__.py", "sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "sallyport_files.py", "saved.cjs", "shapes.cjs", "shown.mjs", "warm.mjs", "warm.py",
 }
 
 func TestGuestHoldsItsFiles(t *testing.T) {
@@ -45,6 +45,9 @@ func TestGuestCompiles(t *testing.T) {
 		args := []string{"node", "--check"}
 		if strings.HasSuffix(file, ".py") {
 			args = []string{"/usr/bin/python3", "-I", "-W", "error", "-m", "py_compile"}
+		}
+		if strings.HasSuffix(file, ".cnf") {
+			args = []string{"node", "-e", "0", "--openssl-config"}
 		}
 		t.Run(file, func(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), testutil.Program(t, args[0]), append(args[1:], filepath.Join(dir, file))...).CombinedOutput(); err != nil {

@@ -65,7 +65,7 @@ function native(value) {
 }
 
 // Bigints leave JSON.stringify as marked strings and lose the mark afterwards: node 20 has no other way.
-const BIGINT = `bigint-${randomUUID()}:`;
+let mark; // made when first needed: what is random and was made before a copy would be the same in all
 const UNSENDABLE = /^(Promise|RegExp|WeakMap|WeakSet|WeakRef|.*Error)$/;
 
 // What programs pass where JSON is wanted: bytes become base64, sets arrays, maps objects. What JSON would lose is refused.
@@ -74,7 +74,7 @@ function plain(key, value) {
   if (original instanceof Uint8Array || original instanceof ArrayBuffer) return Buffer.from(original).toString("base64");
   if (original instanceof Set) return [...original];
   if (original instanceof Map) return Object.fromEntries(original);
-  if (typeof value === "bigint") return BIGINT + value;
+  if (typeof value === "bigint") return (mark ??= `bigint-${randomUUID()}:`) + value;
   const kind = typeof value === "object" ? (value?.constructor?.name ?? "") : typeof value;
   if (kind === "number" && !Number.isFinite(value)) throw new TypeError(`argument ${key || "list"}: NaN and Infinity cannot be sent`);
   if (original instanceof Promise) throw new TypeError(`argument ${key}: a promise cannot be sent; await it first`);
@@ -84,7 +84,7 @@ function plain(key, value) {
 
 function encoded(args) {
   const text = JSON.stringify(args, plain);
-  return text.includes(BIGINT) ? text.replaceAll(new RegExp(`"${BIGINT}(-?\\d+)"`, "g"), "$1") : text;
+  return mark && text.includes(mark) ? text.replaceAll(new RegExp(`"${mark}(-?\\d+)"`, "g"), "$1") : text;
 }
 
 let asking; // who wants to know what a wrapper would call

@@ -3,8 +3,8 @@
 import { createRequire } from "node:module";
 import { inspect } from "node:util";
 
-// open are the tools whose calls are under way.
-export function describe(error, open = []) {
+// open are the tools whose calls are under way; folder is where the program is, for one of several.
+export function describe(error, open = [], folder = "") {
   const known = error !== null && typeof error === "object" && "message" in error;
   const fault = { type: "Error", message: "", lines: [], hint: "" };
   try {
@@ -13,7 +13,7 @@ export function describe(error, open = []) {
     fault.message = message;
     if (error instanceof AggregateError) fault.message += ": " + error.errors.slice(0, 3).map((one) => show(one?.message ?? one).slice(0, 300)).join("; ");
     if (error?.cause) fault.message += ` (caused by ${String(error.cause?.message ?? error.cause).slice(0, 300)})`;
-    fault.lines = known ? lines(String(error.stack ?? "")) : [];
+    fault.lines = known ? lines(String(error.stack ?? ""), folder) : [];
     for (const note of error?.notes?.slice?.(0, 3) ?? []) fault.message += ` (${String(note).slice(0, 300)})`;
     fault.hint = createRequire(import.meta.url)("./hints.cjs").hint(error, message, open).slice(0, 500);
   } catch {}
@@ -29,11 +29,11 @@ function show(value) {
 }
 
 // The frames in the program itself, outermost first; of many only the first and the last five.
-function lines(stack) {
+function lines(stack, folder) {
   const frames = [];
   for (const row of stack.split("\n")) {
-    const found = /^\s+at (?:(?:async |new )*(.*?) \()?\S*?program\.ts:(\d+):\d+\)?$/.exec(row);
-    if (found) frames.unshift({ line: Number(found[2]), function: /^(async )?(Object\.|Module\.)?<?(anonymous|eval)>?/.test(found[1] ?? "") ? "" : (found[1] ?? ""), source: "" });
+    const found = /^\s+at (?:(?:async |new )*(.*?) \()?(\S*?)program\.ts:(\d+):\d+\)?$/.exec(row);
+    if (found?.[2].endsWith(folder)) frames.unshift({ line: Number(found[3]), function: /^(async )?(Object\.|Module\.)?<?(anonymous|eval)>?/.test(found[1] ?? "") ? "" : (found[1] ?? ""), source: "" });
   }
   return frames.length <= 10 ? frames : [...frames.slice(0, 5), ...frames.slice(-5)];
 }

@@ -1,0 +1,181 @@
+// The guest's end of the bridge (docs/bridge.md).
+
+import { createConnection } from "node:net";
+import { tell } from "./api.mjs";
+import { writeAll } from "./files.mjs";
+
+const OVER = "the program that made this call has ended";
+
+// The guest's end of the websocket (RFC 6455, client side, text frames).
+export class Bridge {
+  // patient tries again where the socket is about to be opened.
+  constructor(path, patient) {
+    Object.assign(this, { path, patient });
+    this.calls = new Map();
+    this.next = 1;
+    this.chunks = [];
+    this.size = 0;
+    this.parts = [];
+    this.open = false;
+    this.onMessage = () => {};
+    this.onContent = () => {}; // gets what binary messages hold
+    this.over = false; // no program runs: calls fail
+    this.connect();
+  }
+
+  connect() {
+    this.socket = createConnection({ path: this.path });
+    this.socket.on("data", (chunk) => this.take(chunk));
+    this.socket.on("close", () => this.lose());
+    this.socket.on("error", () => this.patient && !this.open && setTimeout(() => this.connect(), 3));
+    this.socket.write(
+      "GET /v1 HTTP/1.1\r\nHost: sallyport\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2FsbHlwb3J0LWd1ZXN0IQ==\r\n\r\n",
+    );
+  }
+
+  take(chunk) {
+    this.chunks.push(chunk);
+    this.size += chunk.length;
+    while (this.step());
+  }
+
+  buffered() {
+    if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
+    return this.chunks[0] ?? Buffer.alloc(0);
+  }
+
+  drop(count) {
+    const rest = this.buffered().subarray(count);
+    this.chunks = rest.length ? [rest] : [];
+    this.size = rest.length;
+    this.want = 0;
+    return true;
+  }
+
+  step() {
+    if (this.size < (this.want ?? 2)) return false;
+    const data = this.buffered();
+    if (!this.open) {
+      const end = data.indexOf("\r\n\r\n");
+      if (end < 0) return false;
+      if (!data.subarray(0, end).includes(" 101 ")) throw new Error("the gateway refused the bridge");
+      this.open = true;
+      return this.drop(end + 4);
+    }
+    if (data.length < 2) return false;
+    let size = data[1] & 0x7f;
+    let head = 2;
+    if (size === 126) head = 4;
+    if (size === 127) head = 10;
+    if (data.length < head) return false;
+    if (head === 4) size = data.readUInt16BE(2);
+    if (head === 10) size = Number(data.readBigUInt64BE(2));
+    if (data.length < head + size) {
+      this.want = head + size; // do not join chunks again before all of it is here
+      return false;
+    }
+    const payload = data.subarray(head, head + size);
+    this.frame(data[0], payload);
+    return this.drop(head + size);
+  }
+
+  frame(first, payload) {
+    const opcode = first & 0x0f;
+    if (opcode === 8) this.socket.destroy();
+    if (opcode === 9) this.write(0x8a, Buffer.from(payload));
+    if (opcode >= 3) return;
+    if (opcode) this.binary = opcode === 2;
+    if (!(first & 0x80)) return void this.parts.push(Buffer.from(payload));
+    const data = this.parts.length ? Buffer.concat([...this.parts, payload]) : payload;
+    this.parts = [];
+    if (this.binary) this.onContent(data);
+    else this.receive(JSON.parse(data.toString("utf8")));
+  }
+
+  receive(message) {
+    if (message.type === "ping") return this.send('{"type":"pong"}');
+    const waiting = this.calls.get(message.id);
+    if (!waiting) return this.onMessage(message);
+    if (message.type === "progress") return tell(waiting, message);
+    this.calls.delete(message.id);
+    if (this.calls.size === 0 && !this.over) this.socket.unref();
+    waiting.resolve(message);
+  }
+
+  lose() {
+    if (this.patient && !this.open) return;
+    this.lost = true;
+    this.fail("the gateway closed the bridge");
+  }
+
+  // Lets no call that a program has left behind go out or be waited for, until the next program.
+  rest() {
+    this.over = true;
+    this.fail(OVER);
+    this.socket.ref();
+  }
+
+  go() {
+    this.over = false;
+    this.socket.unref();
+  }
+
+  fail(message) {
+    const calls = this.calls;
+    this.calls = new Map();
+    for (const waiting of calls.values()) waiting.resolve({ error: { kind: "internal", message } });
+  }
+
+  // A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
+  // What is sent in one turn of the loop goes out together.
+  write(opcode, payload) {
+    const size = payload.length;
+    const head = Buffer.alloc(size < 126 ? 6 : size < 65536 ? 8 : 14);
+    head[0] = opcode;
+    head[1] = 0x80 | (size < 126 ? size : size < 65536 ? 126 : 127);
+    if (head.length === 8) head.writeUInt16BE(size, 2);
+    if (head.length === 14) head.writeBigUInt64BE(BigInt(size), 2);
+    if (!this.corked) {
+      this.corked = true;
+      this.socket.cork();
+      process.nextTick(() => this.flush());
+    }
+    this.socket.write(size < 4096 ? Buffer.concat([head, payload]) : head);
+    if (size >= 4096) this.socket.write(payload);
+  }
+
+  flush() {
+    if (this.corked) this.socket.uncork();
+    this.corked = false;
+  }
+
+  send(text) {
+    this.write(0x81, Buffer.from(text, "utf8"));
+  }
+
+  // Writes at once, where nothing waits to be written: files would not fit into memory, and at the end there is no later.
+  writeNow(opcode, payload) {
+    const head = Buffer.alloc(14);
+    head[0] = opcode;
+    head[1] = 0xff;
+    head.writeBigUInt64BE(BigInt(payload.length), 2);
+    writeAll(this.socket._handle.fd, Buffer.concat([head, payload]));
+  }
+
+  // args is JSON already: what it holds beyond what JavaScript's numbers can must not be parsed again.
+  call(tool, args, listener) {
+    return this.ask("call", `"tool":${JSON.stringify(tool)},"args":${args}${listener ? ',"progress":true' : ""}`, tool, listener);
+  }
+
+  // Sends a frame under an id of its own and returns a promise of the one that answers.
+  ask(type, members, tool, listener) {
+    if (this.lost || this.over) return Promise.resolve({ error: { kind: "internal", message: this.over ? OVER : "the gateway closed the bridge" } });
+    return new Promise((resolve) => {
+      const id = this.next++;
+      this.calls.set(id, { resolve, tool, listener });
+      this.socket.ref();
+      this.send(`{"type":"${type}","id":${id},${members}}`);
+    });
+  }
+}
