@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	"sallyport/internal/plain"
@@ -36,7 +37,7 @@ func (n *Notes) Lines() []string {
 	if n.more == 0 {
 		return n.lines
 	}
-	return append(n.lines[:len(n.lines):len(n.lines)], fmt.Sprintf("%s: %d more", cmp.Or(n.What, "not kept"), n.more))
+	return append(slices.Clip(n.lines), fmt.Sprintf("%s: %d more", cmp.Or(n.What, "not kept"), n.more))
 }
 
 // why says why a file was not kept, without a path of the host.

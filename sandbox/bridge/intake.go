@@ -179,7 +179,7 @@ func (c body) Read(p []byte) (int, error) {
 		in.left -= int64(n)
 		if err != nil {
 			in.message = nil
-			if err != io.EOF { //nolint:errorlint // a reader returns it as it is
+			if err != io.EOF {
 				in.err = closedBy(err)
 			}
 		}
