@@ -124,6 +124,9 @@ func (h *Host) openReady(ctx context.Context, k kind, id, image string) (*box, e
 	if err := b.ready(ctx); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
+	if image == "" {
+		b.limitInodes(ctx)
+	}
 	return b, nil
 }
 

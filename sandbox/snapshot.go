@@ -39,7 +39,7 @@ type snapshot struct {
 
 const (
 	// snapshotFormat is changed when what is in a snapshot changes without any of its inputs.
-	snapshotFormat = "1"
+	snapshotFormat = "2"
 	// keepSnapshots is how long one that nobody uses is kept, keepHalf one that is being made.
 	keepSnapshots = 30 * 24 * time.Hour
 	keepHalf      = time.Hour
@@ -146,6 +146,7 @@ func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	case <-ctx.Done():
 		return fmt.Errorf("start the guest: %w", context.Cause(ctx))
 	}
+	b.limitInodes(ctx)
 	if err := h.runsc.Checkpoint(ctx, id, half); err != nil {
 		return err
 	}

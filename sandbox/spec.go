@@ -32,7 +32,7 @@ func (h *Host) specOf(k kind, root *rootfs, at places) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts := append(commonMounts(at), tmpfs("/workspace", k.workspace, k.inodes, "0777"), bind(bridgeDir, at.sockets))
+	mounts := append(commonMounts(at), workspaceMount(k), bind(bridgeDir, at.sockets))
 	return write(root.dir, process, append(mounts, root.mounts...))
 }
 
@@ -109,10 +109,9 @@ func rlimits(k kind) []specs.POSIXRlimit {
 func commonMounts(at places) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
-		tmpfs("/tmp", tmpSize, tmpInodes, "1777"),
-		tmpfs("/dev/shm", tmpSize, tmpInodes, "1777"),
 		bind(guestDir, at.guest),
 		bind(serversDir, at.servers),
+		scratch("/tmp"), scratch("/dev/shm"),
 	}
 }
 
@@ -127,6 +126,10 @@ func commonRlimits(processes, openFiles int, fileSize int64) []specs.POSIXRlimit
 		limit("RLIMIT_CORE", 0),
 	}
 }
+
+func scratch(at string) specs.Mount { return tmpfs(at, tmpSize, tmpInodes, "1777") }
+
+func workspaceMount(k kind) specs.Mount { return tmpfs("/workspace", k.workspace, k.inodes, "0777") }
 
 // tmpfs is a file system in the sandbox's own memory; its root folder is one of the inodes.
 func tmpfs(at string, size int64, inodes int, mode string) specs.Mount {

@@ -148,6 +148,27 @@ var limits = []Case{
 		Check: func(t *testing.T, o sandbox.Outcome) { wantHint(t, o, "/workspace holds 8 MiB") },
 	},
 	{
+		Name: "C05 a million empty files", Limit: func(l *sandbox.Limits) { l.Inodes = 5000 },
+		Python: "import errno\ntry:\n    for i in range(1_000_000): open(f'/workspace/{i}', 'w').close()\nexcept OSError as e:\n    n = errno.errorcode[e.errno]\nn, i <= 5000",
+		Value:  `["ENOSPC",true]`,
+	},
+	{
+		Name: "C05 a million folders", Limit: func(l *sandbox.Limits) { l.Inodes = 5000 },
+		Python: "import errno, os\nfound = []\nfor at in '/workspace', '/tmp', '/dev/shm':\n    try:\n        for i in range(1_000_000): os.mkdir(f'{at}/{i}')\n    except OSError as e:\n        found.append([errno.errorcode[e.errno], i < 21_000])\nfound",
+		Value:  `[["ENOSPC",true],["ENOSPC",true],["ENOSPC",true]]`,
+	},
+	{
+		Name: "C05 too many files in node", Limit: func(l *sandbox.Limits) { l.Inodes = 100 }, Value: `["ENOSPC",true]`,
+		Node: "import fs from 'node:fs'; let n, i = 0; try { for (; i < 1000; i++) fs.writeFileSync(`/workspace/${i}`, ''); } catch (e) { n = e.code; } export default [n, i <= 100];",
+	},
+	{
+		Name: "relative paths are the workspace's", Python: "import os\nopen('x', 'w').close()\nos.listdir('/workspace'), os.getcwd()", Value: `[["x"],"/workspace"]`,
+	},
+	{
+		Name: "relative paths are the workspace's in node", Value: `[["x"],"/workspace"]`,
+		Node: "import fs from 'node:fs'; fs.writeFileSync('x', ''); export default [fs.readdirSync('/workspace'), process.cwd()];",
+	},
+	{
 		Name: "C07 printing 10 GB", Status: sandbox.Flooded, Python: "import os\nb = b'A' * 65536\nfor i in range(160000):\n    os.write(1, b)",
 		Check: func(t *testing.T, o sandbox.Outcome) {
 			if len(o.Stdout.Text) > 17<<10 || o.Stdout.Cut < 1<<20 || !strings.Contains(o.Stdout.Text, "bytes cut") {

@@ -139,6 +139,8 @@ def main():
         job = receive(bridge, files)
         if job is None:
             break
+        if number == 1:
+            os.chdir("/workspace")  # another one than we started in
         # Lines of earlier programs stay theirs: each has a name of its own.
         done = execute(job, scope, NAME if number == 1 else f"program-{number}.py")
         bridge.rest()
