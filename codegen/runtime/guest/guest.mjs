@@ -116,6 +116,7 @@ function message(frame) {
   if (frame.type === "files") return files.take(frame);
   if (frame.type !== "run") return;
   if (files.clock) bridge.send(copied());
+  if (!count) process.chdir("/workspace"); // another one than we started in
   current = new Program(frame);
   bridge.go();
   current.run().catch((error) => current.fail(error));
