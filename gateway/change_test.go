@@ -116,7 +116,7 @@ func TestWrappersThatCannotBeWritten(t *testing.T) {
 	s := newSite(t, calc)
 	g := open(t, withRunsc(t, settings(map[string]*site{"calc": s})), nil)
 	wantText(t, execute(t, g, "python", "from servers.calc import add\nadd(1, 2)"), sandbox.OK, "3")
-	found, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "sallyport", "*", "*", "calc"))
+	found, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "sallyport", "*", "servers", "calc"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the wrappers are in %v, %v", found, err)
 	}
