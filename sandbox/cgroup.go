@@ -79,17 +79,8 @@ func canMake(dir, file string) bool {
 // ownCgroups returns the folder of our cgroup by controller; that of v2 is called "". A
 // container may see but a part of each hierarchy, which its mounts tell.
 func ownCgroups(self string) map[string]string {
-	paths := map[string]string{}
-	data, _ := os.ReadFile(filepath.Join(self, "cgroup"))
-	for line := range strings.Lines(string(data)) {
-		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
-			for controller := range strings.SplitSeq(parts[1], ",") {
-				paths[controller] = parts[2]
-			}
-		}
-	}
-	own := map[string]string{}
-	data, _ = os.ReadFile(filepath.Join(self, "mountinfo"))
+	paths, own := memberships(self), map[string]string{}
+	data, _ := os.ReadFile(filepath.Join(self, "mountinfo"))
 	for line := range strings.Lines(string(data)) {
 		before, after, _ := strings.Cut(line, " - ")
 		place, kind := strings.Fields(before), strings.Fields(after)
@@ -102,12 +93,28 @@ func ownCgroups(self string) map[string]string {
 		}
 		for _, name := range names {
 			path, known := paths[name]
-			if rel, err := filepath.Rel(place[3], path); known && err == nil && filepath.IsLocal(rel) && !strings.Contains(path, "..") && own[name] == "" {
+			if rel, err := filepath.Rel(place[3], path); known && err == nil && filepath.IsLocal(rel) && own[name] == "" {
 				own[name] = filepath.Join(place[4], rel)
 			}
 		}
 	}
 	return own
+}
+
+// memberships returns the path of our cgroup by controller, but for those that are outside of what we can see.
+func memberships(self string) map[string]string {
+	paths := map[string]string{}
+	data, _ := os.ReadFile(filepath.Join(self, "cgroup"))
+	for line := range strings.Lines(string(data)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) < 3 || strings.HasPrefix(parts[2], "/..") {
+			continue
+		}
+		for controller := range strings.SplitSeq(parts[1], ",") {
+			paths[controller] = parts[2]
+		}
+	}
+	return paths
 }
 
 // gatewayCgroup begins the name of the cgroup that we move into to have others beside us.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -65,9 +66,8 @@ func unmountBelow(dir string) error {
 		return fmt.Errorf("look for mounts: %w", err)
 	}
 	var errs []error
-	lines := strings.Split(string(data), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		fields := strings.Fields(lines[i])
+	for _, line := range slices.Backward(strings.Split(string(data), "\n")) {
+		fields := strings.Fields(line)
 		if len(fields) < 5 || !strings.HasPrefix(fields[4], dir+"/") {
 			continue
 		}
