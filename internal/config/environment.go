@@ -103,31 +103,32 @@ func (e Environment) rootProblems(at path) []problem {
 	if e.Root != "" && !filepath.IsAbs(e.Root) {
 		add(at.to("root"), "the directory must be absolute")
 	}
+	all = append(all, noNUL(at.to("root"), e.Root)...)
 	if e.Image == "" && e.Root == "" {
-		return append(all, noNUL(at.to("root"), e.Root)...)
+		return all
 	}
-	for _, i := range []struct {
-		at   path
-		path string
-	}{{at.to("python"), e.Python.Interpreter}, {at.to("typescript"), e.TypeScript.Interpreter}} {
-		if i.path != "" && !strings.HasPrefix(i.path, "/") {
-			add(i.at.to("interpreter"), `in an "image" or a "root" an interpreter is an absolute path inside of it`)
+	return append(all, e.insideProblems(at)...)
+}
+
+// insideProblems are about what an image or a root brings itself.
+func (e Environment) insideProblems(at path) []problem {
+	var all []problem
+	python, typescript := at.to("python"), at.to("typescript")
+	add := func(wrong bool, at path, message string) {
+		if wrong {
+			all = append(all, problem{at: at, message: message})
 		}
 	}
-	if e.Python.Base != "" {
-		add(at.to("python").to("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
-	}
+	outside := func(path string) bool { return path != "" && !strings.HasPrefix(path, "/") }
+	const absolute = `in an "image" or a "root" an interpreter is an absolute path inside of it`
+	add(outside(e.Python.Interpreter), python.to("interpreter"), absolute)
+	add(outside(e.TypeScript.Interpreter), typescript.to("interpreter"), absolute)
+	add(e.Python.Base != "", python.to("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
 	const inside = `packages are installed for this machine's interpreters; those of an "image" or a "root" are a part of it`
-	if len(e.Python.Requirements) > 0 {
-		add(at.to("python").to("requirements"), inside)
-	}
-	if len(e.TypeScript.Packages) > 0 {
-		add(at.to("typescript").to("packages"), inside)
-	}
-	if e.Install {
-		add(at.to("install"), inside)
-	}
-	return append(all, noNUL(at.to("root"), e.Root)...)
+	add(len(e.Python.Requirements) > 0, python.to("requirements"), inside)
+	add(len(e.TypeScript.Packages) > 0, typescript.to("packages"), inside)
+	add(e.Install, at.to("install"), inside)
+	return all
 }
 
 func (p PythonPackages) problems(at path) []problem {
