@@ -59,13 +59,25 @@ func DigestRoot(context.Context, string) (string, error) { return "", Platform()
 // Run runs nothing.
 func (*Host) Run(context.Context, Job, bridge.Caller) (Outcome, error) { return Outcome{}, Platform() }
 
+// Define returns the error of Platform.
+func (*Host) Define(string, Environment) (string, error) { return "", Platform() }
+
+// Warm prepares nothing.
+func (*Host) Warm(...Job) {}
+
+// Waiting counts nothing.
+func (*Host) Waiting(Interpreter) (n int, full bool) { return 0, true }
+
+// EndSessions has none to end.
+func (*Host) EndSessions(func(name string) bool) {}
+
 // Publish keeps nothing.
 func (*Host) Publish(map[string][]byte) error { return Platform() }
 
 // Serve starts nothing.
 func (*Host) Serve(Service) (*Server, error) { return nil, Platform() }
 
-// Program and ProgramOnHost are nowhere.
+// Program is nowhere.
 func (*Host) Program(Interpreter) string { return "" }
 
 // ProgramOnHost is nowhere.
