@@ -106,7 +106,7 @@ fuzz: prereq-demo runsc upstreams checkers ## run every fuzzer for FUZZTIME (10s
 .PHONY: bench
 bench: prereq-demo build runsc checkers ## what a program costs beside the bare interpreter (minutes; quiet machine); ARGS="-only warm -strict"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
-	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -out bench/results/issue-6-latency $(ARGS)
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 6: programs in the sandbox (make bench)" -out bench/results/issue-6-latency $(ARGS)
 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers ## run the Go benchmarks

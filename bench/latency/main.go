@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&o.modules, "checkers", "tools/typecheck/node_modules", "folder with the type checkers")
 	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, unless -only is given")
 	flag.StringVar(&o.title, "title", "", "first line of the table")
-	flag.IntVar(&o.n, "n", 40, "how often each thing is measured, at least")
+	flag.IntVar(&o.n, "n", 30, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
 	only := flag.String("only", "", "regular expression of the groups to run: protocol, warm, pressed, checked, empty, again, nothing, calls, sustained, memory")
