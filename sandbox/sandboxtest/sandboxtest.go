@@ -38,6 +38,8 @@ type Case struct {
 	Check func(t *testing.T, o sandbox.Outcome)
 	// Within is how long it may take at most, beyond the start of a sandbox; 0 is 10 s.
 	Within time.Duration
+
+	session string
 }
 
 // Tree is what has to be at /servers while the suite runs.
@@ -85,6 +87,7 @@ func (c Case) job() sandbox.Job {
 	if c.Python == "" {
 		job = Job(sandbox.Node, c.Node)
 	}
+	job.Session = c.session
 	job.Limits.Timeout = 20 * time.Second
 	if c.Limit != nil {
 		c.Limit(&job.Limits)
