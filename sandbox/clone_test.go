@@ -13,12 +13,12 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// TestClonesDiffer restores sandboxes from one snapshot: nothing random may be the same in two of them.
-func TestClonesDiffer(t *testing.T) {
+// TestNothingRandomIsCloned restores sandboxes from one snapshot: nothing random may be the same in two of them.
+func TestNothingRandomIsCloned(t *testing.T) {
 	sandboxtest.Draws(t, cloning(t), 4)
 }
 
-func TestSessions(t *testing.T) {
+func TestProgramsInSessions(t *testing.T) {
 	t.Run("from nothing", func(t *testing.T) {
 		host, _ := newHost(t)
 		sandboxtest.Sessions(t, host)

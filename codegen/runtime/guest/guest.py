@@ -76,9 +76,22 @@ def wait(coroutine):
     import asyncio
 
     if _loop is None or _loop.is_closed():  # one loop for the program and its last expression, and the next program: tasks live on
-        _loop = asyncio.new_event_loop()
+        _loop = begun(asyncio) or asyncio.new_event_loop()
         asyncio.set_event_loop(_loop)
     return _loop.run_until_complete(coroutine)
+
+
+def begun(asyncio):
+    """The loop that a program has made tasks in before it waited for any; None if there can be none."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            loop = asyncio.get_event_loop_policy().get_event_loop()
+        except RuntimeError:
+            return None
+    return None if loop.is_closed() else loop
 
 
 def finish(kept):
