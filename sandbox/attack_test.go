@@ -35,9 +35,11 @@ func newRange(t *testing.T, opts sandbox.Options) *sandboxtest.Range {
 	return r
 }
 
-// TestAttacks makes every attack of the list that a program can make.
+// TestAttacks makes every attack of the list that a program can make, in sandboxes that wait: two of them at most (B13).
 func TestAttacks(t *testing.T) {
-	sandboxtest.Try(t, newRange(t, sandbox.Options{}))
+	r := newRange(t, sandbox.Options{Pool: sandbox.Pool{Min: 1, Max: 2}})
+	r.Waiting = 4 // of each interpreter
+	sandboxtest.Try(t, r)
 }
 
 // TestApart is group J: nothing of a program is there for the next, nobody gets another's result, and no two draw the same.

@@ -17,7 +17,7 @@ func TestSlowHeaders(t *testing.T) {
 	origin := serve(t, newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: 4096, Grace: time.Second}})
 	var slow []net.Conn
 	for range 300 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(origin, "http://")) //nolint:noctx // closed below
+		conn, err := net.Dial("tcp", strings.TrimPrefix(origin, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

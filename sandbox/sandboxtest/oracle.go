@@ -129,7 +129,7 @@ type trap struct {
 }
 
 func setTrap(network, address string) (*trap, error) {
-	listener, err := net.Listen(network, address) //nolint:noctx // until it is closed
+	listener, err := net.Listen(network, address)
 	if err != nil {
 		return nil, err
 	}

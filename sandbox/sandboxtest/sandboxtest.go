@@ -57,22 +57,36 @@ func Tree() map[string][]byte {
 	}
 }
 
+// group is cases under a name.
+type group struct {
+	name  string
+	cases []Case
+}
+
 // Run runs the whole suite. Tree must have been published.
 func Run(t *testing.T, runner Runner) {
-	for _, group := range []struct {
-		name  string
-		cases []Case
-	}{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}, {"mistakes", usual}} {
+	runGroups(t, runner, []group{{"isolation", isolation}, {"limits", limits}, {"faults", faults}, {"values", values}, {"bridge", overBridge}, {"functions", functions}, {"emit", emitted}, {"mistakes", usual}})
+	t.Run("workspaces-apart", func(t *testing.T) { workspacesApart(t, runner) })
+	t.Run("benign-after-all", func(t *testing.T) { // the runner still does its job
+		Case{Python: "6 * 7", Value: "42"}.run(t, runner)
+	})
+}
+
+// Core runs what depends on how a sandbox is made and held: isolation, limits, and
+// what goes over the bridge. It is for the ways that [Run] is not run for.
+func Core(t *testing.T, runner Runner) {
+	runGroups(t, runner, []group{{"isolation", isolation}, {"limits", limits}, {"bridge", overBridge}})
+	Residue(t, runner)
+}
+
+func runGroups(t *testing.T, runner Runner, groups []group) {
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(strings.ReplaceAll(c.Name, " ", "-"), func(t *testing.T) { c.run(t, runner) })
 			}
 		})
 	}
-	t.Run("workspaces-apart", func(t *testing.T) { workspacesApart(t, runner) })
-	t.Run("benign-after-all", func(t *testing.T) { // the runner still does its job
-		Case{Python: "6 * 7", Value: "42"}.run(t, runner)
-	})
 }
 
 var executions atomic.Int64
