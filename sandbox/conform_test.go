@@ -16,9 +16,8 @@ import (
 // cgroups as root) and TestConformanceRootless's (an ordinary user), which run all of it. [TestEveryWayToTheSameLimits] has cgroup v2.
 func TestConformanceEveryWay(t *testing.T) {
 	for name, opts := range map[string]sandbox.Options{
-		"no cgroup":      {NoCgroups: true},
-		"waiting":        {Pool: sandbox.Pool{Min: 2, Max: 4}, Snapshots: "kept"},
-		"waiting, alone": {Pool: sandbox.Pool{Min: 1, Max: 1}, NoCgroups: true, Parallel: 1},
+		"no cgroup": {NoCgroups: true},
+		"waiting":   {Pool: sandbox.Pool{Min: 2, Max: 4}, Snapshots: "kept"},
 	} {
 		t.Run(name, func(t *testing.T) { sandboxtest.Core(t, hostWith(t, opts)) })
 	}
