@@ -35,17 +35,17 @@ func newRange(t *testing.T, opts sandbox.Options) *sandboxtest.Range {
 	return r
 }
 
-// TestAttacks makes every attack of the list that a program can make, in sandboxes that wait: two of them at most (B13).
+// TestAttacks makes every attack of the list that a program can make, in sandboxes that waited for them (B13).
 func TestAttacks(t *testing.T) {
-	r := newRange(t, sandbox.Options{Pool: sandbox.Pool{Min: 1, Max: 2}})
-	r.Waiting = 4 // of each interpreter
+	r := newRange(t, sandbox.Options{Pool: sandbox.Pool{Min: 1, Max: 2, Memory: 160 << 20}})
+	r.Waiting = 4 // whatever their limits are: there is memory for no more
 	sandboxtest.Try(t, r)
 }
 
-// TestApart is group J: nothing of a program is there for the next, nobody gets another's result, and no two draw the same.
+// TestApart is group J, of sandboxes that are clones of one snapshot: nothing of a program is there for the next, nobody gets another's result, and no two draw the same.
 func TestApart(t *testing.T) {
-	host, _ := newHost(t)
+	host := hostWith(t, sandbox.Options{Pool: sandbox.Pool{Min: 2, Max: 4}})
 	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host) })
-	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 40, 8) })
-	t.Run("J05-random", func(t *testing.T) { sandboxtest.Draws(t, host, 4) })
+	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 100, 8) })
+	t.Run("J05-random", func(t *testing.T) { sandboxtest.Draws(t, host, 6) })
 }

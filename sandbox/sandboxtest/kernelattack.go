@@ -120,7 +120,7 @@ tried(packet=made(socket.AF_PACKET, socket.SOCK_RAW, 0x300), packet_dgram=made(s
 	{
 		ID: "A10", Name: "routes and interfaces are the sandbox's own",
 		Python: `import socket, os
-[name for _, name in socket.if_nameindex()], [l.split()[0] for l in open("/proc/net/dev").read().splitlines()[2:]], open("/proc/net/route").read().count("\n") <= 1, len(open("/proc/net/unix").read().splitlines()) <= 2 and "@ABSTRACT@" not in open("/proc/net/unix").read()`,
+[name for _, name in socket.if_nameindex()], [l.split()[0] for l in open("/proc/net/dev").read().splitlines()[2:]], open("/proc/net/route").read().count("\n") <= 1, "@ABSTRACT@" not in open("/proc/net/unix").read()`,
 		Node:  nodeAttempts + `export default [Object.keys(os.networkInterfaces()), fs.readFileSync("/proc/net/dev", "utf8").trim().split("\n").slice(2).map((l) => l.trim().split(/\s+/)[0]), fs.readFileSync("/proc/net/route", "utf8").trim().split("\n").length <= 1, !fs.readFileSync("/proc/net/unix", "utf8").includes("@ABSTRACT@")]`,
 		Value: `[["lo"],["lo:"],true,true]`,
 	},

@@ -46,8 +46,8 @@ def tool(*args):
 		ID: "B13", Name: "what waits has no network either",
 		Python: `import socket, os
 routes = open("/proc/net/route").read().splitlines()[1:] + [l for l in open("/proc/net/if_inet6").read().splitlines() if not l.endswith("lo")]
-[name for _, name in socket.if_nameindex()], routes, sorted(os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}") and os.readlink(f"/proc/self/fd/{fd}").startswith("socket"))`,
-		Value: `[["lo"],[],["socket"]]`,
+[name for _, name in socket.if_nameindex()], routes, open("/proc/net/tcp").read().count("\n"), open("/proc/net/udp").read().count("\n")`,
+		Value: `[["lo"],[],1,1]`,
 	},
 	{
 		ID: "B01", Name: "a server of its own is reached by nobody else",

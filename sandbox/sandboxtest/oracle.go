@@ -315,7 +315,7 @@ func (r *Range) noCanary(t *testing.T, where, text string) {
 // nothingLeft is O2: what is made for a sandbox is counted, beyond those that wait for programs.
 func (r *Range) nothingLeft(t *testing.T, jobs []string) {
 	t.Helper()
-	testutil.Eventually(t, "no more sandboxes live than may wait (O2): "+strings.Join(testutil.Processes(r.State), "\n"), 10*time.Second, func() bool {
+	testutil.Eventually(t, fmt.Sprintf("no more than %d sandboxes live (O2)", r.Waiting), 10*time.Second, func() bool {
 		return r.sandboxes() <= r.Waiting
 	})
 	for _, id := range jobs {
@@ -358,6 +358,7 @@ func named(dir, id string) []string {
 // Try makes every attack of the list, one after the other.
 func Try(t *testing.T, r *Range) {
 	t.Helper()
+	Case{Python: "6 * 7", Value: "42"}.run(t, r.Runner) // the host has made what it needs
 	begin := r.look()
 	for _, attack := range Attacks() {
 		t.Run(attack.ID+"-"+strings.ReplaceAll(attack.Name, " ", "-"), func(t *testing.T) { attack.try(t, r) })
