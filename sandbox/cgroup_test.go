@@ -231,6 +231,25 @@ func TestCgroupOfThisMachine(t *testing.T) {
 	must(t, other.remove())
 }
 
+// TestCgroupsOfAHostThatWasElsewhere: who clears a dead host away may be in another cgroup than that one was.
+func TestCgroupsOfAHostThatWasElsewhere(t *testing.T) {
+	c := findCgroups("/proc/self")
+	if c.way == Watching {
+		t.Skip("this user can make no cgroups")
+	}
+	dir := filepath.Join(t.TempDir(), "host-elsewhere")
+	must(t, os.Mkdir(dir, 0o700), noteCgroups(c, dir))
+	group, err := c.make(cgroupName(dir, "a"), 64<<20)
+	must(t, err)
+	_, err = clearHost(cgroups{way: Watching}, dir)
+	must(t, err)
+	for _, dir := range append(group.dirs(), dir) {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+}
+
 // TestNoCgroup: nothing happens, and nothing breaks, where there is none.
 func TestNoCgroup(t *testing.T) {
 	group, err := (cgroups{way: Watching}).make("x", 1)

@@ -201,8 +201,10 @@ func (h *Host) take(parent string) error {
 	if h.dir, err = os.MkdirTemp(parent, "host-"); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
 	}
-	h.lock, err = lockDir(h.dir)
-	return err
+	if h.lock, err = lockDir(h.dir); err != nil {
+		return err
+	}
+	return noteCgroups(h.cgroups, h.dir)
 }
 
 func (h *Host) remove() error {

@@ -35,10 +35,32 @@ func clearHost(c cgroups, dir string) (killed int, err error) {
 		}
 	}
 	err = c.clear(dir)
+	if then := notedCgroups(dir); then.memory != c.memory { // the gateway was in another cgroup
+		err = errors.Join(err, then.clear(dir))
+	}
 	if mountErr := unmountBelow(dir); mountErr != nil {
 		return killed, errors.Join(err, mountErr)
 	}
 	return killed, errors.Join(err, os.RemoveAll(dir))
+}
+
+// noteCgroups writes down where a host has its cgroups, for the one that clears it away.
+func noteCgroups(c cgroups, dir string) error {
+	data := strings.Join([]string{string(c.way), c.memory, c.cpu}, "\n")
+	if err := os.WriteFile(filepath.Join(dir, "cgroups"), []byte(data), 0o600); err != nil {
+		return fmt.Errorf("note cgroups: %w", err)
+	}
+	return nil
+}
+
+// notedCgroups returns what was written down, none if nothing was. Only the user of the host can write there.
+func notedCgroups(dir string) cgroups {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroups"))
+	lines := strings.Split(string(data), "\n")
+	if err != nil || len(lines) != 3 || !filepath.IsAbs(lines[1]) {
+		return cgroups{way: Watching}
+	}
+	return cgroups{way: Limiting(lines[0]), memory: lines[1], cpu: lines[2]}
 }
 
 // processesOf returns the processes of runsc's that keep their state in dir, whoever their parents
