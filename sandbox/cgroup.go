@@ -242,7 +242,8 @@ func (g *cgroup) dirs() []string {
 	return dirs
 }
 
-// enter is runsc.Runsc's Enter: what is started next from this thread is born inside.
+// enter is runsc.Runsc's Enter: what is started next from this thread is born inside. The thread must be locked
+// to its goroutine, so that Go starts no other from it.
 func (g *cgroup) enter(attr *syscall.SysProcAttr) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -326,7 +327,9 @@ func (g *cgroup) kill() {
 		return
 	}
 	for _, pid := range pidsIn(g.memory()) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		if pid != os.Getpid() { // a thread of ours may be there for a moment, see enter
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 }
 
