@@ -21,6 +21,8 @@ const (
 	burst = time.Second
 	// calm is after how long without as many programs the pool wants one sandbox less.
 	calm = time.Minute
+	// forgotten is after how long without a program a kind has no sandboxes waiting any more, unless Warm has named it.
+	forgotten = 10 * time.Minute
 	// pace is the least time between two refills while programs run, which they would slow down.
 	pace = 500 * time.Millisecond
 	// quiet is how long after a publish sandboxes are started again: publishes come in crowds.
@@ -48,6 +50,8 @@ type shelf struct {
 	taken    []time.Time // within the last burst
 	peak     int
 	peakAt   time.Time
+	usedAt   time.Time
+	kept     bool // Warm has named it
 	notUntil time.Time
 }
 
@@ -66,7 +70,7 @@ func (h *Host) Warm(jobs ...Job) {
 		return
 	}
 	for _, job := range jobs {
-		h.pool.shelf(kindOf(job))
+		h.pool.shelf(kindOf(job)).kept = true
 	}
 	h.pool.poke()
 }
@@ -75,7 +79,7 @@ func (h *Host) Warm(jobs ...Job) {
 func (p *pool) shelf(k kind) *shelf {
 	s := p.shelves[k]
 	if s == nil {
-		s = &shelf{peak: p.limits.Min, peakAt: time.Now()}
+		s = &shelf{peak: p.limits.Min, peakAt: time.Now(), usedAt: time.Now()}
 		p.shelves[k] = s
 	}
 	return s
@@ -137,6 +141,7 @@ func (p *pool) demand(k kind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, now := p.shelf(k), time.Now()
+	s.usedAt = now
 	s.taken = append(slices.DeleteFunc(s.taken, func(t time.Time) bool { return now.Sub(t) > burst }), now)
 	if len(s.taken) >= s.peak {
 		s.peak, s.peakAt = min(len(s.taken), p.limits.Max), now
@@ -183,7 +188,7 @@ func (p *pool) fill(ctx context.Context) {
 			return
 		case <-p.wake:
 		case <-tick.C:
-			p.shrink()
+			p.shrink(time.Now())
 		}
 		for ctx.Err() == nil {
 			k, ok := p.wanted()
@@ -281,16 +286,23 @@ func (p *pool) follow(b *box, s *shelf) {
 }
 
 // shrink lets go of what calm demand does not need.
-func (p *pool) shrink() {
+func (p *pool) shrink(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.shelves {
-		if s.peak > p.limits.Min && time.Since(s.peakAt) > calm {
-			s.peak, s.peakAt = s.peak-1, time.Now()
+	for k, s := range p.shelves {
+		if s.peak > p.limits.Min && now.Sub(s.peakAt) > calm {
+			s.peak, s.peakAt = s.peak-1, now
 		}
-		for len(s.waiting) > s.peak {
+		want := s.peak
+		if !s.kept && now.Sub(s.usedAt) > forgotten {
+			want = 0
+		}
+		for len(s.waiting) > want {
 			s.waiting[0].discard()
 			s.waiting = slices.Delete(s.waiting, 0, 1)
+		}
+		if want == 0 && s.starting == 0 && !s.kept {
+			delete(p.shelves, k)
 		}
 	}
 }

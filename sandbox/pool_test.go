@@ -232,7 +232,7 @@ func TestClonesDiffer(t *testing.T) {
 			sandbox.Node:   "import crypto from 'node:crypto'; export default [Math.random(), crypto.randomUUID(), crypto.randomBytes(8).toString('hex'), crypto.webcrypto.getRandomValues(new Uint32Array(2)).join(), crypto.randomInt(2 ** 40), globalThis.crypto.randomUUID()]",
 		} {
 			awaitFull(t, host, interpreter)
-			for _, part := range strings.Split(strings.Trim(runValue(t, host, sandboxtest.Job(interpreter, code)), "[]"), ",") {
+			for part := range strings.SplitSeq(strings.Trim(runValue(t, host, sandboxtest.Job(interpreter, code)), "[]"), ",") {
 				if before, again := seen[part]; again {
 					t.Errorf("%s of run %d was there in %s already", part, i, before)
 				}

@@ -64,14 +64,14 @@ func (h *Host) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 	if job.Session != "" {
 		return h.sessions.run(ctx, job, caller)
 	}
-	for {
+	for again := true; ; again = false {
 		b, waited, err := h.pool.get(ctx, job)
 		if err != nil {
 			return canceledOr(ctx, err)
 		}
 		outcome, err := b.run(ctx, job, caller)
 		b.discard()
-		if waited && ctx.Err() == nil && (errors.Is(err, errNotStarted) || outcome.withoutTrace()) {
+		if waited && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && outcome.withoutTrace()) {
 			continue // it died while it waited; the next one is another, or made for this job
 		}
 		return outcome, err
@@ -86,7 +86,7 @@ func (o Outcome) withoutTrace() bool {
 // canceledOr is an outcome if whoever asked has gone, or the host ends; else the error.
 func canceledOr(ctx context.Context, err error) (Outcome, error) {
 	if ctx.Err() != nil || errors.As(err, new(stopped)) {
-		return Outcome{Status: Canceled}, nil
+		return Outcome{Status: Canceled}, nil //nolint:nilerr // that is the outcome
 	}
 	return Outcome{}, err
 }

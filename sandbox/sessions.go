@@ -51,7 +51,7 @@ func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 		return Outcome{}, context.Cause(s.host.ctx)
 	}
 	defer func() { <-kept.turn }()
-	for {
+	for again := true; ; again = false {
 		reused, waited, err := s.ensure(ctx, kept, job)
 		if err != nil {
 			return canceledOr(ctx, err)
@@ -62,7 +62,7 @@ func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 			kept.box.discard()
 			kept.box = nil
 		}
-		if (waited || reused) && ctx.Err() == nil && (errors.Is(err, errNotStarted) || waited && outcome.withoutTrace()) {
+		if (waited || reused) && ctx.Err() == nil && (errors.Is(err, errNotStarted) || again && waited && outcome.withoutTrace()) {
 			continue
 		}
 		return outcome, err
