@@ -29,6 +29,9 @@ const (
 	headerTimeout = 10 * time.Second
 )
 
+// writeBuffer is what the system is asked to keep for a guest that does not read at once, in bytes.
+const writeBuffer = 1 << 20
+
 // ErrClosed says that the guest went away without reporting the end of its program.
 var ErrClosed = errors.New("bridge closed by the guest")
 
@@ -91,6 +94,9 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = b.listener.Close() // one guest, one connection: a program finds nothing to connect to
+	if socket, ok := conn.NetConn().(*net.UnixConn); ok {
+		_ = socket.SetWriteBuffer(writeBuffer) // a large result takes fewer turns; the system may allow less
+	}
 	b.keep(conn)
 	close(b.connected)
 }

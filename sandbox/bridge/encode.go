@@ -122,7 +122,7 @@ var errNotJSON = errors.New("a result is not JSON")
 // appendRaw writes JSON of an upstream as it is. It is checked: what is no JSON
 // could end the frame and begin another, and no guest can read what is not UTF-8.
 func appendRaw(b []byte, raw json.RawMessage) ([]byte, error) {
-	if !json.Valid(raw) {
+	if !valid(raw) {
 		return b, errNotJSON
 	}
 	if !utf8.Valid(raw) {

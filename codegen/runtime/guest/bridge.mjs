@@ -4,6 +4,7 @@ import { createConnection } from "node:net";
 import { tell } from "./api.mjs";
 import { writeAll } from "./files.mjs";
 
+const EMPTY = Buffer.alloc(0);
 const OVER = "the program that made this call has ended";
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
@@ -13,8 +14,8 @@ export class Bridge {
     Object.assign(this, { path, patient });
     this.calls = new Map();
     this.next = 1;
-    this.chunks = [];
-    this.size = 0;
+    this.left = EMPTY; // of what was read: the beginning of a frame
+    this.body = undefined; // of a frame that is longer than what was read, with what it begins with
     this.parts = [];
     this.open = false;
     this.onMessage = () => {};
@@ -24,8 +25,9 @@ export class Bridge {
   }
 
   connect() {
-    this.socket = createConnection({ path: this.path });
-    this.socket.on("data", (chunk) => this.take(chunk));
+    const buffer = Buffer.allocUnsafeSlow(256 << 10);
+    const callback = (size) => this.take(buffer.subarray(0, size));
+    this.socket = createConnection({ path: this.path, onread: { buffer, callback } });
     this.socket.on("close", () => this.lose());
     this.socket.on("error", () => this.patient && !this.open && setTimeout(() => this.connect(), 3));
     this.socket.write(
@@ -34,50 +36,54 @@ export class Bridge {
     );
   }
 
+  // Takes what was read. Its memory is used again, so what is kept of it is copied.
   take(chunk) {
-    this.chunks.push(chunk);
-    this.size += chunk.length;
-    while (this.step());
-  }
-
-  buffered() {
-    if (this.chunks.length > 1) this.chunks = [Buffer.concat(this.chunks)];
-    return this.chunks[0] ?? Buffer.alloc(0);
-  }
-
-  drop(count) {
-    const rest = this.buffered().subarray(count);
-    this.chunks = rest.length ? [rest] : [];
-    this.size = rest.length;
-    this.want = 0;
-    return true;
-  }
-
-  step() {
-    if (this.size < (this.want ?? 2)) return false;
-    const data = this.buffered();
-    if (!this.open) {
-      const end = data.indexOf("\r\n\r\n");
-      if (end < 0) return false;
-      if (!data.subarray(0, end).includes(" 101 ")) throw new Error("the gateway refused the bridge");
-      this.open = true;
-      return this.drop(end + 4);
+    while (chunk.length) {
+      if (this.body) {
+        chunk = this.fill(chunk);
+        continue;
+      }
+      const data = this.left.length ? Buffer.concat([this.left, chunk]) : chunk;
+      this.left = EMPTY;
+      const used = this.open ? this.step(data) : this.shake(data);
+      if (!used) this.left = Buffer.from(data);
+      chunk = used ? data.subarray(used) : EMPTY;
     }
-    if (data.length < 2) return false;
+  }
+
+  fill(chunk) {
+    const { bytes, first, filled } = this.body;
+    const size = chunk.copy(bytes, filled);
+    this.body.filled += size;
+    if (this.body.filled === bytes.length) {
+      this.body = undefined;
+      this.frame(first, bytes);
+    }
+    return chunk.subarray(size);
+  }
+
+  shake(data) {
+    const end = data.indexOf("\r\n\r\n");
+    if (end < 0) return 0;
+    if (!data.subarray(0, end).includes(" 101 ")) throw new Error("the gateway refused the bridge");
+    this.open = true;
+    return end + 4;
+  }
+
+  // Reads one frame, or the head of a long one, and returns how many bytes that took; 0 if they are not all there.
+  step(data) {
+    if (data.length < 2) return 0;
     let size = data[1] & 0x7f;
-    let head = 2;
-    if (size === 126) head = 4;
-    if (size === 127) head = 10;
-    if (data.length < head) return false;
+    const head = size === 126 ? 4 : size === 127 ? 10 : 2;
+    if (data.length < head) return 0;
     if (head === 4) size = data.readUInt16BE(2);
     if (head === 10) size = Number(data.readBigUInt64BE(2));
     if (data.length < head + size) {
-      this.want = head + size; // do not join chunks again before all of it is here
-      return false;
+      this.body = { bytes: Buffer.allocUnsafeSlow(size), first: data[0], filled: 0 };
+      return head;
     }
-    const payload = data.subarray(head, head + size);
-    this.frame(data[0], payload);
-    return this.drop(head + size);
+    this.frame(data[0], data.subarray(head, head + size));
+    return head + size;
   }
 
   frame(first, payload) {

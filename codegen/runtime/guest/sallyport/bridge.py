@@ -1,6 +1,7 @@
 """The guest's end of the bridge: a websocket over a Unix socket, with the standard library alone (docs/bridge.md)."""
 
 import collections
+import gc
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ from . import ToolError, _Call, _listener
 
 LOST = "the gateway closed the bridge"
 OVER = "the program that made this call has ended"
+LARGE = 1 << 20
 HOST = 0  # in place of a call's number: who waits for what the host says by itself
 
 
@@ -214,11 +216,17 @@ def _encoded(frame):
 
 def _parse(payload):
     """Decodes a frame. What cannot be decoded fails the call that it answers, and no other."""
+    paused = len(payload) > LARGE and gc.isenabled()
+    if paused:
+        gc.disable()  # it would look through all that is being made, again and again
     try:
         return json.loads(payload)
     except RecursionError:
         why = "is nested too deeply"
     except MemoryError:
         why = "does not fit into the sandbox's memory"
+    finally:
+        if paused:
+            gc.enable()
     number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
     return {"id": number, "error": {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}"}}
