@@ -80,6 +80,5 @@ function replace() {
     return fill(getRandomValues.call(this, view));
   };
   web.randomUUID = () => crypto.randomUUID();
-  crypto.getRandomValues = (view) => crypto.webcrypto.getRandomValues(view);
   syncBuiltinESMExports();
 }
