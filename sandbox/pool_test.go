@@ -322,3 +322,13 @@ func TestIdleSessionsEnd(t *testing.T) {
 		t.Error("the session goes on")
 	}
 }
+
+// TestForksOfAWarmInterpreter is C02 where much is loaded: forks meet their own limit before that of memory.
+func TestForksOfAWarmInterpreter(t *testing.T) {
+	host, _ := pooled(t, nil)
+	warm(t, host, sandbox.Python)
+	outcome, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "import os\nwhile True: os.fork()"), sandboxtest.Echo{})
+	if err != nil || outcome.Status != sandbox.Failed || outcome.Fault.Type != "BlockingIOError" {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}

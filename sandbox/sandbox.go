@@ -96,7 +96,7 @@ type Limits struct {
 // DefaultLimits are generous for a script and harmless for a laptop.
 func DefaultLimits() Limits {
 	return Limits{
-		Timeout: 60 * time.Second, Memory: 512 << 20, Processes: 64, OpenFiles: 256,
+		Timeout: 60 * time.Second, Memory: 512 << 20, Processes: 32, OpenFiles: 256,
 		CPU: 60 * time.Second, FileSize: 256 << 20, Workspace: 256 << 20, Inodes: 50_000,
 		Output: 16 << 10, Value: 16 << 10, Calls: 1000, Concurrency: 16, Traffic: 1 << 30,
 	}

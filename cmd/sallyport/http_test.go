@@ -47,7 +47,7 @@ func newSite(t *testing.T, settings string) *site {
 	}
 	s := &site{dir: dir, gate: newGate(t)}
 	config := filepath.Join(dir, "upstreams.yaml")
-	text := fmt.Sprintf("upstreams:\n  everything: {command: node, args: [%q, stdio]}\n  gate: {url: %q}\nsandbox: {runsc: %q}\nhttp: {tokens: {test: a-token-for-a-test}%s}\n",
+	text := fmt.Sprintf("upstreams:\n  everything: {command: node, args: [%q, stdio]}\n  gate: {url: %q}\nsandbox: {runsc: %q, pool: {max: 0, min: 0}}\nhttp: {tokens: {test: a-token-for-a-test}%s}\n",
 		filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), s.gate.url, runsc, settings)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

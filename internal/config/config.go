@@ -199,7 +199,7 @@ type Sandbox struct {
 	Timeout time.Duration
 	// Memory is all that the sandbox may use, the interpreter included; default 512MiB.
 	Memory Size
-	// Processes counts threads too; default 64.
+	// Processes counts threads too; default 32.
 	Processes int
 	// OpenFiles is per process; default 256.
 	OpenFiles int
@@ -291,7 +291,7 @@ func Default() Config {
 	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
-		Processes:   64,
+		Processes:   32,
 		OpenFiles:   256,
 		CPU:         60 * time.Second,
 		FileSize:    256 * MiB,
