@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import io
 import json
 import os
 import socket
@@ -11,7 +12,7 @@ from . import ToolError, _Call, _listener
 
 LOST = "the gateway closed the bridge"
 OVER = "the program that made this call has ended"
-LARGE = 1 << 20
+LARGE, CHUNK = 1 << 20, 1 << 16
 HOST = 0  # in place of a call's number: who waits for what the host says by itself
 
 
@@ -26,10 +27,11 @@ class Bridge:
     def __init__(self, path):
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._sock.connect(path)
-        self._in = self._sock.makefile("rb", 1 << 16)
+        self._source = _Source(self._sock)
+        self._in, self._used = io.BufferedReader(self._source, CHUNK), 0
         self._state, self._write = threading.Lock(), threading.Lock()
         self._calls, self._next, self._reading = {}, 1, False
-        self._inbox = collections.deque()
+        self._inbox, self._out = collections.deque(), collections.deque()
         self._pid, self._lost, self._over = os.getpid(), "", ""
         self._handshake()
 
@@ -38,10 +40,15 @@ class Bridge:
             b"GET /v1 HTTP/1.1\r\nHost: sallyport\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2FsbHlwb3J0LWd1ZXN0IQ==\r\n\r\n"
         )
-        if b" 101 " not in self._in.readline():
+        if b" 101 " not in self._line():
             raise ConnectionError("the gateway refused the bridge")
-        while self._in.readline().strip():
+        while self._line().strip():
             pass
+
+    def _line(self):
+        line = self._in.readline()
+        self._used += len(line)
+        return line
 
     def heard(self):
         """Waits for what is no answer: a frame about files, their contents (bytes), a program; None when the gateway has gone."""
@@ -62,10 +69,11 @@ class Bridge:
 
     def rest(self):
         """Lets no thread that a program has left behind make calls, until the next program."""
-        with self._write:
-            self._over = OVER
         with self._state:
+            self._over = OVER
             self._fail(OVER)
+        with self._write:
+            self._flush()
 
     def _fail(self, why):
         for waiting in self._calls.values():
@@ -98,25 +106,29 @@ class Bridge:
         return waiting.frame
 
     def _request(self, payload, tool):
-        with self._write:
+        """Sends a frame, or leaves it to the thread that sends just now: it does not go home before all are sent."""
+        with self._state:
             if self._over:
                 raise ToolError(self._over, "internal", tool)
-            self._send(0x81, payload)
+            self._out.append(_framed(0x81, payload))
+        while self._out and self._write.acquire(blocking=False):
+            try:
+                self._flush()
+            finally:
+                self._write.release()
+
+    def _flush(self):
+        """Sends what calls have left to be sent. The lock for writing is held."""
+        frames = [self._out.popleft() for _ in range(len(self._out))]
+        if frames:
+            self._sock.sendall(b"".join(frames))
 
     def send(self, frame):
         with self._write:
             self._send(0x81, _encoded(frame))
 
     def _send(self, opcode, payload):
-        size = len(payload)
-        if size < 126:
-            head = bytes((opcode, 0x80 | size))
-        elif size < 1 << 16:
-            head = bytes((opcode, 0xFE)) + size.to_bytes(2, "big")
-        else:
-            head = bytes((opcode, 0xFF)) + size.to_bytes(8, "big")
-        # A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
-        self._sock.sendall(head + b"\0\0\0\0" + payload)
+        self._sock.sendall(_framed(opcode, payload))
 
     def _wait(self, waiting):
         while True:
@@ -142,7 +154,7 @@ class Bridge:
         """Reads until something has come for the thread's own call, then lets the next one read."""
         lost = False
         try:
-            while mine.frame is None and mine.told is None:
+            while mine.frame is None and mine.told is None or self._whole():
                 lost = True
                 frame = self.receive()
                 if frame is None:
@@ -181,14 +193,15 @@ class Bridge:
         """Reads one message, bytes if it is binary; None when the gateway has closed the bridge."""
         parts = []
         while True:
-            head = self._in.read(2)
+            head = self._take(2)
             if len(head) < 2:
                 return None
             size = head[1] & 0x7F
             if size >= 126:
-                size = int.from_bytes(self._in.read(2 if size == 126 else 8), "big")
-            data, opcode = self._in.read(size), head[0] & 0x0F
-            if opcode == 8:
+                size = int.from_bytes(self._take(2 if size == 126 else 8), "big")
+            data = self._take(size)
+            opcode = head[0] & 0x0F
+            if opcode == 8 or len(data) < size:
                 return None
             if opcode == 9:
                 with self._write:
@@ -197,7 +210,49 @@ class Bridge:
                 binary = opcode == 2 or bool(parts) and binary
                 parts.append(data)
                 if head[0] & 0x80:
-                    return b"".join(parts) if binary else _parse(b"".join(parts))
+                    whole = data if len(parts) == 1 else b"".join(parts)
+                    return whole if binary else _parse(whole)
+
+    def _take(self, size):
+        """The next bytes; fewer if there are no more."""
+        self._used += size
+        return self._in.read(size)
+
+    def _whole(self):
+        """Says whether a frame is there already, so that it can be read without waiting."""
+        there = self._source.got - self._used
+        if there < 2:
+            return False
+        data = self._in.peek(4)
+        size = data[1] & 0x7F
+        return size < 126 and there >= 2 + size or size == 126 and there >= 4 + int.from_bytes(data[2:4], "big")
+
+
+class _Source(io.RawIOBase):
+    """Counts what comes out of a socket."""
+
+    def __init__(self, sock):
+        self.sock, self.got = sock, 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        size = self.sock.recv_into(buffer)
+        self.got += size
+        return size
+
+
+def _framed(opcode, payload):
+    size = len(payload)
+    if size < 126:
+        head = bytes((opcode, 0x80 | size))
+    elif size < 1 << 16:
+        head = bytes((opcode, 0xFE)) + size.to_bytes(2, "big")
+    else:
+        head = bytes((opcode, 0xFF)) + size.to_bytes(8, "big")
+    # A mask of zeros is a mask: masks protect proxies, and there is none on a Unix socket.
+    return head + b"\0\0\0\0" + payload
 
 
 def _ring(waiting):
