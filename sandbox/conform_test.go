@@ -13,11 +13,10 @@ import (
 )
 
 // TestConformanceEveryWay runs the core of the suite over the ways that are not TestConformance's (the machine's own
-// cgroups as root) and TestConformanceRootless's (an ordinary user), which run all of it. [TestEveryWayToTheSameLimits] has cgroup v2.
+// cgroups as root) and TestConformanceRootless's (an ordinary user, without cgroups), which run all of it. [TestEveryWayToTheSameLimits] has cgroup v2.
 func TestConformanceEveryWay(t *testing.T) {
 	for name, opts := range map[string]sandbox.Options{
-		"no cgroup": {NoCgroups: true},
-		"waiting":   {Pool: sandbox.Pool{Min: 2, Max: 4}, Snapshots: "kept"},
+		"waiting": {Pool: sandbox.Pool{Min: 2, Max: 4}, Snapshots: "kept"},
 	} {
 		t.Run(name, func(t *testing.T) { sandboxtest.Core(t, hostWith(t, opts)) })
 	}
