@@ -21,7 +21,7 @@ func TestSpec(t *testing.T) {
 		dir: "/state/host-1/root-0/rootfs", mounts: []specs.Mount{bind("/usr/bin", "/usr/bin"), bind("/usr/lib", "/usr/lib")}, path: "/usr/bin",
 		programs: map[Interpreter]interpreter{Python: {"/usr/bin/python3.11", "/usr/bin/python3.11"}, Node: {"/home/me/node/bin/node", guestBin + "/node"}},
 	}
-	h := &Host{dir: "/state/host-1", opts: Options{Environments: map[string]Environment{"data": {NodePath: []string{"/node_modules"}}}}}
+	h := &Host{dir: "/state/host-1", environments: newEnvironments(map[string]Environment{"data": {NodePath: []string{"/node_modules"}}})}
 	for name, job := range map[string]Job{"python": usual, "node": tight} {
 		t.Run(name, func(t *testing.T) {
 			job.Code = "never in the spec"
