@@ -30,7 +30,7 @@ const (
 )
 
 // writeBuffer is what the system is asked to keep for a guest that does not read at once, in bytes.
-const writeBuffer = 1 << 20
+const writeBuffer = 256 << 10
 
 // ErrClosed says that the guest went away without reporting the end of its program.
 var ErrClosed = errors.New("bridge closed by the guest")
