@@ -96,11 +96,11 @@ func args(k kind, installed Environment) []string {
 func rlimits(k kind) []specs.POSIXRlimit {
 	limits := commonRlimits(k.processes, k.openFiles, k.fileSize)
 	if k.interpreter == Python {
-		// Python then raises MemoryError, which a model can read; the hard limit leaves
+		// Python then raises MemoryError, which a model can read, before the watcher sees as much; the hard limit leaves
 		// room to report it. V8 reserves far more address space than it uses, so node
 		// has its own heap limit instead.
 		memory := uint64(k.memory)
-		limits = append(limits, specs.POSIXRlimit{Type: "RLIMIT_AS", Soft: memory, Hard: memory + 64<<20})
+		limits = append(limits, specs.POSIXRlimit{Type: "RLIMIT_AS", Soft: memory - memory/8, Hard: memory + 64<<20})
 	}
 	return limits
 }
