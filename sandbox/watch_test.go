@@ -5,6 +5,8 @@ package sandbox
 import (
 	"context"
 	"os"
+	"os/exec"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memfd makes this process look like a sentry that has size bytes in use.
+// memfd returns a file like a sentry's memory, with size bytes in use.
 func memfd(t *testing.T, size int) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("runsc-memory", unix.MFD_CLOEXEC)
@@ -21,6 +23,17 @@ func memfd(t *testing.T, size int) *os.File {
 	grow(t, f, size)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
+}
+
+// likeSentry starts a process that has the files open and next to no memory of its own, and returns its id and what ends it.
+func likeSentry(t *testing.T, files ...*os.File) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	cmd.ExtraFiles = files
+	must(t, cmd.Start())
+	end = sync.OnceFunc(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	t.Cleanup(end)
+	return cmd.Process.Pid, end
 }
 
 func grow(t *testing.T, f *os.File, size int) {
@@ -55,7 +68,8 @@ func watchMemory(t *testing.T, sentry func() int, limit int64) (exceeded func() 
 
 func TestMemoryIsWatched(t *testing.T) {
 	f := memfd(t, 4<<20)
-	exceeded, stop := watchMemory(t, os.Getpid, 8<<20)
+	pid, _ := likeSentry(t, f)
+	exceeded, stop := watchMemory(t, func() int { return pid }, 8<<20)
 	defer stop()
 	if exceeded() {
 		t.Error("4 MiB of 8 are too much")
@@ -79,24 +93,24 @@ func TestMemoryOfASentryThatComesAndGoes(t *testing.T) {
 	if exceeded() {
 		t.Error("no sentry uses too much")
 	}
-	pid.Store(int64(os.Getpid())) // no memory yet
+	start := func(files ...*os.File) (end func()) {
+		id, end := likeSentry(t, files...)
+		pid.Store(int64(id))
+		return end
+	}
+	start() // no memory yet
 	if exceeded() {
 		t.Error("a sentry without memory uses too much")
 	}
-	f := memfd(t, 1<<10)
+	end := start(memfd(t, 1<<10))
 	if exceeded() {
 		t.Error("1 KiB is too much")
 	}
-	must(t, f.Close())
+	end()
 	if exceeded() {
 		t.Error("a sentry that has gone uses too much")
 	}
-	pid.Store(1 << 30)
-	if exceeded() {
-		t.Error("a process that never was uses too much")
-	}
-	pid.Store(int64(os.Getpid()))
-	memfd(t, 2<<20)
+	start(memfd(t, 2<<20))
 	if !exceeded() {
 		t.Error("2 MiB of 1 are not too much")
 	}
