@@ -49,7 +49,8 @@ type box struct {
 	stdout  *stream
 	stderr  *stream
 	said    *clip // what came before a program did: runsc's own words
-	born    time.Time
+	seen    time.Time // when it was last known to be well
+	stays   bool      // the guest of the last program waits for another one
 	ctx     context.Context //nolint:containedctx // ends with the sandbox
 	stop    context.CancelCauseFunc
 	close   func() error
@@ -58,19 +59,20 @@ type box struct {
 // startLimit is how long a sandbox may take to reach its program.
 const startLimit = 30 * time.Second
 
-// newBox makes what a sandbox needs before it starts.
+// newBox makes what a sandbox needs before it starts. It leaves nothing behind if it fails.
 func (h *Host) newBox(k kind, id string) (*box, error) {
-	b := &box{host: h, kind: k, id: id, dir: filepath.Join(h.dir, id), born: time.Now(), said: newClip(4<<10, 1<<62, func() {})}
+	b := &box{host: h, kind: k, id: id, dir: filepath.Join(h.dir, id), seen: time.Now(), said: newClip(4<<10, 1<<62, func() {})}
 	b.ctx, b.stop = context.WithCancelCause(h.ctx)
 	b.close = sync.OnceValue(b.clean)
 	if err := makeBundle(b.dir, b.sockets()); err != nil {
-		b.stop(err)
-		b.dir = "" // if it is there, it is another's
+		b.stop(err) // a bundle that is there is another's
 		return nil, err
 	}
 	var err error
-	b.servers, err = h.useServers()
-	return b, err
+	if b.servers, err = h.useServers(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
 }
 
 func (b *box) sockets() string { return filepath.Join(b.dir, "bridge") }
@@ -79,35 +81,35 @@ func makeBundle(dir, sockets string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("make bundle: %w", err)
 	}
-	if err := os.Mkdir(sockets, 0o755); err != nil {
-		return fmt.Errorf("make bundle: %w", err)
+	err := os.Mkdir(sockets, 0o755)
+	if err == nil {
+		err = openUp(sockets) // the sandbox's user must reach the socket; the bundle above is closed
 	}
-	return openUp(sockets) // the sandbox's user must reach the socket; the bundle above is closed
+	if err != nil {
+		return fmt.Errorf("make bundle: %w", errors.Join(err, os.RemoveAll(dir)))
+	}
+	return nil
 }
 
 // open starts a sandbox whose guest will come to the bridge: from a snapshot, or
 // without one from nothing. It leaves nothing behind if it fails.
 func (h *Host) open(k kind, id, image string) (*box, error) {
 	b, err := h.newBox(k, id)
-	if err == nil {
-		b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), "bridge.sock"), bridge.Options{Logger: h.log})
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
+	b.bridge, err = bridge.Listen(filepath.Join(b.sockets(), "bridge.sock"), bridge.Options{Logger: h.log})
 	if err == nil {
-		err = b.launch(image)
+		err = b.launch(b.said, image)
 	}
 	if err != nil {
-		if b != nil {
-			err = errors.Join(err, b.close())
-		}
-		return nil, fmt.Errorf("start sandbox: %w", err)
+		return nil, fmt.Errorf("start sandbox: %w", errors.Join(err, b.close()))
 	}
 	return b, nil
 }
 
-// launch starts runsc with pipes as standard streams and somebody who reads them.
-func (b *box) launch(image string) error { return b.launchTo(b.said, image) }
-
-func (b *box) launchTo(stdout io.Writer, image string) error {
+// launch starts runsc, from an image or without one from nothing, with pipes as standard streams and somebody who reads them.
+func (b *box) launch(stdout io.Writer, image string) error {
 	root, err := b.host.rootOf(b.kind.environment)
 	if err != nil {
 		return err
@@ -147,16 +149,18 @@ func (b *box) launchTo(stdout io.Writer, image string) error {
 func (b *box) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	died := context.AfterFunc(b.ctx, cancel)
-	defer died()
-	go func() {
+	defer context.AfterFunc(b.ctx, cancel)()
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
 		select {
 		case <-b.process.Done():
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	err := b.bridge.Wait(ctx)
+	cancel()
+	watcher.Wait()
 	if err == nil {
 		return nil
 	}
@@ -174,7 +178,7 @@ func (b *box) ready(ctx context.Context) error {
 	}
 }
 
-// fresh is how long a sandbox that waits is believed to be as it was when it was last looked at.
+// fresh is how long a sandbox that waits is believed to be as it was when it was last seen.
 const fresh = 5 * time.Second
 
 // alive reports whether the sandbox can still run a program. Its process may have died and its
@@ -187,7 +191,7 @@ func (b *box) alive(ctx context.Context) bool {
 		return false
 	default:
 	}
-	if time.Since(b.born) < fresh {
+	if time.Since(b.seen) < fresh {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -209,9 +213,7 @@ func (b *box) clean() error {
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())
 	}
-	if b.dir != "" {
-		errs = append(errs, os.RemoveAll(b.dir))
-	}
+	errs = append(errs, os.RemoveAll(b.dir))
 	if b.servers != nil {
 		errs = append(errs, b.host.dropServers(b.servers))
 	}
@@ -236,9 +238,6 @@ func (b *box) discard() {
 		}
 	})
 }
-
-// await returns when everybody who could write has gone.
-func (s *stream) await() { <-s.ended }
 
 // collect sends what the sandbox prints from now on to these two.
 func (b *box) collect(stdout, stderr io.Writer) {

@@ -68,9 +68,6 @@ func (*Host) Warm(...Job) {}
 // Waiting counts nothing.
 func (*Host) Waiting(Interpreter) (n int, full bool) { return 0, true }
 
-// EndSessions has none to end.
-func (*Host) EndSessions(func(name string) bool) {}
-
 // Publish keeps nothing.
 func (*Host) Publish(map[string][]byte) error { return Platform() }
 

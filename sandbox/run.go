@@ -104,7 +104,7 @@ type execution struct {
 	stop   context.CancelCauseFunc
 }
 
-// run waits for the program's end, whatever it is. The box may be used again if it is then still alive.
+// run waits for the program's end, whatever it is. The box may be used again if its guest then stays.
 func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
 	e := &execution{box: b, job: job}
 	e.ctx, e.stop = context.WithCancelCause(b.ctx)
@@ -138,7 +138,9 @@ func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	defer timer.Stop()
 	program := bridge.Program{Code: e.job.Code, ValueLimit: limits.Value, Keep: e.job.Session != ""}
 	account := e.account(caller)
+	e.box.stays = false
 	report, err := e.box.bridge.Run(e.ctx, program, account, func() { timer.Reset(limits.Timeout) })
+	e.box.stays, e.box.seen = report.Kept, time.Now()
 	cause := e.cause(err)
 	if report.Started && err != nil {
 		e.stop(nil)

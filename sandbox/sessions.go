@@ -58,7 +58,7 @@ func (s *sessions) run(ctx context.Context, job Job, caller bridge.Caller) (Outc
 		}
 		outcome, err := kept.box.run(ctx, job, caller)
 		outcome.Reused = reused
-		if !kept.box.alive(context.WithoutCancel(ctx)) || err != nil {
+		if !kept.box.stays || err != nil {
 			kept.box.discard()
 			kept.box = nil
 		}
@@ -159,17 +159,5 @@ func (s *sessions) closeAll() {
 	defer s.mu.Unlock()
 	for key, kept := range s.open {
 		s.end(key, kept)
-	}
-}
-
-// EndSessions ends every idle interpreter whose session's name the function
-// picks, of whatever language and environment. Those in use are left.
-func (h *Host) EndSessions(which func(name string) bool) {
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	for key, kept := range h.sessions.open {
-		if kept.users == 0 && which(key.name) {
-			h.sessions.end(key, kept)
-		}
 	}
 }

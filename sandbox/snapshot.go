@@ -125,17 +125,14 @@ func (s *snapshots) spoil(k kind, image string) {
 func (h *Host) makeSnapshot(k kind, path string) (err error) {
 	id := "s-" + strings.ToLower(rand.Text()[:12])
 	b, err := h.newBox(k, id)
-	if b == nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, b.close()) }()
 	half := filepath.Join(filepath.Dir(path), ".half-"+id)
 	defer func() { _ = os.RemoveAll(half) }()
 	waits := &waiter{seen: make(chan struct{})}
-	if err := b.launchTo(waits, ""); err != nil {
+	if err := b.launch(waits, ""); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, startLimit)

@@ -100,3 +100,6 @@ func (s *stream) flush() {
 	case <-s.ended:
 	}
 }
+
+// await returns when everybody who could write has gone.
+func (s *stream) await() { <-s.ended }

@@ -76,10 +76,8 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 	f := &face{verbs: verbs, environments: opts.Environments}
 	server.AddTool(searchTool(verbs.Upstreams()), f.search)
 	server.AddTool(executeTool(opts.Environments), f.execute)
-	if opts.Packages != nil && installable(opts.Environments) {
-		p := packages{opts.Packages, opts.Environments}
-		server.AddTool(installTool(opts.Environments), p.install)
-		server.AddTool(installedTool(opts.Environments), p.installed)
+	for _, e := range extras(opts) {
+		e.add(server)
 	}
 	if opts.OnReady != nil {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))

@@ -56,29 +56,30 @@ type packages struct {
 	environments map[string]config.Environment
 }
 
-func (p packages) install(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	return p.answer(ctx, req, p.verbs.InstallPackages)
+func (p packages) extras() []extra {
+	return []extra{{installTool(p.environments), p.install}, {installedTool(p.environments), p.installed}}
 }
 
-func (p packages) installed(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	return p.answer(ctx, req, p.verbs.InstalledPackages)
+func (p packages) install(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	return p.answer(ctx, args, p.verbs.InstallPackages)
 }
 
-func (p packages) answer(ctx context.Context, req *mcp.CallToolRequest, verb func(context.Context, gateway.Packages) (string, error)) (*mcp.CallToolResult, error) {
+func (p packages) installed(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	return p.answer(ctx, args, p.verbs.InstalledPackages)
+}
+
+func (p packages) answer(ctx context.Context, args json.RawMessage, verb func(context.Context, gateway.Packages) (string, error)) (*mcp.CallToolResult, error) {
 	var asked gateway.Packages
 	parameters := map[string]any{"packages": &asked.Names, "language": &asked.Language}
 	if environmentProperty(p.environments) != "" {
 		parameters["environment"] = &asked.Environment
 	}
-	if err := read(req.Params.Arguments, parameters); err != nil {
-		return failure(err), nil
+	if err := read(args, parameters); err != nil {
+		return nil, err
 	}
-	defer pulse(ctx, req)()
-	ctx, cancel := bare(ctx)
-	defer cancel()
 	said, err := verb(ctx, asked)
 	if err != nil {
-		return failure(err), nil
+		return nil, err
 	}
 	return text(said, false), nil
 }

@@ -97,15 +97,6 @@ func (r *Runsc) Checkpoint(ctx context.Context, id, image string) error {
 	return err
 }
 
-// List returns the ids of all containers below Root.
-func (r *Runsc) List(ctx context.Context) ([]string, error) {
-	out, err := r.output(ctx, "list", "--quiet")
-	if err != nil {
-		return nil, err
-	}
-	return strings.Fields(out), nil
-}
-
 // ExitError is a runsc command that ended with another status than 0.
 type ExitError struct {
 	Verb   string

@@ -62,7 +62,6 @@ func TestArguments(t *testing.T) {
 			args []string
 		}{
 			{"delete", func() error { return r.Delete(t.Context(), "e-1") }, []string{"delete", "--force", "e-1"}},
-			{"list", func() error { _, err := r.List(t.Context()); return err }, []string{"list", "--quiet"}},
 			{"kill", func() error { return r.Stop(t.Context(), "e-1") }, []string{"kill", "--all", "e-1", "STOP"}},
 			{"pipe", func() error { return r.Pipe(t.Context(), "e-1", nil, nil, "/bin/cat", "-n") },
 				[]string{"exec", "--user=0:0", "--cap=CAP_DAC_READ_SEARCH", "--cwd=/", "e-1", "/bin/cat", "-n"}},
@@ -99,12 +98,12 @@ func TestArguments(t *testing.T) {
 
 func TestExitError(t *testing.T) {
 	path, _ := standIn(t, `echo "$DIR out"; echo 'cannot do that' >&2; exit 3`)
-	_, err := (&runsc.Runsc{Path: path}).List(t.Context())
+	err := (&runsc.Runsc{Path: path}).Delete(t.Context(), "x")
 	exit, ok := errors.AsType[*runsc.ExitError](err)
-	if !ok || !cmp.Equal(*exit, runsc.ExitError{Verb: "list", Status: 3, Output: "cannot do that"}) {
+	if !ok || !cmp.Equal(*exit, runsc.ExitError{Verb: "delete", Status: 3, Output: "cannot do that"}) {
 		t.Errorf("error %+v", err)
 	}
-	if got, want := err.Error(), "runsc list: exit status 3: cannot do that"; got != want {
+	if got, want := err.Error(), "runsc delete: exit status 3: cannot do that"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
 	path, _ = standIn(t, `i=0; while [ $i -lt 500 ]; do echo "line $i of many" >&2; i=$((i+1)); done; exit 1`)
@@ -119,7 +118,7 @@ func TestEnvironment(t *testing.T) {
 	path, dir := standIn(t, `env >"$DIR/env"`)
 	r := runsc.Runsc{Path: path}
 	for name, call := range map[string]func() error{
-		"list": func() error { _, err := r.List(t.Context()); return err },
+		"delete": func() error { return r.Delete(t.Context(), "e-1") },
 		"run": func() error {
 			p, err := r.Start("e-1", dir, runsc.Stdio{})
 			if err == nil {
@@ -150,9 +149,8 @@ func TestContextEndsACommand(t *testing.T) {
 func TestNoRunsc(t *testing.T) {
 	r := runsc.Runsc{Path: filepath.Join(t.TempDir(), "runsc")}
 	_, versionErr := r.Version(t.Context())
-	_, listErr := r.List(t.Context())
 	_, startErr := r.Start("e-1", t.TempDir(), runsc.Stdio{})
-	for _, err := range []error{versionErr, listErr, startErr, r.Delete(t.Context(), "x")} {
+	for _, err := range []error{versionErr, startErr, r.Delete(t.Context(), "x")} {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("error %v", err)
 		}
@@ -174,9 +172,6 @@ func TestRealRunsc(t *testing.T) {
 	r := runsc.Runsc{Path: testutil.Runsc(t), Root: filepath.Join(t.TempDir(), "not there yet"), Rootless: os.Geteuid() != 0}
 	if version, err := r.Version(t.Context()); err != nil || !strings.HasPrefix(version, "runsc version ") {
 		t.Errorf("version %q, %v", version, err)
-	}
-	if ids, err := r.List(t.Context()); err != nil || len(ids) != 0 {
-		t.Errorf("list %v, %v", ids, err)
 	}
 	if err := r.Delete(t.Context(), "never-was"); err != nil {
 		t.Errorf("delete what is not there: %v", err)

@@ -1,0 +1,39 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// extra is a tool beside the two, shown to clients where a profile of the settings
+// turns it on. Its file says which: files.go, skills.go, privacy.go and so on.
+type extra struct {
+	tool *mcp.Tool
+	// answer gets the arguments as they came; an error becomes a result that the model can read.
+	answer func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error)
+}
+
+// add puts an extra into a server.
+func (e extra) add(server *mcp.Server) {
+	server.AddTool(e.tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		defer pulse(ctx, req)()
+		ctx, cancel := bare(ctx)
+		defer cancel()
+		result, err := e.answer(ctx, req.Params.Arguments)
+		if err != nil {
+			return failure(err), nil
+		}
+		return result, nil
+	})
+}
+
+// extras are those that the options ask for.
+func extras(opts *Options) []extra {
+	var all []extra
+	if opts.Packages != nil && installable(opts.Environments) {
+		all = append(all, packages{opts.Packages, opts.Environments}.extras()...)
+	}
+	return all
+}
