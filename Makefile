@@ -36,7 +36,7 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 .PHONY: test
 test: prereq-test build runsc upstreams checkers check ## all checks, then all tests with the race detector
 	@echo "==> go test $(RACE) ./..."
-	@go test $(RACE) -timeout 15m ./...
+	@go test $(RACE) -timeout 15m ./sandbox ./gateway ./... # the longest first
 
 .PHONY: conformance
 conformance: prereq-node build suites ## run the official conformance suites: server, and client
