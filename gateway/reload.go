@@ -70,6 +70,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if old.Observe != cfg.Observe {
 		keys = append(keys, "observe")
 	}
+	if !slices.Equal(old.Profiles, cfg.Profiles) {
+		keys = append(keys, "profiles")
+	}
 	if !reflect.DeepEqual(old.HTTP, cfg.HTTP) {
 		keys = append(keys, "http")
 	}

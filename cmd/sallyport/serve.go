@@ -25,6 +25,8 @@ type serving struct {
 	http   string
 	mode   string
 	prefix bool
+	// profiles are instead of those of the settings, where any are named.
+	profiles []string
 }
 
 // The modes of serve.
@@ -64,7 +66,9 @@ upstream that is down does not end it.`,
 	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
 	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
+	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	complete(cmd, "mode", modeTools, modeDirect)
+	complete(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
 }
 
@@ -80,11 +84,24 @@ func (s serving) check() error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown mode %.40q", s.mode), Hint: hint}
 }
 
+// load reads the settings, and puts the profiles that were asked for in place of theirs.
+func (s serving) load(a *app) (*config.Config, error) {
+	cfg, err := a.load()
+	if err != nil || len(s.profiles) == 0 {
+		return cfg, err
+	}
+	if cfg.Profiles, err = config.ParseProfiles(s.profiles); err != nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: err.Error()}
+	}
+	return cfg, nil
+}
+
 func (a *app) serve(ctx context.Context, s serving) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
-	cfg, err := a.load()
+	load := func() (*config.Config, error) { return s.load(a) }
+	cfg, err := load()
 	if err != nil {
 		return err
 	}
@@ -118,7 +135,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
 	following, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	work.Go(func() { g.Follow(following, a.load) })
+	work.Go(func() { g.Follow(following, load) })
 	listed := make(chan struct{})
 	work.Go(func() {
 		select {
@@ -159,7 +176,8 @@ func (s *service) protocol() *slog.Logger {
 
 func (s *service) tools() *mcpserver.Options {
 	return &mcpserver.Options{
-		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway, OnReady: s.ready,
+		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway,
+		Profiles: s.cfg.Profiles, OnReady: s.ready,
 	}
 }
 

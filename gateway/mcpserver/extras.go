@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/config"
 )
 
 // extra is a tool beside the two, shown to clients where a profile of the settings
@@ -29,10 +31,11 @@ func (e extra) add(server *mcp.Server) {
 	})
 }
 
-// extras are those that the options ask for.
-func extras(opts *Options) []extra {
+// extras are those that the options ask for, profile by profile. A profile's tools are
+// there where the verbs (or what the options hold) can answer them.
+func extras(verbs Verbs, opts *Options) []extra {
 	var all []extra
-	if opts.Packages != nil && installable(opts.Environments) {
+	if opts.Packages != nil && (installable(opts.Environments) || opts.Profiles.Has(config.ProfileEnvironments)) {
 		all = append(all, packages{opts.Packages, opts.Environments}.extras()...)
 	}
 	return all

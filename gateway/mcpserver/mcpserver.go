@@ -41,6 +41,8 @@ type Options struct {
 	Environments map[string]config.Environment
 	// Packages installs packages where an environment allows it; nil: there are no tools for it.
 	Packages Packages
+	// Profiles are the tools that clients see beside the two; the zero value is none.
+	Profiles config.Profiles
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
 	OnReady func()
 }
@@ -76,7 +78,7 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 	f := &face{verbs: verbs, environments: opts.Environments}
 	server.AddTool(searchTool(verbs.Upstreams()), f.search)
 	server.AddTool(executeTool(opts.Environments), f.execute)
-	for _, e := range extras(opts) {
+	for _, e := range extras(verbs, opts) {
 		e.add(server)
 	}
 	if opts.OnReady != nil {

@@ -39,6 +39,8 @@ type Config struct {
 	Search Search
 	// HTTP is for serve --http.
 	HTTP HTTP
+	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
+	Profiles Profiles
 	// Files are the absolute paths of EnvFile and of the files that ${file:...}
 	// references named, so that whoever watches Path can watch them too.
 	Files []string

@@ -46,6 +46,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"observe", scalar(d, &c.Observe, parseBool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
+		{"profiles", d.profiles(&c.Profiles)},
 	})
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Trust == "" {
