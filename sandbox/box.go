@@ -48,9 +48,9 @@ type box struct {
 	cgroup  *cgroup
 	stdout  *stream
 	stderr  *stream
-	said    *clip // what came before a program did: runsc's own words
-	seen    time.Time // when it was last known to be well
-	stays   bool      // the guest of the last program waits for another one
+	said    *clip           // what came before a program did: runsc's own words
+	seen    time.Time       // when it was last known to be well
+	stays   bool            // the guest of the last program waits for another one
 	ctx     context.Context //nolint:containedctx // ends with the sandbox
 	stop    context.CancelCauseFunc
 	close   func() error

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"sallyport/codegen/runtime"
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
 	"sallyport/sandbox/sandboxtest"
@@ -22,7 +21,7 @@ import (
 // TestInterpreterFromElsewhere runs programs on a node that is not in /usr, as
 // nvm or a tarball puts it, and on a python that is a link from there.
 func TestInterpreterFromElsewhere(t *testing.T) {
-	dir, state := testutil.ShortDir(t), testutil.ShortDir(t)
+	dir := testutil.ShortDir(t)
 	real, err := filepath.EvalSymlinks(testutil.Program(t, "node"))
 	if err != nil {
 		t.Fatal(err)
@@ -33,12 +32,7 @@ func TestInterpreterFromElsewhere(t *testing.T) {
 	if err := os.Symlink("/usr/bin/python3", filepath.Join(dir, "python3")); err != nil {
 		t.Fatal(err)
 	}
-	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Python: filepath.Join(dir, "python3"), Node: filepath.Join(dir, "node"), Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nothingLeft(t, state)
-	defer func() { _ = host.Close() }()
+	host, _ := hostWith(t, sandbox.Options{Python: filepath.Join(dir, "python3"), Node: filepath.Join(dir, "node")})
 	for _, test := range []struct {
 		interpreter sandbox.Interpreter
 		code, want  string

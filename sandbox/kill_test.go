@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/codegen/runtime"
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
 	"sallyport/sandbox/sandboxtest"
@@ -34,10 +33,7 @@ func TestKillingWhenRunscHangs(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			state := testutil.ShortDir(t)
-			host, err := sandbox.New(sandbox.Options{Runsc: test.runsc, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			host := open(t, &sandbox.Options{Runsc: test.runsc, State: state})
 			names := hostNames(t, state)
 			job := sandboxtest.Job(sandbox.Python, "import os, time\nfor i in range(3):\n    if os.fork() == 0: break\nwhile True: pass")
 			job.Limits.Timeout = 500 * time.Millisecond
@@ -48,10 +44,7 @@ func TestKillingWhenRunscHangs(t *testing.T) {
 			}
 			nothingRuns(t, state, 10*time.Second)
 			t.Logf("nothing was left after %s", time.Since(ended))
-			if err := host.Close(); err != nil {
-				t.Errorf("close: %v", err)
-			}
-			nothingLeft(t, state, names...)
+			closeHost(t, host, state, names)
 		})
 	}
 }
@@ -80,19 +73,13 @@ func TestStaleHostWithoutRunsc(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := orphan(t, "sleep 600 # "+filepath.Join(state, "host-dead"), "--root="+filepath.Join(state, "host-dead", "runsc"))
-	host, err := sandbox.New(sandbox.Options{Runsc: hangs(t, "delete|list|kill|state) sleep 600;;"), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := open(t, &sandbox.Options{Runsc: hangs(t, "delete|list|kill|state) sleep 600;;"), State: state})
 	select {
 	case <-left:
 	case <-time.After(5 * time.Second):
 		t.Error("the process is still there")
 	}
-	if err := host.Close(); err != nil {
-		t.Error(err)
-	}
-	nothingLeft(t, state)
+	closeHost(t, host, state, nil)
 }
 
 // orphan starts a shell with that argument; what it returns is closed when it has ended.

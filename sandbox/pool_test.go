@@ -19,32 +19,16 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// pooled opens a host with a pool, and checks at the end that nothing is left.
+// pooled opens a host with a pool.
 func pooled(t *testing.T, change func(o *sandbox.Options)) (*sandbox.Host, string) {
 	t.Helper()
-	state := testutil.ShortDir(t)
 	options := sandbox.Options{
-		Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t), DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG"),
-		Pool: sandbox.Pool{Min: 1, Max: 2}, Snapshots: filepath.Join(testutil.ShortDir(t), "snapshots"),
+		DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG"), Pool: sandbox.Pool{Min: 1, Max: 2}, Snapshots: filepath.Join(testutil.ShortDir(t), "snapshots"),
 	}
 	if change != nil {
 		change(&options)
 	}
-	host, err := sandbox.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := host.Publish(sandboxtest.Tree()); err != nil {
-		t.Fatal(err)
-	}
-	names := hostNames(t, state)
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		nothingLeft(t, state, names...)
-	})
-	return host, state
+	return hostWith(t, options)
 }
 
 const patience = 20 * time.Second

@@ -19,26 +19,53 @@ import (
 	"sallyport/sandbox/sandboxtest"
 )
 
-// newHost opens a host with a state directory of its own, and checks at the end that nothing is left.
+// newHost opens a host with default options and something in our own environment that nobody may see.
 func newHost(t *testing.T) (*sandbox.Host, string) {
 	t.Helper()
 	t.Setenv("SALLYPORT_CANARY", "canary-0123456789abcdef")
-	state := testutil.ShortDir(t)
-	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t), DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return hostWith(t, sandbox.Options{DebugLog: os.Getenv("SALLYPORT_RUNSC_LOG")})
+}
+
+// hostWith opens a host where the tree of the suite is published, with a state directory of its own unless the options
+// name one, and checks at the end that nothing is left.
+func hostWith(t *testing.T, opts sandbox.Options) (host *sandbox.Host, state string) {
+	t.Helper()
+	host = open(t, &opts)
+	names := hostNames(t, opts.State)
+	t.Cleanup(func() { closeHost(t, host, opts.State, names) })
 	if err := host.Publish(sandboxtest.Tree()); err != nil {
 		t.Fatal(err)
 	}
-	names := hostNames(t, state)
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		nothingLeft(t, state, names...)
-	})
-	return host, state
+	return host, opts.State
+}
+
+// open opens a host, with what every test gives it where the options say nothing else.
+func open(t *testing.T, opts *sandbox.Options) *sandbox.Host {
+	t.Helper()
+	opts.Guest = runtime.Guest()
+	if opts.Runsc == "" {
+		opts.Runsc = testutil.Runsc(t)
+	}
+	if opts.State == "" {
+		opts.State = testutil.ShortDir(t)
+	}
+	if opts.Logger == nil {
+		opts.Logger = testutil.Logger(t)
+	}
+	host, err := sandbox.New(*opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// closeHost closes a host after which nothing may be left in its state directory and of the hosts of these names.
+func closeHost(t *testing.T, host *sandbox.Host, state string, names []string) {
+	t.Helper()
+	if err := host.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	nothingLeft(t, state, names...)
 }
 
 // hostNames returns the names of the hosts that live in a state directory: their cgroups carry them.
@@ -83,8 +110,8 @@ func cgroups(hosts []string) []string {
 func TestConformance(t *testing.T) {
 	host, state := newHost(t)
 	sandboxtest.Run(t, host)
-	nothingRuns(t, state, 3*time.Second) // what is left of the last one is cleared away in the background
-	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	nothingRuns(t, state, time.Second) // what is left of the last one is cleared away in the background
+	for end := time.Now().Add(time.Second); ; time.Sleep(10 * time.Millisecond) {
 		left, err := filepath.Glob(filepath.Join(state, "host-*", "case-*"))
 		if err == nil && len(left) == 0 {
 			break

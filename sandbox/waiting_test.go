@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/codegen/runtime"
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
 	"sallyport/sandbox/sandboxtest"
@@ -21,11 +20,7 @@ import (
 // waiting opens a host whose sandboxes wait, restored from snapshots.
 func waiting(t *testing.T, state string) *sandbox.Host {
 	t.Helper()
-	host, err := sandbox.New(sandbox.Options{Runsc: testutil.Runsc(t), Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t), Pool: sandbox.Pool{Min: 1, Max: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return host
+	return open(t, &sandbox.Options{State: state, Pool: sandbox.Pool{Min: 1, Max: 1}})
 }
 
 // TestLimitsOfASandboxThatWaited: what is fixed in a snapshot holds in what is restored from it, and the time
@@ -34,12 +29,7 @@ func TestLimitsOfASandboxThatWaited(t *testing.T) {
 	state := testutil.ShortDir(t)
 	host := waiting(t, state)
 	names := hostNames(t, state)
-	defer func() {
-		if err := host.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		nothingLeft(t, state, names...)
-	}()
+	defer closeHost(t, host, state, names)
 	for _, test := range []struct {
 		interpreter sandbox.Interpreter
 		code, value string
@@ -105,9 +95,6 @@ func TestKilledHostWithWaitingSandboxes(t *testing.T) {
 		if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
 			t.Errorf("state of the killed gateway is still there: %v", hosts)
 		}
-		if err := host.Close(); err != nil {
-			t.Error(err)
-		}
-		nothingLeft(t, state, names...)
+		closeHost(t, host, state, names)
 	}
 }

@@ -32,19 +32,7 @@ func TestEveryWayToTheSameLimits(t *testing.T) {
 // stops opens a host and runs into its limits.
 func stops(t *testing.T, opts sandbox.Options) {
 	t.Helper()
-	state := testutil.ShortDir(t)
-	opts.Runsc, opts.Guest, opts.State, opts.Logger = testutil.Runsc(t), runtime.Guest(), state, testutil.Logger(t)
-	host, err := sandbox.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := hostNames(t, state)
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		nothingLeft(t, state, names...)
-	})
+	host, _ := hostWith(t, opts)
 	sandboxtest.Stops(t, host)
 }
 
