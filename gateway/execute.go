@@ -67,7 +67,8 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	}
 	g.Settle(ctx)
 	e := Execution{ID: job.ID, Language: languageName(interpreter), Limits: job.Limits}
-	if err := g.run(ctx, job, program.Session, &e); err != nil {
+	started, calls := time.Now(), &callList{}
+	if err := g.run(ctx, job, program.Session, &e, calls); err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -75,6 +76,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	}
 	g.explain(&e, program.Code)
 	g.explainMissing(&e, interpreter, program.Environment)
+	g.record(ctx, program, &e, started, calls)
 	return e, nil
 }
 
@@ -90,11 +92,19 @@ func (g *Gateway) environmentFor(ctx context.Context, name string, patience time
 type agent struct {
 	gateway            *Gateway
 	principal, session string
+	calls              *callList
 }
 
 // Call implements [bridge.Caller].
 func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	return a.gateway.Call(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), call)
+	digest := ""
+	if e, known := a.gateway.catalog.known(call.Tool); known {
+		digest = e.digest()
+	}
+	end := a.calls.begin(call, digest)
+	result, err := a.gateway.Call(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), call)
+	end(outcome(result, err))
+	return result, err
 }
 
 func checkCode(code string) error {
@@ -108,7 +118,7 @@ func checkCode(code string) error {
 }
 
 // run runs a program and has its types checked meanwhile.
-func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *Execution) error {
+func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *Execution, calls *callList) error {
 	code := job.Code
 	if job.Interpreter == sandbox.Node {
 		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, &bundle.Options{Session: job.Session != "", Packages: g.environments.nodePackages(job.Environment)})
@@ -134,7 +144,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *E
 	}
 	known := g.sessions.use(job)
 	check := g.checks.begin(ctx, job.Interpreter, code)
-	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx)})
+	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls})
 	e.Warnings = warnings(ctx, check, e.Fault, known)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+session+" had ended: no variable of its earlier programs is left")

@@ -24,6 +24,7 @@ import (
 	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
+	"sallyport/internal/store"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	CacheDir string
 	// DataDir keeps what people own: their workspaces, in workspaces/; "" keeps nothing, and /workspace is for one program.
 	DataDir string
+	// Records keeps what happened (executions, sessions); nil keeps it in memory, until Close. Who opened it closes it,
+	// after the gateway.
+	Records *store.Store
 	// Fresh connects to every upstream at once, also to those that the cache knows.
 	Fresh bool
 	// LockFile is where digests of tool definitions are pinned; "" pins nothing.
@@ -75,8 +79,10 @@ type Gateway struct {
 	environments *environments
 	// sessions are the sessions that programs have named.
 	sessions sessions
-	call     Handler
-	close    func() error
+	// journal has a record of each execution.
+	journal *journal
+	call    Handler
+	close   func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
@@ -103,6 +109,10 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
 	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)
+	var err error
+	if g.journal, err = openJournal(g.opts.Records); err != nil {
+		return nil, err
+	}
 	functions, err := functionIndex()
 	if err != nil {
 		return nil, err

@@ -28,14 +28,18 @@ func (g *Gateway) logged(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		start := time.Now()
 		result, err := next(ctx, call)
-		outcome := "ok"
-		switch {
-		case err != nil:
-			outcome = string(tool.AsError(err).Kind)
-		case result.IsError:
-			outcome = string(tool.Failed)
-		}
-		g.log.DebugContext(ctx, "tool call", "tool", call.Tool.String(), "execution", call.Execution, "outcome", outcome, "duration", time.Since(start))
+		g.log.DebugContext(ctx, "tool call", "tool", call.Tool.String(), "execution", call.Execution, "outcome", outcome(result, err), "duration", time.Since(start))
 		return result, err
 	}
+}
+
+// outcome says in a word how a call went: "ok", or the kind of the error.
+func outcome(result tool.Result, err error) string {
+	switch {
+	case err != nil:
+		return string(tool.AsError(err).Kind)
+	case result.IsError:
+		return string(tool.Failed)
+	}
+	return "ok"
 }

@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+	"sallyport/sandbox"
+)
+
+// Record is what is kept of an execution: what ran and how it went, not what it printed.
+type Record struct {
+	ID string `json:"id"`
+	// Principal is who ran it, "" if nobody had to say; Session is the client's session, see [tool.Session].
+	Principal string `json:"principal,omitempty"`
+	Session   string `json:"session,omitempty"`
+	// Memory is the session that the program named, "" for none.
+	Memory string `json:"memory,omitempty"`
+	// Workspace and Environment are by their names, "" is the default one.
+	Workspace   string `json:"workspace,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	Language    string `json:"language"`
+	// Code is the program as it was given, at most 1 MiB.
+	Code     string         `json:"code"`
+	Status   sandbox.Status `json:"status"`
+	Started  time.Time      `json:"started"`
+	Duration time.Duration  `json:"duration"`
+	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
+	Calls []RecordedCall `json:"calls,omitempty"`
+	Made  int            `json:"made,omitempty"`
+	// Stdout, Stderr and Value are sizes in bytes, with what was cut from the answer.
+	Stdout int64 `json:"stdout,omitempty"`
+	Stderr int64 `json:"stderr,omitempty"`
+	Value  int64 `json:"value,omitempty"`
+	// Tokens is about what the answer cost the model: a quarter of its text's bytes.
+	Tokens int `json:"tokens,omitempty"`
+}
+
+// RecordedCall is one call that a program made.
+type RecordedCall struct {
+	Tool tool.ID `json:"tool"`
+	// Digest is that of the tool's definition at the call, see [tool.Tool.Digest]; "" for what is no upstream's tool.
+	Digest string `json:"digest,omitempty"`
+	// Arguments is the SHA-256 of the arguments in compact JSON, in hex.
+	Arguments string `json:"arguments"`
+	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
+	Outcome  string        `json:"outcome"`
+	Duration time.Duration `json:"duration"`
+}
+
+const (
+	// maxRecordedCalls is how many calls of an execution are kept.
+	maxRecordedCalls = 1000
+	unfinished       = "unfinished"
+)
+
+// journal keeps a record of each execution.
+type journal struct {
+	records *store.Bucket
+}
+
+// openJournal keeps the records in a store; in memory, for nil.
+func openJournal(in *store.Store) (*journal, error) {
+	limits := store.Limits{Records: 10_000, Age: 30 * 24 * time.Hour, Bytes: 256 << 20, Record: 4 << 20}
+	if in == nil {
+		in = store.Memory()
+		limits.Bytes = 16 << 20
+	}
+	records, err := in.Bucket("executions", limits)
+	if err != nil {
+		return nil, err
+	}
+	return &journal{records}, nil
+}
+
+// keyOf keeps each principal's records apart.
+func keyOf(principal string, id ...string) store.Key {
+	return append(store.Key{workspace.Folder(principal)}, id...)
+}
+
+// write keeps a record.
+func (j *journal) write(ctx context.Context, r Record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = j.records.Put(ctx, keyOf(r.Principal, r.ID), data)
+	return err
+}
+
+// Recorded returns the record of an execution of whoever asks. Errors are
+// *tool.Error; NotFound also for an execution of somebody else's.
+func (g *Gateway) Recorded(ctx context.Context, id string) (Record, error) {
+	entry, err := g.journal.records.Get(ctx, keyOf(tool.Principal(ctx), id))
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
+		return Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions"}
+	case err != nil:
+		return Record{}, g.unreadable(ctx, err)
+	}
+	return g.readRecord(ctx, entry)
+}
+
+// Records walks over the records of whoever asks, the oldest first, until the first error, a *tool.Error.
+func (g *Gateway) Records(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for entry, err := range g.journal.records.List(ctx, keyOf(tool.Principal(ctx))) {
+			if err != nil {
+				yield(Record{}, g.unreadable(ctx, err))
+				return
+			}
+			r, err := g.readRecord(ctx, entry)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (g *Gateway) readRecord(ctx context.Context, entry store.Entry) (r Record, err error) {
+	if err := json.Unmarshal(entry.Value, &r); err != nil {
+		return Record{}, g.unreadable(ctx, err)
+	}
+	return r, nil
+}
+
+// unreadable is the error for records that cannot be read now.
+func (g *Gateway) unreadable(ctx context.Context, err error) error {
+	g.log.ErrorContext(ctx, "records cannot be read", "error", err)
+	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
+}
+
+// recordPatience is how long an answer waits for its record to be kept.
+const recordPatience = 2 * time.Second
+
+// record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
+func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, calls *callList) {
+	r := Record{
+		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
+		Environment: program.Environment, Language: e.Language, Code: program.Code,
+		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
+		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,
+		Tokens: (len(e.Text()) + 3) / 4,
+	}
+	if e.Value != nil {
+		r.Value = e.Value.Size
+	}
+	r.Calls, r.Made = calls.list()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
+	defer cancel()
+	if err := g.journal.write(ctx, r); err != nil {
+		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
+	}
+}
+
+// callList is what a program calls, as it calls it.
+type callList struct {
+	mu    sync.Mutex
+	calls []RecordedCall
+	made  int
+}
+
+// begin notes a call, and returns what is to be called when it has ended.
+func (l *callList) begin(call tool.Call, digest string) (end func(outcome string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.made++
+	if len(l.calls) == maxRecordedCalls {
+		return func(string) {}
+	}
+	sum := sha256.Sum256(compact(call.Args))
+	at, start := len(l.calls), time.Now()
+	l.calls = append(l.calls, RecordedCall{Tool: call.Tool, Digest: digest, Arguments: hex.EncodeToString(sum[:]), Outcome: unfinished})
+	return func(outcome string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.calls[at].Outcome, l.calls[at].Duration = outcome, time.Since(start)
+	}
+}
+
+func compact(args json.RawMessage) []byte {
+	var short bytes.Buffer
+	if json.Compact(&short, args) != nil {
+		return args
+	}
+	return short.Bytes()
+}
+
+// list returns what was called so far.
+func (l *callList) list() ([]RecordedCall, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]RecordedCall(nil), l.calls...), l.made
+}

@@ -1,0 +1,97 @@
+package gateway_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// TestExecutionIsRecorded: what a program was, did and called can be had by its id, by whoever ran it and nobody else.
+func TestExecutionIsRecorded(t *testing.T) {
+	t.Parallel()
+	cfg := withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)}))
+	cfg.Sandbox.Timeout = 20 * time.Second
+	g := open(t, cfg, nil)
+	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "client-1")
+	code := "from servers.calc import add, fail\nprint(add(a=1, b=2))\ntry: fail()\nexcept Exception: pass\n'4 bytes'[:4]"
+	e, err := g.Execute(ada, gateway.Program{Code: code, Session: "mine"})
+	if err != nil || e.Status != sandbox.OK {
+		t.Fatal(err, e.Text())
+	}
+	r, err := g.Recorded(ada, e.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := func(name string) string {
+		i := slices.IndexFunc(g.Tools(), func(t tool.Tool) bool { return t.ID.Name == name })
+		return g.Tools()[i].Digest()
+	}
+	want := gateway.Record{
+		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Code: code, Status: sandbox.OK,
+		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: (len(e.Text()) + 3) / 4,
+		Calls: []gateway.RecordedCall{
+			{Tool: tool.ID{Upstream: "calc", Name: "add"}, Digest: digest("add"), Arguments: sum(`{"a":1,"b":2}`), Outcome: "ok"},
+			{Tool: tool.ID{Upstream: "calc", Name: "fail"}, Digest: digest("fail"), Arguments: sum(`{}`), Outcome: "failed"},
+		},
+	}
+	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(gateway.Record{}, "Started"), cmpopts.IgnoreFields(gateway.RecordedCall{}, "Duration")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if age := time.Since(r.Started); age < e.Duration || age > time.Hour || r.Calls[0].Duration <= 0 {
+		t.Errorf("started %v ago, first call took %v", age, r.Calls[0].Duration)
+	}
+	for _, other := range []string{"", "bob", "ADA", "ada/", "../ada", "ada.>"} {
+		_, err := g.Recorded(tool.WithPrincipal(t.Context(), other), e.ID)
+		wantError(t, err, tool.NotFound, "there is no execution "+e.ID)
+	}
+}
+
+func sum(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(digest[:])
+}
+
+// TestRecords: a program that does not even compile is recorded too, and the records of one principal come in
+// order; an id may be any text.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	g := open(t, settings(nil), nil)
+	var ids []string
+	for range 3 {
+		e, err := g.Execute(t.Context(), gateway.Program{Code: "let = ;", Language: "ts"})
+		if err != nil || e.Status != sandbox.Failed {
+			t.Fatal(err, e.Status)
+		}
+		ids = append(ids, e.ID)
+	}
+	if _, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), gateway.Program{Code: "let = ;", Language: "ts"}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r, err := range g.Records(t.Context()) {
+		if err != nil || r.Status != sandbox.Failed || r.Code != "let = ;" {
+			t.Error(err, r)
+		}
+		got = append(got, r.ID)
+	}
+	if !slices.Equal(got, ids) {
+		t.Errorf("records %v, want %v", got, ids)
+	}
+	for _, id := range []string{"", ">", "*", "../" + ids[0], ids[0] + "\x00", strings.Repeat("x", 10_000), "e-\x1b[2J"} {
+		_, err := g.Recorded(t.Context(), id)
+		wantError(t, err, tool.NotFound, "there is no execution")
+		if strings.ContainsAny(err.Error(), "\x1b\x00") || len(err.Error()) > 200 {
+			t.Errorf("%q", err)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+)
+
+// Log is a sequence of records, each under a key: a key is a log of its own within it (one run of
+// a workflow). All methods are safe for concurrent use.
+type Log struct{ place }
+
+// Log returns the log of that name: a letter, then at most 31 of a-z, 0-9 and "_".
+// It is made when it is first used; a name has the same limits throughout a process.
+func (s *Store) Log(name string, limits Limits) (*Log, error) {
+	if !named.MatchString(name) {
+		return nil, fmt.Errorf("%w: a log cannot be called %.80q", ErrInvalid, name)
+	}
+	return &Log{s.place("log", name, 0, limits)}, nil
+}
+
+// Append adds a record under a key, and returns its revision.
+func (l *Log) Append(ctx context.Context, key Key, value []byte) (revision uint64, err error) {
+	return l.append(ctx, key, message{data: value}, -1)
+}
+
+// AppendAfter adds a record under a key whose last one has the revision last, 0 for none;
+// else ErrConflict: of two who write the same log, one finds out before it does harm.
+func (l *Log) AppendAfter(ctx context.Context, key Key, last uint64, value []byte) (revision uint64, err error) {
+	if last > math.MaxInt64 {
+		return 0, ErrConflict
+	}
+	return l.append(ctx, key, message{data: value}, int64(last))
+}
+
+// Last returns the newest record under a key, or ErrNotFound.
+func (l *Log) Last(ctx context.Context, key Key) (Entry, error) {
+	subject, err := l.subject(key)
+	if err != nil {
+		return Entry{}, err
+	}
+	in, err := l.stream(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	m, err := in.last(ctx, subject)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{key, m.data, m.number, m.time}, nil
+}
+
+// Read walks over the records of a key, or of all for nil, whose revision is at least from, the oldest
+// first. The walk ends at the first error.
+func (l *Log) Read(ctx context.Context, key Key, from uint64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		pattern, err := l.pattern(key)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		l.walk(ctx, pattern, max(from, 1), yield)
+	}
+}
+
+// Follow calls do with what Read would yield and then with each record as it is written, in order, until
+// ctx ends or do returns an error, and returns that.
+func (l *Log) Follow(ctx context.Context, key Key, from uint64, do func(Entry) error) error {
+	pattern, err := l.pattern(key)
+	if err != nil {
+		return err
+	}
+	in, err := l.stream(ctx)
+	if err != nil {
+		return err
+	}
+	return in.follow(ctx, pattern, max(from, 1), func(m message) error {
+		entry, err := l.entry(m)
+		if err != nil {
+			return err
+		}
+		return do(entry)
+	})
+}
+
+func (l *Log) pattern(key Key) (string, error) {
+	if len(key) == 0 {
+		return l.name + ".>", nil
+	}
+	return l.subject(key)
+}

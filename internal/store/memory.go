@@ -1,0 +1,175 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Memory returns a store that keeps everything in memory and behaves as one in a directory does, but that
+// nothing of it is left. A bucket or log takes at most its Limits.Bytes of memory.
+func Memory() *Store {
+	closed := make(chan struct{})
+	once := sync.OnceFunc(func() { close(closed) })
+	return &Store{
+		open: func(_ context.Context, _ string, perSubject int, limits Limits) (stream, error) {
+			return &memory{limits: limits, perSubject: perSubject, changed: make(chan struct{}), closed: closed}, nil
+		},
+		stop: func() error { once(); return nil },
+		wait: func(ctx context.Context) error {
+			select {
+			case <-closed:
+				return ErrClosed
+			default:
+				return ctx.Err()
+			}
+		},
+		streams: map[string]stream{},
+	}
+}
+
+// memory is a stream by hand.
+type memory struct {
+	limits     Limits
+	perSubject int // how many messages a subject has at most, 0 is any
+	closed     <-chan struct{}
+
+	mu      sync.Mutex
+	all     []message // by their numbers
+	number  uint64    // of the last that was written
+	bytes   int64
+	changed chan struct{} // closed by the next write
+}
+
+func (s *memory) append(ctx context.Context, subject string, m message, after int64) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	before, err := s.find(subject)
+	if err == nil && after >= 0 && s.all[before].number != uint64(after) || err != nil && after > 0 {
+		return 0, ErrConflict
+	}
+	if err == nil && s.perSubject > 0 {
+		s.drop(before)
+	}
+	s.number++
+	m.subject, m.number, m.time, m.data = subject, s.number, time.Now(), bytes.Clone(m.data)
+	s.all = append(s.all, m)
+	s.bytes += m.size()
+	for len(s.all) > s.limits.Records || s.bytes > s.limits.Bytes && len(s.all) > 1 {
+		s.drop(0)
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return m.number, nil
+}
+
+func (m message) size() int64 { return int64(len(m.subject) + len(m.data) + 64) }
+
+// expire drops what is too old. It is called with mu held, as are find and drop.
+func (s *memory) expire() {
+	for s.limits.Age > 0 && len(s.all) > 0 && time.Since(s.all[0].time) > s.limits.Age {
+		s.drop(0)
+	}
+}
+
+func (s *memory) drop(i int) {
+	s.bytes -= s.all[i].size()
+	s.all = slices.Delete(s.all, i, i+1)
+}
+
+// find returns where the last message of a subject is.
+func (s *memory) find(subject string) (int, error) {
+	for i, m := range slices.Backward(s.all) {
+		if m.subject == subject {
+			return i, nil
+		}
+	}
+	return 0, ErrNotFound
+}
+
+func (s *memory) last(ctx context.Context, subject string) (message, error) {
+	if err := ctx.Err(); err != nil {
+		return message{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	i, err := s.find(subject)
+	if err != nil {
+		return message{}, err
+	}
+	return s.all[i].clone(), nil
+}
+
+func (m message) clone() message {
+	m.data = bytes.Clone(m.data)
+	return m
+}
+
+func (s *memory) next(ctx context.Context, pattern string, from uint64) (message, error) {
+	m, _, err := s.nextOr(ctx, pattern, from)
+	return m, err
+}
+
+// nextOr also returns what is closed when there may be more.
+func (s *memory) nextOr(ctx context.Context, pattern string, from uint64) (message, <-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return message{}, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	start, _ := slices.BinarySearchFunc(s.all, from, func(m message, n uint64) int {
+		switch {
+		case m.number < n:
+			return -1
+		case m.number > n:
+			return 1
+		}
+		return 0
+	})
+	for _, m := range s.all[start:] {
+		if matches(m.subject, pattern) {
+			return m.clone(), nil, nil
+		}
+	}
+	return message{}, s.changed, ErrNotFound
+}
+
+func matches(subject, pattern string) bool {
+	if prefix, below := strings.CutSuffix(pattern, ">"); below {
+		return len(subject) > len(prefix) && strings.HasPrefix(subject, prefix)
+	}
+	return subject == pattern
+}
+
+func (s *memory) follow(ctx context.Context, pattern string, from uint64, do func(message) error) error {
+	for {
+		m, more, err := s.nextOr(ctx, pattern, from)
+		if errors.Is(err, ErrNotFound) {
+			select {
+			case <-more:
+				continue
+			case <-s.closed:
+				return ErrClosed
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := do(m); err != nil {
+			return err
+		}
+		from = m.number + 1
+	}
+}

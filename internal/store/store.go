@@ -1,0 +1,162 @@
+// Package store keeps records and logs: what happened, as against the files that
+// people own. Its main type is [Store], which [Open] keeps in a directory, by NATS
+// JetStream embedded in the process, and [Memory] nowhere at all. A [Bucket] has
+// one value to a key, with revisions; a [Log] grows at its end, and an append can
+// be fenced by what it expects to come after.
+//
+// What a call has acknowledged survives a kill of the process and a loss of power.
+// A call that ends with another error than those below may have been done or not.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// What can be wrong, to be asked for with errors.Is.
+var (
+	// ErrNotFound: there is no such record.
+	ErrNotFound = errors.New("no such record")
+	// ErrConflict: somebody else has written since; nothing was changed.
+	ErrConflict = errors.New("the record has changed meanwhile")
+	// ErrInvalid: the key, the name or the size cannot be; nothing was changed.
+	ErrInvalid = errors.New("not a valid record")
+	// ErrInUse: another process serves from the directory.
+	ErrInUse = errors.New("the directory is in use")
+	// ErrCorrupt: what is in the directory cannot be read.
+	ErrCorrupt = errors.New("the records are damaged")
+	// ErrNewer: the directory was written by a newer version.
+	ErrNewer = errors.New("the records are of a newer version")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// Limits say how much a bucket or a log keeps. What is over one goes, the oldest first.
+type Limits struct {
+	// Records is how many; 0 is 10,000.
+	Records int
+	// Age is how old a record may become; 0 is any age.
+	Age time.Duration
+	// Bytes is how much all of them take together; 0 is 64 MiB. A Store in a directory
+	// sets it aside, and keeps no more than Options.MaxBytes in all.
+	Bytes int64
+	// Record is how large one may be, in bytes; 0 is 2 MiB, and more than 7 MiB is not possible.
+	Record int
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Records == 0 {
+		l.Records = 10_000
+	}
+	if l.Bytes == 0 {
+		l.Bytes = 64 << 20
+	}
+	if l.Record == 0 {
+		l.Record = 2 << 20
+	}
+	l.Record = min(l.Record, maxPayload-(1<<20))
+	return l
+}
+
+// Store is one place for records. All methods are safe for concurrent use.
+type Store struct {
+	open func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error)
+	stop func() error
+	wait func(ctx context.Context) error
+
+	mu      sync.Mutex
+	streams map[string]stream
+}
+
+// stream is what buckets and logs stand on: messages under subjects, numbered through from 1.
+type stream interface {
+	// append adds a message, and returns its number. With after >= 0 the subject's last message must have that number, 0 is none.
+	append(ctx context.Context, subject string, m message, after int64) (uint64, error)
+	// last returns the last message of a subject.
+	last(ctx context.Context, subject string) (message, error)
+	// next returns the first message at or after a number whose subject matches: is equal, or begins as one that ends with ".>" does.
+	next(ctx context.Context, pattern string, from uint64) (message, error)
+	// follow calls do with each message that next would find, and with those to come, until ctx ends or do fails.
+	follow(ctx context.Context, pattern string, from uint64, do func(message) error) error
+}
+
+// message is one record in a stream.
+type message struct {
+	subject string
+	number  uint64
+	time    time.Time
+	data    []byte
+	deleted bool // marks that what the subject had is gone
+}
+
+// Ready waits until the store can be used, and says why if it cannot.
+func (s *Store) Ready(ctx context.Context) error { return s.wait(ctx) }
+
+// Close ends everything that the store began, and waits for it. It is idempotent.
+func (s *Store) Close() error { return s.stop() }
+
+// named is what a bucket or a log may be called.
+var named = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+
+// stream opens a stream once. Another time it must be asked for with the same limits.
+func (s *Store) stream(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.streams[name]; known != nil {
+		return known, nil
+	}
+	opened, err := s.open(ctx, name, perSubject, limits)
+	if err != nil {
+		return nil, fmt.Errorf("open records %s: %w", name, err)
+	}
+	s.streams[name] = opened
+	return opened, nil
+}
+
+// place is a stream that is opened when it is first needed.
+type place struct {
+	store      *Store
+	name       string
+	perSubject int
+	limits     Limits
+}
+
+func (s *Store) place(kind, name string, perSubject int, limits Limits) place {
+	return place{s, kind + "_" + name, perSubject, limits.withDefaults()}
+}
+
+func (p place) stream(ctx context.Context) (stream, error) {
+	return p.store.stream(ctx, p.name, p.perSubject, p.limits)
+}
+
+// subject names a record of the place.
+func (p place) subject(key Key) (string, error) {
+	encoded, err := key.encode()
+	if err != nil {
+		return "", err
+	}
+	return p.name + "." + encoded, nil
+}
+
+// append writes one record.
+func (p place) append(ctx context.Context, key Key, m message, after int64) (uint64, error) {
+	if len(m.data) > p.limits.Record {
+		return 0, fmt.Errorf("%w: %d bytes, of at most %d", ErrInvalid, len(m.data), p.limits.Record)
+	}
+	subject, err := p.subject(key)
+	if err != nil {
+		return 0, err
+	}
+	to, err := p.stream(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return to.append(ctx, subject, m, after)
+}

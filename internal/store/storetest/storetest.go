@@ -1,0 +1,312 @@
+// Package storetest says what a [store.Store] has to do, wherever it keeps its records.
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sallyport/internal/store"
+)
+
+// Run checks a store, which open makes new and empty. Each part uses names of its own, so that it may be one for all.
+func Run(t *testing.T, open func(t *testing.T) *store.Store) {
+	s := open(t)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		closed(t, s)
+	})
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T, s *store.Store)
+	}{
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deleted},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
+	}
+}
+
+func must[T any](t *testing.T) func(v T, err error) T {
+	t.Helper()
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func want(t *testing.T, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("error %v, want %v", err, kind)
+	}
+}
+
+func bucket(t *testing.T, s *store.Store) {
+	ctx, key := t.Context(), store.Key{"ada", "one"}
+	b := must[*store.Bucket](t)(s.Bucket("basic", store.Limits{}))
+	_, err := b.Get(ctx, key)
+	want(t, err, store.ErrNotFound)
+	first := must[uint64](t)(b.Create(ctx, key, []byte("1")))
+	_, err = b.Create(ctx, key, []byte("2"))
+	want(t, err, store.ErrConflict)
+	second := must[uint64](t)(b.Update(ctx, key, []byte("2"), first))
+	for _, stale := range []uint64{0, first, second + 1, 1 << 63} {
+		_, err = b.Update(ctx, key, []byte("x"), stale)
+		want(t, err, store.ErrConflict)
+	}
+	third := must[uint64](t)(b.Put(ctx, key, nil))
+	if first >= second || second >= third {
+		t.Errorf("revisions %d, %d, %d", first, second, third)
+	}
+	e := must[store.Entry](t)(b.Get(ctx, key))
+	if len(e.Value) != 0 || e.Revision != third || !slices.Equal(e.Key, key) || time.Since(e.Time).Abs() > time.Hour {
+		t.Errorf("%+v", e)
+	}
+	_, err = b.Put(ctx, key, make([]byte, 2<<20+1))
+	want(t, err, store.ErrInvalid)
+	large := bytes.Repeat([]byte("x"), 2<<20)
+	must[uint64](t)(b.Put(ctx, key, large))
+	if e := must[store.Entry](t)(b.Get(ctx, key)); !bytes.Equal(e.Value, large) {
+		t.Errorf("%d bytes", len(e.Value))
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := b.Put(gone, key, []byte("late")); err == nil {
+		t.Error("written for somebody who has gone")
+	}
+}
+
+func deleted(t *testing.T, s *store.Store) {
+	ctx, key := t.Context(), store.Key{"a", "b"}
+	b := must[*store.Bucket](t)(s.Bucket("deleted", store.Limits{}))
+	if err := b.Delete(ctx, key, 0); err != nil {
+		t.Error(err)
+	}
+	first := must[uint64](t)(b.Put(ctx, key, []byte("1")))
+	want(t, b.Delete(ctx, key, first+1), store.ErrConflict)
+	if err := b.Delete(ctx, key, first); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Get(ctx, key)
+	want(t, err, store.ErrNotFound)
+	_, err = b.Update(ctx, key, []byte("2"), first)
+	want(t, err, store.ErrConflict)
+	for range b.List(ctx, nil) {
+		t.Error("what was deleted is listed")
+	}
+	again := must[uint64](t)(b.Create(ctx, key, []byte("3")))
+	if again <= first {
+		t.Errorf("revision %d after %d", again, first)
+	}
+	_, err = b.Create(ctx, key, []byte("4"))
+	want(t, err, store.ErrConflict)
+	if err := b.Delete(ctx, key, 0); err != nil {
+		t.Error(err)
+	}
+	_, err = b.Get(ctx, key)
+	want(t, err, store.ErrNotFound)
+}
+
+// odd are parts of keys that somebody would like to be taken for another.
+var odd = []string{"", "a", "A", "a.b", "a b", "*", ">", "a.>", "=YQ", "=", "$JS", "..", "/", "../a", "a\x00", "\xff\xfe", "\r\n", "\u00e9", "e\u0301", "CON", strings.Repeat("x", 900)}
+
+func keys(t *testing.T, s *store.Store) {
+	ctx := t.Context()
+	b := must[*store.Bucket](t)(s.Bucket("keys", store.Limits{}))
+	for i, part := range odd {
+		must[uint64](t)(b.Create(ctx, store.Key{"p", part}, []byte{byte(i)}))
+		must[uint64](t)(b.Create(ctx, store.Key{part, "below"}, []byte{byte(i)}))
+	}
+	for i, part := range odd {
+		if e := must[store.Entry](t)(b.Get(ctx, store.Key{"p", part})); e.Value[0] != byte(i) {
+			t.Errorf("%q has the value of %q", part, odd[e.Value[0]])
+		}
+		if got := list(t, b, store.Key{part}); !slices.EqualFunc(got, []store.Key{{part, "below"}}, slices.Equal) {
+			t.Errorf("below %q: %q", part, got)
+		}
+	}
+	var all []store.Key
+	for _, part := range odd {
+		all = append(all, store.Key{"p", part})
+	}
+	if got := list(t, b, store.Key{"p"}); !slices.EqualFunc(got, all, slices.Equal) {
+		t.Errorf("%q", got)
+	}
+	for _, key := range []store.Key{nil, {}, {strings.Repeat("x", 1025)}, {"1", "2", "3", "4", "5", "6", "7", "8", "9"}} {
+		_, err := b.Put(ctx, key, nil)
+		want(t, err, store.ErrInvalid)
+		_, err = b.Get(ctx, key)
+		want(t, err, store.ErrInvalid)
+	}
+}
+
+func list(t *testing.T, b *store.Bucket, prefix store.Key) (found []store.Key) {
+	t.Helper()
+	for e, err := range b.List(t.Context(), prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, e.Key)
+	}
+	return found
+}
+
+// limits: the oldest go, by number, by size and by age.
+func limits(t *testing.T, s *store.Store) {
+	ctx := t.Context()
+	few := must[*store.Bucket](t)(s.Bucket("few", store.Limits{Records: 3}))
+	small := must[*store.Log](t)(s.Log("small", store.Limits{Bytes: 4 << 10}))
+	for i := range 8 {
+		must[uint64](t)(few.Put(ctx, store.Key{fmt.Sprint(i)}, nil))
+		must[uint64](t)(small.Append(ctx, store.Key{"k"}, make([]byte, 1<<10)))
+	}
+	must[uint64](t)(few.Put(ctx, store.Key{"7"}, nil)) // in place of one
+	if got := list(t, few, nil); !slices.EqualFunc(got, []store.Key{{"5"}, {"6"}, {"7"}}, slices.Equal) {
+		t.Errorf("kept %q", got)
+	}
+	if got := read(t, small, nil, 0); len(got) < 2 || len(got) > 3 {
+		t.Errorf("%d KiB are kept in 4 KiB", len(got))
+	}
+	brief := must[*store.Bucket](t)(s.Bucket("brief", store.Limits{Age: 300 * time.Millisecond}))
+	must[uint64](t)(brief.Put(ctx, store.Key{"k"}, nil))
+	for {
+		_, err := brief.Get(ctx, store.Key{"k"})
+		if errors.Is(err, store.ErrNotFound) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err) // or it never goes, and the test's time is over
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func read(t *testing.T, l *store.Log, key store.Key, from uint64) (values []string) {
+	t.Helper()
+	for e, err := range l.Read(t.Context(), key, from) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, string(e.Value))
+	}
+	return values
+}
+
+func log(t *testing.T, s *store.Store) {
+	ctx := t.Context()
+	l := must[*store.Log](t)(s.Log("plain", store.Limits{}))
+	run, other := store.Key{"run 1"}, store.Key{"run 2"}
+	_, err := l.Last(ctx, run)
+	want(t, err, store.ErrNotFound)
+	var revisions []uint64
+	for i := range 5 {
+		revisions = append(revisions, must[uint64](t)(l.Append(ctx, run, fmt.Append(nil, i))))
+		must[uint64](t)(l.Append(ctx, other, []byte("x")))
+	}
+	if got := read(t, l, run, 0); strings.Join(got, "") != "01234" {
+		t.Errorf("%q", got)
+	}
+	if got := read(t, l, run, revisions[3]); strings.Join(got, "") != "34" {
+		t.Errorf("from the fourth: %q", got)
+	}
+	if got := read(t, l, nil, revisions[3]); strings.Join(got, "") != "3x4x" {
+		t.Errorf("all from the fourth: %q", got)
+	}
+	if e := must[store.Entry](t)(l.Last(ctx, run)); string(e.Value) != "4" || e.Revision != revisions[4] {
+		t.Errorf("last is %+v", e)
+	}
+	if got := read(t, l, store.Key{"run"}, 0); got != nil {
+		t.Errorf("a run of that name: %q", got)
+	}
+}
+
+// fence: of many who append after the same record, one does.
+func fence(t *testing.T, s *store.Store) {
+	ctx, key := t.Context(), store.Key{"run"}
+	l := must[*store.Log](t)(s.Log("fenced", store.Limits{}))
+	_, err := l.AppendAfter(ctx, key, 7, nil)
+	want(t, err, store.ErrConflict)
+	var last uint64
+	for range 5 {
+		var won atomic.Uint64
+		var work sync.WaitGroup
+		for range 4 {
+			work.Go(func() {
+				n, err := l.AppendAfter(ctx, key, last, nil)
+				switch {
+				case err == nil && !won.CompareAndSwap(0, n):
+					t.Error("two have appended after the same record")
+				case err != nil && !errors.Is(err, store.ErrConflict):
+					t.Error(err)
+				}
+			})
+		}
+		work.Wait()
+		must[uint64](t)(l.Append(ctx, store.Key{"another"}, nil)) // is no matter of this key
+		if last = won.Load(); last == 0 {
+			t.Fatal("nobody could append")
+		}
+	}
+	if got := read(t, l, key, 0); len(got) != 5 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
+func follow(t *testing.T, s *store.Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l := must[*store.Log](t)(s.Log("followed", store.Limits{}))
+	must[uint64](t)(l.Append(ctx, store.Key{"a"}, []byte("1")))
+	second := must[uint64](t)(l.Append(ctx, store.Key{"a"}, []byte("2")))
+	seen, ended := make(chan string, 10), make(chan error, 1)
+	go func() {
+		ended <- l.Follow(ctx, store.Key{"a"}, second, func(e store.Entry) error { seen <- string(e.Value); return nil })
+	}()
+	got := <-seen
+	must[uint64](t)(l.Append(ctx, store.Key{"b"}, []byte("of another")))
+	for _, v := range []string{"3", "4"} {
+		must[uint64](t)(l.Append(ctx, store.Key{"a"}, []byte(v)))
+		got += <-seen
+	}
+	if got != "234" {
+		t.Errorf("followed %q", got)
+	}
+	cancel()
+	want(t, <-ended, context.Canceled)
+	enough := errors.New("enough")
+	want(t, l.Follow(t.Context(), nil, 0, func(store.Entry) error { return enough }), enough)
+}
+
+func names(t *testing.T, s *store.Store) {
+	for _, name := range []string{"", "A", "a.b", "a-b", "../a", "1a", "a b", ">", strings.Repeat("a", 33)} {
+		_, err := s.Bucket(name, store.Limits{})
+		want(t, err, store.ErrInvalid)
+		_, err = s.Log(name, store.Limits{})
+		want(t, err, store.ErrInvalid)
+	}
+	ctx := t.Context() // a log and a bucket of one name have nothing in common
+	must[uint64](t)(must[*store.Log](t)(s.Log("same", store.Limits{})).Append(ctx, store.Key{"k"}, nil))
+	_, err := must[*store.Bucket](t)(s.Bucket("same", store.Limits{})).Get(ctx, store.Key{"k"})
+	want(t, err, store.ErrNotFound)
+}
+
+func closed(t *testing.T, s *store.Store) {
+	b := must[*store.Bucket](t)(s.Bucket("basic", store.Limits{}))
+	_, err := b.Get(context.Background(), store.Key{"k"})
+	want(t, err, store.ErrClosed)
+	if err := s.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
