@@ -19,22 +19,32 @@ import (
 
 func toolsCommand(a *app) *cobra.Command {
 	var only string
-	var asJSON, refresh bool
+	var asJSON, refresh, tokens bool
 	cmd := &cobra.Command{
 		Use:   "tools [flags]",
 		Short: "list every tool of every upstream",
 		Long: `Tools prints the tools of the upstreams as a table, by the names that a program
 imports. It connects to an upstream only if no earlier run has seen its tools.
 Upstreams that are not available are told on stderr, and the exit status is
-then 1.`,
+then 1.
+
+With --tokens it prints instead what a model pays at every turn for the tools
+that clients of serve see, for each profile.`,
 		Example: `  sallyport tools --upstream memory
-  sallyport tools --json | jq -r '.tools[] | select(.annotations.destructiveHint) | .id'`,
+  sallyport tools --json | jq -r '.tools[] | select(.annotations.destructiveHint) | .id'
+  sallyport tools --tokens`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.tools(cmd.Context(), only, asJSON, refresh) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if tokens {
+				return a.tokens(cmd.Context(), asJSON)
+			}
+			return a.tools(cmd.Context(), only, asJSON, refresh)
+		},
 	}
 	cmd.Flags().StringVar(&only, "upstream", "", "list only the tools of this `UPSTREAM`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with schemas and upstreams")
 	cmd.Flags().BoolVar(&refresh, "refresh", false, "connect to every upstream and list its tools anew")
+	cmd.Flags().BoolVar(&tokens, "tokens", false, "print what the tools that clients see cost a model, by profiles")
 	return cmd
 }
 

@@ -13,27 +13,37 @@ import (
 	"sallyport/internal/tool"
 )
 
-// read decodes arguments into the *string, *float64 or *[]string of their name. It is
-// strict where a model would not notice that it was misunderstood: a name that
-// nobody reads is an error. It is lenient where there is only one meaning: null
+// read decodes arguments into the *string, *float64, *[]string or *map[string]json.RawMessage
+// of their name. It is strict where a model would not notice that it was misunderstood: a name
+// that nobody reads is an error. It is lenient where there is only one meaning: null
 // is absent, "8" is a number, and a string alone is a list of one.
-func read(raw json.RawMessage, into map[string]any) error {
+//
+// hidden are names that other servers have for the same: they are read, but no schema and no
+// error tells of them. Two names of one target cannot be given together.
+func read(raw json.RawMessage, into map[string]any, hidden ...map[string]any) error {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
 		return wrong("arguments must be one object", "")
 	}
-	names := slices.Sorted(maps.Keys(into))
+	names, all, by := slices.Sorted(maps.Keys(into)), map[string]any{}, map[any]string{}
+	for _, more := range append(hidden, into) {
+		maps.Copy(all, more)
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		target, ok := into[name]
+		target, ok := all[name]
 		if !ok {
 			return unknownParameter(name, names)
 		}
 		if string(given[name]) == "null" {
 			continue
 		}
+		if by[target] != "" {
+			return wrong(by[target]+" and "+name+" are the same; give one of them", "")
+		}
 		if err := set(target, given[name]); err != "" {
 			return wrong(name+" must be "+err, "")
 		}
+		by[target] = name
 	}
 	return nil
 }
@@ -62,12 +72,19 @@ func set(target any, value json.RawMessage) (want string) {
 		} else if json.Unmarshal(value, target) != nil {
 			return "a list of strings"
 		}
+	case *map[string]json.RawMessage:
+		if json.Unmarshal(value, target) != nil {
+			return "an object"
+		}
 	}
 	return ""
 }
 
 func unknownParameter(name string, names []string) error {
-	hint := "parameters: " + strings.Join(names, ", ")
+	hint := "there are no parameters"
+	if len(names) > 0 {
+		hint = "parameters: " + strings.Join(names, ", ")
+	}
 	if near := nearest.Of(name, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}

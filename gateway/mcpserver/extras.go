@@ -38,5 +38,8 @@ func extras(verbs Verbs, opts *Options) []extra {
 	if opts.Packages != nil && (installable(opts.Environments) || opts.Profiles.Has(config.ProfileEnvironments)) {
 		all = append(all, packages{opts.Packages, opts.Environments}.extras()...)
 	}
+	if opts.Catalog != nil && opts.Profiles.Has(config.ProfileCatalog) {
+		all = append(all, catalog{verbs, opts.Catalog}.extras()...)
+	}
 	return all
 }

@@ -41,6 +41,8 @@ type Options struct {
 	Environments map[string]config.Environment
 	// Packages installs packages where an environment allows it; nil: there are no tools for it.
 	Packages Packages
+	// Catalog answers the tools of profile catalog; nil: they are not there.
+	Catalog Catalog
 	// Profiles are the tools that clients see beside the two; the zero value is none.
 	Profiles config.Profiles
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
@@ -76,8 +78,9 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 	)
 	server.AddReceivingMiddleware(onlyTools)
 	f := &face{verbs: verbs, environments: opts.Environments}
-	server.AddTool(searchTool(verbs.Upstreams()), f.search)
-	server.AddTool(executeTool(opts.Environments), f.execute)
+	search, execute := core(verbs, opts)
+	server.AddTool(search, f.search)
+	server.AddTool(execute, f.execute)
 	for _, e := range extras(verbs, opts) {
 		e.add(server)
 	}
@@ -85,6 +88,11 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
 	}
 	return server
+}
+
+// core are the two tools that every client sees.
+func core(verbs Verbs, opts *Options) (search, execute *mcp.Tool) {
+	return searchTool(verbs.Upstreams()), executeTool(opts.Environments)
 }
 
 // onFirstList calls ready when a client lists the tools for the first time.
@@ -153,7 +161,7 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	var limit float64
 	if err := read(req.Params.Arguments, map[string]any{
 		"query": &s.Query, "detail": &detail, "upstream": &s.Upstream, "limit": &limit, "language": &s.Language,
-	}); err != nil {
+	}, map[string]any{"detail_level": &detail, "category": &s.Upstream}); err != nil {
 		return failure(err), nil
 	}
 	s.Detail, s.Limit = gateway.Detail(detail), int(max(0, min(limit, 1e6)))

@@ -1,0 +1,27 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+)
+
+// Definition tells all about one tool, or about an upstream or a function of ours: what describe
+// tells a program. The name is as a model writes it; upstream may say which one is meant where
+// the name does not. Errors are *tool.Error.
+func (g *Gateway) Definition(ctx context.Context, name, upstream, language string) (string, error) {
+	name = strings.TrimPrefix(strings.ReplaceAll(shortName(name), "/", "."), "servers.")
+	upstream, err := g.upstreamID(shortName(upstream))
+	if err != nil {
+		return "", err
+	}
+	if upstream != "" && !strings.HasPrefix(name, upstream+".") {
+		name = upstream + "." + name
+	}
+	args, err := json.Marshal(map[string]string{"tool": name, "language": language})
+	if err != nil {
+		return "", wrong("tool_name must be a string", "")
+	}
+	g.Settle(ctx)
+	return g.describeForProgram(ctx, args)
+}

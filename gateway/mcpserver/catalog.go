@@ -1,0 +1,81 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+)
+
+// Catalog is what profile catalog needs of the gateway, besides Verbs.
+type Catalog interface {
+	Definition(ctx context.Context, name, upstream, language string) (string, error)
+}
+
+// The tools of profile catalog say what search_tools does as well, under names that clients may know from others.
+
+func definitionTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "get_tool_definition",
+		Description: "All about one tool of search_tools.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object","required":["tool_name"],"properties":{` +
+			`"tool_name":{"type":"string","description":"UPSTREAM.TOOL"},` +
+			`"language":{"enum":["python","typescript"]}}}`),
+	}
+}
+
+func categoriesTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "list_tool_categories",
+		Description: "List the upstreams and how many tools each has.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object"}`),
+	}
+}
+
+// readOnly is for what changes nothing and asks nobody outside.
+func readOnly() *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
+}
+
+// catalog answers the tools of profile catalog.
+type catalog struct {
+	verbs Verbs
+	more  Catalog
+}
+
+func (c catalog) extras() []extra {
+	return []extra{{definitionTool(), c.definition}, {categoriesTool(), c.categories}}
+}
+
+func (c catalog) definition(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var name, upstream, language string
+	err := read(args, map[string]any{"tool_name": &name, "language": &language},
+		map[string]any{"category": &upstream, "upstream": &upstream, "name": &name, "tool": &name})
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, wrong("tool_name is missing", "as search_tools writes it: UPSTREAM.TOOL")
+	}
+	return said(c.more.Definition(ctx, name, upstream, language))
+}
+
+func (c catalog) categories(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	if err := read(args, nil); err != nil {
+		return nil, err
+	}
+	found, err := c.verbs.Search(ctx, gateway.Search{})
+	return said(found.Text(), err)
+}
+
+// said makes an answer of a text, unless there is an error.
+func said(answer string, err error) (*mcp.CallToolResult, error) {
+	if err != nil {
+		return nil, err
+	}
+	return text(answer, false), nil
+}

@@ -1,0 +1,108 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+	"sallyport/internal/config"
+	"sallyport/internal/tokens"
+)
+
+// Cost is what a model pays at every turn for one thing that a client is shown.
+type Cost struct {
+	// Profile that the tool belongs to; Name is that of the tool, or "instructions". A tool
+	// of core that a profile makes longer is there again, with what it costs more.
+	Profile string `json:"profile"`
+	Name    string `json:"name"`
+	// Tokens (o200k_base) with default settings and no upstream, were the profile on.
+	Tokens int `json:"tokens"`
+	// Here is the same with the options as they are, 0 where they do not show it.
+	Here int `json:"here"`
+}
+
+// Costs returns the costs of core and of every profile, in the order of the settings' names:
+// of name, description, schema and annotations as they are sent.
+func Costs(verbs Verbs, opts *Options) ([]Cost, error) {
+	counter, err := tokens.O200k()
+	if err != nil {
+		return nil, err
+	}
+	here, err := priced(counter, verbs, opts)
+	if err != nil {
+		return nil, err
+	}
+	plain := *opts
+	plain.Environments = nil
+	var all []Cost
+	known := map[string]int{}
+	for _, profile := range append([]string{config.ProfileCore}, config.AllProfiles()...) {
+		plain.Profiles = config.Profiles{profile}
+		list, err := priced(counter, nothing{verbs}, &plain)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			cost := Cost{Profile: profile, Name: p.name, Tokens: p.tokens - known[p.name]}
+			if cost.Tokens == 0 {
+				continue
+			}
+			if profile == config.ProfileCore {
+				known[p.name] = p.tokens
+			}
+			all = append(all, cost)
+		}
+	}
+	return withHere(all, here), nil
+}
+
+// withHere adds what is paid here. What core has is said there, whatever made it longer.
+func withHere(all []Cost, here []price) []Cost {
+	for _, p := range here {
+		for i := range all {
+			if all[i].Name == p.name {
+				all[i].Here = p.tokens
+				break
+			}
+		}
+	}
+	return all
+}
+
+// nothing are verbs without upstreams.
+type nothing struct{ Verbs }
+
+// Upstreams implements [Verbs].
+func (nothing) Upstreams() []gateway.Upstream { return nil }
+
+type price struct {
+	name   string
+	tokens int
+}
+
+// priced counts what the options show.
+func priced(counter *tokens.Counter, verbs Verbs, opts *Options) ([]price, error) {
+	search, execute := core(verbs, opts)
+	defs := []*mcp.Tool{search, execute}
+	for _, e := range extras(verbs, opts) {
+		defs = append(defs, e.tool)
+	}
+	n, err := counter.Count(instructions)
+	if err != nil {
+		return nil, err
+	}
+	list := []price{{"instructions", n}}
+	for _, def := range defs {
+		data, err := json.Marshal(def)
+		if err != nil {
+			return nil, fmt.Errorf("encode tool %s: %w", def.Name, err)
+		}
+		if n, err = counter.Count(string(data)); err != nil {
+			return nil, err
+		}
+		list = append(list, price{def.Name, n})
+	}
+	return list, nil
+}
