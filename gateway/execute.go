@@ -30,6 +30,9 @@ type Program struct {
 	Session string
 	// Environment names one of the settings; "" is the default one.
 	Environment string
+	// Workspace names what is at /workspace, of the principal's own or mapped by the settings; "" is the
+	// one of the request, else "default".
+	Workspace string
 }
 
 // Execution is one program that has been run.
@@ -59,7 +62,10 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		return Execution{}, err
 	}
 	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, Limits: g.limits(program)}
-	if job.Session, err = sessionKey(ctx, program.Session); err != nil {
+	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
+		return Execution{}, err
+	}
+	if job.Session, err = sessionKey(ctx, program.Session, program.Workspace); err != nil {
 		return Execution{}, err
 	}
 	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
@@ -68,7 +74,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	g.Settle(ctx)
 	e := Execution{ID: job.ID, Language: languageName(interpreter), Limits: job.Limits}
 	started, calls := time.Now(), &callList{}
-	if err := g.run(ctx, job, program.Session, &e, calls); err != nil {
+	if err := g.run(ctx, job, program, &e, calls); err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -118,7 +124,7 @@ func checkCode(code string) error {
 }
 
 // run runs a program and has its types checked meanwhile.
-func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *Execution, calls *callList) error {
+func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, calls *callList) error {
 	code := job.Code
 	if job.Interpreter == sandbox.Node {
 		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, &bundle.Options{Session: job.Session != "", Packages: g.environments.nodePackages(job.Environment)})
@@ -134,7 +140,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *E
 		}
 		job.Code = compiled
 	}
-	ws, err := g.workspace(ctx, e.Limits)
+	ws, err := g.workspace(ctx, program.Workspace, e.Limits)
 	if err != nil {
 		return err
 	}
@@ -147,7 +153,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, session string, e *E
 	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls})
 	e.Warnings = warnings(ctx, check, e.Fault, known)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
-		e.Notes = append(e.Notes, "session "+session+" had ended: no variable of its earlier programs is left")
+		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
 	}
 	return err
 }

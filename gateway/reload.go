@@ -70,6 +70,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if old.Observe != cfg.Observe {
 		keys = append(keys, "observe")
 	}
+	if !reflect.DeepEqual(old.Workspaces, cfg.Workspaces) {
+		keys = append(keys, "workspaces (in the definition of execute_code)")
+	}
 	if !slices.Equal(old.Profiles, cfg.Profiles) {
 		keys = append(keys, "profiles")
 	}

@@ -20,15 +20,16 @@ import (
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // sessionKey names a session for the sandboxes, "" for none. It holds who asks (the principal and the
-// client's own session), so that the same name from somebody else is another session.
-func sessionKey(ctx context.Context, name string) (string, error) {
+// client's own session), so that the same name from somebody else is another session, and the workspace:
+// what a program left in its sandbox that is not kept (links, or what was too much) must not get into another one.
+func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
 	if !sessionName.MatchString(name) {
 		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("session cannot be %q", plain.Line(name, 80)), Hint: `use 1 to 64 letters, digits and ".-_"`}
 	}
-	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name}) // no two triples look alike
+	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name, workspace}) // no two of them look alike
 	if err != nil {
 		return "", fmt.Errorf("name session: %w", err)
 	}

@@ -1,8 +1,10 @@
 package gateway_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,5 +40,55 @@ func TestWorkspaceIsKept(t *testing.T) {
 	run(open(t, cfg, &gateway.Options{DataDir: data}), "ada", "", list, "a.txt")
 	if kept, err := os.ReadFile(filepath.Join(data, "workspaces", "ada", "default", "a.txt")); err != nil || string(kept) != "from ada" {
 		t.Errorf("on the host: %q, %v", kept, err)
+	}
+}
+
+// TestNamedWorkspaces: each name is a folder of its own, for programs and sessions too; a name that is none is told.
+func TestNamedWorkspaces(t *testing.T) {
+	t.Parallel()
+	cfg := withRunsc(t, settings(nil))
+	cfg.Sandbox.Timeout = 20 * time.Second
+	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
+	ctx := tool.WithPrincipal(t.Context(), "ada")
+	for _, step := range []struct{ workspace, header, session, code, want string }{
+		{"one", "", "s", `x = 1; open("f", "w").write("of one"); import os; os.symlink("f", "link")`, ""},
+		{"two", "", "s", `import os; (os.listdir("."), "x" in globals())`, "[[],false]"},
+		{"", "one", "s", `(open("f").read(), x, sorted(__import__("os").listdir(".")))`, `["of one",1,["f","link"]]`},
+		{"", "", "", `import os; os.listdir(".")`, "[]"},
+		{"default", "one", "", `import os; os.listdir(".")`, "[]"},
+	} {
+		e, err := g.Execute(tool.WithWorkspace(ctx, step.header), gateway.Program{Code: step.code, Workspace: step.workspace, Session: step.session})
+		if err != nil || e.Status != sandbox.OK || step.want != "" && e.Value.Text != step.want {
+			t.Errorf("%+v: %v\n%s", step, err, e.Text())
+		}
+	}
+	for _, name := range badNames() {
+		if _, err := g.Execute(ctx, gateway.Program{Code: "1", Workspace: name}); err == nil || tool.AsError(err).Kind != tool.Invalid || len(err.Error()) > 250 {
+			t.Errorf("%.40q: %v", name, err)
+		}
+	}
+}
+
+// badNames are names of workspaces that there cannot be.
+func badNames() []string {
+	return []string{"..", "../ada", "a/b", "/etc", ".", ".hidden", "a\x00b", "con", "NUL", "Ada", "ａ", "e\u0301", "a\u202eb", "a\u200b", "a.", "a ", " a", `a\b`, "+shared", "~", strings.Repeat("a", 10_000)}
+}
+
+// TestTooManyWorkspaces: there is an end to new ones, and those that are there can be used.
+func TestTooManyWorkspaces(t *testing.T) {
+	t.Parallel()
+	cfg, data := withRunsc(t, settings(nil)), t.TempDir()
+	for i := range 100 {
+		if err := os.MkdirAll(filepath.Join(data, "workspaces", "ada", fmt.Sprintf("w%d", i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := open(t, cfg, &gateway.Options{DataDir: data})
+	_, err := g.Execute(tool.WithPrincipal(t.Context(), "ada"), gateway.Program{Code: "1", Workspace: "another"})
+	if err == nil || tool.AsError(err).Kind != tool.Limit || !strings.Contains(err.Error(), "w0, w1, w10") {
+		t.Errorf("another: %v", err)
+	}
+	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "ada"), gateway.Program{Code: "1", Workspace: "w7"}); err != nil || e.Status != sandbox.OK {
+		t.Errorf("w7: %v", err)
 	}
 }

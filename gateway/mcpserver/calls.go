@@ -51,7 +51,10 @@ func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
 		if principal != "" {
 			ctx = tool.WithPrincipal(ctx, principal)
 		}
-		ctx = tool.WithSession(ctx, sessionOf(req))
+		ctx = tool.WithRemote(tool.WithSession(ctx, sessionOf(req)))
+		if extra := req.GetExtra(); extra != nil {
+			ctx = tool.WithWorkspace(ctx, extra.Header.Get(workspaceHeader))
+		}
 		switch method {
 		case "tools/call", "prompts/get", "resources/read", "completion/complete":
 		default:

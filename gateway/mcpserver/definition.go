@@ -33,7 +33,7 @@ func searchTool(ups []gateway.Upstream) *mcp.Tool {
 	}
 }
 
-func executeTool(environments map[string]config.Environment) *mcp.Tool {
+func executeTool(environments map[string]config.Environment, workspace string) *mcp.Tool {
 	packages := "no packages"
 	if len(environments) > 0 {
 		packages = "only packages of its environment"
@@ -51,7 +51,7 @@ func executeTool(environments map[string]config.Environment) *mcp.Tool {
 			`"code":{"type":"string"},` +
 			`"language":{"enum":["python","typescript"],"description":"default python"},` +
 			`"session":{"type":"string","description":"keeps variables for the next program with the same session"},` +
-			environmentProperty(environments) +
+			environmentProperty(environments) + workspace +
 			`"timeout":{"type":"number","description":"seconds"}}}`),
 	}
 }

@@ -22,6 +22,8 @@ const (
 	// versionHeader names a request's revision.
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
+	// workspaceHeader names the workspace of requests that name none in their arguments.
+	workspaceHeader = "Sallyport-Workspace"
 	// sessionIdle is how long a session of an older client is kept without a request.
 	sessionIdle = time.Hour
 	// replayed is how many bytes of answers are kept for clients whose connection broke.

@@ -39,6 +39,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Environments are what programs can ask for by name.
 	Environments map[string]config.Environment
+	// Workspaces are folders of the operator's that programs can have as theirs, by name.
+	Workspaces map[string]config.Mapped
 	// Packages installs packages where an environment allows it; nil: there are no tools for it.
 	Packages Packages
 	// Catalog answers the tools of profile catalog; nil: they are not there.
@@ -92,7 +94,7 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 
 // core are the two tools that every client sees.
 func core(verbs Verbs, opts *Options) (search, execute *mcp.Tool) {
-	return searchTool(verbs.Upstreams()), executeTool(opts.Environments)
+	return searchTool(verbs.Upstreams()), executeTool(opts.Environments, workspaceProperty(opts))
 }
 
 // onFirstList calls ready when a client lists the tools for the first time.
@@ -199,7 +201,7 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 
 // parameters are those of execute_code.
 func (f *face) parameters(p *gateway.Program, seconds *float64) map[string]any {
-	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds}
+	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds, "workspace": &p.Workspace}
 	if environmentProperty(f.environments) != "" {
 		all["environment"] = &p.Environment
 	}

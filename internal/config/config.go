@@ -31,6 +31,8 @@ type Config struct {
 	Sandbox Sandbox
 	// Environments are what executions can ask for by name; the one called "default" is what they get unasked.
 	Environments map[string]Environment
+	// Workspaces are folders of the operator's that programs can have as theirs, by name.
+	Workspaces map[string]Mapped
 	// Trust is what happens to tool definitions that are new or have changed; default pin.
 	Trust Trust
 	// Observe learns what results look like where upstreams do not say; default true.

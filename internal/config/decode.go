@@ -41,6 +41,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"env_file", func(path, *yaml.Node) {}}, // read already
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
+		{"workspaces", func(at path, n *yaml.Node) { d.workspaces(at, n, c) }},
 		{"environments", func(at path, n *yaml.Node) { d.environments(at, n, c) }},
 		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
 		{"observe", scalar(d, &c.Observe, parseBool)},

@@ -35,7 +35,9 @@ func (p path) label() string {
 		return fmt.Sprintf("upstream %.40q", p[1])
 	case len(p) == 2 && p[0] == "environments":
 		return fmt.Sprintf("environment %.40q", p[1])
-	case len(p) > 2 && (p[0] == "upstreams" || p[0] == "environments"):
+	case len(p) == 2 && p[0] == "workspaces":
+		return fmt.Sprintf("workspace %.40q", p[1])
+	case len(p) > 2 && (p[0] == "upstreams" || p[0] == "environments" || p[0] == "workspaces"):
 		return fmt.Sprintf("%.80q", p[2:].String())
 	}
 	return fmt.Sprintf("%.40q", p[len(p)-1])
@@ -48,6 +50,9 @@ func (p path) owner() string {
 	}
 	if len(p) > 1 && p[0] == "environments" {
 		return fmt.Sprintf("environment %.40q", p[1])
+	}
+	if len(p) > 1 && p[0] == "workspaces" {
+		return fmt.Sprintf("workspace %.40q", p[1])
 	}
 	return p[0]
 }

@@ -61,6 +61,7 @@ func (c *Config) problems() []problem {
 	}
 	all = append(all, c.HTTP.problems(path{"http"})...)
 	all = append(all, c.environmentProblems(path{"environments"})...)
+	all = append(all, c.workspaceProblems(path{"workspaces"})...)
 	all = append(all, c.profileProblems(path{"profiles"})...)
 	return append(all, c.Sandbox.problems(path{"sandbox"})...)
 }

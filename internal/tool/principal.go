@@ -5,6 +5,8 @@ import "context"
 type (
 	principalKey struct{}
 	sessionKey   struct{}
+	workspaceKey struct{}
+	remoteKey    struct{}
 )
 
 // WithPrincipal says on whose behalf what is done with ctx is done: the name of
@@ -30,8 +32,34 @@ func Session(ctx context.Context) string {
 	return id
 }
 
+// WithWorkspace names the workspace of what names none itself; nobody has checked the name.
+func WithWorkspace(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, workspaceKey{}, name)
+}
+
+// Workspace returns which workspace WithWorkspace named, "" if none was.
+func Workspace(ctx context.Context) string {
+	name, _ := ctx.Value(workspaceKey{}).(string)
+	return name
+}
+
+// WithRemote says that whoever asks is connected by HTTP, not by the pipes of who started us.
+func WithRemote(ctx context.Context) context.Context {
+	return context.WithValue(ctx, remoteKey{}, true)
+}
+
+// Remote reports whether WithRemote was said.
+func Remote(ctx context.Context) bool {
+	remote, _ := ctx.Value(remoteKey{}).(bool)
+	return remote
+}
+
 // Detached returns a context without an end that says of who is served what ctx
 // does, and has nothing else of it.
 func Detached(ctx context.Context) context.Context {
-	return WithSession(WithPrincipal(context.Background(), Principal(ctx)), Session(ctx))
+	bare := WithWorkspace(WithSession(WithPrincipal(context.Background(), Principal(ctx)), Session(ctx)), Workspace(ctx))
+	if Remote(ctx) {
+		return WithRemote(bare)
+	}
+	return bare
 }

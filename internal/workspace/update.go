@@ -177,6 +177,7 @@ func (s *stage) place(c change) error {
 
 // What stands in the way of a file.
 var (
+	errChanged     = errors.New("it was changed meanwhile; read it again")
 	errOddThere    = errors.New("what is there is neither a file nor a folder")
 	errFolderThere = errors.New("there is a folder that is not empty")
 )
@@ -213,13 +214,32 @@ func (s *stage) mkdir(path string) error {
 	return nil
 }
 
+// keepMode gives a content the permissions of the file that it replaces, but for who may execute it.
+func (s *stage) keepMode(c change) {
+	info, err := s.dir.root.Lstat(c.Path)
+	if err != nil {
+		return
+	}
+	mode := info.Mode().Perm() &^ 0o111
+	if c.Executable {
+		mode |= mode >> 2 & 0o111 // for all who may read it
+	}
+	_ = s.temp.Chmod(c.temp, mode|0o600) // where it cannot be done, it is as that of a new file
+}
+
 // move puts a content in place of what is there.
 func (s *stage) move(c change) error {
 	held, there := s.held[c.Path]
 	if s.bytes-held.Size > s.dir.opts.Bytes-c.Size || !there && len(s.held) >= s.dir.opts.Inodes {
 		return errFull
 	}
+	if s.dir.opts.Careful && held.Version != c.Version {
+		return errChanged
+	}
 	root := s.dir.root
+	if there {
+		s.keepMode(c)
+	}
 	if err := root.Rename(s.name+"/"+c.temp, c.Path); err != nil {
 		return err
 	}

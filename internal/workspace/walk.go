@@ -96,7 +96,7 @@ func step(dir *os.Root, path, name string, visit func(File, error) error) error 
 func describe(path string, info fs.FileInfo) (File, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		return File{Path: path, Size: info.Size(), Executable: mode&0o100 != 0, Version: version(info)}, nil
+		return File{Path: path, Size: info.Size(), Executable: mode&0o100 != 0, Modified: info.ModTime(), Version: version(info)}, nil
 	case mode.IsDir():
 		return File{Path: path, Folder: true}, nil
 	case mode&fs.ModeSymlink != 0:

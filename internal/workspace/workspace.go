@@ -32,11 +32,14 @@ type File struct {
 	Folder bool
 	// Executable is all that is kept of a mode.
 	Executable bool
-	// Gone says that a program removed it; Version is then what the program had found.
+	// Gone says that a program removed it.
 	Gone bool
 	// Size is the length of the content in bytes.
 	Size int64
-	// Version changes when the file does. It means nothing outside of one workspace.
+	// Modified is when the content was last written, where the workspace tells of the file.
+	Modified time.Time
+	// Version changes when the file does. It means nothing outside of one workspace. In a
+	// change it is that of the file that was changed, "" for a new one.
 	Version string
 	// Content reads the file once, where there is one to read. Who got it from Open closes it.
 	Content io.ReadCloser
@@ -58,6 +61,10 @@ type Options struct {
 	Inodes int
 	// Sync makes sure that what Update has taken survives a loss of power too.
 	Sync bool
+	// Careful has Update leave a file as it is that is not the one that was changed (File.Version).
+	Careful bool
+	// Existing refuses to make the directory.
+	Existing bool
 }
 
 // Dir is a workspace in a directory. It is safe for concurrent use, and several
@@ -77,8 +84,10 @@ const lockPatience = 20 * time.Second
 // Open makes the directory if it is not there, for its owner's eyes only, and
 // removes what updates left that were killed.
 func Open(dir string, opts Options) (*Dir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make workspace: %w", err)
+	if !opts.Existing {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make workspace: %w", err)
+		}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

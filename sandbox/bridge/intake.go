@@ -144,15 +144,14 @@ func (in *intake) frame() (incoming, error) {
 
 // change is what an entry says, if that is anything to do.
 func (in *intake) change(e entry) (workspace.File, bool) {
-	f := workspace.File{Path: e.Path, Folder: e.Folder, Gone: e.Gone, Executable: e.Executable}
+	version, known := in.replica.versions[e.Path]
+	f := workspace.File{Path: e.Path, Folder: e.Folder, Gone: e.Gone, Executable: e.Executable, Version: version}
 	switch {
 	case e.Skipped != "":
 		in.notes.Add(e.Path, e.Skipped)
 		in.left = e.Size
 		return f, false
 	case e.Gone:
-		var known bool
-		f.Version, known = in.replica.versions[e.Path]
 		return f, known
 	case !e.Folder:
 		f.Size, in.left = e.Size, e.Size

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	glob "path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/workspace"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Mapped is a folder of the operator's that programs can have as their workspace, by its name.
+type Mapped struct {
+	// Path is the folder, absolute. A "~/" in front of it in the file is the home folder.
+	Path string
+	// Mode is ModeRead, the default, or ModeWrite.
+	Mode string
+	// Principals are who may use it besides local clients over stdio; "*" is everybody.
+	Principals []string
+	// Ignore are globs (as path.Match) over paths in the folder, or over names anywhere in it,
+	// of what programs neither see nor change.
+	Ignore []string
+}
+
+// The modes of a mapped folder.
+const (
+	// ModeRead: what programs change is not kept.
+	ModeRead = "ro"
+	// ModeWrite: it is, but for what tools of the host would run by themselves.
+	ModeWrite = "rw"
+)
+
+// everybody among the principals of a mapped folder is all of them.
+const everybody = "*"
+
+// Allows reports whether a principal may use the folder; local says that they are a client over stdio.
+func (m Mapped) Allows(principal string, local bool) bool {
+	return local && principal == "" || slices.Contains(m.Principals, everybody) || principal != "" && slices.Contains(m.Principals, principal)
+}
+
+func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
+	c.Workspaces = map[string]Mapped{}
+	d.each(at, n, func(at path, name, value *yaml.Node) {
+		m := Mapped{Mode: ModeRead}
+		seen := d.fields(at, value, []key{
+			{"path", d.homePath(&m.Path)},
+			{"mode", d.oneOf(&m.Mode, ModeRead, ModeWrite)},
+			{"principals", d.texts(&m.Principals)},
+			{"ignore", d.texts(&m.Ignore)},
+		})
+		if value.Kind == yaml.MappingNode && !seen["path"] && !d.bad[at.unknown().key()] {
+			d.fail(at.to("path"), name, `workspace %.40q needs a "path"`, name.Value)
+		}
+		if m.Path != "" {
+			d.notHome(at.to("path"), valueOf(value, "path"), m.Path)
+		}
+		c.Workspaces[name.Value] = m
+	})
+}
+
+// homePath is path, with a "~" in front of it for the home folder.
+func (d *decoder) homePath(into *string) reader {
+	return func(at path, n *yaml.Node) {
+		var text string
+		if d.text(&text)(at, n); text == "" {
+			return
+		}
+		if rest, ok := strings.CutPrefix(text, "~"); ok && (rest == "" || rest[0] == '/') {
+			home, _ := d.refs.Getenv("HOME")
+			if !filepath.IsAbs(home) {
+				d.fail(at, n, "there is no home folder that ~ could stand for: HOME is not set")
+				return
+			}
+			text = filepath.Join(home, rest)
+		}
+		*into = absolute(d.dir, text)
+	}
+}
+
+// notHome refuses the home folder and whatever holds it.
+func (d *decoder) notHome(at path, n *yaml.Node, folder string) {
+	home, _ := d.refs.Getenv("HOME")
+	if !d.bad[at.key()] && folder != string(filepath.Separator) && filepath.IsAbs(home) && Within(home, folder) {
+		d.fail(at, n, "programs would see your whole home folder; name a folder below it")
+	}
+}
+
+// Within reports whether an absolute path is folder or below it, by their names alone.
+func Within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+func (c *Config) workspaceProblems(at path) []problem {
+	var all []problem
+	for _, name := range slices.Sorted(maps.Keys(c.Workspaces)) {
+		under, m := at.to(name), c.Workspaces[name]
+		if err := workspace.Name(name); err != nil {
+			all = append(all, problem{at: under, onKey: true, message: err.Error()})
+		}
+		all = append(all, oneOfProblem(under.to("mode"), m.Mode, []string{ModeRead, ModeWrite})...)
+		all = append(all, noNUL(under.to("path"), m.Path)...)
+		if m.Path == string(filepath.Separator) {
+			all = append(all, problem{at: under.to("path"), message: "programs would see all of this machine; name a folder"})
+		} else if !filepath.IsAbs(m.Path) {
+			all = append(all, problem{at: under.to("path"), message: "the folder must be absolute"})
+		} else if i := slices.IndexFunc(c.Files, func(file string) bool { return Within(file, m.Path) }); i >= 0 {
+			all = append(all, problem{at: under.to("path"), message: fmt.Sprintf("the folder holds %.80q, with its secrets; move that elsewhere", filepath.Base(c.Files[i]))})
+		}
+		for i, pattern := range m.Ignore {
+			if _, err := glob.Match(pattern, ""); err != nil || pattern == "" {
+				all = append(all, problem{at: under.to("ignore").item(i), message: fmt.Sprintf(`%.40q is no glob: "*", "?" and [a-z] stand for something, as in "node_modules" or "*.log"`, pattern)})
+			}
+		}
+	}
+	return all
+}
