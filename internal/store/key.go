@@ -51,6 +51,3 @@ func decodeKey(subject string) (Key, error) {
 	}
 	return parts, nil
 }
-
-// maxPayload is the largest message of a stream, in bytes.
-const maxPayload = 8 << 20

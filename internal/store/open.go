@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/filelock"
+)
+
+// Options configure a store in a directory; nil means all defaults.
+type Options struct {
+	// Logger gets what the engine has to say; nil discards.
+	Logger *slog.Logger
+	// MaxBytes is how much of the disk all records may take; 0 is 2 GiB.
+	MaxBytes int64
+	// Patience is how long Open waits for another process that is about to leave the directory; 0 is not at all.
+	Patience time.Duration
+}
+
+func (o *Options) withDefaults() Options {
+	opts := Options{}
+	if o != nil {
+		opts = *o
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.MaxBytes == 0 {
+		opts.MaxBytes = 2 << 30
+	}
+	return opts
+}
+
+// What is in the directory besides the engine's own folder.
+const (
+	engineFolder = "jetstream"
+	madeFolder   = "made" // a file for each stream that was made, so that one that is lost is missed
+	schemaFile   = "schema"
+	ownerFile    = "pid" // of who holds the lock: for words only, the lock is on the directory
+)
+
+// InUseError is an ErrInUse that knows more.
+type InUseError struct {
+	Dir string
+	// PID is the process that has the directory, 0 if that is not known.
+	PID int
+}
+
+// Error says which directory and which process.
+func (e *InUseError) Error() string {
+	by := "another process"
+	if e.PID > 0 {
+		by = "process " + strconv.Itoa(e.PID)
+	}
+	return fmt.Sprintf("%s is in use by %s", e.Dir, by)
+}
+
+// Is makes it an ErrInUse.
+func (e *InUseError) Is(target error) bool { return target == ErrInUse }
+
+// Open keeps records in a directory, which is made if it is not there. The directory is this
+// process's alone until Close or its end, however that comes: else the error is an *[InUseError].
+// The engine starts after Open has returned; whoever uses the store waits for it.
+func Open(dir string, opts *Options) (*Store, error) {
+	return openWith(dir, opts.withDefaults(), steps())
+}
+
+// openWith opens with the steps that lead from each version of the schema to the next.
+func openWith(dir string, opts Options, steps []step) (*Store, error) {
+	if err := os.MkdirAll(filepath.Join(dir, madeFolder), 0o700); err != nil {
+		return nil, fmt.Errorf("open records: %w", err)
+	}
+	unlock, err := filelock.Dir(dir, opts.Patience)
+	if errors.Is(err, filelock.ErrBusy) {
+		return nil, &InUseError{dir, ownerOf(dir)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open records: %w", err)
+	}
+	if err := check(dir, len(steps)); err != nil {
+		unlock()
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, ownerFile), strconv.AppendInt(nil, int64(os.Getpid()), 10), 0o600); err != nil {
+		opts.Logger.Warn("records do not say who has them", "error", err)
+	}
+	return start(dir, opts, steps, unlock), nil
+}
+
+func ownerOf(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
+
+// start returns a store whose engine comes up meanwhile.
+func start(dir string, opts Options, steps []step, unlock func()) *Store {
+	var (
+		up      = make(chan struct{})
+		closing = make(chan struct{})
+		e       *engine
+		failed  error
+	)
+	s := &Store{streams: map[string]stream{}}
+	go func() {
+		defer close(up)
+		began := time.Now()
+		if e, failed = startEngine(filepath.Join(dir, engineFolder), opts); failed == nil {
+			failed = migrate(dir, e, steps)
+		}
+		if failed != nil {
+			opts.Logger.Error("records cannot be kept", "directory", dir, "error", failed)
+			return
+		}
+		opts.Logger.Debug("records are open", "directory", dir, "duration", time.Since(began))
+	}()
+	s.wait = func(ctx context.Context) error {
+		select {
+		case <-closing:
+			return ErrClosed
+		default:
+		}
+		select {
+		case <-up:
+			return failed
+		case <-closing:
+			return ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
+		return openStream(ctx, e, dir, name, perSubject, limits)
+	}
+	s.stop = sync.OnceValue(func() error {
+		close(closing)
+		<-up
+		if e != nil {
+			e.close()
+		}
+		unlock()
+		return nil
+	})
+	return s
+}
+
+// openStream opens a stream that there was, or makes it. One that was made and is not there any more is an
+// ErrCorrupt: to make it anew would be to forget silently.
+func openStream(ctx context.Context, e *engine, dir, name string, perSubject int, limits Limits) (stream, error) {
+	mark := filepath.Join(dir, madeFolder, name)
+	exists, err := e.exists(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	_, missing := os.Lstat(mark)
+	if !exists && missing == nil {
+		return nil, fmt.Errorf("%w: %s is gone from %s; restore a backup, or remove %s to begin anew", ErrCorrupt, name, dir, mark)
+	}
+	opened, err := e.stream(ctx, name, perSubject, limits)
+	if err != nil {
+		return nil, err
+	}
+	if missing != nil {
+		if err := writeFile(mark, nil); err != nil {
+			return nil, err
+		}
+	}
+	return opened, nil
+}

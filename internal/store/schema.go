@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// step leads from one version of what is in the store to the next. One that was broken off is made
+// again from its start, so it must bear to find its own work half done.
+type step func(ctx context.Context, s *Store) error
+
+// steps leads from nothing to what this version writes: the first is from version 0, which nothing was
+// ever written in, to 1. To change what is written, add a step at the end.
+func steps() []step {
+	return []step{func(context.Context, *Store) error { return nil }}
+}
+
+// migrationTime is how long all steps together may take.
+const migrationTime = 10 * time.Minute
+
+// check refuses a directory that a newer version wrote.
+func check(dir string, version int) error {
+	found, err := schemaOf(dir)
+	if err != nil {
+		return err
+	}
+	if found > version {
+		return fmt.Errorf("%w: %s has version %d, and this program knows %d at most; use a newer one", ErrNewer, dir, found, version)
+	}
+	return nil
+}
+
+// schemaOf returns the version of a directory, 0 for an empty one.
+func schemaOf(dir string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, schemaFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read schema: %w", err)
+	}
+	version, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || version < 0 {
+		return 0, fmt.Errorf("%w: %s is no number", ErrCorrupt, filepath.Join(dir, schemaFile))
+	}
+	return version, nil
+}
+
+// migrate makes the steps that are missing, and notes each when it is done.
+func migrate(dir string, e *engine, steps []step) error {
+	from, err := schemaOf(dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), migrationTime)
+	defer cancel()
+	s := &Store{streams: map[string]stream{}, wait: func(context.Context) error { return nil }, stop: func() error { return nil }}
+	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
+		return openStream(ctx, e, dir, name, perSubject, limits)
+	}
+	for version := from; version < len(steps); version++ {
+		if err := steps[version](ctx, s); err != nil {
+			return fmt.Errorf("bring records from version %d to %d: %w", version, version+1, err)
+		}
+		if err := writeFile(filepath.Join(dir, schemaFile), strconv.AppendInt(nil, int64(version+1), 10)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile replaces a file at once and durably.
+func writeFile(path string, data []byte) error {
+	temporary := path + ".new"
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names in a directory durable, where the system can.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync() //nolint:errcheck // Windows and some file systems cannot
+	return d.Close()
+}
