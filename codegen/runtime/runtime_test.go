@@ -18,8 +18,9 @@ import (
 
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
 var files = []string{
-	"api.mjs", "bridge.mjs", "check.mjs", "fault.mjs", "fault.py", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "hints.py", "media.cjs", "nearest.cjs", "openssl.cnf", "pages.mjs", "random.mjs", "rest.py",
-	"sallyport/__init__.py", "sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py", "sallyport_files.py", "saved.cjs", "shapes.cjs", "shown.mjs", "warm.mjs", "warm.py",
+	"api.mjs", "bridge.mjs", "check.mjs", "fault.mjs", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "media.cjs", "nearest.cjs", "openssl.cnf", "pages.mjs", "random.mjs", "sallyport/__init__.py",
+	"sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py",
+	"sallyport_fault.py", "sallyport_files.py", "sallyport_hints.py", "sallyport_rest.py", "sallyport_warm.py", "saved.cjs", "shapes.cjs", "shown.mjs", "warm.mjs",
 }
 
 func TestGuestHoldsItsFiles(t *testing.T) {

@@ -120,6 +120,17 @@ servers.__file__, json.__file__.startswith("/usr/lib")`,
 		Value: `["/servers/__init__.py",true]`,
 	},
 	{
+		Name: "modules of the program are not taken for the runtime's",
+		Python: `import importlib
+def fails(): return importlib.import_module("fault").no
+names = ("fault", "guest", "hints", "rest", "warm")
+for name in names: open(f"/workspace/{name}.py", "w").write("ours = True")
+try: fails()
+except AttributeError as err: said = str(err)
+[importlib.import_module(name).ours for name in names] + ["'fault'" in said]`,
+		Value: `[true,true,true,true,true,true]`,
+	},
+	{
 		Name: "B01 B02 no network at all, and it says so at once",
 		Python: outcomes + `
 import socket, time

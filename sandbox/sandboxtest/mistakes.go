@@ -73,7 +73,7 @@ var inPython = []mistake{
 
 // pythonMistakes makes each of them and returns the hints.
 const pythonMistakes = `
-import ast, asyncio, fault, linecache, types, warnings
+import ast, asyncio, linecache, sallyport_fault, types, warnings
 warnings.simplefilter("ignore")
 def hint(code):
     linecache.cache["program.py"] = (len(code), None, code.splitlines(True), "program.py")
@@ -81,7 +81,7 @@ def hint(code):
         made = types.FunctionType(compile(code, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {"__name__": "__main__"})()
         if made is not None: asyncio.run(made)
     except BaseException as err:
-        return fault.describe(err, "program.py")["hint"]
+        return sallyport_fault.describe(err, "program.py")["hint"]
     return "no mistake"
 [hint(code) for code in mistakes]`
 

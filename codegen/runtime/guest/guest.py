@@ -32,7 +32,8 @@ class Servers:
 
 def prepare():
     sys.meta_path.insert(0, Servers)
-    sys.path += ["/workspace", *sys.argv[1:]]  # the folders of the environment's packages
+    sys.path.remove(ROOT)
+    sys.path += ["/workspace", *sys.argv[1:], ROOT]  # the folders of the environment's packages; ours come last, so that they hide no file of a program
     sys.dont_write_bytecode = True
     os.environ.pop("MALLOC_ARENA_MAX", None)  # meant for this process alone, and read by now
     threading.stack_size(2 << 20)  # address space is limited, and many threads must fit into it
@@ -98,9 +99,9 @@ def finish(kept):
     """Does what the interpreter does at its end: other threads, exit functions, buffers."""
     if kept:  # it goes on: idle threads stay, and exit functions would come too early
         if threading.active_count() > 1:
-            import rest
+            import sallyport_rest
 
-            rest.settle()
+            sallyport_rest.settle()
     else:
         import atexit
 
@@ -192,12 +193,12 @@ def connect():
     """Connects to the bridge, or gets ready and waits where its socket is not there yet."""
     if os.path.exists(BRIDGE):
         return sallyport._open(BRIDGE)
-    import warm
+    import sallyport_warm
 
-    warm.up(run)
+    sallyport_warm.up(run)
     os.write(1, b"ready\n")
-    bridge = warm.wait(lambda: sallyport._open(BRIDGE), BRIDGE)
-    warm.refresh()
+    bridge = sallyport_warm.wait(lambda: sallyport._open(BRIDGE), BRIDGE)
+    sallyport_warm.refresh()
     return bridge
 
 
@@ -214,9 +215,9 @@ def execute(job, scope, name):
         if os.getpid() != pid:
             sys.excepthook(type(err), err, err.__traceback__)
         give_room()
-        import fault
+        import sallyport_fault
 
-        done["fault"] = fault.describe(err, name)
+        done["fault"] = sallyport_fault.describe(err, name)
     flush()
     if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
         os._exit(1 if "fault" in done else done.get("exit", 0))

@@ -2,7 +2,7 @@
 
 import traceback
 
-import hints
+import sallyport_hints
 
 MESSAGE, LINE = 4000, 200
 
@@ -19,7 +19,7 @@ def describe(err, name):
         found["lines"] = [{"line": err.lineno or 0, "source": text.strip()[:LINE]}]
         found["message"] = err.msg
     try:
-        found["hint"] = hints.hint(err)[:500]
+        found["hint"] = sallyport_hints.hint(err)[:500]
     except Exception:
         pass
     for note in getattr(err, "__notes__", ())[:3]:
