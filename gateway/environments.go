@@ -46,6 +46,7 @@ type environments struct {
 	installer *deps.Installer
 	made      map[recipe]*making
 	extras    map[extraKey][]string // what a principal's model has installed
+	versions  map[versionKey]string // of interpreters that were asked
 }
 
 // recipe is all that an environment is made from.

@@ -58,6 +58,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if err != nil {
 		return Execution{}, err
 	}
+	program.Environment = g.environmentOf(ctx, program.Environment)
 	if err := checkCode(program.Code); err != nil {
 		return Execution{}, err
 	}

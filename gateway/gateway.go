@@ -79,6 +79,8 @@ type Gateway struct {
 	environments *environments
 	// sessions are the sessions that programs have named.
 	sessions sessions
+	// choices are the environments that clients' sessions have chosen.
+	choices choices
 	// journal has a record of each execution.
 	journal *journal
 	call    Handler

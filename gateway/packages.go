@@ -29,7 +29,7 @@ const maxExtras = 50
 // InstallPackages adds packages to an environment, for whoever asks (tool.Principal) and nobody
 // else, from the next program on and until the gateway ends. It returns what is told to the model. Errors are *tool.Error.
 func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, error) {
-	interpreter, name, err := g.packagesOf(p)
+	interpreter, name, err := g.packagesOf(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -63,11 +63,13 @@ func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, erro
 
 // InstalledPackages tells what is installed in an environment beside the language's own library.
 func (g *Gateway) InstalledPackages(ctx context.Context, p Packages) (string, error) {
-	interpreter, name, err := g.packagesOf(p)
+	interpreter, name, err := g.packagesOf(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	if _, known := g.cfg.Load().Environments[name]; !known {
+	if _, known := g.cfg.Load().Environments[name]; !known && len(p.Names) > 0 {
+		return packageLines(interpreter, nil, p.Names, "\n"), nil
+	} else if !known {
 		return "only the language's own library", nil
 	}
 	made := g.environments.begin(g.environments.recipe(tool.Principal(ctx), name))
@@ -91,12 +93,12 @@ func (g *Gateway) InstalledPackages(ctx context.Context, p Packages) (string, er
 	return packageLines(interpreter, all, names, "\n"), nil
 }
 
-func (g *Gateway) packagesOf(p Packages) (sandbox.Interpreter, string, error) {
+func (g *Gateway) packagesOf(ctx context.Context, p Packages) (sandbox.Interpreter, string, error) {
 	interpreter, err := interpreterFor(p.Language)
 	if err != nil {
 		return "", "", err
 	}
-	name, _, _, err := g.environments.find(p.Environment)
+	name, _, _, err := g.environments.find(g.environmentOf(ctx, p.Environment))
 	return interpreter, name, err
 }
 

@@ -38,6 +38,9 @@ func extras(verbs Verbs, opts *Options) []extra {
 	if opts.Packages != nil && (installable(opts.Environments) || opts.Profiles.Has(config.ProfileEnvironments)) {
 		all = append(all, packages{opts.Packages, opts.Environments}.extras()...)
 	}
+	if opts.Choices != nil && opts.Profiles.Has(config.ProfileEnvironments) {
+		all = append(all, choosing{opts.Choices, opts.Environments}.extras()...)
+	}
 	if opts.Catalog != nil && opts.Profiles.Has(config.ProfileCatalog) {
 		all = append(all, catalog{verbs, opts.Catalog}.extras()...)
 	}

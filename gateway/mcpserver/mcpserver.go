@@ -45,6 +45,8 @@ type Options struct {
 	Packages Packages
 	// Catalog answers the tools of profile catalog; nil: they are not there.
 	Catalog Catalog
+	// Choices answers those of profile environments that are not about packages; nil: they are not there.
+	Choices Choices
 	// Profiles are the tools that clients see beside the two; the zero value is none.
 	Profiles config.Profiles
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.

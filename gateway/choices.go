@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// EnvironmentChoice says which environment a client's session wants from now on.
+type EnvironmentChoice struct {
+	// Environment is its name in the settings.
+	Environment string
+	// Folder is instead of it the folder of a venv, uv or conda environment, as the settings have it
+	// in python.base, or the last part of that.
+	Folder string
+}
+
+// maxChosen is how many sessions' choices are remembered.
+const maxChosen = 4096
+
+// chooser is a client's session.
+type chooser struct{ principal, session string }
+
+func chooserOf(ctx context.Context) chooser { return chooser{tool.Principal(ctx), tool.Session(ctx)} }
+
+// choices remember which environments clients' sessions have chosen, in memory only.
+type choices struct {
+	mu     sync.Mutex
+	chosen map[chooser]string
+	order  []chooser // of the choices, the latest last
+}
+
+func (c *choices) set(who chooser, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.chosen == nil {
+		c.chosen = map[chooser]string{}
+	}
+	if i := slices.Index(c.order, who); i >= 0 {
+		c.order = slices.Delete(c.order, i, i+1)
+	}
+	if len(c.order) == maxChosen {
+		delete(c.chosen, c.order[0])
+		c.order = slices.Delete(c.order, 0, 1)
+	}
+	c.order = append(c.order, who)
+	c.chosen[who] = name
+}
+
+func (c *choices) get(who chooser) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.chosen[who]
+}
+
+// environmentOf is the environment that was asked for, else the one that the client's session
+// has chosen, unless the settings have it no more.
+func (g *Gateway) environmentOf(ctx context.Context, asked string) string {
+	if asked != "" {
+		return asked
+	}
+	name := g.choices.get(chooserOf(ctx))
+	if _, ok := g.cfg.Load().Environments[name]; !ok {
+		return ""
+	}
+	return name
+}
+
+// ChooseEnvironment has programs of a client's session (tool.Principal and tool.Session) run in
+// another of the settings' environments where they do not name one, and begins to prepare it. The
+// choice lasts as long as the gateway. It returns what is told to the model; errors are *tool.Error.
+func (g *Gateway) ChooseEnvironment(ctx context.Context, c EnvironmentChoice) (string, error) {
+	all := g.cfg.Load().Environments
+	name, err := c.find(all)
+	if err != nil {
+		return "", err
+	}
+	g.choices.set(chooserOf(ctx), name)
+	state := ""
+	if _, known := all[name]; known {
+		m := g.environments.begin(g.environments.recipe(tool.Principal(ctx), name))
+		state = m.state()
+	}
+	return "Programs run in environment " + named(name, all) + " from now on" + state + ". A program's session has other variables there.", nil
+}
+
+// state is what to say of an environment that cannot be used yet.
+func (m *making) state() string {
+	if err := m.failure(); err != nil {
+		return ", but it could not be made yet"
+	}
+	if !m.ready() {
+		return "; it is being made ready"
+	}
+	return ""
+}
+
+// find returns the name of the environment that is meant.
+func (c EnvironmentChoice) find(all map[string]config.Environment) (string, error) {
+	names := environmentNames(all)
+	if c.Environment == "" && c.Folder == "" {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "which environment?", Hint: listOf(all)}
+	}
+	for _, name := range names {
+		if c.Environment == name || c.Environment == "" && (c.Folder == name || liesAt(all[name].Python.Base, c.Folder)) {
+			return name, nil
+		}
+	}
+	asked := shortName(c.Environment + c.Folder)
+	hint := listOf(all)
+	if near := nearest.Of(asked, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no environment %q", plain.Line(asked, 80)), Hint: hint}
+}
+
+// environmentNames are those of the settings, the default one first.
+func environmentNames(all map[string]config.Environment) []string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return name == config.DefaultEnvironment })
+	return append([]string{config.DefaultEnvironment}, names...)
+}
+
+// listOf says which environments there are.
+func listOf(all map[string]config.Environment) string {
+	names := environmentNames(all)
+	if len(names) == 1 {
+		return "there is only default; the operator adds others under environments: in upstreams.yaml"
+	}
+	for i, name := range names {
+		names[i] = named(name, all)
+	}
+	return plain.Line("there are: "+strings.Join(names, ", "), 600)
+}
+
+// named is a name with what the settings say of it.
+func named(name string, all map[string]config.Environment) string {
+	if about := plain.Line(all[name].Description, 80); about != "" {
+		return name + " (" + strings.TrimSuffix(about, ".") + ")"
+	}
+	return name
+}
+
+// liesAt compares a folder of the settings with one that a model names, or names by its last
+// part. It looks at no file: what a model may learn is what the settings say.
+func liesAt(base, folder string) bool {
+	return base != "" && folder != "" && (filepath.Clean(folder) == base || filepath.Base(base) == folder)
+}
