@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -25,6 +26,10 @@ type Program struct {
 	Language string
 	// Timeout shortens the limit of the settings; 0 leaves it.
 	Timeout time.Duration
+	// Memory, in bytes, is refused where it is more than the settings allow. Less changes nothing.
+	Memory int64
+	// Variables are what the program finds under their names, each a JSON value.
+	Variables map[string]json.RawMessage
 	// Session, if set, keeps what programs leave in memory for the next one with the same name,
 	// language and environment, of the same principal and client: letters, digits and ".-_", at most 64.
 	Session string
@@ -62,7 +67,10 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if err := checkCode(program.Code); err != nil {
 		return Execution{}, err
 	}
-	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, Limits: g.limits(program)}
+	if err := g.checkGiven(program); err != nil {
+		return Execution{}, err
+	}
+	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, Variables: program.Variables, Limits: g.limits(program)}
 	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
 		return Execution{}, err
 	}
@@ -152,7 +160,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	known := g.sessions.use(job)
 	check := g.checks.begin(ctx, job.Interpreter, code)
 	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls})
-	e.Warnings = warnings(ctx, check, e.Fault, known)
+	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
 	}

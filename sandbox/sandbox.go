@@ -8,6 +8,7 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"time"
 
 	"sallyport/internal/tool"
@@ -30,7 +31,9 @@ type Job struct {
 	ID          string
 	Interpreter Interpreter
 	Code        string
-	Limits      Limits
+	// Variables are what the program finds under their names, each a JSON value.
+	Variables map[string]json.RawMessage
+	Limits    Limits
 	// Environment names the one of Options.Environments that it runs in; "" is the host's own interpreters.
 	Environment string
 	// Session, if set, names an interpreter that outlives the program: the next job with the same

@@ -181,9 +181,13 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p gateway.Program
 	var seconds float64
-	if err := read(req.Params.Arguments, f.parameters(&p, &seconds)); err != nil {
+	var megabytes float64
+	if err := read(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
+		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables,
+	}); err != nil {
 		return failure(err), nil
 	}
+	p.Memory = int64(max(0, min(megabytes, 1e9)) * (1 << 20))
 	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
 	defer pulse(ctx, req)()
 	ctx, cancel := bare(ctx)

@@ -32,6 +32,7 @@ class Program {
   }
 
   async run() {
+    Object.assign(globalThis, this.job.variables);
     let value = (await load(this.folder + "program.mjs", this.job.code)).default;
     if (typeof value === "function" && !/^class\b/.test(Function.prototype.toString.call(value))) value = value();
     this.done.value = shown(await value, this.job.value_limit);

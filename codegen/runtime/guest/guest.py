@@ -206,6 +206,7 @@ def execute(job, scope, name):
     """Runs one program and returns the frame that says how it ended."""
     pid, done, kept = os.getpid(), {"type": "done"}, job.get("keep", False)
     try:
+        scope.update(job.get("variables", {}))
         value = run(job["code"], scope, name)
         finish(kept)
         done["value"] = shown(value, job["value_limit"])

@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// variableName is what a variable of a program can be called in both languages. What begins
+// with "__" belongs to them.
+var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
+
+// checkGiven refuses variables and limits that a program cannot have.
+func (g *Gateway) checkGiven(p Program) error {
+	if most := int64(g.cfg.Load().Sandbox.Memory); p.Memory > most {
+		return wrong(fmt.Sprintf("a program can have at most %v of memory", config.Size(most)), "leave it out")
+	}
+	size := len(p.Code)
+	for name, value := range p.Variables {
+		if !variableName.MatchString(name) {
+			return wrong(fmt.Sprintf("a variable cannot be called %q", plain.Line(name, 80)), "use a letter, then letters, digits and _")
+		}
+		if !simple(value) {
+			return wrong("the variable "+name+" is no JSON value that a program can have", fmt.Sprintf("at most %d lists and objects in each other", maxDepth))
+		}
+		size += len(name) + len(value)
+	}
+	if size > maxCode {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code and variables must be at most %d bytes together, not %d", maxCode, size), Hint: "write what is large into a file of /workspace"}
+	}
+	return nil
+}
+
+// maxDepth is how many lists and objects can be in each other: an interpreter has to read them.
+const maxDepth = 100
+
+// simple reports whether a value is JSON that every interpreter can read.
+func simple(value json.RawMessage) bool {
+	if !utf8.Valid(value) || !json.Valid(value) {
+		return false
+	}
+	decoder, depth := json.NewDecoder(bytes.NewReader(value)), 0
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return true // the end
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+		if depth > maxDepth {
+			return false
+		}
+	}
+}
