@@ -232,6 +232,7 @@ func (e *environments) make(ctx context.Context, r recipe) (key string, sites ma
 	if err != nil {
 		return "", nil, err
 	}
+	root := env
 	sites = map[sandbox.Interpreter][]string{}
 	if settings.Python.Base != "" {
 		base, err := deps.FindBase(settings.Python.Base)
@@ -242,6 +243,7 @@ func (e *environments) make(ctx context.Context, r recipe) (key string, sites ma
 		sites[sandbox.Python] = base.Sites
 	}
 	for _, request := range requests(settings, r) {
+		request.Environment = root
 		layer, err := e.install(ctx, host, request)
 		if err != nil {
 			return "", nil, err

@@ -69,6 +69,9 @@ type Check struct {
 type Service struct {
 	// ID is as a Job's; no two sandboxes of a host may have the same at once.
 	ID string
+	// Environment is where it runs: the zero value is the host's /usr. Only its root file system,
+	// interpreters and layers count.
+	Environment Environment
 	// Interpreter runs Args; "" is none, and Args[0] the path of a binary without libraries.
 	Interpreter Interpreter
 	// Args are as inside of the sandbox.

@@ -77,13 +77,15 @@ func (s *Server) start(service Service) error {
 	for at, source := range service.Mounts {
 		mounts, points = append(mounts, bind(at, source)), append(points, at)
 	}
-	root, err := s.host.root(s.dir, Environment{}, points...)
+	root, err := s.host.root(s.dir, service.Environment, points...)
 	if err != nil {
 		return err
 	}
-	if err := writeService(filepath.Join(root.dir, service.Dir), service.Files); err != nil {
+	files := filepath.Join(s.dir, "files") // not into a root file system that others use, too
+	if err := writeService(files, service.Files); err != nil {
 		return err
 	}
+	mounts = append(mounts, bind(service.Dir, files))
 	process, err := serviceProcess(service, root)
 	if err != nil {
 		return err
@@ -101,8 +103,11 @@ func (s *Server) start(service Service) error {
 	return s.launch(!service.Socket)
 }
 
-// writeService writes the files of a service into its root file system, for every user to read.
+// writeService writes the files of a service into a new folder, for every user to read.
 func writeService(dir string, files map[string][]byte) error {
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		return err
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

@@ -124,10 +124,6 @@ func (e Environment) insideProblems(at path) []problem {
 	add(outside(e.Python.Interpreter), python.to("interpreter"), absolute)
 	add(outside(e.TypeScript.Interpreter), typescript.to("interpreter"), absolute)
 	add(e.Python.Base != "", python.to("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
-	const inside = `packages are installed for this machine's interpreters; those of an "image" or a "root" are a part of it`
-	add(len(e.Python.Requirements) > 0, python.to("requirements"), inside)
-	add(len(e.TypeScript.Packages) > 0, typescript.to("packages"), inside)
-	add(e.Install, at.to("install"), inside)
 	return all
 }
 
@@ -135,9 +131,6 @@ func (p PythonPackages) problems(at path) []problem {
 	all := slices.Concat(noNUL(at.to("interpreter"), p.Interpreter), noNUL(at.to("base"), p.Base), indexProblems(at.to("index"), p.Index))
 	if p.Base != "" && p.Interpreter != "" {
 		all = append(all, problem{at: at.to("interpreter"), message: `a "base" brings its own interpreter; keep one of them`})
-	}
-	if p.Interpreter != "" && len(p.Requirements) > 0 {
-		all = append(all, problem{at: at.to("requirements"), message: `packages are installed for sandbox.python or for a "base", not for an "interpreter"`})
 	}
 	if p.Base != "" && !filepath.IsAbs(p.Base) {
 		all = append(all, problem{at: at.to("base"), message: "the directory must be absolute"})

@@ -30,6 +30,9 @@ type Request struct {
 	Hosts []string
 	// Base is a folder that [FindBase] accepts, whose interpreter the packages are for; "" is the machine's Python.
 	Base string
+	// Environment is another root file system or another interpreter of the host, whose Python the packages are
+	// for; the zero value is the machine's. npm's packages are the same everywhere.
+	Environment sandbox.Environment
 	// Source allows source distributions: their build runs code, in the sandbox that installs.
 	Source bool
 	// Lock, if set, is used in place of resolving: what an operator has kept. It must be for the same packages.

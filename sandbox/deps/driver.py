@@ -86,6 +86,7 @@ def find_pip():
     places = [os.path.dirname(os.path.dirname(p)) for p in glob.glob("/usr/lib/python3*/*-packages/pip/__init__.py")]
     places += glob.glob(sys.base_prefix + "/lib/" + version + "/ensurepip/_bundled/pip-*.whl")
     places += glob.glob("/usr/share/python-wheels/pip-*.whl") + glob.glob("/usr/lib/python3*/ensurepip/_bundled/pip-*.whl")
+    places += ["/opt/pip"]  # that of the host, where an image has none
     for place in places:
         if subprocess.run([sys.executable, "-I", "-c", RUN_PIP, place, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
             return place

@@ -206,6 +206,10 @@ func (i *Installer) service(request Request) (sandbox.Service, error) {
 		return s, nil
 	}
 	if request.Base == "" {
+		s.Environment = sandbox.Environment{Root: request.Environment.Root, Python: request.Environment.Python, Digest: request.Environment.Digest}
+		if pip := hostPip(); pip != "" && request.Environment.Root != "" {
+			s.Mounts["/opt/pip"] = pip
+		}
 		return s, nil
 	}
 	base, err := FindBase(request.Base)
@@ -217,6 +221,15 @@ func (i *Installer) service(request Request) (sandbox.Service, error) {
 		s.Mounts[mount] = mount
 	}
 	return s, nil
+}
+
+// hostPip is a folder of this machine with pip in it, which is Python alone, for images that have none; "" where there is none.
+func hostPip() string {
+	found, _ := filepath.Glob("/usr/lib/python3*/*-packages/pip/__init__.py") // the pattern is right
+	if len(found) == 0 {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(found[0]))
 }
 
 // npm is the folder of an npm that came with a node outside of /usr, "" where there is none.

@@ -188,7 +188,7 @@ func evaluate(t *testing.T, host *sandbox.Host, env sandbox.Environment, code st
 	for _, dir := range env.PythonPath {
 		path += fmt.Sprintf("sys.path.append(%q)\n", dir)
 	}
-	s := sandbox.Service{ID: "eval", Interpreter: sandbox.Python, Args: []string{"-I", "-S", "/work/main.py"}, Dir: "/work",
+	s := sandbox.Service{ID: "eval", Environment: sandbox.Environment{Root: env.Root, Digest: env.Digest}, Interpreter: sandbox.Python, Args: []string{"-I", "-S", "/work/main.py"}, Dir: "/work",
 		Files: map[string][]byte{"main.py": []byte("import sys\n" + path + code + "\n")}, Mounts: env.Layers, Memory: 300 << 20, Processes: 32, OpenFiles: 128}
 	if env.Python != "" {
 		s.Interpreter, s.Args = "", append([]string{env.Python}, s.Args...)

@@ -180,7 +180,11 @@ func (i *Installer) key(request Request, all []wanted) string {
 	if request.Lock != nil {
 		lock = request.Lock.JSON()
 	}
-	data, _ := json.Marshal([]any{layout, request.Interpreter, texts(all), hidden(request.Index), request.Source, identity, lock}) // of plain values
+	parts := []any{layout, request.Interpreter, texts(all), hidden(request.Index), request.Source, identity, lock}
+	if env := request.Environment; env.Root+env.Python != "" && request.Interpreter == sandbox.Python {
+		parts = append(parts, env.Root, env.Digest, env.Python)
+	}
+	data, _ := json.Marshal(parts) // of plain values
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }

@@ -16,6 +16,8 @@ import (
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
+	"sallyport/sandbox/image"
+	"sallyport/sandbox/image/imagetest"
 )
 
 // TestInstallPython goes the whole way with real pip: resolve, fetch, unpack, import. What
@@ -78,6 +80,7 @@ func TestInstallPython(t *testing.T) {
 	if found, ok := again.Find(request); !ok || found.Digest != layer.Digest {
 		t.Errorf("another installer finds %v %v", found.Digest, ok)
 	}
+	t.Run("into an image", func(t *testing.T) { intoImage(t, installer, host, request) })
 	t.Run("a lock holds", func(t *testing.T) { locked(t, index, request, layer) })
 	t.Run("trouble", func(t *testing.T) { trouble(t, installer) })
 }
@@ -169,6 +172,34 @@ func registry(t *testing.T) string {
 	}
 	response.Body.Close()
 	return address
+}
+
+// intoImage installs packages for the Python of an image, by that Python.
+func intoImage(t *testing.T, installer *deps.Installer, host *sandbox.Host, request deps.Request) {
+	dir := testutil.ShortDir(t)
+	root, err := image.Pull(t.Context(), imagetest.Push(t, imagetest.Python(t)), image.Options{Dir: dir, Points: sandbox.MountPoints(), Logger: testutil.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := sandbox.Environment{Root: root.Dir, Digest: root.Digest}
+	request.Environment = env
+	if _, ok := installer.Find(request); ok {
+		t.Error("what was installed for this machine counts for an image")
+	}
+	layer, err := installer.Install(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer.AddTo(&env)
+	if got := evaluate(t, host, env, "import greeting, os; print(greeting.hello, os.path.exists('/usr/share/doc'))"); got != "hello! False" {
+		t.Errorf("the program says %q", got)
+	}
+	if left, err := os.ReadDir(filepath.Join(root.Dir, "work")); err == nil && len(left) > 0 {
+		t.Error("the driver was written into the image")
+	}
 }
 
 func TestInstallNPM(t *testing.T) {
