@@ -123,7 +123,7 @@ func (g *Gateway) workspaceUse(ctx context.Context, limits sandbox.Limits) (stri
 	if err != nil {
 		return "", err
 	}
-	ws, err := g.workspace(ctx, name, limits)
+	ws, err := g.workspace(ctx, name, limits, false)
 	if err != nil || ws == nil {
 		return "", err
 	}

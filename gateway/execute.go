@@ -38,6 +38,8 @@ type Program struct {
 	// Workspace names what is at /workspace, of the principal's own or mapped by the settings; "" is the
 	// one of the request, else "default".
 	Workspace string
+	// File is the path of a file in the workspace that is run, instead of Code. Its ending tells the language.
+	File string
 }
 
 // Execution is one program that has been run.
@@ -59,6 +61,9 @@ const maxCode = 1 << 20
 // *tool.Error, for a request that makes no sense and for a machine that cannot
 // run sandboxes.
 func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, error) {
+	if err := g.readFile(ctx, &program); err != nil {
+		return Execution{}, err
+	}
 	interpreter, err := interpreterFor(program.Language)
 	if err != nil {
 		return Execution{}, err
@@ -149,7 +154,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		}
 		job.Code = compiled
 	}
-	ws, err := g.workspace(ctx, program.Workspace, e.Limits)
+	ws, err := g.workspace(ctx, program.Workspace, e.Limits, false)
 	if err != nil {
 		return err
 	}

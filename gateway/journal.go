@@ -26,7 +26,7 @@ type Record struct {
 	Session   string `json:"session,omitempty"`
 	// Memory is the session that the program named, "" for none.
 	Memory string `json:"memory,omitempty"`
-	// Workspace and Environment are by their names, "" is the default environment.
+	// Workspace and Environment are by their names, "" is the default one.
 	Workspace   string `json:"workspace,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Language    string `json:"language"`
@@ -147,10 +147,13 @@ const recordPatience = 2 * time.Second
 func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, calls *callList) {
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
-		Workspace: program.Workspace, Environment: program.Environment, Language: e.Language, Code: program.Code,
+		Environment: program.Environment, Language: e.Language, Code: program.Code,
 		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
 		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,
 		Tokens: (len(e.Text()) + 3) / 4,
+	}
+	if program.Workspace != defaultWorkspace {
+		r.Workspace = program.Workspace
 	}
 	if e.Value != nil {
 		r.Value = e.Value.Size

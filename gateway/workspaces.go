@@ -43,7 +43,8 @@ func workspaceName(ctx context.Context, asked string) (string, error) {
 
 // workspace opens what /workspace holds for whoever asks, to be closed after the
 // program; nil where nothing is kept. Each principal has some of their own, by names.
-func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Limits) (space, error) {
+// careful has it keep what somebody else changes meanwhile.
+func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Limits, careful bool) (space, error) {
 	if g.opts.DataDir == "" {
 		return nil, nil
 	}
@@ -51,7 +52,9 @@ func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Lim
 	if err := roomForWorkspace(all, name); err != nil {
 		return nil, err
 	}
-	ws, err := workspace.Open(filepath.Join(all, name), ownWorkspace(limits))
+	opts := ownWorkspace(limits)
+	opts.Careful = careful
+	ws, err := workspace.Open(filepath.Join(all, name), opts)
 	if err != nil {
 		return nil, unopened(err)
 	}

@@ -55,6 +55,12 @@ func set(target any, value json.RawMessage) (want string) {
 		if json.Unmarshal(value, target) != nil {
 			return "a string"
 		}
+	case **string: // one that may be empty, and may be absent
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			return "a string"
+		}
+		*target = &text
 	case *float64:
 		var quoted string
 		if json.Unmarshal(value, &quoted) == nil {

@@ -23,13 +23,16 @@ func (e extra) add(server *mcp.Server) {
 		defer pulse(ctx, req)()
 		ctx, cancel := bare(ctx)
 		defer cancel()
-		result, err := e.answer(ctx, req.Params.Arguments)
+		result, err := e.answer(context.WithValue(ctx, requestKey{}, req), req.Params.Arguments)
 		if err != nil {
 			return failure(err), nil
 		}
 		return result, nil
 	})
 }
+
+// requestKey finds the request that an extra answers in its context.
+type requestKey struct{}
 
 // extras are those that the options ask for, profile by profile. A profile's tools are
 // there where the verbs (or what the options hold) can answer them.
@@ -43,6 +46,9 @@ func extras(verbs Verbs, opts *Options) []extra {
 	}
 	if opts.Catalog != nil && opts.Profiles.Has(config.ProfileCatalog) {
 		all = append(all, catalog{verbs, opts.Catalog}.extras()...)
+	}
+	if opts.Files != nil && opts.Profiles.Has(config.ProfileFiles) {
+		all = append(all, files{verbs, opts.Files, opts.Environments}.extras()...)
 	}
 	return all
 }

@@ -1,6 +1,23 @@
 package mcpserver
 
-import "sallyport/internal/config"
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+	"sallyport/internal/config"
+)
+
+// Files are what the tools about files need of the gateway.
+type Files interface {
+	ReadFile(ctx context.Context, r gateway.FileRead) (string, error)
+	WriteFile(ctx context.Context, w gateway.FileWrite) (string, error)
+	ListFiles(ctx context.Context, workspace, below string) (string, error)
+}
 
 // workspaceProperty is the parameter that chooses a workspace, where there is more to know of than the default one.
 func workspaceProperty(opts *Options) string {
@@ -8,4 +25,141 @@ func workspaceProperty(opts *Options) string {
 		return ""
 	}
 	return `"workspace":{"type":"string"},`
+}
+
+// files answers the tools of profile files. They have the names and parameters that users of other servers know.
+type files struct {
+	verbs        Verbs
+	files        Files
+	environments map[string]config.Environment
+}
+
+// The parameters that files share.
+const (
+	filePath  = `"file_path":{"type":"string"},`
+	fileName  = `"filename":{"type":"string"},`
+	content   = `"content":{"type":"string"},`
+	lines     = `"start_line":{"type":"integer"},"end_line":{"type":"integer"},`
+	workspace = `"workspace":{"type":"string"}`
+)
+
+func (f files) extras() []extra {
+	return []extra{
+		{fileTool("initialize_code_file", "Make a new code file in /workspace.", `"content"`, content+fileName), f.write(gateway.FileMake, true)},
+		{fileTool("append_to_code_file", "Add lines to a file's end.", `"file_path","content"`, filePath+content), f.write(gateway.FileAppend, true)},
+		{fileTool("overwrite_file", "Give a file new content, or only replace old_text in it, which must occur once.", `"file_path"`,
+			filePath+content+`"old_text":{"type":"string"},"new_text":{"type":"string"},`), f.overwrite},
+		{reading(fileTool("read_code_file", "Read a file, or some lines of it.", `"file_path"`, filePath+lines)), f.read(true)},
+		{fileTool("execute_code_file", "Run a .py, .ts, .js or .mjs file, as execute_code does. It can import its neighbours.", `"file_path"`,
+			filePath+`"session":{"type":"string"},`+environmentProperty(f.environments)+`"timeout":{"type":"number"},`), f.execute},
+		{reading(fileTool("list_workspace_files", "List files with sizes.", "", `"subpath":{"type":"string"},`)), f.list},
+		{reading(fileTool("read_workspace_file", "As read_code_file.", `"filename"`, fileName+lines)), f.read(false)},
+		{fileTool("write_workspace_file", "Make or replace any text file.", `"filename","content"`, fileName+content), f.write(gateway.FileReplace, false)},
+	}
+}
+
+func fileTool(name, about, required, properties string) *mcp.Tool {
+	if required != "" {
+		required = `"required":[` + required + `],`
+	}
+	return &mcp.Tool{
+		Name: name, Description: about,
+		InputSchema: json.RawMessage(`{"type":"object",` + required + `"properties":{` + properties + workspace + `}}`),
+	}
+}
+
+// reading says that a tool changes nothing.
+func reading(t *mcp.Tool) *mcp.Tool {
+	t.Annotations = readOnly()
+	return t
+}
+
+// needed reports the first parameter that is missing of those that must be there.
+func needed(name, value string) error {
+	if strings.TrimSpace(value) == "" {
+		return wrong(name+" is missing", "")
+	}
+	return nil
+}
+
+// write is for the tools whose content is all that they are given.
+func (f files) write(verb gateway.FileVerb, code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
+	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+		w := gateway.FileWrite{Verb: verb, Code: code}
+		var given *string
+		if err := read(args, map[string]any{"file_path": &w.Path, "filename": &w.Path, "content": &given, "workspace": &w.Workspace}); err != nil {
+			return nil, err
+		}
+		if given == nil {
+			return nil, wrong("content is missing", "")
+		}
+		w.Content = *given
+		if verb != gateway.FileMake {
+			if err := needed("file_path", w.Path); err != nil {
+				return nil, err
+			}
+		}
+		return said(f.files.WriteFile(ctx, w))
+	}
+}
+
+func (f files) overwrite(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	w := gateway.FileWrite{Verb: gateway.FileReplace}
+	var all, old, fresh *string
+	if err := read(args, map[string]any{
+		"file_path": &w.Path, "filename": &w.Path, "content": &all, "old_text": &old, "new_text": &fresh, "workspace": &w.Workspace,
+	}); err != nil {
+		return nil, err
+	}
+	if err := needed("file_path", w.Path); err != nil {
+		return nil, err
+	}
+	switch {
+	case all != nil && old == nil && fresh == nil:
+		w.Content = *all
+	case all == nil && old != nil && fresh != nil:
+		w.Verb, w.Old, w.Content, w.Code = gateway.FileEdit, *old, *fresh, true
+	default:
+		return nil, wrong("give content, or old_text and new_text", "")
+	}
+	return said(f.files.WriteFile(ctx, w))
+}
+
+func (f files) read(code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
+	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+		r := gateway.FileRead{Code: code}
+		var start, end float64
+		if err := read(args, map[string]any{"file_path": &r.Path, "filename": &r.Path, "start_line": &start, "end_line": &end, "workspace": &r.Workspace}); err != nil {
+			return nil, err
+		}
+		if err := needed("file_path", r.Path); err != nil {
+			return nil, err
+		}
+		r.Start, r.End = int(max(-1, min(start, 1e9))), int(max(-1, min(end, 1e9)))
+		return said(f.files.ReadFile(ctx, r))
+	}
+}
+
+func (f files) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var workspace, below string
+	if err := read(args, map[string]any{"subpath": &below, "workspace": &workspace}); err != nil {
+		return nil, err
+	}
+	return said(f.files.ListFiles(ctx, workspace, below))
+}
+
+func (f files) execute(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var p gateway.Program
+	var seconds float64
+	if err := read(args, map[string]any{
+		"file_path": &p.File, "filename": &p.File, "session": &p.Session, "environment": &p.Environment, "timeout": &seconds, "workspace": &p.Workspace,
+	}); err != nil {
+		return nil, err
+	}
+	if err := needed("file_path", p.File); err != nil {
+		return nil, err
+	}
+	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
+	req, _ := ctx.Value(requestKey{}).(*mcp.CallToolRequest)
+	return executed(ctx, f.verbs, p, req)
 }

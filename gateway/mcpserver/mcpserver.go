@@ -43,6 +43,8 @@ type Options struct {
 	Workspaces map[string]config.Mapped
 	// Packages installs packages where an environment allows it; nil: there are no tools for it.
 	Packages Packages
+	// Files answers the tools of profile files; nil: they are not there.
+	Files Files
 	// Catalog answers the tools of profile catalog; nil: they are not there.
 	Catalog Catalog
 	// Choices answers those of profile environments that are not about packages; nil: they are not there.
@@ -192,9 +194,18 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	defer pulse(ctx, req)()
 	ctx, cancel := bare(ctx)
 	defer cancel()
-	execution, err := f.verbs.Execute(ctx, p)
+	result, err := executed(ctx, f.verbs, p, req)
 	if err != nil {
 		return failure(err), nil
+	}
+	return result, nil
+}
+
+// executed runs a program and tells how that went.
+func executed(ctx context.Context, verbs Verbs, p gateway.Program, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	execution, err := verbs.Execute(ctx, p)
+	if err != nil {
+		return nil, err
 	}
 	said := execution.Text()
 	if execution.Failed() && errors.Is(context.Cause(ctx), errStopping) {

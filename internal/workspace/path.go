@@ -53,7 +53,7 @@ func checkName(name string) error {
 	if len(name) > maxName {
 		return errLong
 	}
-	if name == "" || name == "." || name == ".." || strings.Contains(name, `\`) || strings.ContainsFunc(name, plain.Hidden) {
+	if name == "" || name == "." || name == ".." || strings.Contains(name, `\`) || strings.ContainsAny(name, "\u2028\u2029") || strings.ContainsFunc(name, plain.Hidden) {
 		return errName
 	}
 	return nil

@@ -1,0 +1,304 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+)
+
+// FileWrite is what is to become of a file of a workspace.
+type FileWrite struct {
+	// Workspace is as in Program.
+	Workspace string
+	// Path is below /workspace, which it may begin with. "" is a new name, for Make.
+	Path string
+	// Verb says what Content does.
+	Verb FileVerb
+	// Content is the text: all of it, what is added, or what stands in place of Old.
+	Content string
+	// Old is the text in the file that an Edit replaces. It must occur once.
+	Old string
+	// Code says that a name without an ending is one of Python.
+	Code bool
+}
+
+// FileVerb is a way to change a file.
+type FileVerb string
+
+// The ways to change a file.
+const (
+	// FileMake makes one that there is not.
+	FileMake FileVerb = "made"
+	// FileAppend adds to one, on a line of its own.
+	FileAppend FileVerb = "added to"
+	// FileReplace makes one or replaces it.
+	FileReplace FileVerb = "wrote"
+	// FileEdit replaces a text in one.
+	FileEdit FileVerb = "edited"
+)
+
+const (
+	// maxEdited is how large a file can be that is changed here, in bytes.
+	maxEdited = 16 << 20
+	// writeTries is how often a change is made anew of a file that somebody else changes at the same time.
+	writeTries = 10
+)
+
+// WriteFile changes one file and tells its new size. Whoever reads it finds the
+// old one or the new one, and what is told is on the disk. Errors are *tool.Error.
+func (g *Gateway) WriteFile(ctx context.Context, w FileWrite) (string, error) {
+	ws, err := g.files(ctx, w.Workspace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = ws.Close() }()
+	if w.Path == "" && w.Verb == FileMake {
+		w.Path = "code_" + strings.ToLower(rand.Text()[:6]) + ".py"
+	}
+	if w.Path, err = filePath(w.Path); err != nil {
+		return "", err
+	}
+	if w.Code {
+		w.Path = codePath(ws, w.Path, w.Verb == FileMake)
+	}
+	for range writeTries {
+		said, again, err := w.try(ws)
+		if !again {
+			return said, err
+		}
+	}
+	return "", &tool.Error{Kind: tool.Failed, Message: w.Path + " is being changed by others all the time", Hint: "try again", Retryable: true}
+}
+
+// files opens a workspace for the tools about files.
+func (g *Gateway) files(ctx context.Context, asked string) (space, error) {
+	name, err := workspaceName(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := g.workspace(ctx, name, g.limits(Program{}), true)
+	if err != nil {
+		g.log.ErrorContext(ctx, "workspace cannot be opened", "error", errors.Unwrap(err))
+		return nil, err
+	}
+	if ws == nil {
+		return nil, &tool.Error{Kind: tool.Denied, Message: "no files are kept here: there is no data directory"}
+	}
+	return ws, nil
+}
+
+// filePath is the path in a workspace that somebody means.
+func filePath(asked string) (string, error) {
+	clean := strings.TrimPrefix(asked, "/workspace/")
+	for strings.HasPrefix(clean, "./") {
+		clean = clean[2:]
+	}
+	if err := workspace.Check(clean); err != nil {
+		return "", &tool.Error{
+			Kind: tool.Invalid, Message: fmt.Sprintf("no file can be called %q: %v", plain.Line(asked, 80), err),
+			Hint: "a path below /workspace, such as src/app.py",
+		}
+	}
+	return clean, nil
+}
+
+// codePath adds the ending of Python to a name that has none, if there is no such file.
+func codePath(ws space, name string, fresh bool) string {
+	if path.Ext(name) != "" || workspace.Check(name+".py") != nil {
+		return name
+	}
+	if fresh || !there(ws, name) && there(ws, name+".py") {
+		return name + ".py"
+	}
+	return name
+}
+
+func there(ws space, name string) bool {
+	f, err := ws.Open(name)
+	if err == nil {
+		_ = f.Content.Close()
+	}
+	return err == nil
+}
+
+// try makes the change once; again says that somebody else was quicker.
+func (w FileWrite) try(ws space) (said string, again bool, err error) {
+	old, content, err := load(ws, w.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", false, unreadable(ws, w.Path, err)
+	}
+	fresh, err := w.apply(ws, content, err == nil)
+	if err != nil {
+		return "", false, err
+	}
+	updated, err := ws.Update(workspace.Changes(workspace.File{
+		Path: w.Path, Size: int64(len(fresh)), Executable: old.Executable, Version: old.Version, Content: io.NopCloser(strings.NewReader(fresh)),
+	}))
+	if err != nil {
+		return "", false, &tool.Error{Kind: tool.Internal, Message: w.Path + " could not be written", Hint: "try again", Err: err}
+	}
+	if _, written := updated.Versions[w.Path]; written {
+		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, count(countLines(fresh), "line"), count(len(fresh), "byte")), false, nil
+	}
+	if now, _, err := load(ws, w.Path); (err == nil || errors.Is(err, fs.ErrNotExist)) && now.Version != old.Version {
+		return "", true, nil
+	}
+	return "", false, &tool.Error{Kind: tool.Limit, Message: strings.Join(updated.Notes, "; ")}
+}
+
+// load reads a whole file.
+func load(ws space, name string) (workspace.File, string, error) {
+	f, err := ws.Open(name)
+	if err != nil {
+		return workspace.File{}, "", err
+	}
+	defer func() { _ = f.Content.Close() }()
+	if f.Size > maxEdited {
+		return f, "", errTooLarge
+	}
+	data, err := io.ReadAll(io.LimitReader(f.Content, maxEdited))
+	return f, string(data), err
+}
+
+var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", maxEdited>>20)
+
+// apply is the new content.
+func (w FileWrite) apply(ws space, content string, exists bool) (string, error) {
+	switch {
+	case w.Verb == FileMake && exists:
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is there already, %s", w.Path, count(countLines(content), "line")), Hint: "overwrite_file replaces it, append_to_code_file adds to it"}
+	case w.Verb == FileMake, w.Verb == FileReplace:
+		return w.Content, nil
+	case !exists:
+		return "", unreadable(ws, w.Path, fs.ErrNotExist)
+	case w.Verb == FileAppend:
+		if content != "" && !strings.HasSuffix(content, "\n") {
+			content += "\n"
+		}
+		return content + w.Content, nil
+	}
+	return w.edit(content)
+}
+
+// edit replaces the one place where Old is.
+func (w FileWrite) edit(content string) (string, error) {
+	old, fresh := w.Old, w.Content
+	if old == "" {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "old_text is empty", Hint: "give the text to be replaced, or content for the whole file"}
+	}
+	if strings.Contains(content, "\r\n") && !strings.Contains(content, old) { // models read and write the one kind of line ends
+		old, fresh = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(fresh, "\n", "\r\n")
+	}
+	at := strings.Index(content, old)
+	if at < 0 {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "old_text does not occur in " + w.Path, Hint: nearLine(content, w.Old)}
+	}
+	if lines, times := places(content, old); times > 1 {
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("old_text occurs %d times in %s, at lines %s", times, w.Path, lines), Hint: "give more of the text around it"}
+	}
+	return content[:at] + fresh + content[at+len(old):], nil
+}
+
+// places are the lines where a text begins, a few of them, and how often it is there; occurrences may overlap.
+func places(content, text string) (lines string, times int) {
+	var first []string
+	line, from := 1, 0
+	for at := 0; ; at++ {
+		i := strings.Index(content[at:], text)
+		if i < 0 {
+			return strings.Join(first, ", "), times
+		}
+		at += i
+		line += strings.Count(content[from:at], "\n")
+		from = at
+		if times++; times <= 5 {
+			first = append(first, fmt.Sprint(line))
+		} else if times == 6 {
+			first = append(first, "...")
+		}
+		if times == 1000 {
+			return strings.Join(first, ", "), times
+		}
+	}
+}
+
+// nearLine says where the first line of a text is, but for its white space.
+func nearLine(content, text string) string {
+	want, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	want = strings.TrimSpace(want)
+	number := 0
+	for line := range strings.SplitSeq(content, "\n") {
+		number++
+		if want != "" && strings.TrimSpace(line) == want {
+			return fmt.Sprintf("its first line is like line %d; white space counts: read the file again", number)
+		}
+	}
+	return "read the file again, white space counts"
+}
+
+// unreadable says why there is nothing to read at a path.
+func unreadable(ws space, name string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner
+		}
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s: %v", name, err)}
+	}
+	missing := &tool.Error{Kind: tool.NotFound, Message: "there is no file " + name, Hint: "list_workspace_files shows what there is"}
+	if near := nearFile(ws, name); near != "" {
+		missing.Hint = "did you mean " + near + "?"
+	}
+	return missing
+}
+
+// maxNear is how many files are compared with a name that is not there.
+const maxNear = 2000
+
+// nearFile is a file with the same name elsewhere, or nearly the same path.
+func nearFile(ws space, name string) string {
+	var paths []string
+	for f, err := range ws.Files() {
+		if len(paths) == maxNear || f.Path == "" {
+			break
+		}
+		if err != nil || f.Folder {
+			continue
+		}
+		if path.Base(f.Path) == path.Base(name) {
+			return f.Path
+		}
+		paths = append(paths, f.Path)
+	}
+	return nearest.Of(name, paths)
+}
+
+func countLines(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// isBinary reports whether the beginning of a file is no text.
+func isBinary(head []byte) bool {
+	return bytes.IndexByte(head, 0) >= 0 || strings.ContainsRune(strings.ToValidUTF8(string(head[:max(0, len(head)-3)]), "\x00"), 0)
+}

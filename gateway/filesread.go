@@ -1,0 +1,264 @@
+package gateway
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+)
+
+// FileRead asks for a file of a workspace, or some lines of it.
+type FileRead struct {
+	// Workspace and Path are as in FileWrite.
+	Workspace, Path string
+	// Start and End are lines, counted from 1, both included; 0 is the first and the last.
+	Start, End int
+	// Code is as in FileWrite.
+	Code bool
+}
+
+const (
+	// maxRead is how much of a file is shown at once, in bytes.
+	maxRead = 16 << 10
+	// binaryHead is how much is looked at to tell a text from something else.
+	binaryHead = 8 << 10
+)
+
+// ReadFile returns the text of a file, at most 16 KiB of it, and says how to go on. Errors are *tool.Error.
+func (g *Gateway) ReadFile(ctx context.Context, r FileRead) (string, error) {
+	ws, err := g.files(ctx, r.Workspace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = ws.Close() }()
+	if r.Path, err = filePath(r.Path); err != nil {
+		return "", err
+	}
+	if r.Code {
+		r.Path = codePath(ws, r.Path, false)
+	}
+	f, err := ws.Open(r.Path)
+	if err != nil {
+		return "", unreadable(ws, r.Path, err)
+	}
+	defer func() { _ = f.Content.Close() }()
+	in := bufio.NewReaderSize(f.Content, 64<<10)
+	if head, _ := in.Peek(binaryHead); isBinary(head) {
+		return fmt.Sprintf("%s is not text: %s; read it in a program", r.Path, size(f.Size)), nil
+	}
+	if r.Start < 0 || r.End < 0 || r.End > 0 && r.End < r.Start {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "start_line and end_line count from 1, and the end is not before the start"}
+	}
+	e := excerpt{start: max(r.Start, 1), end: cmp.Or(r.End, 1<<62)}
+	if err := e.read(in); err != nil {
+		return "", &tool.Error{Kind: tool.Internal, Message: r.Path + " could not be read to its end", Hint: "try again", Err: err}
+	}
+	if e.start > max(e.lines, 1) {
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s has %s only", r.Path, count(e.lines, "line"))}
+	}
+	return e.text(), nil
+}
+
+// excerpt is what is shown of a file.
+type excerpt struct {
+	start, end int
+	shown      strings.Builder
+	lines      int // of the whole file
+	cut        int // the first line that is not shown as a whole, 0 for none
+}
+
+func (e *excerpt) read(in *bufio.Reader) error {
+	line, open := 1, false
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(part) > 0 {
+			open = true
+			e.take(line, part)
+			if part[len(part)-1] == '\n' {
+				line, open = line+1, false
+			}
+		}
+		if errors.Is(err, bufio.ErrBufferFull) || err == nil {
+			continue
+		}
+		if e.lines = line; !open {
+			e.lines--
+		}
+		if err == io.EOF { //nolint:errorlint // as bufio returns it
+			return nil
+		}
+		return err
+	}
+}
+
+func (e *excerpt) take(line int, part []byte) {
+	if line < e.start || line > e.end || e.cut > 0 {
+		return
+	}
+	room := maxRead - e.shown.Len()
+	if len(part) > room {
+		e.cut = line
+		if line > e.start { // whole lines, if it is not the first that is too long
+			return
+		}
+		part = part[:room]
+	}
+	e.shown.Write(part)
+}
+
+// text is the excerpt as a model reads it: nothing is said where all is shown.
+func (e *excerpt) text() string {
+	raw := strings.ToValidUTF8(e.shown.String(), "\uFFFD")
+	if e.lines == 0 {
+		return "(empty)"
+	}
+	last, more := min(e.end, e.lines), ""
+	switch {
+	case e.cut > e.start:
+		last = e.cut - 1
+		more = fmt.Sprintf("\n[go on with start_line=%d]", e.cut)
+	case e.cut > 0:
+		last = e.cut
+		more = fmt.Sprintf("\n[line %d is longer; read it in a program]", e.cut)
+	}
+	text := visible(raw)
+	if len(text)+strings.Count(raw, "\r\n") < len(strings.TrimRight(raw, "\r\n")) {
+		more += "\n[invisible characters are left out]"
+	}
+	if e.start > 1 || last < e.lines {
+		text = fmt.Sprintf("[lines %d-%d of %d]\n%s", e.start, last, e.lines, text)
+	}
+	return text + more
+}
+
+const (
+	// maxListed is how many files are told one by one, maxFolded how many lines there are where folders stand for what is in them.
+	maxListed = 100
+	maxFolded = 200
+)
+
+// ListFiles tells what a workspace holds at or below a path, "" for all of it. Errors are *tool.Error.
+func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, error) {
+	ws, err := g.files(ctx, asked)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = ws.Close() }()
+	below = strings.Trim(strings.TrimPrefix(path.Clean("/"+below), "/workspace"), "/")
+	if below != "" {
+		if below, err = filePath(below); err != nil {
+			return "", err
+		}
+	}
+	var files []workspace.File
+	var bytes int64
+	known := below == ""
+	for f, err := range ws.Files() {
+		if f.Path == "" {
+			return "", &tool.Error{Kind: tool.Internal, Message: "the workspace could not be listed", Hint: "try again", Err: err}
+		}
+		rest, within := strings.CutPrefix(f.Path, below)
+		if err != nil || !within || below != "" && rest != "" && rest[0] != '/' {
+			continue
+		}
+		known = true
+		if !f.Folder || rest != "" {
+			files, bytes = append(files, f), bytes+f.Size
+		}
+	}
+	if !known {
+		return "", unreadable(ws, below, fs.ErrNotExist)
+	}
+	return listing(files, below, bytes, g.limits(Program{}).Workspace), nil
+}
+
+// listing is one line for each file, or for each file and folder of the first level, and one for all.
+func listing(files []workspace.File, below string, bytes, quota int64) string {
+	var lines []string
+	number := 0
+	for _, f := range files {
+		if !f.Folder {
+			number++
+		}
+	}
+	if number > maxListed {
+		lines = folded(files, below)
+	} else {
+		lines = plainly(files)
+	}
+	slices.Sort(lines)
+	if more := len(lines) - maxFolded; more > 0 {
+		lines = append(lines[:maxFolded], fmt.Sprintf("... and %d more", more))
+	}
+	total := fmt.Sprintf("(%s, %s of %s)", count(number, "file"), size(bytes), size(quota))
+	return strings.Join(append(lines, total), "\n")
+}
+
+// plainly tells each file, and each folder that is empty.
+func plainly(files []workspace.File) []string {
+	full := map[string]bool{}
+	for _, f := range files {
+		full[path.Dir(f.Path)] = true
+	}
+	var lines []string
+	for _, f := range files {
+		switch {
+		case !f.Folder:
+			lines = append(lines, plain.Line(f.Path, 300)+" "+size(f.Size))
+		case !full[f.Path]:
+			lines = append(lines, plain.Line(f.Path, 300)+"/ empty")
+		}
+	}
+	return lines
+}
+
+// folded tells what is right below a folder, folders with what they hold.
+func folded(files []workspace.File, below string) []string {
+	type folder struct {
+		files int
+		bytes int64
+	}
+	folders := map[string]*folder{}
+	var lines []string
+	for _, f := range files {
+		rest := strings.TrimPrefix(strings.TrimPrefix(f.Path, below), "/")
+		first, _, deep := strings.Cut(rest, "/")
+		name := path.Join(below, first)
+		if !deep && !f.Folder {
+			lines = append(lines, plain.Line(f.Path, 300)+" "+size(f.Size))
+			continue
+		}
+		if folders[name] == nil {
+			folders[name] = &folder{}
+		}
+		if !f.Folder {
+			folders[name].files++
+			folders[name].bytes += f.Size
+		}
+	}
+	for name, f := range folders {
+		lines = append(lines, fmt.Sprintf("%s/ %s, %s", plain.Line(name, 300), count(f.files, "file"), size(f.bytes)))
+	}
+	return lines
+}
+
+// size is a number of bytes for a reader.
+func size(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}

@@ -1,0 +1,53 @@
+package gateway
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+// readFile makes the code of a program of the file that it names, if it names one.
+func (g *Gateway) readFile(ctx context.Context, p *Program) error {
+	if p.File == "" {
+		return nil
+	}
+	if p.Code != "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "a program is code or a file, not both"}
+	}
+	ws, err := g.files(ctx, p.Workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ws.Close() }()
+	if p.File, err = filePath(p.File); err != nil {
+		return err
+	}
+	p.File = codePath(ws, p.File, false)
+	if p.Language == "" {
+		if p.Language, err = languageOf(p.File); err != nil {
+			return err
+		}
+	}
+	_, code, err := load(ws, p.File)
+	if err != nil {
+		return unreadable(ws, p.File, err)
+	}
+	if len(strings.TrimSpace(code)) == 0 || len(code) > maxCode {
+		return &tool.Error{Kind: tool.Invalid, Message: p.File + " is empty, or has more than 1 MiB"}
+	}
+	p.Code = strings.TrimPrefix(code, "\ufeff")
+	return nil
+}
+
+// languageOf tells the language of a program by its name.
+func languageOf(name string) (string, error) {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".py":
+		return "python", nil
+	case ".ts", ".mts", ".js", ".mjs":
+		return "typescript", nil
+	}
+	return "", &tool.Error{Kind: tool.Invalid, Message: name + " is no program: its name ends in none of .py, .ts, .mts, .js, .mjs"}
+}
