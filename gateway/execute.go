@@ -162,7 +162,10 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		defer func() { _ = ws.Close() }()
 		job.Workspace = ws
 	}
-	known := g.sessions.use(job)
+	known, err := g.sessions.use(ctx, job)
+	if err != nil {
+		g.log.ErrorContext(ctx, "session is not recorded", "execution", e.ID, "error", err)
+	}
 	check := g.checks.begin(ctx, job.Interpreter, code)
 	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls})
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)

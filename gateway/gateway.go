@@ -78,7 +78,7 @@ type Gateway struct {
 	checks       *checks
 	environments *environments
 	// sessions are the sessions that programs have named.
-	sessions sessions
+	sessions *sessions
 	// choices are the environments that clients' sessions have chosen.
 	choices choices
 	// journal has a record of each execution.
@@ -113,6 +113,9 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)
 	var err error
 	if g.journal, err = openJournal(g.opts.Records); err != nil {
+		return nil, err
+	}
+	if g.sessions, err = openSessions(g.opts.Records); err != nil {
 		return nil, err
 	}
 	functions, err := functionIndex()

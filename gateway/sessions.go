@@ -5,13 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"sync"
+	"time"
 
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/plain"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -40,11 +43,21 @@ func sessionKey(ctx context.Context, name, workspace string) (string, error) {
 // maxSessions is how many sessions are remembered by their keys.
 const maxSessions = 4096
 
-// sessions remembers which sessions were used: a program of one that has ended
-// since may count on what is gone.
+// sessions remembers which sessions were used, in this run or, with a store, in an
+// earlier one: a program of one that has ended since may count on what is gone.
 type sessions struct {
+	kept *store.Bucket
 	mu   sync.Mutex
-	used []usedSession // the latest last
+	used []usedSession // in this run, the latest last
+}
+
+// openSessions remembers in a store; in memory only, for nil.
+func openSessions(in *store.Store) (*sessions, error) {
+	if in == nil {
+		return &sessions{}, nil
+	}
+	kept, err := in.Bucket("sessions", store.Limits{Records: maxSessions, Age: 30 * 24 * time.Hour, Bytes: 16 << 20})
+	return &sessions{kept: kept}, err
 }
 
 // usedSession is what programs share a memory in.
@@ -53,12 +66,30 @@ type usedSession struct {
 	interpreter          sandbox.Interpreter
 }
 
-// use reports whether the session of a job was used before, and notes that it is now.
-func (s *sessions) use(job sandbox.Job) (known bool) {
+// use reports whether the session of a job was used before, and notes that it is now. What it
+// reports is as good as what could be read; the error says why that was not all.
+func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err error) {
 	if job.Session == "" {
-		return false
+		return false, nil
 	}
 	now := usedSession{job.Session, job.Environment, job.Interpreter}
+	if s.seen(now) {
+		return true, nil
+	}
+	if s.kept == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	_, err = s.kept.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
+	if errors.Is(err, store.ErrConflict) {
+		return true, nil
+	}
+	return false, err
+}
+
+// seen is use, as far as this run goes.
+func (s *sessions) seen(now usedSession) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := slices.Index(s.used, now)

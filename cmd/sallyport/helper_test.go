@@ -98,7 +98,7 @@ func mcpClient() {
 // hold is "hold SIGNAL TEXT command...": the command runs with an open stdin and
 // gets the signal when it has written TEXT to stderr. Its exit status is ours.
 func hold() {
-	sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[os.Args[1]]
+	sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[os.Args[1]]
 	signal.Notify(make(chan os.Signal, 1), sig) // under nohup the command would be born deaf to it
 	cmd := exec.Command(os.Args[3], os.Args[4:]...)
 	stdin, err := cmd.StdinPipe()
@@ -143,6 +143,25 @@ func taken() {
 	cmd := exec.Command(os.Args[1], append(os.Args[2:], listener.Addr().String())...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	os.Exit(exitCode(cmd.Run()))
+}
+
+// beside is "beside command...": the command runs while a gateway serves.
+func beside() {
+	serve := exec.Command("sallyport", "serve", "--http", "127.0.0.1:0")
+	stderr, err := serve.StderrPipe()
+	check(err)
+	check(serve.Start())
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() && !strings.Contains(lines.Text(), "msg=listening") {
+	}
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	code := exitCode(cmd.Run())
+	check(serve.Process.Signal(syscall.SIGTERM))
+	for lines.Scan() {
+	}
+	check(serve.Wait())
+	os.Exit(code)
 }
 
 func exitCode(err error) int {

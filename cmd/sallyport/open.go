@@ -3,13 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"sallyport/gateway"
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
 )
 
 // openGateway opens a gateway with what all verbs give it besides opts.
@@ -39,8 +43,40 @@ func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ct
 	return use(ctx, g)
 }
 
+// recordsPatience is how long serve waits for another that is about to end: clients start the next while the last one ends.
+const recordsPatience = 3 * time.Second
+
+// openRecords opens what a gateway that serves keeps of what happened; nil where that is in memory only. One
+// process has it at a time.
+func (a *app) openRecords(log *slog.Logger) (*store.Store, error) {
+	dir := a.dataDir()
+	if dir == "" {
+		return nil, nil
+	}
+	records, err := store.Open(filepath.Join(dir, "records"), &store.Options{Logger: log, Patience: recordsPatience})
+	if used, ok := errors.AsType[*store.InUseError](err); ok {
+		by := "another sallyport serve"
+		if used.PID > 0 {
+			by += fmt.Sprintf(" (process %d)", used.PID)
+		}
+		return nil, &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("the data directory %s is in use by %s", dir, by), Err: err,
+			Hint: "for several clients start one with serve --http and connect them to it, or give this one a directory of its own with --data DIR"}
+	}
+	if errors.Is(err, store.ErrNewer) || errors.Is(err, store.ErrCorrupt) {
+		return nil, err
+	}
+	if err != nil {
+		log.Error("records are kept in memory only", "error", err)
+		return nil, nil
+	}
+	return records, nil
+}
+
 // dataDir is where things are kept that people own, "" if there is no place for them.
 func (a *app) dataDir() string {
+	if dir, err := filepath.Abs(a.dataPath); a.dataPath != "" && err == nil {
+		return dir
+	}
 	if dir, ok := a.env("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "sallyport")
 	}

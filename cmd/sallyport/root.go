@@ -26,6 +26,7 @@ type app struct {
 	stdout, stderr io.Writer
 
 	configPath string
+	dataPath   string
 	logLevel   string
 }
 
@@ -81,6 +82,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configPath, "config", "", "read `FILE` (default $SALLYPORT_CONFIG, ./upstreams.yaml,\n~/.config/sallyport/upstreams.yaml)")
+	flags.StringVar(&a.dataPath, "data", "", "keep workspaces and records in `DIR` (default\n$XDG_DATA_HOME/sallyport, ~/.local/share/sallyport)")
 	flags.StringVar(&a.logLevel, "log-level", "", "log to stderr from `LEVEL` on: debug, info, warn, error\n(default info for serve, error for all else)")
 	complete(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(serveCommand(a), execCommand(a), searchCommand(a), toolsCommand(a), generateCommand(a), doctorCommand(a), versionCommand(a),

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		"brokenpipe": brokenPipe,
 		"xdg-open":   browse,
 		"taken":      taken,
+		"beside":     beside,
 	})
 }
 

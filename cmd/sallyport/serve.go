@@ -54,7 +54,8 @@ themselves, each as UPSTREAM__NAME, and calls go through as they are.
 
 The log goes to stderr. It has no arguments, no results and no secrets in it.
 A mistake in upstreams.yaml ends it with status 2 before anything starts; an
-upstream that is down does not end it.`,
+upstream that is down does not end it. It has its data directory to itself:
+a second one needs another (--data); all other verbs work beside it.`,
 		Example: `  claude mcp add sallyport -- sallyport serve --config "$PWD/upstreams.yaml"
   sallyport serve --log-level debug 2>sallyport.log
   sallyport serve --http 127.0.0.1:8080
@@ -120,8 +121,15 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	} else if isTerminal(a.stdin) {
 		a.say(invitation(cfg))
 	}
+	records, err := a.openRecords(log)
+	if err != nil {
+		return err
+	}
+	if records != nil {
+		defer func() { err = errors.Join(err, records.Close()) }()
+	}
 	notices := &mcpserver.Notices{}
-	g, err := a.openGateway(cfg, log, gateway.Options{Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice})
+	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice})
 	if err != nil {
 		return err
 	}
