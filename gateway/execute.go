@@ -123,7 +123,7 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	end := a.calls.begin(call, digest)
 	result, err := a.gateway.Call(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), call)
-	end(outcome(result, err))
+	end(outcome(result, err), textSize(result))
 	return result, err
 }
 

@@ -56,6 +56,8 @@ type RecordedCall struct {
 	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
 	Outcome  string        `json:"outcome"`
 	Duration time.Duration `json:"duration"`
+	// Size is how many bytes of text the result had, or of structured content where there is no text.
+	Size int64 `json:"size,omitempty"`
 }
 
 const (
@@ -174,20 +176,20 @@ type callList struct {
 }
 
 // begin notes a call, and returns what is to be called when it has ended.
-func (l *callList) begin(call tool.Call, digest string) (end func(outcome string)) {
+func (l *callList) begin(call tool.Call, digest string) (end func(outcome string, size int64)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made++
 	if len(l.calls) == maxRecordedCalls {
-		return func(string) {}
+		return func(string, int64) {}
 	}
 	sum := sha256.Sum256(compact(call.Args))
 	at, start := len(l.calls), time.Now()
 	l.calls = append(l.calls, RecordedCall{Tool: call.Tool, Digest: digest, Arguments: hex.EncodeToString(sum[:]), Outcome: unfinished})
-	return func(outcome string) {
+	return func(outcome string, size int64) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.calls[at].Outcome, l.calls[at].Duration = outcome, time.Since(start)
+		l.calls[at].Outcome, l.calls[at].Duration, l.calls[at].Size = outcome, time.Since(start), size
 	}
 }
 

@@ -138,3 +138,14 @@ func (r *runner) close() error {
 	}
 	return nil
 }
+
+// waiting tells how many sandboxes wait for programs of an interpreter, none where there is no host yet.
+func (r *runner) waiting(i sandbox.Interpreter) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.host == nil || r.ended {
+		return 0
+	}
+	n, _ := r.host.Waiting(i)
+	return n
+}

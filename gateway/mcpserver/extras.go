@@ -44,6 +44,9 @@ func extras(verbs Verbs, opts *Options) []extra {
 	if opts.Choices != nil && opts.Profiles.Has(config.ProfileEnvironments) {
 		all = append(all, choosing{opts.Choices, opts.Environments}.extras()...)
 	}
+	if opts.Stats != nil && opts.Profiles.Has(config.ProfileStats) {
+		all = append(all, stats{opts.Stats}.extras()...)
+	}
 	if opts.Catalog != nil && opts.Profiles.Has(config.ProfileCatalog) {
 		all = append(all, catalog{verbs, opts.Catalog}.extras()...)
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	Catalog Catalog
 	// Choices answers those of profile environments that are not about packages; nil: they are not there.
 	Choices Choices
+	// Stats answers the tool of profile stats; nil: it is not there.
+	Stats Stats
 	// Profiles are the tools that clients see beside the two; the zero value is none.
 	Profiles config.Profiles
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.

@@ -1,0 +1,34 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Stats is what profile stats needs of the gateway.
+type Stats interface {
+	Stats(ctx context.Context) (string, error)
+}
+
+func statsTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "get_execution_stats",
+		Description: "Count your programs: outcomes, durations, tool calls, tokens, workspace.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object"}`),
+	}
+}
+
+// stats answers the tool of profile stats.
+type stats struct{ verbs Stats }
+
+func (s stats) extras() []extra { return []extra{{statsTool(), s.stats}} }
+
+func (s stats) stats(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	if err := read(args, nil); err != nil {
+		return nil, err
+	}
+	return said(s.verbs.Stats(ctx))
+}

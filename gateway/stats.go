@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// stats is what records tell together.
+type stats struct {
+	since                         time.Time
+	status, language, calls, fail map[string]int
+	durations                     []time.Duration
+	made                          int
+	// read and answered are bytes: of results that programs got, and about four times the tokens of answers.
+	read, answered int64
+	// partly says that not every call of every program is known.
+	partly bool
+}
+
+// Stats tells what the programs of a client's session (tool.Principal and tool.Session) did, as
+// far back as records are kept. It is short text for a model; errors are *tool.Error.
+func (g *Gateway) Stats(ctx context.Context) (string, error) {
+	s := stats{status: map[string]int{}, language: map[string]int{}, calls: map[string]int{}, fail: map[string]int{}}
+	for r, err := range g.Records(ctx) {
+		if err != nil {
+			return "", err
+		}
+		if r.Session == tool.Session(ctx) {
+			s.add(r)
+		}
+	}
+	var b strings.Builder
+	s.write(&b)
+	if used, err := g.workspaceUse(ctx, g.limits(Program{})); err == nil && used != "" {
+		b.WriteString(used + "\n")
+	}
+	fmt.Fprintf(&b, "sandboxes that wait: %d Python, %d TypeScript", g.runner.waiting(sandbox.Python), g.runner.waiting(sandbox.Node))
+	return b.String(), nil
+}
+
+func (s *stats) add(r Record) {
+	if s.since.IsZero() || r.Started.Before(s.since) {
+		s.since = r.Started
+	}
+	s.status[string(r.Status)]++
+	s.language[r.Language]++
+	s.durations = append(s.durations, r.Duration)
+	s.made += r.Made
+	s.answered += 4 * int64(r.Tokens)
+	s.partly = s.partly || r.Made > len(r.Calls)
+	for _, call := range r.Calls {
+		s.calls[call.Tool.Upstream]++
+		s.read += call.Size
+		if call.Outcome != "ok" {
+			s.fail[call.Tool.Upstream]++
+		}
+	}
+}
+
+func (s *stats) write(b *strings.Builder) {
+	n := len(s.durations)
+	if n == 0 {
+		b.WriteString("no programs yet\n")
+		return
+	}
+	fmt.Fprintf(b, "%d programs since %s: %s; %s\n", n, s.since.UTC().Format("2006-01-02 15:04 UTC"), counted(s.status), counted(s.language))
+	slices.Sort(s.durations)
+	fmt.Fprintf(b, "duration: p50 %v, p99 %v\n", short(percentile(s.durations, 50)), short(percentile(s.durations, 99)))
+	if s.made > 0 {
+		fmt.Fprintf(b, "tool calls: %d: %s%s\n", s.made, counted(s.calls), failed(s.fail))
+	}
+	fmt.Fprintf(b, "answers: about %d tokens", s.answered/4)
+	if kept := (s.read - s.answered) / 4; kept > 0 {
+		least := ""
+		if s.partly {
+			least = "at least "
+		}
+		fmt.Fprintf(b, "; results that programs read: %sabout %d, so %d stayed out of the context", least, s.read/4, kept)
+	}
+	b.WriteString("\n")
+}
+
+// percentile is one of sorted values, by the nearest rank.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+// short keeps two or three digits of a duration.
+func short(d time.Duration) time.Duration {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= 10*unit {
+			return d.Round(unit)
+		}
+		if d >= unit {
+			return d.Round(unit / 10)
+		}
+	}
+	return d
+}
+
+// maxCounted is how many kinds are told by name.
+const maxCounted = 10
+
+// counted lists what there is most of first.
+func counted(counts map[string]int) string {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	var parts []string
+	for _, key := range keys[:min(len(keys), maxCounted)] {
+		parts = append(parts, strconv.Itoa(counts[key])+" "+plain.Line(key, 64))
+	}
+	if more := len(keys) - maxCounted; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func failed(counts map[string]int) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	return "; failed: " + counted(counts)
+}
+
+// textSize is how much of a result a client without programs would have put into a model's context.
+func textSize(r tool.Result) (n int64) {
+	for _, c := range r.Content {
+		n += int64(len(c.Text))
+	}
+	if n == 0 {
+		n = int64(len(r.Structured))
+	}
+	return n
+}

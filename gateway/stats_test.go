@@ -1,0 +1,44 @@
+package gateway_test
+
+import (
+	"context"
+	"regexp"
+	"testing"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// TestStats counts the programs of one session of one principal, and what they kept out of the context.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	g := open(t, withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc), "notes": newSite(t, notes)})), &gateway.Options{DataDir: t.TempDir()})
+	as := func(principal, session string) context.Context {
+		return tool.WithSession(tool.WithPrincipal(t.Context(), principal), session)
+	}
+	ann := as("ann", "1")
+	for _, p := range []gateway.Program{
+		{Code: "from servers.calc import add, fail\nfor i in range(3): add(a=1, b=2)\ntry: fail()\nexcept Exception: pass"},
+		{Code: "from servers.notes import *\nimport servers.notes\nopen('/workspace/a', 'w').write('abc')"},
+		{Code: "1/0"}, {Code: "1", Language: "ts"},
+	} {
+		if _, err := g.Execute(ann, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `^4 programs since 20[0-9-]+ [0-9:]+ UTC: 3 ok, 1 failed; 3 python, 1 typescript
+duration: p50 [0-9.]+m?s, p99 [0-9.]+m?s
+tool calls: 4: 4 calc; failed: 1 calc
+answers: about [0-9]+ tokens
+/workspace: 3B of 256MiB, 1 of 50000 files and folders
+sandboxes that wait: [0-9]+ Python, [0-9]+ TypeScript$`
+	if said, err := g.Stats(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {
+		t.Errorf("%v\n%s", err, said)
+	}
+	for _, other := range []context.Context{as("ann", "2"), as("ann", ""), as("ben", "1"), as("", "1"), t.Context()} {
+		said, err := g.Stats(other)
+		if err != nil || !regexp.MustCompile(`^no programs yet\n`).MatchString(said) {
+			t.Errorf("%v\n%s", err, said)
+		}
+	}
+}
