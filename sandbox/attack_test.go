@@ -30,7 +30,7 @@ func TestAttacks(t *testing.T) {
 // TestApart is group J, of sandboxes that are clones of one snapshot: nothing of a program is there for the next, nobody gets another's result, and no two draw the same.
 func TestApart(t *testing.T) {
 	host, _ := hostWith(t, sandbox.Options{Pool: sandbox.Pool{Min: 2, Max: 4}})
-	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host) })
+	t.Run("J01-J02-residue", func(t *testing.T) { sandboxtest.Residue(t, host, sandbox.Python, sandbox.Node) })
 	t.Run("J04-nonces", func(t *testing.T) { sandboxtest.Nonces(t, host, 100, 8) })
 	t.Run("J05-random", func(t *testing.T) { sandboxtest.Draws(t, host, 6) })
 }

@@ -3,22 +3,44 @@
 package sandbox_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"sallyport/internal/testutil"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/image"
 	"sallyport/sandbox/image/imagetest"
 	"sallyport/sandbox/sandboxtest"
 )
 
+// tools is what the suite's programs use beside Python, and the files of /etc that it looks for.
+func tools(t *testing.T) []byte {
+	t.Helper()
+	files := []string{"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf"}
+	programs := []string{"/bin/sh", "/bin/mount", "/bin/cat", "/usr/bin/id", "/bin/uname", "/bin/sleep"}
+	return imagetest.Layer(t, slices.Concat(files, programs, imagetest.Libraries(t, programs...))...)
+}
+
+// inside runs programs in an environment.
+type inside struct {
+	*sandbox.Host
+	environment string
+}
+
+func (i inside) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+	job.Environment = i.environment
+	return i.Host.Run(ctx, job, caller)
+}
+
 // TestImageEnvironment runs programs on an image's root file system, in sandboxes that were started from
 // nothing and in ones that were restored: what is masked there stays so, and all else is as everywhere.
 func TestImageEnvironment(t *testing.T) {
 	dir := testutil.ShortDir(t)
-	reference := imagetest.Push(t, imagetest.Python(t), imagetest.Layer(t, "/etc/passwd"))
+	reference := imagetest.Push(t, imagetest.Python(t), tools(t))
 	root, err := image.Pull(t.Context(), reference, image.Options{Dir: filepath.Join(dir, "images"), Points: sandbox.MountPoints(), Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +66,7 @@ def refused(path):
 		}
 		awaitFull(t, host, sandbox.Python)
 	}
+	t.Run("core", func(t *testing.T) { sandboxtest.Core(t, inside{host, "data"}, sandbox.Python) })
 	job := sandboxtest.Job(sandbox.Node, "export default 1")
 	job.Environment = "data"
 	if _, err := host.Run(t.Context(), job, sandboxtest.Echo{}); err == nil {

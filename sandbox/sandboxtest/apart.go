@@ -50,9 +50,9 @@ var clean = map[sandbox.Interpreter]string{
 }
 
 // Residue runs programs that leave what they can, and after each one that looks for it.
-func Residue(t *testing.T, runner Runner) {
+func Residue(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
 	t.Helper()
-	for _, interpreter := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
+	for _, interpreter := range languages {
 		for range 3 {
 			if outcome, err := runner.Run(t.Context(), Job(interpreter, residue[interpreter]), Echo{}); err != nil {
 				t.Fatalf("%s: %v, %s", interpreter, err, show(outcome))

@@ -74,15 +74,20 @@ func Run(t *testing.T, runner Runner) {
 }
 
 // Core runs what depends on how a sandbox is made and held: the attacks among the cases of isolation, limits
-// and bridge, and residue. It is for the ways that [Run] is not run for.
-func Core(t *testing.T, runner Runner) {
-	attack := func(c Case) bool { return len(c.Name) > 2 && c.Name[1] >= '0' && c.Name[1] <= '9' }
+// and bridge, and residue. It is for the ways that [Run] is not run for. Without languages it runs both.
+func Core(t *testing.T, runner Runner, languages ...sandbox.Interpreter) {
+	if len(languages) == 0 {
+		languages = []sandbox.Interpreter{sandbox.Python, sandbox.Node}
+	}
+	attack := func(c Case) bool {
+		return len(c.Name) > 2 && c.Name[1] >= '0' && c.Name[1] <= '9' && slices.Contains(languages, c.job().Interpreter)
+	}
 	groups := []group{{"isolation", isolation}, {"limits", limits}, {"bridge", overBridge}}
 	for i, g := range groups {
 		groups[i].cases = slices.DeleteFunc(slices.Clone(g.cases), func(c Case) bool { return !attack(c) })
 	}
 	runGroups(t, runner, groups)
-	Residue(t, runner)
+	Residue(t, runner, languages...)
 }
 
 func runGroups(t *testing.T, runner Runner, groups []group) {
