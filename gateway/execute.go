@@ -40,6 +40,9 @@ type Program struct {
 	Workspace string
 	// File is the path of a file in the workspace that is run, instead of Code. Its ending tells the language.
 	File string
+	// SaveAs is the path of a file in the workspace that gets Code before it runs, and is run then; a
+	// name without an ending gets that of the language. "" saves nothing.
+	SaveAs string
 }
 
 // Execution is one program that has been run.
@@ -83,6 +86,9 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		return Execution{}, err
 	}
 	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
+		return Execution{}, err
+	}
+	if err := g.saveProgram(ctx, &program, interpreter); err != nil {
 		return Execution{}, err
 	}
 	g.Settle(ctx)
