@@ -187,6 +187,9 @@ func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning
 	distance := func(w typecheck.Warning) int {
 		nearest := 1 << 30
 		for _, at := range fault.Lines {
+			if at.File != "" {
+				continue
+			}
 			nearest = min(nearest, max(at.Line-w.Line, w.Line-at.Line))
 		}
 		return nearest

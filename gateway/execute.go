@@ -226,7 +226,7 @@ func (g *Gateway) explain(e *Execution, code string) {
 	}
 	source := strings.Split(code, "\n")
 	for i := range e.Fault.Lines {
-		if line := &e.Fault.Lines[i]; line.Source == "" && line.Line > 0 && line.Line <= len(source) {
+		if line := &e.Fault.Lines[i]; line.File == "" && line.Source == "" && line.Line > 0 && line.Line <= len(source) {
 			line.Source = head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}

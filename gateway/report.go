@@ -126,7 +126,11 @@ func faultText(f *bridge.Fault) string {
 		b.WriteString(": " + message)
 	}
 	for _, line := range f.Lines[:min(len(f.Lines), 12)] {
-		fmt.Fprintf(&b, "\n  line %d", line.Line)
+		b.WriteString("\n  ")
+		if file := plain.Line(line.File, 120); file != "" {
+			b.WriteString(file + " ")
+		}
+		fmt.Fprintf(&b, "line %d", line.Line)
 		if function := plain.Line(line.Function, 60); function != "" {
 			b.WriteString(" in " + function)
 		}

@@ -279,6 +279,7 @@ type faultJSON struct {
 }
 
 type lineJSON struct {
+	File     string `json:"file,omitempty"`
 	Line     int    `json:"line"`
 	Function string `json:"function,omitempty"`
 	Source   string `json:"source,omitempty"`

@@ -23,7 +23,8 @@ type Form struct{ Import, Signature, Doc string }
 // them. The texts are our own: nothing of an upstream is in them.
 func Functions() []Function {
 	functions := []Function{
-		searchTools(), describe(), parallel(), iterate(), shapeOf(), emit(), save(), load(), progress(), toolError(),
+		searchTools(), describe(), parallel(), iterate(), shapeOf(), emit(), save(), load(),
+		saveSkill(), loadSkill(), listSkills(), progress(), toolError(),
 	}
 	for i, f := range functions {
 		functions[i].Python.Import = "from sallyport import " + f.Name
@@ -101,6 +102,34 @@ func load() Function {
 		Name: "load", Summary: "Returns what save kept in the workspace under a name.", Words: "restore read fetch stored saved workspace value",
 		Python:     Form{Signature: "load(name: str) -> Any", Doc: doc},
 		TypeScript: Form{Signature: "load(name: string): any", Doc: doc},
+	}
+}
+
+func saveSkill() Function {
+	doc := `from_execution is "last" or an id: that program becomes a function, and params names literals of it, {"repo": "octo/hello"}. tests run before it is saved; an existing name gets a new version.`
+	return Function{
+		Name: "save_skill", Summary: "Keeps code as a skill that later programs import.", Words: "reuse reusable snippet script function library remember code write create share",
+		Python: Form{Signature: "save_skill(name: str, code: str | None = None, description: str | None = None, language: str | None = None, params: dict | None = None, from_execution: str | None = None, tests: str | None = None, scope: str | None = None) -> str",
+			Doc: doc + " Then: from skills.NAME import function"},
+		TypeScript: Form{Signature: "save_skill(name: string, options?: { code?: string, description?: string, params?: object, from_execution?: string, tests?: string, scope?: \"private\" | \"shared\" }): Promise<string>",
+			Doc: doc + ` Then: import { fn } from "skills/NAME"`},
+	}
+}
+
+func loadSkill() Function {
+	doc := "To read it; to use it, import it."
+	return Function{
+		Name: "load_skill", Summary: "Returns the text of a skill: description, import, code.", Words: "read show source saved reuse",
+		Python:     Form{Signature: "load_skill(name: str, version: int | None = None) -> str", Doc: doc},
+		TypeScript: Form{Signature: "load_skill(name: string, version?: number): Promise<string>", Doc: doc},
+	}
+}
+
+func listSkills() Function {
+	return Function{
+		Name: "list_skills", Summary: "Lists the skills that can be imported.", Words: "saved reusable available find",
+		Python:     Form{Signature: "list_skills(query: str | None = None) -> str", Doc: "A line each; query narrows it by words."},
+		TypeScript: Form{Signature: "list_skills(query?: string): Promise<string>", Doc: "A line each; query narrows it by words."},
 	}
 }
 

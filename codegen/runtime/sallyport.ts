@@ -41,9 +41,23 @@ export interface SearchOptions {
   limit?: number;
 }
 
+/** What a skill is made of: its code, or an execution that went well. */
+export interface SkillOptions {
+  code?: string;
+  description?: string;
+  language?: "python" | "typescript";
+  params?: object;
+  from_execution?: string;
+  tests?: string;
+  scope?: "private" | "shared";
+}
+
 interface Runtime {
   search_tools(query: string, options?: SearchOptions): Promise<string>;
   describe(tool: string | ((...args: any[]) => any)): Promise<string>;
+  save_skill(name: string, options?: SkillOptions): Promise<string>;
+  load_skill(name: string, version?: number): Promise<string>;
+  list_skills(query?: string): Promise<string>;
   shape_of(value: unknown): string;
   emit(thing: unknown, options?: { name?: string; mime?: string }): Promise<void>;
   save(name: string, value: unknown): void;
@@ -71,6 +85,21 @@ export function search_tools(query: string, options?: SearchOptions): Promise<st
 /** Tells all about a tool: await describe(create_issue) or await describe("github.create_issue"). Returns text to print. */
 export function describe(tool: string | ((...args: any[]) => any)): Promise<string> {
   return runtime.describe(tool);
+}
+
+/** Keeps code as a skill, for this and later programs: import { fn } from "skills/NAME". */
+export function save_skill(name: string, options?: SkillOptions): Promise<string> {
+  return runtime.save_skill(name, options);
+}
+
+/** Returns the text of a skill: what it is for, how to import it, its code. */
+export function load_skill(name: string, version?: number): Promise<string> {
+  return runtime.load_skill(name, version);
+}
+
+/** Returns the skills that there are, or those that fit the query, a line each. */
+export function list_skills(query?: string): Promise<string> {
+  return runtime.list_skills(query);
 }
 
 type Task = (() => unknown) | PromiseLike<unknown>;

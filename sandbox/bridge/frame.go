@@ -48,8 +48,10 @@ type Fault struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Line is one place in the program.
+// Line is one place in the program, or in a file that it imports.
 type Line struct {
+	// File is the other file, "" for the program itself.
+	File     string `json:"file,omitempty"`
 	Line     int    `json:"line"`
 	Function string `json:"function,omitempty"`
 	Source   string `json:"source,omitempty"`
@@ -144,7 +146,7 @@ func (f Fault) bounded() *Fault {
 	f.Lines = f.Lines[:min(len(f.Lines), maxLines)]
 	for i := range f.Lines {
 		line := &f.Lines[i]
-		line.Function, line.Source = cutBytes(line.Function, maxName), cutBytes(line.Source, maxSource)
+		line.Function, line.Source, line.File = cutBytes(line.Function, maxName), cutBytes(line.Source, maxSource), cutBytes(line.File, maxName)
 	}
 	return &f
 }

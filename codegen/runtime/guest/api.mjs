@@ -213,6 +213,20 @@ export async function describe(tool) {
   return call("sallyport.describe", { tool: id, language: "typescript" });
 }
 
+export async function save_skill(name, options = {}) {
+  const asked = chosen("save_skill", options, ["code", "description", "language", "params", "from_execution", "tests", "scope"]);
+  const told = Object.entries({ language: asked.code && "typescript", ...asked }).filter(([, value]) => value !== undefined && value !== null);
+  return call("sallyport.save_skill", { name, ...Object.fromEntries(told) });
+}
+
+export async function load_skill(name, version = undefined) {
+  return call("sallyport.load_skill", version === undefined ? { name } : { name, version });
+}
+
+export async function list_skills(query = undefined) {
+  return call("sallyport.list_skills", query === undefined ? {} : { query });
+}
+
 const isPromise = (value) => typeof value?.then === "function";
 const PARALLEL = "parallel(() => f(1), () => f(2)) or parallel(xs.map((x) => () => f(x)))";
 

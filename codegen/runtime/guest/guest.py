@@ -21,12 +21,16 @@ import sallyport_files
 
 
 class Servers:
-    """Finds the package `servers` in its own mount, where no file of a program can shadow it."""
+    """Finds the packages `servers`, in its own mount, and `skills`, where no file of a program can shadow them."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "servers":
             return importlib.util.spec_from_file_location(name, "/servers/__init__.py", submodule_search_locations=["/servers"])
+        if name[:6] == "skills" and name[6:7] in ("", "."):
+            from sallyport import skills
+
+            return skills.find(name)
         return None
 
 
@@ -177,6 +181,10 @@ def receive(bridge, files):
         bridge.send({"type": "copied", "clock": str(files.clock)})
     if frame:
         importlib.invalidate_caches()
+        if "skills" in sys.modules:
+            from sallyport import skills
+
+            skills.forget()
         bridge.go()
     return frame
 

@@ -4,7 +4,7 @@ import traceback
 
 import sallyport_hints
 
-MESSAGE, LINE = 4000, 200
+MESSAGE, LINE, SKILLS = 4000, 200, "/tmp/.skills/"
 
 
 def describe(err, name):
@@ -46,10 +46,12 @@ def message(err):
 
 
 def lines(err, name):
-    """The frames in the program itself, outermost first; of many only the first and the last five."""
-    frames = [
-        {"line": frame.lineno or 0, "function": "" if frame.name == "<module>" else frame.name, "source": (frame.line or "").strip()[:LINE]}
-        for frame in traceback.extract_tb(err.__traceback__)
-        if frame.filename == name
-    ]
+    """The frames in the program itself and in skills, outermost first; of many only the first and the last five."""
+    frames = []
+    for frame in traceback.extract_tb(err.__traceback__):
+        if frame.filename == name or frame.filename.startswith(SKILLS):
+            function = "" if frame.name == "<module>" else frame.name
+            frames.append({"line": frame.lineno or 0, "function": function, "source": (frame.line or "").strip()[:LINE]})
+            if frame.filename != name:
+                frames[-1]["file"] = frame.filename[len(SKILLS) :].partition("/")[2]
     return frames if len(frames) <= 10 else frames[:5] + frames[-5:]

@@ -12,7 +12,7 @@ import sys
 import types
 
 __all__ = [
-    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "call", "async_call", "ToolError", "Blob",
+    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "save_skill", "load_skill", "list_skills", "call", "async_call", "ToolError", "Blob",
 ]  # fmt: skip
 
 
@@ -237,6 +237,26 @@ def describe(tool):
     from . import naming
 
     return call("sallyport.describe", {"tool": naming.id_of(tool), "language": "python"})
+
+
+@_with_aio
+def save_skill(name, code=None, description=None, language=None, params=None, from_execution=None, tests=None, scope=None):
+    """Keeps code as a skill, for this and later programs: from skills.NAME import function."""
+    asked = {"name": name, "code": code, "description": description, "language": language or (code and "python"), "params": params}
+    asked.update({"from_execution": from_execution, "tests": tests, "scope": scope})
+    return call("sallyport.save_skill", {name: value for name, value in asked.items() if value is not None})
+
+
+@_with_aio
+def load_skill(name, version=None):
+    """Returns the text of a skill: what it is for, how to import it, its code."""
+    return call("sallyport.load_skill", {"name": name} if version is None else {"name": name, "version": version})
+
+
+@_with_aio
+def list_skills(query=None):
+    """Returns the skills that there are, or those that fit the query, a line each."""
+    return call("sallyport.list_skills", {} if query is None else {"query": query})
 
 
 def parallel(*functions, limit=16, errors=False):

@@ -13,7 +13,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 _P = ParamSpec("_P")
 
 __all__ = [
-    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "call", "async_call", "ToolError", "Blob",
+    "search_tools", "describe", "parallel", "shape_of", "emit", "save", "load", "progress", "iterate", "save_skill", "load_skill", "list_skills", "call", "async_call", "ToolError", "Blob",
 ]  # fmt: skip
 
 # The default of a parameter that is not sent. Wrappers give it to parameters of every type.
@@ -83,6 +83,27 @@ def search_tools(
 @_with_aio
 def describe(tool: str | Callable[..., Any] | ModuleType) -> str:
     """Tells all about a tool: describe(create_issue) or describe("github.create_issue"). Returns text to print."""
+
+@_with_aio
+def save_skill(
+    name: str,
+    code: str | None = None,
+    description: str | None = None,
+    language: Literal["python", "typescript"] | None = None,
+    params: Mapping[str, Any] | None = None,
+    from_execution: str | None = None,
+    tests: str | None = None,
+    scope: Literal["private", "shared"] | None = None,
+) -> str:
+    """Keeps code as a skill, for this and later programs: from skills.NAME import function."""
+
+@_with_aio
+def load_skill(name: str, version: int | None = None) -> str:
+    """Returns the text of a skill: what it is for, how to import it, its code."""
+
+@_with_aio
+def list_skills(query: str | None = None) -> str:
+    """Returns the skills that there are, or those that fit the query, a line each."""
 
 _Task = Union[Callable[[], Awaitable[_T]], Awaitable[_T]]
 _Any = Union[Callable[[], Any], Awaitable[Any]]

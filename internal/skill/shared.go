@@ -1,0 +1,163 @@
+package skill
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/filelock"
+)
+
+// Skills that are shared lie in folders that no owner's can be: workspace.Folder makes
+// no other name with a plus and letters. What waits for review is seen by nobody else.
+const (
+	sharedFolder  = "+shared"
+	pendingFolder = "+pending"
+	pins          = ".approved"
+	maxPins       = 256 << 10
+)
+
+// ErrChanged says that a shared skill is not what was approved.
+var ErrChanged = errors.New("it is not what was approved: its files have changed")
+
+// Propose has a skill wait for review, in the place of one of that name that waits already.
+func (s *Store) Propose(author string, one Skill) (Skill, error) {
+	one.Author = cmp.Or(author, "local")
+	one.Files = maps.Clone(one.Files)
+	return s.save(pendingFolder, one)
+}
+
+// Pending returns the names of what waits for review.
+func (s *Store) Pending() []string { return s.names(pendingFolder) }
+
+// LoadPending returns one that waits.
+func (s *Store) LoadPending(name string) (Skill, error) { return s.load(pendingFolder, name, 0) }
+
+// Shared returns the names of what is shared, also of those whose files have changed.
+func (s *Store) Shared() []string { return s.names(sharedFolder) }
+
+// LoadShared returns a shared skill, the current version for 0. Whatever differs
+// from what was approved is ErrChanged; the skill comes with it, for review only.
+func (s *Store) LoadShared(name string, version int) (Skill, error) {
+	one, err := s.load(sharedFolder, name, version)
+	if err != nil {
+		return one, err
+	}
+	if !slices.Contains(s.pinned(name), one.Digest()) {
+		return one, ErrChanged
+	}
+	return one, nil
+}
+
+// SharedStamp is Stamp of what is shared.
+func (s *Store) SharedStamp() string {
+	info, err := os.Stat(filepath.Join(s.dir, sharedFolder, pins))
+	if err != nil {
+		return ""
+	}
+	return s.stamp(sharedFolder) + info.ModTime().String()
+}
+
+// Approve shares what waits by that name, or pins what lies among the shared ones
+// but was changed or put there by hand. Unless digest is "" it must begin the
+// digest of it. It returns what is shared now.
+func (s *Store) Approve(name, digest string) (Skill, error) {
+	one, err := s.LoadPending(name)
+	pending := err == nil
+	if errors.Is(err, ErrNotFound) {
+		one, err = s.load(sharedFolder, name, 0)
+	}
+	if err != nil {
+		return Skill{}, err
+	}
+	if !strings.HasPrefix(one.Digest(), digest) {
+		return Skill{}, errors.New("it is another one by now: review it again")
+	}
+	if pending {
+		if one, err = s.save(sharedFolder, one); err != nil {
+			return Skill{}, err
+		}
+	}
+	if err := s.pin(name, one.Digest()); err != nil {
+		return Skill{}, fmt.Errorf("write approval: %w", err)
+	}
+	if pending {
+		return one, s.remove(pendingFolder, name)
+	}
+	return one, nil
+}
+
+// Reject removes what waits by that name.
+func (s *Store) Reject(name string) error { return s.remove(pendingFolder, name) }
+
+// RemoveShared takes a skill away from everybody.
+func (s *Store) RemoveShared(name string) error {
+	return cmp.Or(s.remove(sharedFolder, name), s.pin(name, ""))
+}
+
+// pinned are the digests that were approved of a name, the newest last.
+func (s *Store) pinned(name string) []string {
+	for line := range strings.Lines(s.readPins()) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
+			return fields[1:]
+		}
+	}
+	return nil
+}
+
+func (s *Store) readPins() string {
+	root, err := s.owned(sharedFolder, false)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.Open(pins)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	data, _ := io.ReadAll(io.LimitReader(f, maxPins))
+	return string(data)
+}
+
+// pin adds a digest to those of a name, or forgets the name for "".
+func (s *Store) pin(name, digest string) error {
+	root, err := s.owned(sharedFolder, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	unlock, err := filelock.Dir(filepath.Join(s.dir, sharedFolder), patience)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	known := s.pinned(name)
+	var b strings.Builder
+	for line := range strings.Lines(s.readPins()) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] != name {
+			b.WriteString(line)
+		}
+	}
+	if digest != "" {
+		known = append(slices.DeleteFunc(known, func(d string) bool { return d == digest }), digest)
+		fmt.Fprintln(&b, name, strings.Join(known[max(0, len(known)-MaxVersions-1):], " "))
+	}
+	temp := tempPrefix + rand.Text()
+	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(b.String())
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, root.Remove(temp))
+	}
+	return cmp.Or(root.Rename(temp, pins), syncDir(root, "."))
+}
