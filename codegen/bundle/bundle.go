@@ -31,6 +31,8 @@ type Error struct {
 	// Type is "SyntaxError" or "ImportError".
 	Type    string
 	Message string
+	// File is that of a skill, "skills/name/skill.ts"; "" is the program.
+	File string
 	// Line counts from 1; 0 where it is not known.
 	Line int
 	// Source is the text of that line.
@@ -49,6 +51,9 @@ type Options struct {
 	Session bool
 	// Packages reports whether the sandbox has a package of npm by that name; nil: it has none.
 	Packages func(name string) bool
+	// Skills returns the files of a skill by the name in its import, "skills/NAME": skill.ts and what
+	// it imports beside it. An error is told as it is, with its hint if it is a *tool.Error. nil: there are none.
+	Skills func(name string) (map[string][]byte, error)
 }
 
 // Compile compiles a program. runtime is the source of the module "sallyport".
@@ -59,11 +64,11 @@ func Compile(program string, tree Tree, runtime []byte, opts *Options) (string, 
 	}
 	if opts.Session {
 		// A program may import for the ones after it, which no other one can tell from the import of a type.
-		if code, err := compile(program, resolver{tree, runtime, opts.Packages}, everyImport, true); err == nil {
+		if code, err := compile(program, newResolver(tree, runtime, opts), everyImport, true); err == nil {
 			return code, nil
 		}
 	}
-	return compile(program, resolver{tree, runtime, opts.Packages}, usedImports, opts.Session)
+	return compile(program, newResolver(tree, runtime, opts), usedImports, opts.Session)
 }
 
 // What becomes of imports that nothing uses; in TypeScript they may be of types.
@@ -173,6 +178,10 @@ func syntaxError(m api.Message) *Error {
 }
 
 func (e *Error) place(at *api.Location) {
+	if at != nil && strings.HasPrefix(at.File, skillsSpace+":") {
+		e.File = strings.Replace(at.File, ":", "/", 1)
+		at = &api.Location{File: Name, Line: at.Line, LineText: at.LineText}
+	}
 	if at == nil || !strings.HasSuffix(at.File, Name) {
 		return
 	}

@@ -17,6 +17,11 @@ type resolver struct {
 	tree     Tree
 	runtime  []byte
 	packages func(name string) bool
+	skills   *skills
+}
+
+func newResolver(tree Tree, runtime []byte, opts *Options) resolver {
+	return resolver{tree, runtime, opts.Packages, &skills{find: opts.Skills, found: map[string]map[string][]byte{}}}
 }
 
 // The namespaces of what is served from memory.
@@ -37,6 +42,7 @@ func (r resolver) setup(build api.PluginBuild) {
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: runtimeSpace}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 		return loaded(r.runtime), nil
 	})
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: skillsSpace}, r.skills.load)
 	// Whatever else is asked for, esbuild's own loader must never see it: it would read the host's files.
 	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("not a file of this program")
@@ -55,6 +61,10 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: name}, nil
 	case args.Namespace == serversSpace && strings.HasPrefix(name, "."):
 		return r.wrapper(path.Join(path.Dir(args.Importer), name))
+	case args.Namespace == skillsSpace && strings.HasPrefix(name, "."):
+		return r.skills.beside(args.Importer, name)
+	case strings.HasPrefix(name, skillsSpace+"/"):
+		return r.skills.resolve(strings.TrimPrefix(name, skillsSpace+"/"))
 	case name == "sallyport":
 		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeSpace, SideEffects: api.SideEffectsFalse}, nil
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
@@ -118,6 +128,7 @@ var (
 	missingPackage  = regexp.MustCompile(`^cannot import "(.+)"$`)
 	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
 	missingOwn      = regexp.MustCompile(`^No matching export in "sallyport:sallyport\.ts" for import "(.+)"$`)
+	missingInSkill  = regexp.MustCompile(`^No matching export in "skills:([\w-]+)/skill\.ts" for import "(.+)"$`)
 	ownExport       = regexp.MustCompile(`(?m)^export (?:declare )?(?:async )?(?:function|class|const) (\w+)`)
 	undefinedImport = regexp.MustCompile(`^Import "(.+)" will always be undefined because there is no matching export in "servers:(\w+)/(index|resources|prompts)\.ts"$`)
 )
@@ -136,6 +147,10 @@ func (r resolver) explain(m api.Message) *Error {
 	if found := missingOwn.FindStringSubmatch(m.Text); found != nil {
 		e.Message = "sallyport has no " + found[1]
 		e.Hint = didYouMean(found[1], r.own(), `search_tools(upstream="sallyport") lists what it has`)
+	}
+	if found := missingInSkill.FindStringSubmatch(m.Text); found != nil {
+		e.Message = fmt.Sprintf("skills/%s has no %s", found[1], found[2])
+		e.Hint = didYouMean(found[2], r.skills.exports(found[1]), "load_skill(\""+found[1]+"\") shows what it has")
 	}
 	if found := undefinedImport.FindStringSubmatch(m.Text); found != nil {
 		r.explainMissing(e, found[2], found[3], found[1])

@@ -1,0 +1,107 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"sallyport/internal/tool"
+)
+
+// skillsSpace is the namespace of the files of skills: "weekly_report/skill.ts".
+const skillsSpace = "skills"
+
+// skills are those that one program imports. esbuild asks from several goroutines.
+type skills struct {
+	find  func(name string) (map[string][]byte, error)
+	mu    sync.Mutex
+	found map[string]map[string][]byte // by module
+}
+
+// files returns those of a skill, which stay the same for one compilation.
+func (s *skills) files(module string) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if files, ok := s.found[module]; ok {
+		return files, nil
+	}
+	if s.find == nil {
+		return nil, errors.New("there are no skills here")
+	}
+	files, err := s.find(module)
+	if err == nil {
+		s.found[module] = files
+	}
+	return files, err
+}
+
+// resolve finds "name" or "name/file".
+func (s *skills) resolve(name string) (api.OnResolveResult, error) {
+	module, file, _ := strings.Cut(path.Clean("/" + name)[1:], "/")
+	module = strings.ReplaceAll(module, "-", "_")
+	files, err := s.files(module)
+	if err != nil {
+		hint := ""
+		if e, ok := errors.AsType[*tool.Error](err); ok {
+			return refuse(e.Message, e.Hint)
+		}
+		return refuse(err.Error(), hint)
+	}
+	if file == "" {
+		file = "skill.ts"
+	}
+	for _, candidate := range []string{file, file + ".ts", strings.TrimSuffix(file, ".js") + ".ts", path.Join(file, "index.ts"), file + ".js", file + ".mjs"} {
+		if _, ok := files[candidate]; ok && loaders(candidate) != api.LoaderNone {
+			return api.OnResolveResult{Path: module + "/" + candidate, Namespace: skillsSpace}, nil
+		}
+	}
+	return refuse(fmt.Sprintf("skills/%s has no file %s", module, file), "")
+}
+
+// beside resolves a relative import of a file of a skill.
+func (s *skills) beside(importer, name string) (api.OnResolveResult, error) {
+	module, _, _ := strings.Cut(importer, "/")
+	at := path.Join(path.Dir(importer), name)
+	if !strings.HasPrefix(at, module+"/") {
+		return refuse(fmt.Sprintf("cannot import %q", name), `a skill's own files are beside it; other skills are imported from "skills/NAME"`)
+	}
+	return s.resolve(at)
+}
+
+func (s *skills) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
+	module, file, _ := strings.Cut(args.Path, "/")
+	files, err := s.files(module)
+	if err != nil {
+		return api.OnLoadResult{}, err
+	}
+	contents := string(files[file])
+	return api.OnLoadResult{Contents: &contents, Loader: loaders(file)}, nil
+}
+
+// loaders says how a file of a skill is read, LoaderNone if it is none that can be imported.
+func loaders(file string) api.Loader {
+	switch path.Ext(file) {
+	case ".ts":
+		return api.LoaderTS
+	case ".js", ".mjs":
+		return api.LoaderJS
+	case ".json":
+		return api.LoaderJSON
+	case ".txt", ".md":
+		return api.LoaderText
+	}
+	return api.LoaderNone
+}
+
+// exports are the names that a skill has.
+func (s *skills) exports(module string) []string {
+	files, err := s.files(strings.ReplaceAll(module, "-", "_"))
+	if err != nil {
+		return nil
+	}
+	return exportNames(string(files["skill.ts"]))
+}
