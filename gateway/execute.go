@@ -13,6 +13,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/typecheck"
+	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -102,7 +103,11 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	}
 	g.explain(&e, program.Code)
 	g.explainMissing(&e, interpreter, program.Environment)
+	if e.Fault != nil {
+		g.explainSkills(ctx, e.Fault.Lines)
+	}
 	g.record(ctx, program, &e, started, calls)
+	g.skills.ended(ctx, e)
 	return e, nil
 }
 
@@ -119,6 +124,7 @@ type agent struct {
 	gateway            *Gateway
 	principal, session string
 	calls              *callList
+	skill              *skill.Skill // what is tested, nil if it is no test
 }
 
 // Call implements [bridge.Caller].
@@ -128,7 +134,8 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		digest = e.digest()
 	}
 	end := a.calls.begin(call, digest)
-	result, err := a.gateway.Call(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), call)
+	ctx = withCandidate(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.skill)
+	result, err := a.gateway.Call(ctx, call)
 	end(outcome(result, err), textSize(result))
 	return result, err
 }
@@ -147,7 +154,7 @@ func checkCode(code string) error {
 func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, calls *callList) error {
 	code := job.Code
 	if job.Interpreter == sandbox.Node {
-		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, &bundle.Options{Session: job.Session != "", Packages: g.environments.nodePackages(job.Environment)})
+		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, g.bundling(ctx, job))
 		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 			if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
@@ -173,7 +180,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		g.log.ErrorContext(ctx, "session is not recorded", "execution", e.ID, "error", err)
 	}
 	check := g.checks.begin(ctx, job.Interpreter, code)
-	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls})
+	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls, nil})
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
@@ -203,7 +210,7 @@ func newID() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
 func compileFault(e *bundle.Error) *bridge.Fault {
 	fault := &bridge.Fault{Type: e.Type, Message: e.Message, Hint: e.Hint}
 	if e.Line > 0 {
-		fault.Lines = []bridge.Line{{Line: e.Line, Source: e.Source}}
+		fault.Lines = []bridge.Line{{File: e.File, Line: e.Line, Source: e.Source}}
 	}
 	return fault
 }

@@ -119,7 +119,11 @@ func (g *Gateway) addOthers(ctx context.Context, s Search, lang codegen.Language
 		if err != nil {
 			return nil, err
 		}
-		others = functions
+		saved, err := g.skillsFor(ctx, s, weak, best, exact(tools) > 0)
+		if err != nil {
+			return nil, err
+		}
+		others = append(saved, functions...)
 	}
 	offers, err := g.offersFor(ctx, s, lang, weak, best, exact(tools) > 0)
 	if err != nil {

@@ -77,6 +77,7 @@ type Gateway struct {
 	runner       *runner
 	checks       *checks
 	environments *environments
+	skills       *skills
 	// sessions are the sessions that programs have named.
 	sessions *sessions
 	// choices are the environments that clients' sessions have chosen.
@@ -105,6 +106,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		g.opts.Settle = 15 * time.Second
 	}
 	g.log = g.opts.Logger
+	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
@@ -132,7 +134,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.environments.close()
-		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close())
+		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close())
 	})
 	g.aid(cfg.Search)
 	return g, nil

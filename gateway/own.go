@@ -26,10 +26,12 @@ type ownTool struct {
 
 // newOwn returns what there is. Running a program is not among it: a program starts no other.
 func newOwn(g *Gateway) map[string]ownTool {
-	return map[string]ownTool{
+	own := map[string]ownTool{
 		"search_tools": {ownInput(`"query":{"type":"string"},"detail":{"type":"string"},"upstream":{"type":"string"},"limit":{"type":"integer"},"language":{"type":"string"}`), g.searchForProgram},
 		"describe":     {ownInput(`"tool":{"type":"string"},"language":{"type":"string"}`, "tool"), g.describeForProgram},
 	}
+	maps.Copy(own, g.ownSkills())
+	return own
 }
 
 func ownInput(properties string, required ...string) func() *inputSchema {
@@ -124,6 +126,14 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 		return "", err
 	}
 	name := shortName(in.Tool)
+	if up, module, ok := strings.Cut(name, "."); ok && up == skillsID && !g.hasUpstream(skillsID) {
+		one, err := g.skill(ctx, module, 0)
+		if err != nil {
+			return "", err
+		}
+		found := Found{Detail: Full, Language: string(lang), Tools: []FoundTool{g.describeSkill(ctx, one, Full)}}
+		return found.Text(), nil
+	}
 	if up, err := g.upstreamID(name); err == nil && up != "" {
 		s := Search{Upstream: up, Detail: Summary, Budget: describeBudget}
 		found, err := g.search(ctx, s, lang)

@@ -181,6 +181,9 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 	case s.Upstream == ownID:
 		return g.searchFunctions(ctx, s, lang, found)
 	}
+	if s.Upstream == skillsID && !g.hasUpstream(skillsID) {
+		return g.searchSkills(ctx, s, found)
+	}
 	if m, err := g.catalog.member(s.Upstream); err == nil && found.Listing {
 		found.Offers = m.offers(lang)
 	}
@@ -210,6 +213,11 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 	}
 	found.Quarantined = append(found.Quarantined, g.catalog.heldNamed(s.Query, found.Quarantined)...)
 	return g.addOthers(ctx, s, lang, found, besides(list), best)
+}
+
+// hasUpstream reports whether the settings have an upstream with that id.
+func (g *Gateway) hasUpstream(id string) bool {
+	return slices.Contains(g.catalog.roster.Load().ids(), id)
 }
 
 const (
@@ -304,8 +312,8 @@ func shortName(name string) string {
 // upstreamID finds an upstream by its id or by its name in the settings.
 func (g *Gateway) upstreamID(name string) (string, error) {
 	ids := g.catalog.roster.Load().ids()
-	if name == ownID {
-		return ownID, nil
+	if name == ownID || name == skillsID && !slices.Contains(ids, skillsID) {
+		return name, nil
 	}
 	for _, id := range []string{name, tool.Identifier(name)} {
 		if name == "" || slices.Contains(ids, id) {

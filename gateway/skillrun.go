@@ -62,14 +62,6 @@ func withCandidate(ctx context.Context, one *skill.Skill) context.Context {
 	return context.WithValue(ctx, candidateKey{}, one)
 }
 
-// nobody makes no calls: for programs that have none to make.
-type nobody struct{}
-
-// Call implements [bridge.Caller].
-func (nobody) Call(context.Context, tool.Call) (tool.Result, error) {
-	return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "no tools here"}
-}
-
 // ask runs a Python program of ours about a text of somebody's and decodes its value.
 func (g *Gateway) ask(ctx context.Context, program string, texts map[string]string, answer any) error {
 	pairs := make([]string, 0, 2*len(texts))

@@ -360,7 +360,7 @@ func (g *Gateway) ListSkills(ctx context.Context, query string) (string, error) 
 		return "No skills yet: save_skill keeps one.", nil
 	}
 	var lines []string
-	for _, hit := range found[:min(len(found), maxListed)] {
+	for _, hit := range found[:min(len(found), maxListedSkills)] {
 		line := hit.Name
 		if hit.shared {
 			line += " (shared)"
@@ -371,11 +371,11 @@ func (g *Gateway) ListSkills(ctx context.Context, query string) (string, error) 
 		}
 		lines = append(lines, line+": "+firstSentence(hit.Description, ""))
 	}
-	if more := len(found) - maxListed; more > 0 {
+	if more := len(found) - maxListedSkills; more > 0 {
 		lines = append(lines, fmt.Sprintf("(%d more; give a query)", more))
 	}
 	return strings.Join(lines, "\n"), nil
 }
 
-// maxListed is how many skills are listed.
-const maxListed = 60
+// maxListedSkills is how many skills are listed.
+const maxListedSkills = 60

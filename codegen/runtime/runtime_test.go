@@ -19,7 +19,7 @@ import (
 // files are what a sandbox mounts at /opt/sallyport: its arguments name guest.py and guest.mjs.
 var files = []string{
 	"api.mjs", "bridge.mjs", "check.mjs", "fault.mjs", "files.mjs", "guest.mjs", "guest.py", "hints.cjs", "media.cjs", "nearest.cjs", "openssl.cnf", "pages.mjs", "random.mjs", "sallyport/__init__.py",
-	"sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/together.py",
+	"sallyport/bridge.py", "sallyport/check.py", "sallyport/media.py", "sallyport/naming.py", "sallyport/pages.py", "sallyport/saved.py", "sallyport/shapes.py", "sallyport/skills.py", "sallyport/together.py",
 	"sallyport_fault.py", "sallyport_files.py", "sallyport_hints.py", "sallyport_rest.py", "sallyport_warm.py", "saved.cjs", "shapes.cjs", "shown.mjs", "warm.mjs",
 }
 
@@ -108,7 +108,7 @@ native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w=
 assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
 error = sallyport.bridge._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
 assert error["id"] == -12 and "nested too deeply" in error["error"]["message"], error
-assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "describe", "emit", "iterate", "load", "parallel", "progress", "save", "search_tools", "shape_of"]
+assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "describe", "emit", "iterate", "list_skills", "load", "load_skill", "parallel", "progress", "save", "save_skill", "search_tools", "shape_of"]
 `
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir).CombinedOutput()
 	if err != nil {

@@ -53,5 +53,8 @@ func extras(verbs Verbs, opts *Options) []extra {
 	if opts.Files != nil && opts.Profiles.Has(config.ProfileFiles) {
 		all = append(all, files{verbs, opts.Files, opts.Environments}.extras()...)
 	}
+	if opts.Skills != nil && opts.Profiles.Has(config.ProfileSkills) {
+		all = append(all, skills{opts.Skills}.extras()...)
+	}
 	return all
 }

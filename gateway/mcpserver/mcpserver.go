@@ -51,6 +51,8 @@ type Options struct {
 	Choices Choices
 	// Stats answers the tool of profile stats; nil: it is not there.
 	Stats Stats
+	// Skills keeps skills; nil: there are no tools for it.
+	Skills Skills
 	// Profiles are the tools that clients see beside the two; the zero value is none.
 	Profiles config.Profiles
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.

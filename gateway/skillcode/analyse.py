@@ -1,7 +1,8 @@
 import ast, json
 
 def signature(node):
-    text = ast.unparse(node.args)
+    special = node.args.posonlyargs or node.args.kwonlyargs
+    text = ast.unparse(node.args) if special else ", ".join(parameters(node.args))
     returns = " -> " + ast.unparse(node.returns) if node.returns else ""
     return node.name + "(" + text + ")" + returns
 

@@ -39,6 +39,8 @@ type Config struct {
 	Observe bool
 	// Search is how tools are found.
 	Search Search
+	// Skills says what becomes of the code that programs save.
+	Skills Skills
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
@@ -46,6 +48,14 @@ type Config struct {
 	// Files are the absolute paths of EnvFile and of the files that ${file:...}
 	// references named, so that whoever watches Path can watch them too.
 	Files []string
+}
+
+// Skills says what becomes of the code that programs save as skills.
+type Skills struct {
+	// Shared lets a skill be offered to all principals (scope: shared); default false.
+	Shared bool
+	// Review has a person approve what is shared before anybody sees it; default true.
+	Review bool
 }
 
 // Trust says what may be called of what an upstream offers.
@@ -292,7 +302,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

@@ -46,6 +46,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
 		{"observe", scalar(d, &c.Observe, parseBool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
+		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"profiles", d.profiles(&c.Profiles)},
 	})
@@ -117,6 +118,15 @@ func (d *decoder) search(at path, n *yaml.Node, s *Search) {
 		{"learn", scalar(d, &s.Learn, parseBool)},
 		{"embeddings", func(at path, n *yaml.Node) { s.Embeddings = defaultEmbeddings(); d.embeddings(at, n, s.Embeddings) }},
 	})
+}
+
+func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
+	scope := "private"
+	d.fields(at, n, []key{
+		{"scope", d.oneOf(&scope, "private", "shared")},
+		{"review", scalar(d, &s.Review, parseBool)},
+	})
+	s.Shared = scope == "shared"
 }
 
 func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {

@@ -1,0 +1,91 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+)
+
+// Skills are what profile skills needs of the gateway.
+type Skills interface {
+	SaveSkill(ctx context.Context, d gateway.SkillDraft) (string, error)
+	LoadSkill(ctx context.Context, name string, version int) (string, error)
+	ListSkills(ctx context.Context, query string) (string, error)
+}
+
+// The tools of profile skills have the names that clients may know from others. Whatever
+// they do programs can do as well.
+
+func saveSkillTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name: "save_skill",
+		Description: "Keep code as a skill that programs import: from skills.NAME import fn (TypeScript: \"skills/NAME\"). " +
+			"An existing name gets a new version.",
+		Annotations: &mcp.ToolAnnotations{OpenWorldHint: new(false)},
+		InputSchema: json.RawMessage(`{"type":"object","required":["name"],"properties":{` +
+			`"name":{"type":"string"},` +
+			`"code":{"type":"string"},` +
+			`"description":{"type":"string"},` +
+			`"language":{"enum":["python","typescript"]},` +
+			`"from_execution":{"type":"string","description":"instead of code: \"last\" program that worked, or its id"},` +
+			`"params":{"type":"object","description":"its literals to become parameters: {\"repo\":\"octo/hello\"}"},` +
+			`"tests":{"type":"string","description":"must pass"},` +
+			`"scope":{"enum":["private","shared"]}}}`),
+	}
+}
+
+func loadSkillTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "load_skill",
+		Description: "Show a skill: how to import it, and its code.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"version":{"type":"integer"}}}`),
+	}
+}
+
+func listSkillsTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "list_skills",
+		Description: "List skills.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"}}}`),
+	}
+}
+
+// skills answers the tools of profile skills.
+type skills struct{ verbs Skills }
+
+func (s skills) extras() []extra {
+	return []extra{{saveSkillTool(), s.save}, {loadSkillTool(), s.load}, {listSkillsTool(), s.list}}
+}
+
+func (s skills) save(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var d gateway.SkillDraft
+	if err := read(args, map[string]any{
+		"name": &d.Name, "code": &d.Code, "description": &d.Description, "language": &d.Language, "from_execution": &d.From,
+		"params": &d.Params, "tests": &d.Tests, "scope": &d.Scope,
+	}, map[string]any{"skill_name": &d.Name}); err != nil {
+		return nil, err
+	}
+	return said(s.verbs.SaveSkill(ctx, d))
+}
+
+func (s skills) load(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var name string
+	var version float64
+	if err := read(args, map[string]any{"name": &name, "version": &version}, map[string]any{"skill_name": &name}); err != nil {
+		return nil, err
+	}
+	return said(s.verbs.LoadSkill(ctx, name, int(max(0, min(version, 1e9)))))
+}
+
+func (s skills) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var query string
+	if err := read(args, map[string]any{"query": &query}); err != nil {
+		return nil, err
+	}
+	return said(s.verbs.ListSkills(ctx, query))
+}

@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/codegen/bundle"
+	"sallyport/internal/plain"
+	"sallyport/internal/skill"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// lastExecution means the last of whoever asks that went well.
+const lastExecution = "last"
+
+// fromExecution makes a function of a program that went well. The notes tell what was made a parameter.
+func (g *Gateway) fromExecution(ctx context.Context, d SkillDraft, next *skill.Skill) (string, []string, error) {
+	record, err := g.recordedFor(ctx, strings.TrimSpace(d.From))
+	if err != nil {
+		return "", nil, err
+	}
+	switch {
+	case record.Status != sandbox.OK:
+		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "execution " + record.ID + " failed", Hint: "a skill is made of one that went well"}
+	case d.Language != "" && next.Language != record.Language:
+		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "execution " + record.ID + " is in " + record.Language, Hint: "leave out language"}
+	}
+	next.Language = record.Language
+	doc := cmp.Or(next.Description, strings.ReplaceAll(next.Name, "-", " "))
+	made, err := g.parameterise(ctx, record, next.Module(), d.Params, doc)
+	if err != nil {
+		return "", nil, err
+	}
+	var notes []string
+	for _, name := range slices.Sorted(maps.Keys(made.Counts)) {
+		notes = append(notes, fmt.Sprintf("%s replaces %s %s", plain.Line(name, 60), plain.Line(string(d.Params[name]), 60), times(made.Counts[name])))
+	}
+	for _, note := range made.Notes {
+		notes = append(notes, plain.Line(note, 200))
+	}
+	return made.Code, notes, nil
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// recordedFor finds an execution of whoever asks.
+func (g *Gateway) recordedFor(ctx context.Context, id string) (Record, error) {
+	if id != lastExecution {
+		return g.Recorded(ctx, id)
+	}
+	g.skills.mu.Lock()
+	id = g.skills.last[tool.Principal(ctx)+"\x00"+tool.Session(ctx)]
+	g.skills.mu.Unlock()
+	if id == "" {
+		return Record{}, &tool.Error{Kind: tool.NotFound, Message: "no execution went well in this session", Hint: "run the program first, or give the id of an execution"}
+	}
+	return g.Recorded(ctx, id)
+}
+
+// rewritten is a program as a function.
+type rewritten struct {
+	Error  string
+	Code   string
+	Counts map[string]int
+	Notes  []string
+}
+
+// parameterise makes a function of a program whose parameters stand in place of literals.
+func (g *Gateway) parameterise(ctx context.Context, record Record, function string, params map[string]json.RawMessage, doc string) (made rewritten, err error) {
+	if record.Language == skill.TypeScript {
+		r, err := bundle.Function(record.Code, function, params, doc)
+		if err != nil {
+			return made, &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300)}
+		}
+		return rewritten{Code: r.Code, Counts: r.Counts, Notes: r.Notes}, nil
+	}
+	if params == nil {
+		params = map[string]json.RawMessage{}
+	}
+	data, err := json.Marshal(params)
+	if err != nil {
+		return made, wrong("params must be one object", "")
+	}
+	texts := map[string]string{"SOURCE": record.Code, "FUNCTION": function, "PARAMS": string(data), "DOC": doc}
+	if err := g.ask(ctx, parameterisePython, texts, &made); err != nil {
+		return made, err
+	}
+	if made.Error != "" {
+		return made, &tool.Error{Kind: tool.Invalid, Message: plain.Line(made.Error, 300)}
+	}
+	return made, nil
+}
