@@ -1,0 +1,108 @@
+package pii
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxLocal  = 64
+	maxDomain = 253
+)
+
+// emailAt returns the address whose @ is at i; end 0 for none.
+func emailAt(t string, i int) (start, end int) {
+	start = i
+	for start > 0 && i-start <= maxLocal {
+		n := localBefore(t[:start])
+		if n == 0 {
+			break
+		}
+		start -= n
+	}
+	if i-start > maxLocal {
+		return 0, 0
+	}
+	for start < i && strings.IndexByte(".'-", t[start]) >= 0 {
+		start++
+	}
+	end = i + 1
+	for end < len(t) && end-i <= maxDomain {
+		n := domainAt(t[end:])
+		if n == 0 {
+			break
+		}
+		end += n
+	}
+	for end > i && strings.IndexByte(".-", t[end-1]) >= 0 {
+		end--
+	}
+	if start == i || t[i-1] == '.' || end < len(t) && t[end] == '@' {
+		return 0, 0
+	}
+	local, domain := t[start:i], t[i+1:end]
+	if strings.HasPrefix(strings.ToLower(local), "mailto") || strings.Contains(local, "..") || !isHost(domain) {
+		return 0, 0
+	}
+	if local == "git" && end < len(t) && (t[end] == ':' || t[end] == '/') {
+		return 0, 0 // the address of a repository
+	}
+	return start, end
+}
+
+// localBefore returns how long the last character is, 0 if it cannot be in a mailbox's name.
+func localBefore(t string) int {
+	b := t[len(t)-1]
+	switch {
+	case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', strings.IndexByte("._%+-'", b) >= 0:
+		return 1
+	case b < 0x80:
+		return 0
+	}
+	r, n := utf8.DecodeLastRuneInString(t)
+	return inWord(r, n)
+}
+
+// domainAt returns how long the first character is, 0 if it cannot be in a domain.
+func domainAt(t string) int {
+	b := t[0]
+	switch {
+	case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', b == '.', b == '-':
+		return 1
+	case b < 0x80:
+		return 0
+	}
+	r, n := utf8.DecodeRuneInString(t)
+	return inWord(r, n)
+}
+
+func inWord(r rune, n int) int {
+	if r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r)) {
+		return n
+	}
+	return 0
+}
+
+// isHost reports whether a domain has at least two labels and ends in one of letters
+// that is not how files end.
+func isHost(domain string) bool {
+	dot := strings.LastIndexByte(domain, '.')
+	if dot < 1 || len(domain)-dot < 3 || strings.Contains(domain, "..") || domain[0] == '-' {
+		return false
+	}
+	top := strings.ToLower(domain[dot+1:])
+	if strings.HasPrefix(top, "xn--") {
+		return true
+	}
+	for i := range len(top) {
+		if (top[i] < 'a' || top[i] > 'z') && top[i] < 0x80 {
+			return false
+		}
+	}
+	switch top {
+	case "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "json", "html", "map", "woff", "tgz", "zip", "yaml", "yml", "xml", "txt", "md", "py":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,351 @@
+package pii
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// digits are the groups of digits that stand in a row at one place.
+type digits struct {
+	buf    [24]byte
+	n      int
+	count  int // groups
+	groups [10]int
+	ends   [10]int  // where each group ends in the text
+	seps   [10]byte // before each group but the first
+}
+
+// all returns the digits of the first groups.
+func (d *digits) all(groups int) string {
+	n := 0
+	for _, g := range d.groups[:groups] {
+		n += g
+	}
+	return string(d.buf[:n])
+}
+
+// like reports whether the first groups have these lengths, with one sort of separator between all of them.
+func (d *digits) like(sep byte, lengths ...int) bool {
+	if d.count < len(lengths) {
+		return false
+	}
+	for i, n := range lengths {
+		if d.groups[i] != n || i > 0 && d.seps[i] != sep {
+			return false
+		}
+	}
+	return true
+}
+
+// digits reads groups of digits with " ", "-" or "." between them.
+func (s *scan) digits(i int) (d digits) {
+	for d.count < len(d.groups) {
+		start := i
+		for s.isDigit(i) {
+			if d.n == len(d.buf) {
+				d.n -= i - start // this group is none
+				return d
+			}
+			d.buf[d.n] = s.t[i]
+			d.n++
+			i++
+		}
+		d.groups[d.count], d.ends[d.count] = i-start, i
+		d.count++
+		sep := s.at(i)
+		if sep != ' ' && sep != '-' && sep != '.' || !s.isDigit(i+1) || d.count == len(d.groups) {
+			return d
+		}
+		d.seps[d.count] = sep
+		i++
+	}
+	return d
+}
+
+// number looks at a run from i to j of letters and digits, and returns where what
+// it found ends, 0 for nothing.
+func (s *scan) number(i, j int, next byte) int {
+	if s.joined(i) {
+		return 0
+	}
+	if end := s.address(i, j, next); end > 0 {
+		return end
+	}
+	if !s.isDigit(i) {
+		return s.lettered(i, j)
+	}
+	d := s.digits(i)
+	if d.count == 0 {
+		return 0
+	}
+	if d.ends[0] != j && d.groups[0] == 8 && s.dni(i, j) {
+		return j
+	}
+	if d.n < 5 && s.at(j) != '/' {
+		return 0
+	}
+	if end := s.birthDate(i, &d); end > 0 || d.n < 5 {
+		return end
+	}
+	if end := s.ssn(i, &d); end > 0 {
+		return end
+	}
+	if end := s.nationalNumber(i, &d); end > 0 {
+		return end
+	}
+	if end := s.card(i, &d); end > 0 {
+		return end
+	}
+	return s.phone(i)
+}
+
+// address looks for IP and MAC addresses.
+func (s *scan) address(i, j int, next byte) int {
+	if (next == ':' || next == '-') && j-i == 2 {
+		if end := s.mac(i, next); end > 0 {
+			return end
+		}
+	}
+	switch {
+	case next == ':' && j-i <= 4:
+		return s.ip6(i)
+	case next == '.' && j-i <= 3:
+		return s.ip4(i)
+	}
+	return 0
+}
+
+func (s *scan) isHex(i int) bool { return i < len(s.t) && s.d.class[s.t[i]]&hex != 0 }
+
+func (s *scan) mac(i int, sep byte) int {
+	const length = 17
+	if i+length > len(s.t) || s.isAlnum(i+length) || s.at(i+length) == sep || s.at(i-1) == sep {
+		return 0
+	}
+	for k := range length {
+		if k%3 == 2 && s.t[i+k] != sep || k%3 < 2 && !s.isHex(i+k) {
+			return 0
+		}
+	}
+	switch strings.ToLower(s.t[i : i+length]) {
+	case "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "00-00-00-00-00-00", "ff-ff-ff-ff-ff-ff":
+		return 0 // nobody's
+	}
+	if !s.add(MAC, i, i+length) {
+		return 0
+	}
+	return i + length
+}
+
+func (s *scan) ip4(i int) int {
+	j, dots := i, 0
+	for j < len(s.t) && j-i < 16 && (s.isDigit(j) || s.t[j] == '.' && s.isDigit(j+1)) {
+		if s.t[j] == '.' {
+			dots++
+		}
+		j++
+	}
+	if dots != 3 || s.isAlnum(j) || s.at(j) == '-' && s.isAlnum(j+1) || s.at(j) == '_' {
+		return 0
+	}
+	addr, err := netip.ParseAddr(s.t[i:j])
+	if err != nil || addr.IsLoopback() || addr.IsUnspecified() || addr.As4()[0] == 255 || addr.As4()[0] == 0 || s.before(i) == other || s.hint.sense == other {
+		return 0
+	}
+	if !s.add(IP, i, j) {
+		return 0
+	}
+	return j
+}
+
+func (s *scan) ip6(i int) int {
+	const longest = 45
+	j := i
+	for j < len(s.t) && j-i <= longest && (s.isHex(j) || s.t[j] == ':' || s.t[j] == '.' && s.isDigit(j+1)) {
+		j++
+	}
+	for j > i && s.t[j-1] == ':' {
+		j--
+	}
+	if j-i > longest || s.isAlnum(j) || s.at(i-1) == ':' {
+		return 0
+	}
+	text := s.t[i:j]
+	addr, err := netip.ParseAddr(text)
+	if err != nil || strings.Count(text, ":") < 3 && !strings.HasPrefix(strings.ToLower(text), "fe80") && !strings.HasPrefix(text, "2") && !strings.HasPrefix(strings.ToLower(text), "fd") {
+		return 0
+	}
+	if addr.IsLoopback() || !strings.ContainsAny(text, "0123456789") || !s.add(IP, i, j) {
+		return 0
+	}
+	return j
+}
+
+// isSSN knows which numbers were never given.
+func isSSN(n string) bool {
+	area, group, serial := n[:3], n[3:5], n[5:]
+	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000" && n != "078051120" && n != "219099999" && n != "123456789"
+}
+
+func (s *scan) ssn(i int, d *digits) int {
+	groups, sure := 0, false
+	switch {
+	case d.like('-', 3, 2, 4):
+		groups, sure = 3, true
+	case d.like(' ', 3, 2, 4), d.like('.', 3, 2, 4):
+		groups = 3
+	case d.groups[0] == 9:
+		groups = 1
+	default:
+		return 0
+	}
+	end := d.ends[groups-1]
+	if !s.ended(end) || !isSSN(d.all(groups)) {
+		return 0
+	}
+	said := s.around(i, end)
+	if said&ofSSN == 0 && (!sure || said&other != 0) || !s.add(SSN, i, end) {
+		return 0
+	}
+	return end
+}
+
+func (s *scan) card(i int, d *digits) int {
+	groups := 1
+	switch {
+	case d.like(' ', 4, 4, 4, 4, 3), d.like('-', 4, 4, 4, 4, 3):
+		groups = 5
+	case d.like(' ', 4, 4, 4, 4), d.like('-', 4, 4, 4, 4):
+		groups = 4
+	case d.like(' ', 4, 6, 5), d.like('-', 4, 6, 5), d.like(' ', 4, 6, 4), d.like('-', 4, 6, 4), d.like(' ', 4, 4, 5), d.like('-', 4, 4, 5):
+		groups = 3
+	case d.groups[0] < 12 || d.groups[0] > 19:
+		return 0
+	}
+	end := d.ends[groups-1]
+	n := d.all(groups)
+	if groups == 5 && !luhn(n) {
+		groups, end, n = 4, d.ends[3], d.all(4)
+	}
+	if !luhn(n) || !s.ended(end) {
+		return 0
+	}
+	if said := s.around(i, end); said&ofCard == 0 {
+		usual := len(n) == 15 || len(n) == 16
+		if said&(other|weak) != 0 || groups == 1 && !usual || !isCard(n) {
+			return 0
+		}
+	}
+	if !s.add(Card, i, end) {
+		return 0
+	}
+	return end
+}
+
+// isCard knows by which digits the cards of the world begin and how long they are.
+func isCard(n string) bool {
+	two, three, four := num(n[:2]), num(n[:3]), num(n[:4])
+	switch l := len(n); {
+	case n[0] == '4':
+		return l == 13 || l == 16 || l == 19
+	case two >= 51 && two <= 55, four >= 2221 && four <= 2720:
+		return l == 16
+	case two == 34, two == 37:
+		return l == 15
+	case three >= 300 && three <= 305, two == 36, two == 38, two == 39:
+		return l == 14 || l == 16
+	case four == 2131, four == 1800:
+		return l == 15
+	case four >= 3528 && four <= 3589:
+		return l >= 16
+	case four == 6011, three >= 644 && three <= 649, two == 65, two == 62:
+		return l >= 16
+	case two == 50, two >= 56 && two <= 69:
+		return l >= 12
+	}
+	return false
+}
+
+func luhn(n string) bool {
+	sum, same := 0, true
+	for i := range len(n) {
+		v := int(n[len(n)-1-i] - '0')
+		if i%2 == 1 {
+			if v *= 2; v > 9 {
+				v -= 9
+			}
+		}
+		sum += v
+		same = same && n[i] == n[0]
+	}
+	return sum%10 == 0 && !same
+}
+
+// num reads a few digits.
+func num(s string) int {
+	v := 0
+	for i := range len(s) {
+		v = v*10 + int(s[i]-'0')
+	}
+	return v
+}
+
+// isDate reports whether the first three groups are a date.
+func (d *digits) isDate() bool {
+	if d.count < 3 || d.seps[1] != d.seps[2] {
+		return false
+	}
+	a, b, c := d.groups[0], d.groups[1], d.groups[2]
+	x, y, z := num(string(d.buf[:a])), num(string(d.buf[a:a+b])), num(string(d.buf[a+b:a+b+c]))
+	switch {
+	case a == 4 && b <= 2 && c <= 2:
+		return isDay(x, y, z)
+	case a <= 2 && b <= 2 && c == 4:
+		return isDay(z, y, x) || isDay(z, x, y)
+	case a == 2 && b == 2 && c == 2 && d.count == 3:
+		return isDay(1900+z, y, x) || isDay(1900+z, x, y) || isDay(1900+x, y, z)
+	}
+	return false
+}
+
+func isDay(year, month, day int) bool {
+	return year >= 1850 && year <= 2199 && month >= 1 && month <= 12 && day >= 1 && day <= 31
+}
+
+// birthDate takes a date that words beside it say somebody was born on.
+func (s *scan) birthDate(i int, d *digits) int {
+	end := d.ends[min(d.count, 3)-1]
+	if !d.isDate() {
+		end = s.slashed(i)
+	}
+	if end == 0 || s.isAlnum(end) || s.around(i, end) != ofBirth || !s.add(BirthDate, i, end) {
+		return 0
+	}
+	return end
+}
+
+// slashed returns the end of a date with slashes, 0 for none.
+func (s *scan) slashed(i int) int {
+	j, slashes := i, 0
+	for j < len(s.t) && j-i < 10 && (s.isDigit(j) || s.t[j] == '/' && s.isDigit(j+1)) {
+		if s.t[j] == '/' {
+			slashes++
+		}
+		j++
+	}
+	if slashes != 2 {
+		return 0
+	}
+	parts := strings.Split(s.t[i:j], "/")
+	if len(parts[0])+len(parts[1])+len(parts[2]) > 8 {
+		return 0
+	}
+	x, y, z := num(parts[0]), num(parts[1]), num(parts[2])
+	if len(parts[2]) == 2 {
+		z += 1900
+	}
+	if isDay(x, y, z) || isDay(z, y, x) || isDay(z, x, y) {
+		return j
+	}
+	return 0
+}

@@ -1,0 +1,181 @@
+package pii
+
+import (
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+const (
+	leastPhone, mostPhone = 7, 15 // digits; as of E.164
+	// longestPhone is how far a number may go, in bytes.
+	longestPhone = 32
+)
+
+// phoneForm is digits as people group them in telephone numbers.
+type phoneForm struct {
+	end    int
+	plus   bool
+	parens bool
+	n      int
+	digits [mostPhone]byte
+	count  int // groups
+	groups [maxGroups]int
+	seps   [maxGroups]byte // before each group but the first; several before one count as one
+}
+
+// maxGroups is how many groups of digits a number has.
+const maxGroups = 8
+
+// has reports whether a separator stands before that many groups at least.
+func (p phoneForm) has(sep byte, least int) bool {
+	n := 0
+	for _, b := range p.seps[:p.count] {
+		if b == sep {
+			n++
+		}
+	}
+	return n >= least
+}
+
+// phoneAt reads what may be a number at i; end 0 for none.
+func (s *scan) phoneAt(i int) (p phoneForm) {
+	k := i
+	if p.plus = s.at(k) == '+'; p.plus {
+		k++
+	}
+	hard := 0 // separators that are no spaces
+	for k < len(s.t) && k-i < longestPhone && p.count < maxGroups {
+		sep, gap := byte(0), k
+		for k < len(s.t) && k-gap < 3 && strings.IndexByte(" -.()/", s.t[k]) >= 0 {
+			if b := s.t[k]; sep == 0 || sep == ' ' {
+				sep = b
+			}
+			if sep == '.' && k > gap {
+				return p // the end of a sentence
+			}
+			if s.t[k] == '(' || s.t[k] == ')' {
+				p.parens = true
+			}
+			k++
+		}
+		if !s.isDigit(k) || sep == '/' || p.count > 0 && sep == 0 || sep == ' ' && hard >= 2 {
+			break
+		}
+		start := k
+		for s.isDigit(k) {
+			if p.n == mostPhone {
+				return phoneForm{}
+			}
+			p.digits[p.n] = s.t[k]
+			p.n++
+			k++
+		}
+		if p.count > 0 {
+			p.seps[p.count] = sep
+			if sep != ' ' {
+				hard++
+			}
+		}
+		p.groups[p.count] = k - start
+		p.count++
+		p.end = k
+	}
+	return p
+}
+
+// phone looks for a telephone number at i, and returns its end, 0 for none.
+func (s *scan) phone(i int) int {
+	if s.at(i) == '(' && !s.isDigit(i+1) && s.at(i+1) != '+' || s.joined(i) && s.at(i) != '+' || s.isAlnum(i-1) {
+		return 0
+	}
+	start := i
+	if s.at(i) == '(' && s.at(i+1) == '+' {
+		start++
+	}
+	p := s.phoneAt(start)
+	if p.n < leastPhone || p.end == 0 {
+		return 0
+	}
+	number := p.end
+	p.end = s.extension(p.end)
+	if !s.ended(p.end) || s.at(p.end) == ',' && s.isDigit(p.end+1) && !p.plus {
+		return 0
+	}
+	if !s.isPhone(start, number, p) || !s.add(Phone, start, p.end) {
+		return 0
+	}
+	return p.end
+}
+
+// extension returns the end of what may follow a number: x123, ext. 123.
+func (s *scan) extension(end int) int {
+	k := end
+	if s.at(k) == ' ' {
+		k++
+	}
+	switch {
+	case strings.HasPrefix(s.t[k:], "ext. "):
+		k += 5
+	case strings.HasPrefix(s.t[k:], "ext "), strings.HasPrefix(s.t[k:], "ext."):
+		k += 4
+	case s.at(k) == 'x':
+		k++
+	default:
+		return end
+	}
+	first := k
+	for s.isDigit(k) && k-first < 7 {
+		k++
+	}
+	if k == first || s.isAlnum(k) {
+		return end
+	}
+	return k
+}
+
+func (s *scan) isPhone(start, end int, p phoneForm) bool {
+	said := s.around(start, end)
+	if p.plus {
+		return said&ofPhone != 0 || possible(string(p.digits[:p.n]))
+	}
+	if d := s.digits(start); d.isDate() || p.dotted() || s.slashed(start) > 0 || isClock(s.t, end) {
+		return false
+	}
+	switch {
+	case said&ofPhone != 0:
+		return p.parens || p.count > 1 || p.n <= 13
+	case said != 0 && said&ofPerson == 0:
+		return false
+	}
+	return p.nanp()
+}
+
+// dotted is what looks like a fraction or a version.
+func (p phoneForm) dotted() bool { return p.count == 2 && p.seps[1] == '.' }
+
+// isClock reports whether a time of day goes on at end.
+func isClock(t string, end int) bool {
+	return end+1 < len(t) && t[end] == ':' && t[end+1] >= '0' && t[end+1] <= '9'
+}
+
+// nanp reports whether it is written as people in North America do.
+func (p phoneForm) nanp() bool {
+	g, d := p.groups[:p.count], string(p.digits[:p.n])
+	if p.count == 4 && g[0] == 1 && d[0] == '1' {
+		g, d = g[1:], d[1:]
+	}
+	if len(g) != 3 || g[0] != 3 || g[1] != 3 || g[2] != 4 || d[0] < '2' || d[3] < '2' {
+		return false
+	}
+	return p.parens || p.has('-', 2) || p.has('.', 2)
+}
+
+// possible asks the plans of all countries about digits behind a plus.
+func possible(digits string) bool {
+	if len(digits) < 8 || digits[0] == '0' {
+		return false
+	}
+	n, err := phonenumbers.Parse("+"+digits, "")
+	return err == nil && phonenumbers.IsPossibleNumber(n)
+}

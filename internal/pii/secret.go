@@ -1,0 +1,278 @@
+package pii
+
+import (
+	"math"
+	"strings"
+)
+
+// longestSecret is how much of one is looked at, in bytes.
+const longestSecret = 4096
+
+// marks are how the keys of well-known services begin, and how long what follows is at least.
+func markOf(t string) (mark string, least int) {
+	switch t[0] {
+	case 's':
+		return firstOf(t, 20, "sk-", "sk_live_", "sk_test_", "shpat_", "shpss_", "secret-token:")
+	case 'r':
+		return firstOf(t, 20, "rk_live_", "rk_test_")
+	case 'g':
+		if mark, least = firstOf(t, 30, "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_"); mark != "" {
+			return mark, least
+		}
+		return firstOf(t, 20, "glpat-", "gsk_")
+	case 'x':
+		return firstOf(t, 15, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-")
+	case 'A':
+		if mark, least = firstOf(t, 16, "AKIA", "ASIA"); mark != "" {
+			return mark, least
+		}
+		return firstOf(t, 35, "AIza")
+	case 'e':
+		return firstOf(t, 40, "eyJ")
+	case 'y':
+		return firstOf(t, 30, "ya29.")
+	case 'n':
+		return firstOf(t, 30, "npm_")
+	case 'p':
+		return firstOf(t, 40, "pypi-")
+	case 'd':
+		return firstOf(t, 40, "dop_v1_", "dckr_pat_")
+	case 'h':
+		return firstOf(t, 30, "hf_", "hvs.")
+	case 'S':
+		return firstOf(t, 40, "SG.")
+	}
+	return "", 0
+}
+
+func firstOf(t string, least int, marks ...string) (string, int) {
+	for _, m := range marks {
+		if strings.HasPrefix(t, m) {
+			return m, least
+		}
+	}
+	return "", 0
+}
+
+// secret looks for a key with a well-known beginning in a word that begins at i.
+func (s *scan) secret(i int) int {
+	mark, least := markOf(s.t[i:])
+	if mark == "" || s.joined(i) {
+		return 0
+	}
+	k := i
+	for k < len(s.t) && k-i < longestSecret && (s.d.class[s.t[k]]&alnum != 0 && s.t[k] < 0x80 || strings.IndexByte("_-.", s.t[k]) >= 0) {
+		k++
+	}
+	for k > i && s.t[k-1] == '.' {
+		k--
+	}
+	text := s.t[i+len(mark) : k]
+	switch {
+	case len(text) < least,
+		mark == "eyJ" && strings.Count(text, ".") != 2,
+		(mark == "AKIA" || mark == "ASIA") && (len(text) != 16 || text != strings.ToUpper(text)),
+		!mixed(text) || !s.add(Secret, i, k):
+		return 0
+	}
+	return k
+}
+
+// mixed reports whether a text has both letters and digits, and is no repetition.
+func mixed(text string) bool {
+	return strings.ContainsAny(text, "0123456789") && strings.ContainsAny(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz") && entropy(text) > 2.5
+}
+
+// entropy is that of the bytes of a text, in bits for each.
+func entropy(text string) float64 {
+	var counts [256]int
+	text = text[:min(len(text), 512)]
+	for i := range len(text) {
+		counts[text[i]]++
+	}
+	bits := 0.0
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(text))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}
+
+// longestURL is how much of a URL is looked at, in bytes.
+const longestURL = 2048
+
+// url looks for a URL with a password, whose scheme ends at j.
+func (s *scan) url(i, j int) int {
+	if !s.d.kinds[URL] {
+		return 0
+	}
+	k, at, colon := j+3, 0, 0
+	for k < len(s.t) && k-i < longestURL && s.t[k] > ' ' && strings.IndexByte("\"'<>`\\", s.t[k]) < 0 {
+		switch s.t[k] {
+		case '/', '?', '#':
+			if at == 0 {
+				return 0 // the host has ended
+			}
+		case ':':
+			if at == 0 && colon == 0 {
+				colon = k
+			}
+		case '@':
+			if at == 0 && (colon == 0 || k-colon < 2) {
+				return 0 // no password
+			} else if at == 0 {
+				at = k
+			}
+		}
+		k++
+	}
+	for k > at && strings.IndexByte(".,;:)]}!?", s.t[k-1]) >= 0 {
+		k--
+	}
+	if at == 0 || k <= at+1 || !s.add(URL, i, k) {
+		return 0
+	}
+	return k
+}
+
+// privateKey looks for a PEM block at i.
+func (s *scan) privateKey(i int) int {
+	const begin, end = "-----BEGIN ", "-----END "
+	if !strings.HasPrefix(s.t[i:], begin) {
+		return 0
+	}
+	head := s.t[i:min(len(s.t), i+80)]
+	if !strings.Contains(head, "PRIVATE KEY-----") {
+		return 0
+	}
+	block := s.t[i:min(len(s.t), i+16<<10)]
+	at := strings.Index(block, end)
+	if at < 0 {
+		return 0
+	}
+	stop := strings.Index(block[at+len(end):], "-----")
+	if stop < 0 {
+		return 0
+	}
+	last := i + at + len(end) + stop + len("-----")
+	if !s.add(Secret, i, last) {
+		return 0
+	}
+	return last
+}
+
+// labelled looks at a word with ":" or "=" behind it, as in "password: x", "First name: Ann", "postgres://".
+func (s *scan) labelled(i, j int, next byte) int {
+	if next == ':' && strings.HasPrefix(s.t[j:], "://") {
+		return s.url(i, j)
+	}
+	said := s.sense(i, j)
+	if said == 0 || said == other {
+		if !s.isPersonName(i, j) && !s.isKeyName(i, j) {
+			return 0
+		}
+		said = ofName
+		if s.isKeyName(i, j) {
+			said = ofSecret
+		}
+	}
+	if said&(ofSecret|ofName) == 0 {
+		if said != weak || !s.isKeyName(i, j) {
+			return 0
+		}
+		said = ofSecret
+	}
+	k := j
+	if next == '"' {
+		k++
+	}
+	for k < len(s.t) && k < j+3 && s.t[k] == ' ' {
+		k++
+	}
+	if b := s.at(k); b != ':' && b != '=' {
+		return 0
+	}
+	for k++; k < len(s.t) && k < j+8 && strings.IndexByte(" \"'*", s.t[k]) >= 0; {
+		k++
+	}
+	if said == ofSecret {
+		return s.password(k)
+	}
+	return s.nameAt(k)
+}
+
+// isPersonName reports whether the word from i to j is the "name" of "first name".
+func (s *scan) isPersonName(i, j int) bool {
+	return strings.EqualFold(s.t[i:j], "name") && s.wordBefore(i)&ofPerson != 0
+}
+
+// isKeyName reports whether the word from i to j is the "key" of "api key".
+func (s *scan) isKeyName(i, j int) bool {
+	if !strings.EqualFold(s.t[i:j], "key") && !strings.EqualFold(s.t[i:j], "token") || !s.isAlnum(i-2) {
+		return false
+	}
+	k := i - 1
+	for k > 0 && k > i-12 && s.isAlnum(k-1) {
+		k--
+	}
+	return isSecretBefore(strings.ToLower(s.t[k : i-1]))
+}
+
+func (s *scan) wordBefore(i int) sense {
+	k := i - 1
+	for k > 0 && k > i-20 && s.isAlnum(k-1) {
+		k--
+	}
+	if k < 0 {
+		return 0
+	}
+	return s.sense(k, i-1)
+}
+
+// password takes a value behind "password:" that is not a word about it.
+func (s *scan) password(i int) int {
+	k := i
+	for k < len(s.t) && k-i < 200 && s.t[k] > ' ' && strings.IndexByte("\"'`,;<>(){}[]\\|&", s.t[k]) < 0 {
+		k++
+	}
+	if !isPassword(s.t[i:k]) || !s.add(Secret, i, k) {
+		return 0
+	}
+	return k
+}
+
+// isPassword is strict in texts, where people write about passwords.
+func isPassword(text string) bool {
+	if len(text) < 6 || strings.HasPrefix(text, "$") || strings.Count(text, "*") > len(text)/2 {
+		return false
+	}
+	return strings.ContainsAny(text, "0123456789!@#$%^&+=~") && strings.ContainsAny(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz")
+}
+
+// nameAt takes up to four words with capitals.
+func (s *scan) nameAt(i int) int {
+	k, end := i, 0
+	for words := 0; words < 4; words++ {
+		first := s.at(k)
+		if (first < 'A' || first > 'Z') && first < 0x80 {
+			break
+		}
+		for k < len(s.t) && k-i < 80 && (s.d.class[s.t[k]]&letter != 0 || s.t[k] == '\'' || s.t[k] == '-' || s.t[k] == '.') {
+			k++
+		}
+		end = k
+		if s.at(k) != ' ' {
+			break
+		}
+		k++
+	}
+	for end > i && s.t[end-1] == '.' {
+		end--
+	}
+	if end <= i+1 || !s.add(Name, i, end) {
+		return 0
+	}
+	return end
+}

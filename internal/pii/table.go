@@ -1,0 +1,154 @@
+package pii
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// sort is how a part of a text is read.
+type sort uint8
+
+const (
+	prose sort = iota
+	document
+	table
+)
+
+// part is a piece of a text.
+type part struct {
+	sort       sort
+	delimiter  byte
+	start, end int
+}
+
+// parts takes a text apart: lines that are JSON objects, tables with a head that
+// says something of a column, and all else.
+func (d *Detector) parts(text string) (list []part) {
+	if delimiter := headed(text); delimiter != 0 && delimiter != '|' {
+		return []part{{table, delimiter, 0, len(text)}}
+	}
+	if !strings.Contains(text, "|") && !strings.HasPrefix(text, "{") && !strings.Contains(text, "\n{") {
+		return []part{{prose, 0, 0, len(text)}}
+	}
+	add := func(p part) {
+		if n := len(list); n > 0 && p.sort == prose && list[n-1].sort == prose {
+			list[n-1].end = p.end
+			return
+		}
+		list = append(list, p)
+	}
+	for at := 0; at < len(text); {
+		end := lineEnd(text, at)
+		line := strings.TrimSpace(text[at:end])
+		switch {
+		case strings.HasPrefix(line, "{") && json.Valid([]byte(line)):
+			add(part{document, 0, at, end})
+		case strings.HasPrefix(line, "|") && headed(text[at:]) == '|':
+			for end < len(text) && text[end] == '|' {
+				end = lineEnd(text, end)
+			}
+			add(part{table, '|', at, end})
+		case strings.HasPrefix(line, "|"): // not the head of one: none of its rows is
+			for end < len(text) && text[end] == '|' {
+				end = lineEnd(text, end)
+			}
+			add(part{prose, 0, at, end})
+		default:
+			add(part{prose, 0, at, end})
+		}
+		at = end
+	}
+	return list
+}
+
+// lineEnd returns where the line at i ends, with its newline.
+func lineEnd(text string, i int) int {
+	if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
+		return i + n + 1
+	}
+	return len(text)
+}
+
+// maxHead is the longest head of a table, in bytes.
+const maxHead = 4096
+
+// headed returns what separates the columns of a text that begins with a head, of which
+// at least one column says something, and has as many in the next line; 0 for other texts.
+func headed(text string) byte {
+	head, rest, ok := strings.Cut(text[:min(len(text), 2*maxHead)], "\n")
+	next, _, _ := strings.Cut(rest, "\n")
+	if !ok || next == "" || len(head) > maxHead || strings.ContainsAny(head, "{}[]@=") {
+		return 0
+	}
+	for _, delimiter := range []byte(",;\t|") {
+		n := strings.Count(head, string(rune(delimiter)))
+		if n == 0 || strings.Count(next, string(rune(delimiter))) < n {
+			continue
+		}
+		for _, name := range strings.Split(head, string(rune(delimiter))) {
+			name = strings.Trim(name, " \"'\r")
+			if len(strings.Fields(name)) > 4 {
+				return 0 // a sentence
+			}
+			if said := senseOfKey(name); said&^(other|weak) != 0 {
+				return delimiter
+			}
+		}
+	}
+	return 0
+}
+
+// findInTable is find for each cell by the head of its column.
+func (d *Detector) findInTable(text string, delimiter byte) (found []Finding) {
+	var heads []hint
+	column, row := 0, 0
+	cell := func(start, end int) {
+		start, end = trimmed(text, start, end)
+		switch {
+		case row == 0:
+			heads = append(heads, hint{sense: senseOfKey(text[start:end])})
+			return
+		case start == end:
+			return
+		}
+		var h hint
+		if column < len(heads) {
+			h = heads[column]
+		}
+		for _, f := range d.find(text[start:end], h) {
+			found = append(found, Finding{Kind: f.Kind, Start: start + f.Start, End: start + f.End})
+		}
+	}
+	start, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case b == '"' && delimiter != '|':
+			quoted = !quoted
+		case quoted:
+		case b == delimiter:
+			cell(start, i)
+			start, column = i+1, column+1
+		case b == '\n':
+			cell(start, i)
+			start, column, row = i+1, 0, row+1
+		}
+	}
+	if start < len(text) {
+		cell(start, len(text))
+	}
+	return found
+}
+
+// trimmed leaves out white space and quotes around a cell.
+func trimmed(text string, start, end int) (int, int) {
+	for start < end && (text[start] == ' ' || text[start] == '\r') {
+		start++
+	}
+	for end > start && (text[end-1] == ' ' || text[end-1] == '\r') {
+		end--
+	}
+	if end-start >= 2 && text[start] == '"' && text[end-1] == '"' {
+		start, end = start+1, end-1
+	}
+	return start, end
+}

@@ -1,0 +1,87 @@
+package pii
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A token is [KIND_N], or [KIND_N_M] for another spelling of what [KIND_N] stands
+// for. It is understood in small letters as well, and as a URL has it: %5BKIND_N%5D.
+// Whatever looks so in what comes from outside is itself kept behind a token, of
+// the kind TEXT, so that nobody but the vault makes tokens.
+type token struct {
+	label         string // in capitals
+	number, spell int    // spell 1 is the first spelling
+	end           int    // where it ends in the text
+	encoded       bool   // as in a URL
+}
+
+// longestToken is how long one can be, in bytes.
+const longestToken = 32 + 2*12 + 6
+
+// readToken reads the token at i of a text; ok false for none, whatever its label is.
+func readToken(t string, i int) (k token, ok bool) {
+	rest := t[i:min(len(t), i+longestToken)]
+	open, closed := "[", "]"
+	if rest[0] == '%' {
+		if len(rest) < 3 || !strings.EqualFold(rest[:3], "%5b") {
+			return k, false
+		}
+		open, closed, k.encoded = rest[:3], "%5d", true
+	}
+	j := len(open)
+	for j < len(rest) && (rest[j]|0x20 >= 'a' && rest[j]|0x20 <= 'z' || rest[j] == '_') {
+		j++
+	}
+	name := rest[len(open):j]
+	if !strings.HasSuffix(name, "_") || len(name) < 2 {
+		return k, false
+	}
+	k.label, k.spell = strings.ToUpper(name[:len(name)-1]), 1
+	j, k.number = readNumber(rest, j)
+	if k.number == 0 {
+		return k, false
+	}
+	if j < len(rest) && rest[j] == '_' {
+		if j, k.spell = readNumber(rest, j+1); k.spell < 2 {
+			return k, false
+		}
+	}
+	if j+len(closed) > len(rest) || !strings.EqualFold(rest[j:j+len(closed)], closed) {
+		return k, false
+	}
+	k.end = i + j + len(closed)
+	return k, true
+}
+
+// readNumber reads digits without a leading zero, at most nine; 0 for none.
+func readNumber(t string, i int) (end, n int) {
+	start := i
+	for i < len(t) && t[i] >= '0' && t[i] <= '9' {
+		i++
+	}
+	if i == start || i-start > 9 || t[start] == '0' {
+		return i, 0
+	}
+	return i, num(t[start:i])
+}
+
+// tokenAt returns the end of what looks like a token of ours at i, 0 for nothing.
+func (d *Detector) tokenAt(t string, i int) int {
+	if i >= len(t) || t[i] != '[' && t[i] != '%' {
+		return 0
+	}
+	k, ok := readToken(t, i)
+	if !ok || !d.labels[k.label] {
+		return 0
+	}
+	return k.end
+}
+
+func (k token) String() string {
+	text := "[" + k.label + "_" + strconv.Itoa(k.number)
+	if k.spell > 1 {
+		text += "_" + strconv.Itoa(k.spell)
+	}
+	return text + "]"
+}

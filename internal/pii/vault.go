@@ -1,0 +1,331 @@
+package pii
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ErrForgotten: a token was given once, but its value had to go since.
+var ErrForgotten = errors.New("its value is no longer kept")
+
+const (
+	// maxValues and maxBytes are what one vault holds; beyond that the oldest values go.
+	maxValues = 100_000
+	maxBytes  = 32 << 20
+	// maxOrigins is how many sources of one value are remembered.
+	maxOrigins = 16
+)
+
+// Vault keeps values behind tokens, in memory only. The same value has the same
+// token. An e-mail address in other letters, or a number with other separators, has
+// the number of the first one and a spelling of its own ([EMAIL_1_2]), so that what is
+// put back is always what was taken. Numbers are never given twice. It is safe for
+// concurrent use.
+type Vault struct {
+	mu     sync.Mutex
+	limit  int
+	base   int // numbers begin behind it
+	last   map[string]int
+	values map[valueKey]*entry
+	tokens map[tokenKey]*entry
+	same   map[sameKey]*group
+	oldest []*entry
+	bytes  int
+}
+
+type valueKey struct {
+	kind   Kind
+	value  string
+	number bool
+}
+
+type tokenKey struct {
+	label         string
+	number, spell int
+}
+
+type sameKey struct {
+	kind  Kind
+	value string // normal
+}
+
+// group is all spellings of one value.
+type group struct{ number, spellings, kept int }
+
+type entry struct {
+	valueKey
+	token   tokenKey
+	origins []string
+}
+
+// NewVault returns an empty vault.
+func NewVault() *Vault { return newVault(maxValues, 0) }
+
+func newVault(limit, base int) *Vault {
+	return &Vault{limit: limit, base: base, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
+}
+
+// Token returns the token of a value that came from origin.
+func (v *Vault) Token(kind Kind, value string, number bool, origin string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := valueKey{kind, value, number}
+	e := v.values[key]
+	if e == nil {
+		e = v.keep(valueKey{kind, strings.Clone(value), number})
+	}
+	if len(e.origins) < maxOrigins && !slices.Contains(e.origins, origin) {
+		e.origins = append(e.origins, origin)
+	}
+	return token{label: e.token.label, number: e.token.number, spell: e.token.spell}.String()
+}
+
+// keep is called with mu held.
+func (v *Vault) keep(key valueKey) *entry {
+	same := sameKey{key.kind, normal(key.kind, key.value)}
+	g := v.same[same]
+	if g == nil {
+		name := label(key.kind)
+		v.last[name]++
+		g = &group{number: v.base + v.last[name]}
+		v.same[same] = g
+	}
+	g.spellings++
+	g.kept++
+	e := &entry{valueKey: key, token: tokenKey{label(key.kind), g.number, g.spellings}}
+	v.values[key], v.tokens[e.token] = e, e
+	v.oldest = append(v.oldest, e)
+	v.bytes += len(key.value)
+	for len(v.values) > 1 && (len(v.values) > v.limit || v.bytes > maxBytes) {
+		v.drop()
+	}
+	return e
+}
+
+// drop forgets the oldest value.
+func (v *Vault) drop() {
+	e := v.oldest[0]
+	v.oldest[0] = nil
+	v.oldest = v.oldest[1:]
+	delete(v.values, e.valueKey)
+	delete(v.tokens, e.token)
+	v.bytes -= len(e.value)
+	same := sameKey{e.kind, normal(e.kind, e.value)}
+	if g := v.same[same]; g != nil {
+		if g.kept--; g.kept == 0 {
+			delete(v.same, same)
+		}
+	}
+}
+
+// normal is what spellings of one value have in common.
+func normal(kind Kind, value string) string {
+	switch kind {
+	case Email, MAC:
+		return strings.ToLower(value)
+	case Name:
+		return strings.ToLower(strings.Join(strings.Fields(value), " "))
+	case Phone, Card, IBAN, SSN, NationalID:
+		return strings.Map(func(r rune) rune {
+			if strings.ContainsRune(" -.()+/", r) {
+				return -1
+			}
+			return r
+		}, strings.ToLower(value))
+	}
+	return value
+}
+
+// look finds what a token stands for. An error says that it was given and is forgotten.
+func (v *Vault) look(k token) (*entry, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.tokens[tokenKey{k.label, k.number, k.spell}]; e != nil {
+		return e, nil
+	}
+	if k.spell == 1 && k.number > v.base && k.number <= v.base+v.last[k.label] {
+		return nil, fmt.Errorf("%s: %w", k, ErrForgotten)
+	}
+	return nil, nil
+}
+
+// May says whether a value from these origins may be put back.
+type May func(kind Kind, origins []string) bool
+
+// Has reports whether a text may hold tokens at all.
+func Has(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if b := text[i]; b != '[' && b != '%' && b != '\\' {
+			continue
+		}
+		if text[i] == '\\' && i+5 < len(text) && text[i+1] == 'u' || text[i] != '\\' {
+			return true
+		}
+	}
+	return false
+}
+
+// Restore puts values in place of the tokens in a text, and counts them. Tokens that
+// may not be put back, and those that were never given, stay as they are.
+func (v *Vault) Restore(text string, may May) (out string, restored int, err error) {
+	r := restorer{vault: v, may: may}
+	out = r.text(text, maxNested)
+	return out, r.restored, r.err
+}
+
+// RestoreJSON is Restore for valid JSON, whose strings keep their form. A string that
+// is nothing but the token of a number becomes that number.
+func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, restored int, err error) {
+	if !Has(string(raw)) || !json.Valid(raw) {
+		return raw, 0, nil
+	}
+	r := restorer{vault: v, may: may}
+	text := r.json(string(raw), maxNested)
+	if r.restored == 0 {
+		return raw, 0, r.err
+	}
+	return json.RawMessage(text), r.restored, r.err
+}
+
+type restorer struct {
+	vault    *Vault
+	may      May
+	restored int
+	err      error
+}
+
+// find returns what stands behind the token at i, nil for what stays.
+func (r *restorer) find(text string, i int) (token, *entry) {
+	k, ok := readToken(text, i)
+	if !ok {
+		return k, nil
+	}
+	e, err := r.vault.look(k)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	if e == nil {
+		return k, nil
+	}
+	r.vault.mu.Lock()
+	origins := slices.Clone(e.origins)
+	r.vault.mu.Unlock()
+	if e.kind != Text && !r.may(e.kind, origins) {
+		return k, nil
+	}
+	r.restored++
+	return k, e
+}
+
+func (r *restorer) json(raw string, nested int) string {
+	w := walker{raw: raw}
+	w.leaf = func(text string, _ hint, isKey bool) string {
+		if isKey {
+			nested := 0
+			return r.text(text, nested)
+		}
+		return r.text(text, nested)
+	}
+	w.number = func(string, hint) (string, bool) { return "", false }
+	w.literal = func(text string) (string, bool) {
+		if len(text) > longestToken || len(text) == 0 || text[0] != '[' {
+			return "", false
+		}
+		if k, ok := readToken(text, 0); !ok || k.end != len(text) {
+			return "", false
+		}
+		if e, _ := r.vault.look(mustToken(text)); e == nil || !e.number {
+			return "", false
+		}
+		if _, e := r.find(text, 0); e != nil {
+			return e.value, true
+		}
+		return "", false
+	}
+	return w.run()
+}
+
+func mustToken(text string) token {
+	k, _ := readToken(text, 0)
+	return k
+}
+
+func (r *restorer) text(text string, nested int) string {
+	if !Has(text) {
+		return text
+	}
+	if nested > 0 && IsDocument(text) {
+		return r.json(text, nested-1)
+	}
+	var b strings.Builder
+	at := 0
+	for i := 0; i < len(text); i++ {
+		if text[i] != '[' && text[i] != '%' {
+			continue
+		}
+		k, e := r.find(text, i)
+		if e == nil {
+			continue
+		}
+		start, end, value := i, k.end, e.value
+		if k.encoded {
+			value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+		} else if e.number && start > at && text[start-1] == '"' && end < len(text) && text[end] == '"' {
+			start, end = start-1, end+1
+		}
+		b.WriteString(text[at:start])
+		b.WriteString(value)
+		at, i = end, end-1
+	}
+	if at == 0 {
+		return text
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// maxVaults is how many are kept; beyond that the one that was not used for the longest time goes.
+const maxVaults = 256
+
+// Vaults are those of all principals and sessions. The zero value has none yet. It is
+// safe for concurrent use.
+type Vaults struct {
+	mu      sync.Mutex
+	all     map[string]*Vault
+	used    []string // the latest last
+	dropped bool
+}
+
+// Of returns the vault of a session of a principal.
+func (v *Vaults) Of(principal, session string) *Vault {
+	key := strconv.Quote(principal) + session
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if at := slices.Index(v.used, key); at >= 0 {
+		if at < len(v.used)-1 {
+			v.used = append(slices.Delete(v.used, at, at+1), key)
+		}
+		return v.all[key]
+	}
+	if v.all == nil {
+		v.all = map[string]*Vault{}
+	}
+	if len(v.used) == maxVaults {
+		delete(v.all, v.used[0])
+		v.used, v.dropped = slices.Delete(v.used, 0, 1), true
+	}
+	base := 0
+	if v.dropped { // whoever comes back has tokens of before, which must not mean something else now
+		base = 1_000_000 + rand.IntN(400_000)*1000
+	}
+	v.all[key] = newVault(maxValues, base)
+	v.used = append(v.used, key)
+	return v.all[key]
+}

@@ -1,0 +1,80 @@
+package pii
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxWhole is the longest value that is taken as a whole because of its key, in bytes.
+const maxWhole = 300
+
+// whole judges a value by what its key says of all of it.
+func (d *Detector) whole(text string, h hint) ([]Finding, bool) {
+	kind := Kind("")
+	switch trimmed := strings.TrimSpace(text); {
+	case h.field:
+		kind = Field
+		if k := wholeKind(h.sense); k != "" {
+			kind = k
+		}
+		if trimmed == "" {
+			return nil, false
+		}
+		return []Finding{{Kind: kind, Start: 0, End: len(text)}}, true
+	case len(text) > maxWhole || trimmed != text || text == "":
+		return nil, false
+	default:
+		kind = wholeKind(h.sense)
+	}
+	if kind == "" || !d.kinds[kind] || !isLike(kind, text) || d.allowed(kind, text) {
+		return nil, false
+	}
+	if d.tokenAt(text, 0) == len(text) {
+		return nil, false
+	}
+	return []Finding{{Kind: kind, Start: 0, End: len(text)}}, true
+}
+
+func wholeKind(said sense) Kind {
+	switch said {
+	case ofName:
+		return Name
+	case ofAddress:
+		return Address
+	case ofSecret:
+		return Secret
+	}
+	return ""
+}
+
+// isLike reports whether a value is what its key says rather than a word about it.
+func isLike(kind Kind, text string) bool {
+	switch kind {
+	case Name:
+		letters := 0
+		for _, r := range text {
+			switch {
+			case unicode.IsLetter(r):
+				letters++
+			case unicode.IsDigit(r), r == '@', r == '/', r == '{', r == '<', r == '=', r == ':':
+				return false
+			}
+		}
+		return letters >= 2 && !isNothing(text)
+	case Address:
+		return utf8.RuneCountInString(text) >= 6 && strings.ContainsAny(text, " ,\n") && !strings.ContainsAny(text, "@{}<>=") && !strings.Contains(text, "://")
+	case Secret:
+		return len(text) >= 4 && !isNothing(text) && strings.Trim(text, "*x•.") != "" && !strings.HasPrefix(text, "${")
+	}
+	return false
+}
+
+// isNothing knows what stands where there is no value.
+func isNothing(text string) bool {
+	switch strings.ToLower(text) {
+	case "true", "false", "null", "none", "unknown", "n/a", "nil", "undefined", "string", "yes", "required", "optional", "redacted", "hidden", "[hidden]", "changeme":
+		return true
+	}
+	return false
+}

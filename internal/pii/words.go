@@ -1,0 +1,246 @@
+package pii
+
+import "strings"
+
+// sense is what a word says of the value beside it.
+type sense uint16
+
+const (
+	ofPhone sense = 1 << iota
+	ofCard
+	ofSSN
+	ofID // a national id
+	ofBirth
+	ofSecret
+	ofPerson // makes "name" the name of a person
+	ofName
+	ofAddress
+	// other: a number of another sort.
+	other
+	// weak: a number of another sort, unless a word before it knows better.
+	weak
+)
+
+// hint is what the place of a text says of it: the key of a JSON member, the head of a column.
+type hint struct {
+	sense
+	// field: the settings name it.
+	field bool
+}
+
+// senseOf returns what a word in small letters says.
+func senseOf(word string) sense {
+	switch word {
+	case "phone", "phones", "tel", "telephone", "telefon", "mobile", "cell", "cellphone", "fax", "call", "calling", "sms", "whatsapp", "msisdn",
+		"dial", "handy", "landline", "hotline", "answering", "téléphone", "telefono", "teléfono", "mobil", "phonenumber", "office", "desk":
+		return ofPhone
+	case "card", "cards", "credit", "debit", "visa", "mastercard", "amex", "cc", "pan", "maestro", "discover", "creditcard", "cardnumber", "ccnum":
+		return ofCard
+	case "ssn", "social", "socialsecurity", "socialsecuritynumber":
+		return ofSSN
+	case "cpf", "dni", "nie", "nino", "nir", "insee", "pesel", "aadhaar", "aadhar", "bsn", "steuer", "steuerid", "idnr", "ahv", "avs", "codice", "fiscale",
+		"national", "citizen", "insurance", "identification", "sofi", "burgerservicenummer", "uidai", "tax", "tin":
+		return ofID
+	case "birth", "born", "dob", "birthday", "birthdate", "dateofbirth", "geboren", "geburtsdatum", "bday":
+		return ofBirth
+	case "password", "passwd", "pwd", "passphrase", "secret", "apikey", "secretkey", "privatekey", "clientsecret", "accesstoken", "refreshtoken", "authtoken":
+		return ofSecret
+	case "firstname", "lastname", "fullname", "surname", "givenname", "familyname", "middlename", "maidenname", "nachname", "vorname":
+		return ofName
+	case "first", "last", "full", "given", "family", "middle", "maiden", "legal", "patient", "employee", "cardholder", "holder", "beneficiary", "spouse", "person", "passenger", "guest":
+		return ofPerson
+	case "address", "street", "streetaddress", "addressline", "homeaddress":
+		return ofAddress
+	case "order", "orders", "uuid", "guid", "invoice", "tracking", "serial", "sku", "version", "versions", "ver", "v", "build", "release", "firmware", "transaction",
+		"batch", "part", "item", "ticket", "hash", "commit", "revision", "timestamp", "epoch", "section", "chapter", "isbn", "ean", "upc", "asin", "shipment", "parcel",
+		"count", "total", "size", "bytes", "price", "amount", "sha", "md5", "checksum", "job", "run", "trace", "span", "request", "session", "barcode", "gtin", "case",
+		"issue", "pr", "port", "pid", "line", "row", "page", "type", "status", "created", "updated", "date", "time", "ts", "schema", "driver", "kernel", "chrome", "runtime", "semver", "sdk":
+		return other
+	case "id", "ids", "ref", "reference", "code", "key":
+		return weak
+	}
+	return 0
+}
+
+const (
+	// beside is how far from a value a word counts, in bytes and in words; after is how far behind it.
+	beside, besideWords = 48, 6
+	after               = 10
+)
+
+// around returns what the words beside the bytes from i to j say, or else the place of the text.
+func (s *scan) around(i, j int) sense {
+	said := s.before(i)
+	if next := s.behind(j); next != 0 {
+		return said | next
+	}
+	if (said == 0 || said == weak) && s.hint.sense != 0 {
+		return s.hint.sense
+	}
+	return said
+}
+
+// before returns what the nearest word that says something says.
+func (s *scan) before(i int) (said sense) {
+	words, same := 0, true // same sentence
+	for k, least := i, max(0, i-beside); k > least && words < besideWords; {
+		for k > least && !s.isAlnum(k-1) {
+			k--
+			if s.t[k] == '\n' && s.at(k-1) != ':' {
+				return said
+			}
+			same = same && !s.isBreak(k)
+		}
+		end := k
+		for k > least && s.isAlnum(k-1) {
+			k--
+		}
+		if k == end || k == least && s.isAlnum(k-1) {
+			break
+		}
+		words++
+		switch w := s.sense(k, end); {
+		case w&(weak|other) != 0 && !same: // said of something else
+		case said == weak && !same: // as is what stands before that
+		case w == weak:
+			said = weak
+		case w&^ofPerson != 0:
+			return w
+		}
+	}
+	return said
+}
+
+// isBreak reports whether a sentence ends at i.
+func (s *scan) isBreak(i int) bool {
+	return strings.IndexByte(".?!;", s.t[i]) >= 0 && s.at(i+1) == ' '
+}
+
+// behind looks at the word after a value: "555-2671 mobile".
+func (s *scan) behind(j int) sense {
+	k := j
+	for k < len(s.t) && k < j+3 && strings.IndexByte(` -()\,`, s.t[k]) >= 0 {
+		k++
+	}
+	end := k
+	for end < len(s.t) && end < k+after && s.d.class[s.t[end]]&alnum != 0 {
+		end++
+	}
+	return s.sense(k, end) & ofPhone
+}
+
+// sense is senseOf of a part of the text.
+func (s *scan) sense(i, j int) sense {
+	if j-i > 20 || j-i < 1 {
+		return 0
+	}
+	var small [20]byte
+	return senseOf(string(lowered(small[:0], s.t[i:j])))
+}
+
+func lowered(into []byte, text string) []byte {
+	for i := range len(text) {
+		b := text[i]
+		if b >= 'A' && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		into = append(into, b)
+	}
+	return into
+}
+
+// maxKey is the longest key that says something, in bytes.
+const maxKey = 64
+
+// senseOfKey returns what a key of JSON or the head of a column says: the last of
+// its words that says something, and "name" where another one makes it a person's.
+func senseOfKey(key string) sense {
+	if len(key) > maxKey {
+		return 0
+	}
+	var room [8]string
+	words := split(room[:0], key)
+	if all := senseOf(joinedWords(key)); all != 0 {
+		return all
+	}
+	for i := len(words) - 1; i >= 0; i-- {
+		if words[i] == "name" && i > 0 && senseOf(words[i-1]) == ofPerson {
+			return ofName
+		}
+		if (words[i] == "key" || words[i] == "token") && i > 0 && isSecretBefore(words[i-1]) {
+			return ofSecret
+		}
+		if said := senseOf(words[i]) &^ ofPerson; said != 0 {
+			if said == other && i > 0 && senseOf(words[i-1]) == ofBirth {
+				return ofBirth // birth_date
+			}
+			if said&(weak|other) != 0 && i > 0 && senseOf(words[i-1])&(ofID|ofSSN) != 0 {
+				return senseOf(words[i-1]) // national_id
+			}
+			if said == ofAddress && i > 0 && notAStreet(words[i-1]) {
+				return 0
+			}
+			return said
+		}
+	}
+	return 0
+}
+
+func isSecretBefore(word string) bool {
+	switch word {
+	case "api", "secret", "private", "access", "refresh", "auth", "signing", "encryption":
+		return true
+	}
+	return false
+}
+
+func notAStreet(word string) bool {
+	switch word {
+	case "email", "mail", "ip", "mac", "wallet", "contract", "memory", "base", "web", "url", "bitcoin", "eth", "bind", "listen", "server", "remote", "network":
+		return true
+	}
+	return false
+}
+
+// joinedWords is a key in small letters, without what stands between its words.
+func joinedWords(key string) string {
+	var small [maxKey]byte
+	n := 0
+	for i := range len(key) {
+		b := key[i]
+		switch {
+		case b == '_' || b == '-' || b == ' ' || b == '.':
+			continue
+		case b >= 'A' && b <= 'Z':
+			b += 'a' - 'A'
+		}
+		small[n] = b
+		n++
+	}
+	return string(small[:n])
+}
+
+// split takes a key apart: snake_case, kebab-case, camelCase.
+func split(words []string, key string) []string {
+	start := 0
+	cut := func(end int) {
+		if end > start {
+			words = append(words, strings.ToLower(key[start:end]))
+		}
+	}
+	for i := range len(key) {
+		switch b := key[i]; {
+		case b == '_' || b == '-' || b == ' ' || b == '.':
+			cut(i)
+			start = i + 1
+		case b >= 'A' && b <= 'Z' && i > start && (key[i-1] >= 'a' && key[i-1] <= 'z' || i+1 < len(key) && key[i+1] >= 'a' && key[i+1] <= 'z'):
+			cut(i)
+			start = i
+		case b >= '0' && b <= '9' && i > start && (key[i-1] < '0' || key[i-1] > '9'):
+			cut(i)
+			start = i
+		}
+	}
+	cut(len(key))
+	return words
+}
