@@ -123,6 +123,10 @@ soak: prereq-demo runsc ## let 20 clients run programs of all kinds for SOAK (5m
 bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog at every level of detail
 	@go run ./bench/tokens
 
+.PHONY: bench-pii
+bench-pii: prereq-go ## judge the detector of personal data on made text and on ../shared/pii
+	@go run ./bench/pii $(ARGS)
+
 .PHONY: bench-search
 bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
 	@go run ./bench/search $(or $(ARGS),-tokens)

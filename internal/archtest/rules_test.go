@@ -99,6 +99,8 @@ var owners = []owner{
 		"esbuild is how codegen compiles TypeScript, not what it offers"},
 	{"github.com/nats-io", []string{"internal/store"}, nil,
 		"records and logs are kept in one place, which the next engine would be behind as well"},
+	{"github.com/nyaruka/phonenumbers", []string{"internal/pii"}, nil,
+		"what personal data looks like is known in one place"},
 	{"github.com/spf13/cobra", []string{"cmd/..."}, nil,
 		"the command line is cmd's alone; everything else takes plain arguments"},
 	{"github.com/tiktoken-go/tokenizer", []string{"internal/tokens", "cmd/...", "bench/..."}, nil,
@@ -127,6 +129,7 @@ var dependencies = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk":       "the protocol, as client and as server",
 	"github.com/nats-io/nats-server/v2":            "records and logs, embedded: durable, fenced, and the same on a cluster",
 	"github.com/nats-io/nats.go":                   "how one speaks with it",
+	"github.com/nyaruka/phonenumbers":              "the numbering plans of all countries, to tell telephone numbers from others",
 	"github.com/opencontainers/runtime-spec":       "the types of an OCI bundle",
 	"github.com/pelletier/go-toml/v2":              "Codex's settings",
 	"github.com/rogpeppe/go-internal":              "testscript: the command line is tested as it is typed; and the diffs of reviews",
@@ -145,4 +148,4 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                             "upstreams.yaml and workflows",
 }
 
-const maxDependencies = 28
+const maxDependencies = 29
