@@ -79,7 +79,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if err := g.checkGiven(program); err != nil {
 		return Execution{}, err
 	}
-	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, Variables: program.Variables, Limits: g.limits(program)}
+	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(program)}
 	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
 		return Execution{}, err
 	}
@@ -102,6 +102,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		return Execution{}, err
 	}
 	g.explain(&e, program.Code)
+	nameLines(e.Fault, program.File)
 	g.explainMissing(&e, interpreter, program.Environment)
 	if e.Fault != nil {
 		g.explainSkills(ctx, e.Fault.Lines)
@@ -152,9 +153,19 @@ func checkCode(code string) error {
 
 // run runs a program and has its types checked meanwhile.
 func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, calls *callList) error {
+	ws, err := g.workspace(ctx, program.Workspace, e.Limits, false)
+	if err != nil {
+		return err
+	}
+	if ws != nil {
+		defer func() { _ = ws.Close() }()
+		job.Workspace = ws
+	}
 	code := job.Code
 	if job.Interpreter == sandbox.Node {
-		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, g.bundling(ctx, job))
+		opts := g.bundling(ctx, job)
+		opts.File, opts.Files = program.File, readable(ws)
+		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, opts)
 		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
 			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
 			if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
@@ -167,19 +178,14 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		}
 		job.Code = compiled
 	}
-	ws, err := g.workspace(ctx, program.Workspace, e.Limits, false)
-	if err != nil {
-		return err
-	}
-	if ws != nil {
-		defer func() { _ = ws.Close() }()
-		job.Workspace = ws
-	}
 	known, err := g.sessions.use(ctx, job)
 	if err != nil {
 		g.log.ErrorContext(ctx, "session is not recorded", "execution", e.ID, "error", err)
 	}
-	check := g.checks.begin(ctx, job.Interpreter, code)
+	var check *check // of a file, which the checkers do not see the neighbours of, there is none
+	if program.File == "" {
+		check = g.checks.begin(ctx, job.Interpreter, code)
+	}
 	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls, nil})
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if known && !e.Reused && e.Status != sandbox.Canceled {

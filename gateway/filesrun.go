@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"path"
 	"strings"
 
 	"sallyport/internal/tool"
+	"sallyport/sandbox/bridge"
 )
 
 // readFile makes the code of a program of the file that it names, if it names one.
@@ -50,4 +53,36 @@ func languageOf(name string) (string, error) {
 		return "typescript", nil
 	}
 	return "", &tool.Error{Kind: tool.Invalid, Message: name + " is no program: its name ends in none of .py, .ts, .mts, .js, .mjs"}
+}
+
+// maxModule is how large a file of a workspace can be that a program imports, in bytes.
+const maxModule = 4 << 20
+
+// readable reads files of a workspace that a program imports; nil where there is none.
+func readable(ws space) func(name string) ([]byte, bool) {
+	if ws == nil {
+		return nil
+	}
+	return func(name string) ([]byte, bool) {
+		f, err := ws.Open(name)
+		if err != nil {
+			return nil, false
+		}
+		defer func() { _ = f.Content.Close() }()
+		if f.Size > maxModule {
+			return nil, false
+		}
+		data, err := io.ReadAll(io.LimitReader(f.Content, maxModule))
+		return data, err == nil
+	}
+}
+
+// nameLines gives the lines of a program that is a file its name.
+func nameLines(fault *bridge.Fault, name string) {
+	if fault == nil {
+		return
+	}
+	for i := range fault.Lines {
+		fault.Lines[i].File = cmp.Or(fault.Lines[i].File, name)
+	}
 }

@@ -136,7 +136,7 @@ func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, 
 func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	limits, timer := e.job.Limits, time.AfterFunc(startLimit, func() { e.stop(stopped{TimedOut}) })
 	defer timer.Stop()
-	program := bridge.Program{Code: e.job.Code, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
+	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
 	account := e.account(caller)
 	e.box.stays = false
 	report, err := e.box.bridge.Run(e.ctx, program, account, func() { timer.Reset(limits.Timeout) })

@@ -31,6 +31,8 @@ type Job struct {
 	ID          string
 	Interpreter Interpreter
 	Code        string
+	// File is where the program is in the workspace, "" if it is nowhere: its folder is where it finds modules first.
+	File string
 	// Variables are what the program finds under their names, each a JSON value.
 	Variables map[string]json.RawMessage
 	Limits    Limits

@@ -31,7 +31,7 @@ type Error struct {
 	// Type is "SyntaxError" or "ImportError".
 	Type    string
 	Message string
-	// File is that of a skill, "skills/name/skill.ts"; "" is the program.
+	// File is the one that the program imports which is wrong, "skills/name/skill.ts" or a path in the workspace; "" is the program.
 	File string
 	// Line counts from 1; 0 where it is not known.
 	Line int
@@ -54,6 +54,10 @@ type Options struct {
 	// Skills returns the files of a skill by the name in its import, "skills/NAME": skill.ts and what
 	// it imports beside it. An error is told as it is, with its hint if it is a *tool.Error. nil: there are none.
 	Skills func(name string) (map[string][]byte, error)
+	// File is where the program is in the workspace, which its relative imports start from; "" is the workspace itself.
+	File string
+	// Files returns a file of the workspace by its slash-separated path; nil: there are none.
+	Files func(path string) ([]byte, bool)
 }
 
 // Compile compiles a program. runtime is the source of the module "sallyport".
@@ -82,6 +86,7 @@ func compile(program string, r resolver, imports string, session bool) (string, 
 	if wrongSyntax != nil {
 		return "", wrongSyntax
 	}
+	sourceMap = named(sourceMap, r.workspace.program)
 	if session {
 		code, sourceMap = keep(code, sourceMap)
 	}
@@ -178,8 +183,15 @@ func syntaxError(m api.Message) *Error {
 }
 
 func (e *Error) place(at *api.Location) {
-	if at != nil && strings.HasPrefix(at.File, skillsSpace+":") {
+	switch {
+	case at == nil:
+		return
+	case strings.HasPrefix(at.File, skillsSpace+":"):
 		e.File = strings.Replace(at.File, ":", "/", 1)
+	case strings.HasPrefix(at.File, workspaceSpace+":"):
+		e.File = strings.TrimPrefix(at.File, workspaceSpace+":")
+	}
+	if e.File != "" {
 		at = &api.Location{File: Name, Line: at.Line, LineText: at.LineText}
 	}
 	if at == nil || !strings.HasSuffix(at.File, Name) {

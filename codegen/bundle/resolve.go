@@ -18,10 +18,15 @@ type resolver struct {
 	runtime  []byte
 	packages func(name string) bool
 	skills   *skills
+	// workspace is not nil.
+	workspace *files
 }
 
 func newResolver(tree Tree, runtime []byte, opts *Options) resolver {
-	return resolver{tree, runtime, opts.Packages, &skills{find: opts.Skills, found: map[string]map[string][]byte{}}}
+	return resolver{
+		tree, runtime, opts.Packages, &skills{find: opts.Skills, found: map[string]map[string][]byte{}},
+		&files{read: opts.Files, program: opts.File, found: map[string][]byte{}},
+	}
 }
 
 // The namespaces of what is served from memory.
@@ -43,6 +48,7 @@ func (r resolver) setup(build api.PluginBuild) {
 		return loaded(r.runtime), nil
 	})
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: skillsSpace}, r.skills.load)
+	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: workspaceSpace}, r.workspace.load)
 	// Whatever else is asked for, esbuild's own loader must never see it: it would read the host's files.
 	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
 		return api.OnLoadResult{}, fmt.Errorf("not a file of this program")
@@ -65,6 +71,11 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		return r.skills.beside(args.Importer, name)
 	case strings.HasPrefix(name, skillsSpace+"/"):
 		return r.skills.resolve(strings.TrimPrefix(name, skillsSpace+"/"))
+	case isRelative(name) && args.Namespace != serversSpace && args.Namespace != runtimeSpace:
+		if found, ok := r.workspace.resolve(args, name); ok {
+			return found, nil
+		}
+		return refuse(fmt.Sprintf("cannot import %q", name), r.adviseFile(name))
 	case name == "sallyport":
 		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeSpace, SideEffects: api.SideEffectsFalse}, nil
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
@@ -115,6 +126,14 @@ func (r resolver) advise(name string) string {
 	return notInstalled
 }
 
+// adviseFile is advise for a relative import.
+func (r resolver) adviseFile(name string) string {
+	if hint := r.advise(name); hint != notInstalled || r.workspace.read == nil {
+		return hint
+	}
+	return "there is no such file in /workspace"
+}
+
 const notInstalled = `only node's own modules, "servers/..." and "sallyport" can be imported`
 
 // hintMark keeps message and hint apart on their way through esbuild.
@@ -127,6 +146,7 @@ func refuse(message, hint string) (api.OnResolveResult, error) {
 var (
 	missingPackage  = regexp.MustCompile(`^cannot import "(.+)"$`)
 	missingExport   = regexp.MustCompile(`^No matching export in "servers:(\w+)/(index|resources|prompts)\.ts" for import "(.+)"$`)
+	missingInFile   = regexp.MustCompile(`^No matching export in "workspace:(.+)" for import "(.+)"$`)
 	missingOwn      = regexp.MustCompile(`^No matching export in "sallyport:sallyport\.ts" for import "(.+)"$`)
 	missingInSkill  = regexp.MustCompile(`^No matching export in "skills:([\w-]+)/skill\.ts" for import "(.+)"$`)
 	ownExport       = regexp.MustCompile(`(?m)^export (?:declare )?(?:async )?(?:function|class|const) (\w+)`)
@@ -138,6 +158,11 @@ func (r resolver) explain(m api.Message) *Error {
 	e := &Error{Type: "ImportError"}
 	e.Message, e.Hint, _ = strings.Cut(m.Text, hintMark)
 	e.place(m.Location)
+	if found := missingInFile.FindStringSubmatch(m.Text); found != nil {
+		e.Message = fmt.Sprintf("%s has no export %s", found[1], found[2])
+	} else if e.File != "" && !strings.Contains(m.Text, hintMark) {
+		e.Type = "SyntaxError"
+	}
 	if found := missingPackage.FindStringSubmatch(e.Message); found != nil && e.Hint == notInstalled {
 		e.Package = packageOf(found[1])
 	}

@@ -9,6 +9,8 @@ import (
 // Program is what a guest is asked to run.
 type Program struct {
 	Code string `json:"code"`
+	// File is where the program is below /workspace, "" if it is nowhere.
+	File string `json:"file,omitempty"`
 	// ValueLimit is how many characters of the program's value the guest sends at most.
 	ValueLimit int `json:"value_limit"`
 	// Keep asks the guest to stay after the program's end, with what the program left in memory.

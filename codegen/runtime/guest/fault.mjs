@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { inspect } from "node:util";
 
 // open are the tools whose calls are under way; folder is where the program is, for one of several.
-export function describe(error, open = [], folder = "") {
+export function describe(error, open = [], folder = "", name = "program.ts") {
   const known = error !== null && typeof error === "object" && "message" in error;
   const fault = { type: "Error", message: "", lines: [], hint: "" };
   try {
@@ -13,7 +13,7 @@ export function describe(error, open = [], folder = "") {
     fault.message = message;
     if (error instanceof AggregateError) fault.message += ": " + error.errors.slice(0, 3).map((one) => show(one?.message ?? one).slice(0, 300)).join("; ");
     if (error?.cause) fault.message += ` (caused by ${String(error.cause?.message ?? error.cause).slice(0, 300)})`;
-    fault.lines = known ? lines(String(error.stack ?? ""), folder) : [];
+    fault.lines = known ? lines(String(error.stack ?? ""), folder, name) : [];
     for (const note of error?.notes?.slice?.(0, 3) ?? []) fault.message += ` (${String(note).slice(0, 300)})`;
     fault.hint = createRequire(import.meta.url)("./hints.cjs").hint(error, message, open).slice(0, 500);
   } catch {}
@@ -28,12 +28,17 @@ function show(value) {
   }
 }
 
-// The frames in the program itself, outermost first; of many only the first and the last five.
-function lines(stack, folder) {
+// The frames in the program itself and in files of the workspace, outermost first; of many only the first and the last five.
+function lines(stack, folder, name) {
   const frames = [];
   for (const row of stack.split("\n")) {
-    const found = /^\s+at (?:(?:async |new )*(.*?) \()?(\S*?)program\.ts:(\d+):\d+\)?$/.exec(row);
-    if (found?.[2].endsWith(folder)) frames.unshift({ line: Number(found[3]), function: /^(async )?(Object\.|Module\.)?<?(anonymous|eval)>?/.test(found[1] ?? "") ? "" : (found[1] ?? ""), source: "" });
+    const found = /^\s+at (?:(?:async |new )*(.*?) \()?(?:file:\/\/)?(\S.*?):(\d+):\d+\)?$/.exec(row);
+    if (!found) continue;
+    const other = /(?:^|\/)(?:workspace:|skills:(?=([^/]*)))(.+)$/.exec(found[2]);
+    if (!other && !found[2].endsWith(folder + name)) continue;
+    const unnamed = /^(async )?(Object\.|Module\.)?<?(anonymous|eval)>?/.test(found[1] ?? "");
+    const file = other && (other[1] === undefined ? other[2] : `skills/${other[2]}`);
+    frames.unshift({ file: file ?? undefined, line: Number(found[3]), function: unnamed ? "" : (found[1] ?? ""), source: "" });
   }
   return frames.length <= 10 ? frames : [...frames.slice(0, 5), ...frames.slice(-5)];
 }

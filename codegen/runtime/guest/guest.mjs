@@ -41,8 +41,17 @@ class Program {
 
   // Nothing is left to do, timers and calls included.
   idle() {
-    if (this.settled) return this.report();
+    if (this.settled && this.last()) return this.report();
+    if (this.settled) return;
     this.fail(new Error("the program waits for a promise that nothing will settle"));
+  }
+
+  // Says whether we are the last to hear of the end. Others who listen (node:test prints its sums then) hear of it now, and we once more.
+  last() {
+    const others = process.rawListeners("beforeExit").filter((one) => one !== ended);
+    for (const one of others) process.removeListener("beforeExit", one);
+    if (others.length) setImmediate(() => {});
+    return others.length === 0;
   }
 
   // Sends what the program changed in /workspace, as well as it can.
@@ -67,6 +76,8 @@ class Program {
   conclude() {
     this.handOver();
     const { done } = this;
+    if (process.exitCode && !done.fault) done.exit = Number(process.exitCode) & 0xff;
+    process.exitCode = undefined;
     if (this.promised || (this.encoded && !done.fault) || PROMISED.test(done.value?.kind === "text" ? done.value.text : "")) console.error("note: a promise was shown in place of its value: write await before the call");
     bridge.send(JSON.stringify(done));
     if (this.job.keep) return bridge.rest();
@@ -76,7 +87,7 @@ class Program {
 
   fail(error) {
     if (this.reported) return;
-    this.done.fault = describe(error, [...api.unanswered].map((call) => call.tool), this.folder);
+    this.done.fault = describe(error, [...api.unanswered].map((call) => call.tool), this.folder, this.job.file);
     delete this.done.value;
     this.report();
   }
@@ -88,6 +99,7 @@ async function load(path, code) {
   return import("file://" + path);
 }
 
+const ended = () => current?.idle();
 const copied = () => JSON.stringify({ type: "copied", clock: String(files.clock) });
 
 const PROMISED = /Promise \{ <pending> \}|\[object Promise\]/;
@@ -119,6 +131,7 @@ function message(frame) {
   if (files.clock) bridge.send(copied());
   if (!count) process.chdir("/workspace"); // another one than we started in
   current = new Program(frame);
+  process.argv[1] = frame.file ? "/workspace/" + frame.file : "program.ts";
   bridge.go();
   current.run().catch((error) => current.fail(error));
 }
@@ -144,7 +157,7 @@ async function main() {
   bridge.onMessage = message;
   process.on("uncaughtException", (error) => current?.fail(error));
   process.on("unhandledRejection", (error) => current?.fail(error));
-  process.on("beforeExit", () => current?.idle());
+  process.on("beforeExit", ended);
   process.once("exit", () => {
     bridge.flush();
     if (!bridge.socket.writableLength) current?.handOver();

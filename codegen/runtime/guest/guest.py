@@ -160,7 +160,7 @@ def main():
         if number == 1:
             os.chdir("/workspace")  # another one than we started in
         # Lines of earlier programs stay theirs: each has a name of its own.
-        done = execute(job, scope, NAME if number == 1 else f"program-{number}.py")
+        done = execute(job, scope, of_file(job["file"], scope) if job.get("file") else NAME if number == 1 else f"program-{number}.py")
         bridge.rest()
         if "workspace" in job:
             hand_over(bridge, files, job["workspace"])
@@ -231,6 +231,23 @@ def execute(job, scope, name):
     if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
         os._exit(1 if "fault" in done else done.get("exit", 0))
     return done
+
+
+_folder = []
+
+
+def of_file(file, scope):
+    """Makes the program the file of that path in /workspace, with the modules beside it, as they are now; returns its name."""
+    name = "/workspace/" + file
+    for module, loaded in list(sys.modules.items()):
+        if str(getattr(loaded, "__file__", None)).startswith("/workspace/"):
+            del sys.modules[module]
+    if _folder and sys.path[:1] == _folder:
+        del sys.path[0]
+    _folder[:] = [os.path.dirname(name)]
+    sys.path.insert(0, _folder[0])
+    sys.argv, scope["__file__"] = [name], name
+    return name
 
 
 def give_room():

@@ -4,7 +4,7 @@ import traceback
 
 import sallyport_hints
 
-MESSAGE, LINE, SKILLS = 4000, 200, "/tmp/.skills/"
+MESSAGE, LINE, SKILLS, WORKSPACE = 4000, 200, "/tmp/.skills/", "/workspace/"
 
 
 def describe(err, name):
@@ -18,6 +18,9 @@ def describe(err, name):
         text = (err.text or "").rstrip()
         found["lines"] = [{"line": err.lineno or 0, "source": text.strip()[:LINE]}]
         found["message"] = err.msg
+    elif isinstance(err, SyntaxError) and str(err.filename).startswith(WORKSPACE):
+        place = {"file": err.filename[len(WORKSPACE) :], "line": err.lineno or 0, "source": (err.text or "").strip()[:LINE]}
+        found["lines"], found["message"] = [*found["lines"], place], err.msg
     try:
         found["hint"] = sallyport_hints.hint(err)[:500]
     except Exception:
@@ -46,12 +49,20 @@ def message(err):
 
 
 def lines(err, name):
-    """The frames in the program itself and in skills, outermost first; of many only the first and the last five."""
+    """The frames in the program itself, in skills and in files of the workspace, outermost first; of many only the first and the last five."""
     frames = []
     for frame in traceback.extract_tb(err.__traceback__):
-        if frame.filename == name or frame.filename.startswith(SKILLS):
+        file = file_of(frame.filename)
+        if frame.filename == name or file:
             function = "" if frame.name == "<module>" else frame.name
             frames.append({"line": frame.lineno or 0, "function": function, "source": (frame.line or "").strip()[:LINE]})
             if frame.filename != name:
-                frames[-1]["file"] = frame.filename[len(SKILLS) :].partition("/")[2]
+                frames[-1]["file"] = file
     return frames if len(frames) <= 10 else frames[:5] + frames[-5:]
+
+
+def file_of(path):
+    """How a file that the program imports is called for a model, "" for others."""
+    if path.startswith(SKILLS):
+        return path[len(SKILLS) :].partition("/")[2]
+    return path[len(WORKSPACE) :] if path.startswith(WORKSPACE) else ""
