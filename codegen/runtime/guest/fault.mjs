@@ -34,11 +34,11 @@ function lines(stack, folder, name) {
   for (const row of stack.split("\n")) {
     const found = /^\s+at (?:(?:async |new )*(.*?) \()?(?:file:\/\/)?(\S.*?):(\d+):\d+\)?$/.exec(row);
     if (!found) continue;
-    const other = /(?:^|\/)(?:workspace:|skills:(?=([^/]*)))(.+)$/.exec(found[2]);
+    const other = /(?:^|\/)(workspace|skills):(.+)$/.exec(found[2]);
     if (!other && !found[2].endsWith(folder + name)) continue;
     const unnamed = /^(async )?(Object\.|Module\.)?<?(anonymous|eval)>?/.test(found[1] ?? "");
-    const file = other && (other[1] === undefined ? other[2] : `skills/${other[2]}`);
-    frames.unshift({ file: file ?? undefined, line: Number(found[3]), function: unnamed ? "" : (found[1] ?? ""), source: "" });
+    const file = other?.[1] === "skills" ? `skills/${other[2]}` : other?.[2];
+    frames.unshift({ file, line: Number(found[3]), function: unnamed ? "" : (found[1] ?? ""), source: "" });
   }
   return frames.length <= 10 ? frames : [...frames.slice(0, 5), ...frames.slice(-5)];
 }
