@@ -5,7 +5,7 @@ runs the model's programs, which call those tools, in gVisor sandboxes.
 This package is the command line: main.go is the process, root.go what all verbs
 share, fault.go the errors and exit statuses, output.go the way to the terminal,
 and every verb (serve, exec, search, tools, generate, doctor, upstreams, auth,
-import, install, version) has a file of its own. Nothing is decided here that a package
+import, install, backup, restore, version) has a file of its own. Nothing is decided here that a package
 below could decide.
 
 # A tour of the house
@@ -31,6 +31,7 @@ In the order of one call, from a client to a tool and back:
   - gateway/trust holds back tools whose definition changed or misleads.
   - gateway/upstream holds one live session to each upstream, and makes the call;
     gateway/upstream/oauth has its logins.
+  - internal/store keeps records and logs, internal/backup makes one file of it all.
   - internal/tool is the vocabulary of all of them, internal/plain makes untrusted
     text fit to be shown, internal/nearest finds what someone meant.
 

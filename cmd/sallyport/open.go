@@ -53,7 +53,7 @@ func (a *app) openRecords(log *slog.Logger) (*store.Store, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	records, err := store.Open(filepath.Join(dir, "records"), &store.Options{Logger: log, Patience: recordsPatience})
+	records, err := store.Open(filepath.Join(dir, recordsFolder), &store.Options{Logger: log, Patience: recordsPatience})
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		by := "another sallyport serve"
 		if used.PID > 0 {

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/backup"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// recordsFolder is where in the data directory the records are.
+const recordsFolder = "records"
+
+func backupCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup [flags] FILE",
+		Short: "write all that is kept to one file",
+		Long: `Backup writes the data directory (workspaces, skills, records) to FILE, or to
+stdout for -: a tar, compressed with gzip. A gateway may serve meanwhile: each
+file is in it as it was at some moment, and the records as they were when backup
+began, or later; they have been read from their copy. Folders of your own that
+are mapped as workspaces, settings and secrets are not in it.`,
+		Example: "  sallyport backup sallyport-$(date +%F).tar.gz",
+		Args:    oneFile,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.backup(cmd.Context(), args[0]) },
+	}
+}
+
+func restoreCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore [flags] FILE",
+		Short: "read back what backup wrote",
+		Long: `Restore makes the data directory of a FILE that backup wrote, or of stdin for -.
+It must be empty or absent: nothing is overwritten. It gets all of the backup
+or, if there is anything wrong with it, nothing.`,
+		Example: "  sallyport restore sallyport-2026-11-22.tar.gz\n  sallyport restore --data /srv/sallyport sallyport-2026-11-22.tar.gz",
+		Args:    oneFile,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.restore(cmd.Context(), args[0]) },
+	}
+}
+
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return misuse(cmd, "%s takes one FILE, or - for a pipe", cmd.Name())
+	}
+	return nil
+}
+
+func (a *app) backup(ctx context.Context, file string) (err error) {
+	dir, err := a.existingData()
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "sallyport-backup-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	records := filepath.Join(scratch, recordsFolder)
+	if err := store.Copy(ctx, filepath.Join(dir, recordsFolder), records); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var summary backup.Summary
+	write := func(w io.Writer) error {
+		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{recordsFolder}}, {Dir: records, As: recordsFolder}})
+		return err
+	}
+	if file == "-" {
+		err = write(a.stdout)
+	} else {
+		err = newFile(file, dir, write)
+	}
+	if err != nil {
+		return err
+	}
+	for _, path := range summary.Skipped {
+		a.say("left out, as it is no plain file: " + path)
+	}
+	a.say(fmt.Sprintf("wrote %d files, %d bytes, of %s", summary.Files, summary.Bytes, dir))
+	return nil
+}
+
+// existingData is the data directory, if it is there.
+func (a *app) existingData() (string, error) {
+	dir := a.dataDir()
+	if dir == "" {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", &tool.Error{Kind: tool.NotFound, Message: "there is nothing to back up in " + dir, Hint: "say where it is with --data DIR", Err: err}
+	}
+	return dir, nil
+}
+
+// newFile makes a file that is there only when it is whole, and not among what it is a backup of.
+func newFile(file, not string, write func(io.Writer) error) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(file, not+string(filepath.Separator)) {
+		return &tool.Error{Kind: tool.Invalid, Message: file + " is in the data directory itself", Hint: "write it somewhere else"}
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return &tool.Error{Kind: tool.Failed, Message: file + " is there already", Hint: "remove it, or use another name"}
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".sallyport-backup-*")
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(temporary, 1<<20)
+	err = errors.Join(write(buffered), buffered.Flush(), temporary.Sync(), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return nil
+}
+
+func (a *app) restore(ctx context.Context, file string) error {
+	dir := a.dataDir()
+	if dir == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say where it is to be with --data DIR, or set HOME"}
+	}
+	from := a.stdin
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = opened.Close() }()
+		from = opened
+	}
+	summary, err := backup.Restore(ctx, bufio.NewReaderSize(from, 1<<20), dir, nil)
+	if errors.Is(err, backup.ErrNotEmpty) {
+		return &tool.Error{Kind: tool.Failed, Message: dir + " is not empty", Hint: "move it away first, or restore to another directory with --data DIR", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	a.say(fmt.Sprintf("restored %d files, %d bytes, to %s", summary.Files, summary.Bytes, dir))
+	return nil
+}

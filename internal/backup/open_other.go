@@ -1,0 +1,8 @@
+//go:build !unix
+
+package backup
+
+import "os"
+
+// openPlain opens a file to read.
+func openPlain(root *os.Root, name string) (*os.File, error) { return root.Open(name) }

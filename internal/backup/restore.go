@@ -1,0 +1,225 @@
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// What a backup can be refused for, to be asked for with errors.Is.
+var (
+	// ErrNotBackup: the file is none, or it is cut off or damaged.
+	ErrNotBackup = errors.New("not a backup of sallyport, or damaged")
+	// ErrUnsafe: it has in it what no backup has: links, devices, paths that lead out of the folder.
+	ErrUnsafe = errors.New("the backup is not safe to restore")
+	// ErrTooLarge: it has more in it than Limits allow.
+	ErrTooLarge = errors.New("the backup is too large")
+	// ErrNotEmpty: there is something where it would go.
+	ErrNotEmpty = errors.New("there is something already")
+)
+
+// Limits bound what is restored; nil means all defaults.
+type Limits struct {
+	// Bytes of all files; 0 is 64 GiB.
+	Bytes int64
+	// Entries are files and folders; 0 is 1,000,000.
+	Entries int
+}
+
+func (l *Limits) withDefaults() Limits {
+	limits := Limits{}
+	if l != nil {
+		limits = *l
+	}
+	if limits.Bytes == 0 {
+		limits.Bytes = 64 << 30
+	}
+	if limits.Entries == 0 {
+		limits.Entries = 1_000_000
+	}
+	return limits
+}
+
+const (
+	maxDepth = 64   // of folders in folders
+	maxPath  = 4096 // in bytes
+)
+
+// Restore makes a directory of a backup, all of it or nothing. The directory must be empty or absent. It gets
+// files and folders that only their owner can read, and nothing outside of it is written.
+func Restore(ctx context.Context, r io.Reader, dir string, limits *Limits) (Summary, error) {
+	if err := vacant(dir); err != nil {
+		return Summary{}, err
+	}
+	parent := filepath.Dir(filepath.Clean(dir))
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return Summary{}, fmt.Errorf("restore: %w", err)
+	}
+	temporary, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".restoring-*")
+	if err != nil {
+		return Summary{}, fmt.Errorf("restore: %w", err)
+	}
+	summary, err := unpack(ctx, r, temporary, limits.withDefaults())
+	if err == nil {
+		err = replace(temporary, dir)
+	}
+	if err != nil {
+		return Summary{}, fmt.Errorf("restore: %w", errors.Join(err, os.RemoveAll(temporary)))
+	}
+	return summary, nil
+}
+
+// vacant refuses a place where something is.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("restore: %w in %s", ErrNotEmpty, dir)
+	}
+	return nil
+}
+
+// replace puts a folder where there is none, or an empty one.
+func replace(temporary, dir string) error {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(temporary, dir)
+}
+
+// reader is a backup that is being unpacked.
+type reader struct {
+	tar     *tar.Reader
+	root    *os.Root
+	limits  Limits
+	entries int
+	summary Summary
+}
+
+func unpack(ctx context.Context, from io.Reader, dir string, limits Limits) (Summary, error) {
+	zipped, err := gzip.NewReader(from)
+	if err != nil {
+		return Summary{}, fmt.Errorf("%w: %w", ErrNotBackup, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { _ = root.Close() }()
+	r := &reader{tar: tar.NewReader(zipped), root: root, limits: limits}
+	if err := r.mark(); err != nil {
+		return Summary{}, err
+	}
+	for ctx.Err() == nil {
+		header, err := r.tar.Next()
+		if errors.Is(err, io.EOF) {
+			return r.summary, r.end(zipped)
+		}
+		if err != nil {
+			return Summary{}, fmt.Errorf("%w: %w", ErrNotBackup, err)
+		}
+		if err := r.entry(header); err != nil {
+			return Summary{}, err
+		}
+	}
+	return Summary{}, ctx.Err()
+}
+
+// end reads what is left, which is nothing but padding, so that the check sum is compared.
+func (r *reader) end(zipped io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(zipped, 1<<20))
+	if err == nil && n == 1<<20 {
+		err = errors.New("too much follows its end")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotBackup, err)
+	}
+	return nil
+}
+
+// mark reads the first entry.
+func (r *reader) mark() error {
+	header, err := r.tar.Next()
+	if err != nil || header.Name != about || header.Size > 100 {
+		return ErrNotBackup
+	}
+	text, err := io.ReadAll(r.tar)
+	if err != nil || string(text) != version {
+		return fmt.Errorf("%w: this program reads %q, not %.40q", ErrNotBackup, strings.TrimSpace(version), text)
+	}
+	return nil
+}
+
+func (r *reader) entry(header *tar.Header) error {
+	name, err := safe(header)
+	if err != nil {
+		return err
+	}
+	if r.entries++; r.entries > r.limits.Entries {
+		return fmt.Errorf("%w: more than %d files and folders", ErrTooLarge, r.limits.Entries)
+	}
+	if header.Typeflag == tar.TypeDir {
+		return r.root.MkdirAll(name, 0o700)
+	}
+	if header.Size < 0 || header.Size > r.limits.Bytes-r.summary.Bytes {
+		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, r.limits.Bytes)
+	}
+	return r.file(name, header)
+}
+
+// safe returns the path of an entry, in the form of the system, or refuses it.
+func safe(header *tar.Header) (string, error) {
+	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
+		return "", fmt.Errorf("%w: %.80q is no file and no folder", ErrUnsafe, header.Name)
+	}
+	name := header.Name
+	if header.Typeflag == tar.TypeDir {
+		name = strings.TrimSuffix(name, "/")
+	}
+	if !utf8.ValidString(name) || strings.ContainsRune(name, 0) || len(name) > maxPath || strings.Count(name, "/") >= maxDepth ||
+		name != path.Clean(name) || name == "." || !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "", fmt.Errorf("%w: the path %.80q", ErrUnsafe, header.Name)
+	}
+	return filepath.FromSlash(name), nil
+}
+
+func (r *reader) file(name string, header *tar.Header) error {
+	if err := r.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	}
+	file, err := r.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(header.Mode)&0o700|0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %.80q is in it twice", ErrUnsafe, header.Name)
+	}
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(file, r.tar)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) {
+			return fmt.Errorf("%w: %w", ErrNotBackup, err)
+		}
+		return err
+	}
+	r.summary.Files++
+	r.summary.Bytes += n
+	if t := header.ModTime; t.Year() >= 1980 && t.Year() < 2200 {
+		return r.root.Chtimes(name, time.Time{}, t)
+	}
+	return nil
+}
