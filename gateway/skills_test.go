@@ -85,4 +85,79 @@ func TestSkillsInPython(t *testing.T) {
 	}
 }
 
-var _ = json.RawMessage(nil)
+const squares = `import { add } from "servers/calc";
+import { SIGN } from "./signs";
+
+/** Adds squares. */
+export async function squares(numbers: number[], sign: string = "="): Promise<string> {
+  let sum = 0;
+  for (const n of numbers) sum = Number(await add({ a: sum, b: n * n }));
+  return SIGN + sign + sum;
+}
+
+export function fails(x: any) {
+  return x.y.z;
+}
+`
+
+func TestSkillsInTypeScript(t *testing.T) {
+	dir := t.TempDir()
+	g, _ := skillful(t, dir)
+	ctx := t.Context()
+	_, err := g.SaveSkill(ctx, gateway.SkillDraft{Name: "squares", Code: squares, Language: "typescript"})
+	wantError(t, err, tool.Invalid, "skills/squares has no file signs")
+	code := strings.Replace(squares, `import { SIGN } from "./signs";`, `const SIGN = "sum";`, 1)
+	said := saved(t, ctx, g, gateway.SkillDraft{Name: "squares", Code: code, Language: "typescript", Tests: `import test from "node:test";
+import assert from "node:assert";
+import { squares } from "skills/squares";
+test("adds", async () => assert.equal(await squares([1, 2]), "sum=5"));`})
+	if want := "saved squares, version 1\nimport { squares, fails } from \"skills/squares\"\nsquares(numbers: number[], sign: string = \"=\"): Promise<string>\nfails(x: any)"; said != want {
+		t.Errorf("saved:\n%s", said)
+	}
+	for _, test := range []struct{ language, code, want string }{
+		{"ts", `import { squares } from "skills/squares"; await squares([3, 4])`, "sum=25"},
+		{"ts", `const { squares } = await import("skills/squares"); await squares([3])`, "sum=9"},
+		{"ts", "import { fails } from \"skills/squares\";\nfails({})", "TypeError: Cannot read properties of undefined (reading 'z')\n  line 2: fails({})\n  skills/squares/skill.ts line 12 in fails: return x.y.z;"},
+		{"ts", `import { square } from "skills/squares"; square()`, "ImportError: skills/squares has no square\n  line 1: import { square } from \"skills/squares\"; square()\nhint: did you mean squares?"},
+		{"ts", `import { x } from "skills/squaers"; x()`, "there is no skill squaers\n  line 1: import { x } from \"skills/squaers\"; x()\nhint: did you mean skills.squares?"},
+		{"ts", `import { list_skills, load_skill, save_skill } from "sallyport"; console.log(await save_skill("one", { code: "export const one = (): number => 1", description: "One." })); console.log(await list_skills("squares")); (await load_skill("squares", 1)).slice(0, 33)`,
+			"saved one, version 1\nimport { one } from \"skills/one\"\none(): number\nsquares: Adds squares\n=> squares, version 1, typescript\nAd"},
+		{"python", `import skills.squares`, "ImportError: skill squares is in typescript; import it from a program in typescript"},
+	} {
+		if got := ran(t, ctx, g, test.language, test.code); !strings.Contains(got, test.want) {
+			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
+		}
+	}
+	_, err = g.SaveSkill(ctx, gateway.SkillDraft{Name: "squares", Code: strings.ReplaceAll(code, "n * n", "n")})
+	wantError(t, err, tool.Failed, "not saved: its tests fail", "sum=3")
+	if text, err := g.LoadSkill(ctx, "squares", 0); err != nil || !strings.HasPrefix(text, "squares, version 1, typescript\n") {
+		t.Errorf("%v %s", err, text)
+	}
+}
+
+func TestSkillsOfExecutions(t *testing.T) {
+	g, _ := skillful(t, t.TempDir())
+	ctx := t.Context()
+	const program = "from servers.calc import add\nimport json\n\ntext = \"\"\"\n  two\nlines\"\"\"\na = 20\ndef twice(x):\n    return x * 2\nprint(text)\nint(add(a=a, b=22)) + twice(20)\n"
+	ran(t, ctx, g, "python", program)
+	said := saved(t, ctx, g, gateway.SkillDraft{Name: "add-up", From: "last", Params: map[string]json.RawMessage{"a": json.RawMessage("20"), "b": json.RawMessage("22")}, Description: "Adds up."})
+	if want := "saved add-up, version 1\nfrom skills.add_up import add_up\nadd_up(a: int = 20, b: int = 22)\na replaces 20 2 times\nb replaces 22 once"; said != want {
+		t.Errorf("saved:\n%s", said)
+	}
+	if got, want := ran(t, ctx, g, "python", "from skills.add_up import add_up\nadd_up(a=1)"), "\n  two\nlines\n=> 25"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	ran(t, ctx, g, "typescript", "import { add } from \"servers/calc\";\nconst base = 5;\nconst sum = await add({ a: base, b: 7 });\nconsole.log(`${sum}\n of 7`);\nNumber(sum) + 7")
+	said = saved(t, ctx, g, gateway.SkillDraft{Name: "add-ts", From: "last", Params: map[string]json.RawMessage{"base": json.RawMessage("5"), "n": json.RawMessage("7")}, Description: "Adds."})
+	if want := "saved add-ts, version 1\nimport { add_ts } from \"skills/add_ts\"\nadd_ts({ base = 5, n = 7 }: { base?: number; n?: number } = {})\nbase replaces 5 once\nn replaces 7 2 times"; said != want {
+		t.Errorf("saved:\n%s", said)
+	}
+	if got, want := ran(t, ctx, g, "typescript", "import { add_ts } from \"skills/add-ts\";\nawait add_ts({ n: 10 })"), "15\n of 7\n=> 25"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	_, err := g.SaveSkill(ctx, gateway.SkillDraft{Name: "x", From: "last", Params: map[string]json.RawMessage{"n": json.RawMessage("8")}})
+	wantError(t, err, tool.Invalid, "8, the value of n, is no literal of the program")
+	_, err = g.SaveSkill(tool.WithPrincipal(ctx, "mallory"), gateway.SkillDraft{Name: "x", From: "last"})
+	wantError(t, err, tool.NotFound, "no execution went well in this session")
+	ran(t, ctx, g, "python", "1/0")
+}
