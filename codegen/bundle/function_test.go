@@ -95,13 +95,13 @@ func TestFunctionRefuses(t *testing.T) {
 
 func TestFunctionReturnsTheLastExpression(t *testing.T) {
 	for program, want := range map[string]string{
-		"const a = 1\n(2)":                "const a = 1\n  (2)", // one statement
-		"const a = f()\na.b":              "return (a.b)",
-		"if (x) { y }":                    "if (x) { y }",
-		"let s = `a${`b`}c`;\ns + `${s}`": "return (s + `${s}`)",
-		"a(); b() // last":                "a(); return (b()) // last",
+		"const a = 1\n(2)":                 "const a = 1\n  (2)", // one statement
+		"const a = f()\na.b":               "return (a.b)",
+		"if (x) { y }":                     "if (x) { y }",
+		"let s = `a${`b`}c`;\ns + `${s}`":  "return (s + `${s}`)",
+		"a(); b() // last":                 "a(); return (b()) // last",
 		"x = 4 / 2 / 1; /[/]\"'`/.test(y)": "return (/[/]\"'`/.test(y))",
-		"class A {}":                      "class A {}",
+		"class A {}":                       "class A {}",
 	} {
 		made, err := bundle.Function(program, "f0", nil, "x")
 		if err != nil || !strings.Contains(made.Code, want) || strings.Contains(want, "return") != strings.Contains(made.Code, "return (") {
