@@ -44,6 +44,9 @@ func (g *Gateway) Stats(ctx context.Context) (string, error) {
 	if used, err := g.workspaceUse(ctx, g.limits(Program{})); err == nil && used != "" {
 		b.WriteString(used + "\n")
 	}
+	if n := len(g.skillModules(ctx)); n > 0 {
+		fmt.Fprintf(&b, "skills: %d\n", n)
+	}
 	fmt.Fprintf(&b, "sandboxes that wait: %d Python, %d TypeScript", g.runner.waiting(sandbox.Python), g.runner.waiting(sandbox.Node))
 	return b.String(), nil
 }
@@ -73,7 +76,11 @@ func (s *stats) write(b *strings.Builder) {
 		b.WriteString("no programs yet\n")
 		return
 	}
-	fmt.Fprintf(b, "%d programs since %s: %s; %s\n", n, s.since.UTC().Format("2006-01-02 15:04 UTC"), counted(s.status), counted(s.language))
+	programs := "programs"
+	if n == 1 {
+		programs = "program"
+	}
+	fmt.Fprintf(b, "%d %s since %s: %s; %s\n", n, programs, s.since.UTC().Format("2006-01-02 15:04 UTC"), counted(s.status), counted(s.language))
 	slices.Sort(s.durations)
 	fmt.Fprintf(b, "duration: p50 %v, p99 %v\n", short(percentile(s.durations, 50)), short(percentile(s.durations, 99)))
 	if s.made > 0 {

@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/gateway"
 	"sallyport/gateway/mcpserver"
@@ -26,7 +27,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 		}
 	})
 	return g, &mcpserver.Options{
-		Environments: cfg.Environments, Packages: g, Catalog: g, Choices: g, Stats: g, Files: g, Profiles: config.AllProfiles(),
+		Environments: cfg.Environments, Packages: g, Catalog: g, Choices: g, Stats: g, Files: g, Skills: g, Profiles: config.AllProfiles(),
 	}
 }
 
@@ -71,6 +72,12 @@ func TestOtherServersCalls(t *testing.T) {
 		{"read_workspace_file", m{"filename": "data/rows.json"}, "[1, 2]", false},
 		{"list_workspace_files", m{"subpath": "data"}, "rows.json", false},
 		{"list_workspace_files", m{"subpath": "."}, "my_script.py", false},
+		{"save_skill", m{
+			"name": "filter_active_users", "description": "Filter list to only active users",
+			"code": "def filter_active(data): return [u for u in data if u['status'] == 'active']",
+		}, "filter", false},
+		{"load_skill", m{"name": "filter_active_users"}, "def filter_active(data)", false},
+		{"list_skills", m{}, "Filter list to only active users", false},
 		{"get_execution_stats", m{}, "4 programs since", false},
 	} {
 		got, failed := call(t, client, test.tool, test.args)
@@ -80,6 +87,53 @@ func TestOtherServersCalls(t *testing.T) {
 		if len(got) > 600 || strings.HasPrefix(got, "{") {
 			t.Errorf("%s: not short text: %s", test.tool, got)
 		}
+	}
+}
+
+// TestEachOther: what one session of one principal did shows in no answer to another.
+func TestEachOther(t *testing.T) {
+	t.Parallel()
+	g, opts := everything(t)
+	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ann": "s3cret-of-ann", "ben": "s3cret-of-ben"}}
+	url := serve(t, newFace(t, g, false), &mcpserver.SiteOptions{Settings: settings, Tools: mcpserver.New(g, opts)}) + "/mcp"
+	ask := func(who, session, name, args string) string {
+		t.Helper()
+		_, body := request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`}}`,
+			"Authorization: Bearer s3cret-of-"+who, "Mcp-Session-Id: "+session)
+		return body
+	}
+	begin := func(who string) string {
+		head, _ := request(t, "POST", url, hi, "Authorization: Bearer s3cret-of-"+who)
+		return head.Header.Get("Mcp-Session-Id")
+	}
+	first, second, ben := begin("ann"), begin("ann"), begin("ben")
+	for _, call := range [][2]string{
+		{"configure_environment", `{"environment":"science"}`},
+		{"write_workspace_file", `{"filename":"mine.txt","content":"of ann"}`},
+		{"save_skill", `{"name":"annual","code":"def annual(): return 1","description":"a skill of ann"}`},
+		{"execute_code", `{"code":"print(6 * 7)"}`},
+	} {
+		if said := ask("ann", first, call[0], call[1]); !strings.Contains(said, `"result"`) || strings.Contains(said, `"isError":true`) {
+			t.Fatalf("%s: %s", call[0], said)
+		}
+	}
+	for _, test := range []struct{ tool, args, own, session, others string }{
+		{"get_environment_config", `{}`, "environment: science", "environment: default", "environment: default"},
+		{"get_execution_stats", `{}`, "1 program since", "no programs yet", "no programs yet"},
+		{"list_workspace_files", `{}`, "mine.txt", "mine.txt", "(0 files"},
+		{"read_workspace_file", `{"filename":"mine.txt"}`, "of ann", "of ann", "there is no"},
+		{"list_skills", `{}`, "a skill of ann", "a skill of ann", "No skills yet"},
+		{"load_skill", `{"name":"annual"}`, "def annual", "def annual", "no skill"},
+		{"search_tools", `{"query":"annual"}`, "annual", "annual", "No tool"},
+	} {
+		for i, who := range []struct{ name, session, want string }{{"ann", first, test.own}, {"ann", second, test.session}, {"ben", ben, test.others}} {
+			if said := ask(who.name, who.session, test.tool, test.args); !strings.Contains(said, who.want) {
+				t.Errorf("%s for %s, %d: no %q in %s", test.tool, who.name, i, who.want, said)
+			}
+		}
+	}
+	if said := ask("ben", first, "get_execution_stats", `{}`); strings.Contains(said, "programs since") {
+		t.Errorf("with the session of ann: %s", said)
 	}
 }
 

@@ -25,7 +25,7 @@ func installable(environments map[string]config.Environment) bool {
 func installTool(environments map[string]config.Environment) *mcp.Tool {
 	return &mcp.Tool{
 		Name:        "install_dependencies",
-		Description: "Install packages for programs of execute_code, until the server ends.",
+		Description: "Install packages for your programs, until the server ends.",
 		InputSchema: packagesSchema(environments, `"required":["packages"],`, `"pandas==2.2.3" or "zod@3.25.0"`),
 	}
 }
@@ -33,7 +33,7 @@ func installTool(environments map[string]config.Environment) *mcp.Tool {
 func installedTool(environments map[string]config.Environment) *mcp.Tool {
 	return &mcp.Tool{
 		Name:        "check_installed_packages",
-		Description: "Tell which packages programs of execute_code can import, and their versions.",
+		Description: "Tell which packages programs can import, with versions.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)},
 		InputSchema: packagesSchema(environments, "", "default: all"),
 	}
@@ -47,7 +47,7 @@ func packagesSchema(environments map[string]config.Environment, required, about 
 	return json.RawMessage(`{"type":"object",` + required + `"properties":{` +
 		`"packages":{"type":"array","items":{"type":"string"},"description":` + string(quoted) + `},` +
 		environmentProperty(environments) +
-		`"language":{"enum":["python","typescript"],"description":"default python"}}}`)
+		`"language":{"enum":["python","typescript"]}}}`)
 }
 
 // packages answers the tools about packages.
