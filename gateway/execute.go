@@ -83,7 +83,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
 		return Execution{}, err
 	}
-	if job.Session, err = sessionKey(ctx, program.Session, program.Workspace); err != nil {
+	if job.Session, err = sessionKey(ctx, program.Session, g.workspaceKey(ctx, program.Workspace)); err != nil {
 		return Execution{}, err
 	}
 	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
@@ -159,6 +159,9 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	}
 	if ws != nil {
 		defer func() { _ = ws.Close() }()
+		if err := fits(ws, program.Workspace, e.Limits); err != nil {
+			return err
+		}
 		job.Workspace = ws
 	}
 	code := job.Code
@@ -188,6 +191,10 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	}
 	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls, nil})
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
+	if _, ok := g.mapping(ctx, program.Workspace); ok {
+		who := []string{tool.Principal(ctx), tool.Session(ctx), program.Workspace}
+		e.Notes = g.heard.once(strings.Join(who, "\x00"), e.Notes)
+	}
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
 	}

@@ -160,6 +160,9 @@ func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, e
 			return "", err
 		}
 	}
+	if err := fits(ws, cmp.Or(asked, tool.Workspace(ctx)), g.limits(Program{})); err != nil {
+		return "", err
+	}
 	var files []workspace.File
 	var bytes int64
 	known := below == ""

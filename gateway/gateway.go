@@ -78,6 +78,8 @@ type Gateway struct {
 	checks       *checks
 	environments *environments
 	skills       *skills
+	// heard is what clients know of mapped folders.
+	heard heard
 	// sessions are the sessions that programs have named.
 	sessions *sessions
 	// choices are the environments that clients' sessions have chosen.

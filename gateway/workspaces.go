@@ -45,10 +45,16 @@ func workspaceName(ctx context.Context, asked string) (string, error) {
 // program; nil where nothing is kept. Each principal has some of their own, by names.
 // careful has it keep what somebody else changes meanwhile.
 func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Limits, careful bool) (space, error) {
-	if g.opts.DataDir == "" {
+	all := ""
+	if g.opts.DataDir != "" {
+		all = filepath.Join(g.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))
+	}
+	if m, ok := g.mapping(ctx, name); ok {
+		return g.mapped(name, m, all, limits)
+	}
+	if all == "" {
 		return nil, nil
 	}
-	all := filepath.Join(g.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))
 	if err := roomForWorkspace(all, name); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
 			err = errors.Join(err, fmt.Errorf("update workspace: %w", commitErr))
 		}
 	}
-	return Updated{Notes: s.notes.Lines(), Versions: s.made}, err
+	return Updated{Notes: append(s.notes.Lines(), s.refused.lines()...), Versions: s.made}, err
 }
 
 // stage is an update while it is made.
@@ -39,6 +39,7 @@ type stage struct {
 	at      map[string]int // the last change of a path
 	size    int64          // of all contents
 	notes   Notes
+	refused aside
 	made    map[string]string
 	held    map[string]File // what the workspace holds; folders have no version
 	odd     map[string]bool // what of it is neither file nor folder
@@ -58,6 +59,14 @@ func (s *stage) collect(changes iter.Seq2[File, error]) error {
 		}
 		if err := Check(f.Path); err != nil {
 			s.notes.Add(f.Path, err.Error())
+			continue
+		}
+		if s.dir.opts.Hidden(f.Path) {
+			s.refused.add(f.Path, errHidden)
+			continue
+		}
+		if s.dir.opts.Fixed(f.Path) {
+			s.refused.add(f.Path, errFixed)
 			continue
 		}
 		c := change{File: f}
@@ -127,7 +136,7 @@ func (s *stage) commit() error {
 // survey looks at what the workspace holds now: other updates, and people, may have changed it.
 func (s *stage) survey() error {
 	s.held, s.odd = map[string]File{}, map[string]bool{}
-	return walk(s.dir.root, "", func(f File, err error) error {
+	return s.dir.walk(func(f File, err error) error {
 		if f.Path == "" {
 			return err
 		}

@@ -25,7 +25,7 @@ var (
 func (d *Dir) Files() iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		room, count := d.opts.Bytes, 0
-		err := walk(d.root, "", func(f File, err error) error {
+		err := d.walk(func(f File, err error) error {
 			if err == nil && (f.Size > room || count >= d.opts.Inodes) {
 				err = errFull
 			}
@@ -41,6 +41,16 @@ func (d *Dir) Files() iter.Seq2[File, error] {
 			yield(File{}, fmt.Errorf("list workspace: %w", err))
 		}
 	}
+}
+
+// walk tells visit of all that is there but what is hidden.
+func (d *Dir) walk(visit func(File, error) error) error {
+	return walk(d.root, "", func(f File, err error) error {
+		if d.opts.Hidden(f.Path) {
+			return fs.SkipDir
+		}
+		return visit(f, err)
+	})
 }
 
 // walk tells visit of all that is below dir, whose path is prefix. What goes meanwhile is left out.
@@ -70,10 +80,12 @@ func step(dir *os.Root, path, name string, visit func(File, error) error) error 
 		err = Check(path)
 	}
 	if err != nil {
-		return visit(File{Path: path}, err)
+		return skipped(visit(File{Path: path}, err))
 	}
 	f, err := describe(path, info)
-	if stop := visit(f, err); stop != nil || err != nil || !f.Folder {
+	if stop := visit(f, err); errors.Is(stop, fs.SkipDir) {
+		return nil
+	} else if stop != nil || err != nil || !f.Folder {
 		return stop
 	}
 	sub, err := dir.OpenRoot(name)
@@ -90,6 +102,14 @@ func step(dir *os.Root, path, name string, visit func(File, error) error) error 
 		return visit(f, err)
 	}
 	return nil
+}
+
+// skipped is nil for what has nothing below it.
+func skipped(err error) error {
+	if errors.Is(err, fs.SkipDir) {
+		return nil
+	}
+	return err
 }
 
 // describe is a file by what the file system says of it; the error says why it is none of ours.

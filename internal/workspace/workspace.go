@@ -18,6 +18,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -65,6 +66,11 @@ type Options struct {
 	Careful bool
 	// Existing refuses to make the directory.
 	Existing bool
+	// ReadOnly says that nothing will be written.
+	ReadOnly bool
+	// Hidden reports which paths are left out and not changed, Fixed which are not changed; nil is none. What is
+	// below such a path must be such a path too.
+	Hidden, Fixed func(path string) bool
 }
 
 // Dir is a workspace in a directory. It is safe for concurrent use, and several
@@ -77,6 +83,9 @@ type Dir struct {
 
 // tempPrefix begins the names of folders in which updates are prepared. No file of a program is called so.
 const tempPrefix = ".sallyport-"
+
+// tempName is such a name as we make them: the folder may be somebody else's.
+var tempName = regexp.MustCompile(`^\.sallyport-[A-Z2-7]{26}$`)
 
 // lockPatience is how long another update may take, of this process or another one.
 const lockPatience = 20 * time.Second
@@ -93,8 +102,18 @@ func Open(dir string, opts Options) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
+	none := func(string) bool { return false }
+	if opts.Hidden == nil {
+		opts.Hidden = none
+	}
+	if opts.Fixed == nil {
+		opts.Fixed = none
+	}
 	opts.Bytes, opts.Inodes = cmp.Or(opts.Bytes, math.MaxInt64), cmp.Or(opts.Inodes, math.MaxInt)
 	d := &Dir{dir: dir, root: root, opts: opts}
+	if opts.ReadOnly {
+		return d, nil
+	}
 	if err := d.sweep(); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear workspace: %w", err), root.Close())
 	}
@@ -116,7 +135,7 @@ func (d *Dir) sweep() error {
 		return err
 	}
 	for _, name := range names {
-		if info, err := d.root.Lstat(name); err != nil || !strings.HasPrefix(name, tempPrefix) || !info.IsDir() {
+		if info, err := d.root.Lstat(name); err != nil || !d.isTemp(name) || !info.IsDir() {
 			continue
 		}
 		unlock, err := filelock.Dir(filepath.Join(d.dir, name), 0)
@@ -130,6 +149,11 @@ func (d *Dir) sweep() error {
 		}
 	}
 	return nil
+}
+
+// isTemp reports whether we made a folder of that name.
+func (d *Dir) isTemp(name string) bool {
+	return tempName.MatchString(name) || !d.opts.Existing && strings.HasPrefix(name, tempPrefix)
 }
 
 // List returns all that the workspace holds, folders before what is in them.

@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+	"sallyport/sandbox"
+)
+
+// mapping returns the folder that a name stands for, if whoever asks may use it: for all others it is a workspace of their own.
+func (g *Gateway) mapping(ctx context.Context, name string) (config.Mapped, bool) {
+	m, ok := g.cfg.Load().Workspaces[name]
+	return m, ok && m.Allows(tool.Principal(ctx), !tool.Remote(ctx))
+}
+
+// workspaceKey names a workspace for sessions: one that was mapped elsewhere meanwhile is another one.
+func (g *Gateway) workspaceKey(ctx context.Context, name string) string {
+	if m, ok := g.mapping(ctx, name); ok {
+		return name + "\x00" + m.Mode + m.Path
+	}
+	return name
+}
+
+// mapped opens a folder of the operator's. What is cut from output is kept below all, where the principal's own workspaces are.
+func (g *Gateway) mapped(name string, m config.Mapped, all string, limits sandbox.Limits) (*workspace.Mapped, error) {
+	folder, err := g.mappable(m)
+	if err != nil {
+		g.log.Error("folder cannot be mapped", "workspace", name, "error", err)
+		return nil, &tool.Error{Kind: tool.Denied, Message: "workspace " + name + " cannot be used", Hint: "the operator's log says why"}
+	}
+	opts := workspace.MappedOptions{Bytes: limits.Workspace, Inodes: limits.Inodes, Write: m.Mode == config.ModeWrite, Ignore: m.Ignore}
+	if all != "" {
+		if opts.Output, err = workspace.Open(filepath.Join(all, "+"+name), ownWorkspace(limits)); err != nil {
+			return nil, unopened(err)
+		}
+	}
+	ws, err := workspace.OpenMapped(folder, opts)
+	if err != nil {
+		if opts.Output != nil {
+			err = errors.Join(err, opts.Output.Close())
+		}
+		return nil, unopened(err)
+	}
+	return ws, nil
+}
+
+// mappable returns the folder itself, or why no program may have it. The settings have been checked by
+// their words alone; here links are followed, and what only we know counts too.
+func (g *Gateway) mappable(m config.Mapped) (string, error) {
+	folder, err := filepath.EvalSymlinks(m.Path)
+	if err != nil {
+		return "", err
+	}
+	for _, system := range []string{"/proc", "/sys", "/dev"} {
+		if config.Within(folder, system) {
+			return "", fmt.Errorf("%s is of the system", folder)
+		}
+	}
+	cfg := g.cfg.Load()
+	home, _ := os.UserHomeDir() // none is none
+	inside := append([]string{string(filepath.Separator), home, g.opts.DataDir, g.opts.CacheDir, os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")}, cfg.Files...)
+	if m.Mode == config.ModeWrite { // who can change them has programs run on the host
+		inside = append(inside, cfg.Path, g.opts.LockFile)
+	}
+	for _, held := range inside {
+		if held != "" && config.Within(real(held), folder) {
+			return "", fmt.Errorf("%s holds %s", folder, held)
+		}
+	}
+	for _, ours := range []string{g.opts.DataDir, g.opts.CacheDir} {
+		if ours != "" && config.Within(folder, real(ours)) {
+			return "", fmt.Errorf("%s is in %s", folder, ours)
+		}
+	}
+	return folder, nil
+}
+
+// real is a path without links, as far as it is there.
+func real(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	for rest := ""; ; {
+		if found, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(found, rest)
+		}
+		if path == filepath.Dir(path) {
+			return filepath.Join(path, rest)
+		}
+		path, rest = filepath.Dir(path), filepath.Join(filepath.Base(path), rest)
+	}
+}
+
+// fits reports that there is more in a mapped folder than programs can get.
+func fits(ws space, name string, limits sandbox.Limits) error {
+	m, ok := ws.(*workspace.Mapped)
+	if !ok {
+		return nil
+	}
+	err := m.Measure()
+	large, ok := errors.AsType[*workspace.TooLarge](err)
+	if !ok {
+		if err != nil {
+			return unopened(err)
+		}
+		return nil
+	}
+	names := make([]string, len(large.Names))
+	for i, one := range large.Names {
+		names[i] = plain.Line(one, 60)
+	}
+	return &tool.Error{
+		Kind: tool.Limit,
+		Message: fmt.Sprintf("workspace %s is too large: %d MiB in %d files, of at most %d MiB in %d; most of it: %s",
+			name, large.Bytes>>20, large.Files, limits.Workspace>>20, limits.Inodes, plain.Line(strings.Join(large.Largest, ", "), 250)),
+		Hint: fmt.Sprintf("the operator can leave some out: workspaces: {%s: {ignore: [%s]}}", name, strings.Join(names, ", ")),
+	}
+}
+
+// maxTold is how many notes are remembered as told.
+const maxTold = 1000
+
+// heard remembers what a client was told of a mapped folder, which need not be said with every program.
+type heard struct {
+	mu    sync.Mutex
+	notes []string
+}
+
+// once leaves out what was told before of what is not in the sandbox.
+func (t *heard) once(who string, notes []string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(notes), func(note string) bool {
+		if !strings.HasPrefix(note, "not in the sandbox: ") {
+			return false
+		}
+		note = who + "\x00" + note
+		if slices.Contains(t.notes, note) {
+			return true
+		}
+		t.notes = append(t.notes[max(0, len(t.notes)-maxTold):], note)
+		return false
+	})
+}

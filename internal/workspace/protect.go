@@ -1,0 +1,67 @@
+package workspace
+
+import (
+	"path"
+	"strings"
+)
+
+// automatic are names of what tools of a host run or obey by themselves when somebody opens or
+// enters the folder that holds it. In a mapped folder they, and what is below them, stay as they are.
+var automatic = strings.Fields(`
+	.git git~1 .gitmodules .hg .svn .jj .bzr .githooks .husky .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml
+	lefthook-local.yml .lefthook .overcommit.yml
+	.vscode .vs .idea .fleet .zed .nova .settings .devcontainer .devcontainer.json .cursor .cursorrules .claude .codex .gemini .windsurf .continue .aider.conf.yml
+	.roo .kiro .mcp.json mcp.json .vimrc .exrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .projectile .ycm_extra_conf.py
+	.envrc .direnv .autoenv .autoenv.zsh .mise.toml mise.toml .mise .rtx.toml .tool-versions .asdfrc .python-version .node-version .nvmrc .ruby-version .sdkmanrc
+	.bashrc .bash_profile .profile .zshrc .zshenv .zprofile .zlogin .inputrc .tmux.conf .gdbinit .lldbinit .pythonstartup .irbrc .pryrc .rprofile .renviron
+	.npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .pnp.cjs .pnp.loader.mjs .bazelrc .cargo .mvn .gradle .direnvrc .ssh .gnupg
+	upstreams.yaml sallyport.lock`)
+
+// endings of files that editors and desktops take for settings or programs of theirs.
+var endings = []string{".code-workspace", ".sublime-project", ".sublime-workspace", ".desktop", ".iml"}
+
+// Automatic reports whether a path of a mapped folder is none that a program may change: what the host's
+// tools run or obey by themselves. Names are compared as the file systems do that are lax
+// about case, joiners, and dots and spaces at the end.
+func Automatic(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		part = strings.ToLower(strings.TrimRight(strings.Map(joiners, part), ". "))
+		if part == "head" { // with one, any folder can be a repository of git, with a config that runs programs
+			return true
+		}
+		for _, one := range automatic {
+			if part == one {
+				return true
+			}
+		}
+		for _, ending := range endings {
+			if strings.HasSuffix(part, ending) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// joiners drops what some file systems do not see in a name.
+func joiners(r rune) rune {
+	if r == '\u200c' || r == '\u200d' || r >= '\ufe00' && r <= '\ufe0f' {
+		return -1
+	}
+	return r
+}
+
+// matches reports whether one of the globs is of a path, of a folder that it is in, or of the name of either.
+func matches(globs []string, name string) bool {
+	for at := name; at != ""; at = parent(at) {
+		for _, glob := range globs {
+			glob = strings.Trim(strings.TrimPrefix(glob, "./"), "/")
+			whole, _ := path.Match(glob, at)
+			last, _ := path.Match(glob, path.Base(at))
+			if whole || last {
+				return true
+			}
+		}
+	}
+	return false
+}
