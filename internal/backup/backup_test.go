@@ -199,6 +199,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 func unzipped(f *testing.F, archive []byte) []byte {
+	f.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		f.Fatal(err)

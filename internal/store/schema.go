@@ -99,6 +99,6 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	_ = d.Sync() //nolint:errcheck // Windows and some file systems cannot
+	_ = d.Sync() // Windows and some file systems cannot
 	return d.Close()
 }

@@ -19,7 +19,10 @@ func TestMemory(t *testing.T) {
 
 func TestDirectory(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) *store.Store { return open(t, t.TempDir()) })
+	storetest.Run(t, func(t *testing.T) *store.Store {
+		t.Helper()
+		return open(t, t.TempDir())
+	})
 }
 
 func open(t testing.TB, dir string) *store.Store {
