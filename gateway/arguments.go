@@ -36,6 +36,9 @@ func (g *Gateway) checked(next Handler) Handler {
 		if err = entry.input().refuse(call.Args); err != nil {
 			err = g.recheck(ctx, entry, call, err)
 		}
+		if err != nil && g.fits(ctx, entry.input(), call) {
+			err = nil
+		}
 		if err != nil {
 			return tool.Result{}, err
 		}

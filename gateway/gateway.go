@@ -86,6 +86,7 @@ type Gateway struct {
 	choices choices
 	// journal has a record of each execution.
 	journal *journal
+	privacy privacy
 	call    Handler
 	close   func() error
 
@@ -110,6 +111,17 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.log = g.opts.Logger
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
+	if err := g.privacy.adopt(cfg); err != nil {
+		return nil, err
+	}
+	if say := g.opts.OnNotice; say != nil {
+		g.opts.OnNotice = func(id, method string, params json.RawMessage) {
+			if method == "notifications/message" {
+				params = g.privacy.masked(id, params)
+			}
+			say(id, method, params)
+		}
+	}
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
@@ -132,7 +144,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed, g.followed)
+	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed, g.followed, g.private)
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.environments.close()

@@ -89,6 +89,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 func (g *Gateway) Reload(cfg *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
+	if err := g.privacy.adopt(cfg); err != nil { // before an upstream that the settings bring is called
+		return err
+	}
 	counts, err := g.catalog.change(enabled(cfg))
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func (c *catalog) change(ups []config.Upstream) (counts, error) {
 func (c *catalog) keep(m *member, up config.Upstream) bool {
 	old := *m.cfg.Load()
 	plainly := old
-	plainly.Name, plainly.Description, plainly.Trust = up.Name, up.Description, up.Trust
+	plainly.Name, plainly.Description, plainly.Trust, plainly.Privacy = up.Name, up.Description, up.Trust, up.Privacy
 	if !reflect.DeepEqual(plainly, up) {
 		return false
 	}

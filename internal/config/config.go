@@ -41,6 +41,8 @@ type Config struct {
 	Search Search
 	// Skills says what becomes of the code that programs save.
 	Skills Skills
+	// Privacy is what happens to personal data in results.
+	Privacy Privacy
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
@@ -163,6 +165,9 @@ type Upstream struct {
 	Rename map[string]string
 	// Trust is Config.Trust unless the entry has its own.
 	Trust Trust
+
+	// Privacy is the mode of this upstream; "" is Config.Privacy.Mode.
+	Privacy PrivacyMode
 
 	// Timeout bounds one call of one tool; default 60s.
 	Timeout time.Duration

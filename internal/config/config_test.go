@@ -432,6 +432,10 @@ func TestShipped(t *testing.T) {
 	if e := c.Environments["data"]; e.Description == "" || len(e.Python.Requirements) != 2 || e.Python.Base != "" || len(e.TypeScript.Packages) != 1 || e.Install {
 		t.Errorf("the example of an environment was not made real: %+v", c.Environments)
 	}
+	if p := c.Privacy; p.Mode != PrivacyOff || len(p.Kinds) != 13 || p.Custom["staff"] != `E-\d{4}` || len(p.Fields["crm.get_contact"]) != 2 || len(p.Allow) != 3 ||
+		p.RestoreTo[0] != "crm.*" || p.RestoreNever[0] != "web.*" {
+		t.Errorf("the example of privacy was not made real: %+v", p)
+	}
 	if len(c.HTTP.Tokens) != 1 || c.HTTP.OAuth == nil {
 		t.Errorf("the example of http was not made real: %+v", c.HTTP)
 	}

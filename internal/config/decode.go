@@ -48,6 +48,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
+		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"profiles", d.profiles(&c.Profiles)},
 	})
 	for i := range c.Upstreams {
@@ -88,6 +89,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"exclude", d.texts(&u.Exclude)},
 		{"rename", d.secrets((*Secrets)(&u.Rename))},
 		{"trust", d.oneOf((*string)(&u.Trust), trusts...)},
+		{"privacy", d.oneOf((*string)(&u.Privacy), privacyModes...)},
 		{"timeout", scalar(d, &u.Timeout, parseDuration)},
 		{"concurrency", scalar(d, &u.Concurrency, parseCount)},
 		{"max_message", scalar(d, &u.MaxMessage, parseSize)},

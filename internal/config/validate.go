@@ -17,10 +17,11 @@ var upstreamName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // The words that some keys take.
 var (
-	trusts     = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
-	transports = []string{"auto", "streamable", "sse"}
-	authTypes  = []string{"oauth", "client_credentials", "none"}
-	stores     = []string{"auto", "keyring", "file"}
+	trusts       = []string{string(TrustPin), string(TrustReview), string(TrustAllow)}
+	privacyModes = []string{string(PrivacyOff), string(PrivacyDetect), string(PrivacyTokenize), string(PrivacyBlock)}
+	transports   = []string{"auto", "streamable", "sse"}
+	authTypes    = []string{"oauth", "client_credentials", "none"}
+	stores       = []string{"auto", "keyring", "file"}
 )
 
 // maxDescription is in runes: it is read by a model again and again.
@@ -59,6 +60,7 @@ func (c *Config) problems() []problem {
 	if e := c.Search.Embeddings; e != nil {
 		all = append(all, e.problems(path{"search", "embeddings"})...)
 	}
+	all = append(all, c.Privacy.problems(path{"privacy"})...)
 	all = append(all, c.HTTP.problems(path{"http"})...)
 	all = append(all, c.environmentProblems(path{"environments"})...)
 	all = append(all, c.workspaceProblems(path{"workspaces"})...)
@@ -90,6 +92,7 @@ func (u Upstream) problems(at path) []problem {
 		between(at.to("concurrency"), u.Concurrency, 1, 1024),
 		between(at.to("max_message"), u.MaxMessage, 64*KiB, GiB),
 		oneOfProblem(at.to("trust"), string(u.Trust), trusts),
+		oneOfProblem(at.to("privacy"), string(u.Privacy), append([]string{""}, privacyModes...)),
 	)
 	if u.Idle != 0 { // 0 is never
 		all = append(all, between(at.to("idle"), u.Idle, time.Second, 30*24*time.Hour)...)

@@ -42,6 +42,10 @@ func emailAt(t string, i int) (start, end int) {
 		return 0, 0
 	}
 	local, domain := t[start:i], t[i+1:end]
+	if cut := strings.LastIndexByte(domain, '.'); cut > 0 && isSuffix(domain[cut+1:]) { // a@b.example.txt
+		domain = domain[:cut]
+		end = i + 1 + cut
+	}
 	if strings.HasPrefix(strings.ToLower(local), "mailto") || strings.Contains(local, "..") || !isHost(domain) {
 		return 0, 0
 	}
@@ -100,9 +104,14 @@ func isHost(domain string) bool {
 			return false
 		}
 	}
-	switch top {
-	case "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "json", "html", "map", "woff", "tgz", "zip", "yaml", "yml", "xml", "txt", "md", "py":
-		return false
+	return !isSuffix(top)
+}
+
+// isSuffix reports whether files end so.
+func isSuffix(top string) bool {
+	switch strings.ToLower(top) {
+	case "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "json", "html", "map", "woff", "tgz", "zip", "yaml", "yml", "xml", "txt", "md", "py", "csv", "log", "bak", "eml":
+		return true
 	}
-	return true
+	return false
 }

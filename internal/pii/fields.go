@@ -111,15 +111,24 @@ type cursor struct {
 	done bool
 }
 
+// Under returns the same paths below a member of the root.
+func (f *Fields) Under(member string) *Fields {
+	if f == nil {
+		return nil
+	}
+	under := &Fields{}
+	for _, p := range f.paths {
+		under.paths = append(under.paths, append([]step{{name: member, at: -1}}, p...))
+	}
+	return under
+}
+
 func (f *Fields) start() cursor {
 	if f == nil {
 		return cursor{}
 	}
 	return cursor{list: f, open: f.paths}
 }
-
-// all reports whether the value here is to be taken.
-func (c cursor) all() bool { return c.done }
 
 // member goes on to the member of an object.
 func (c cursor) member(name string) cursor {

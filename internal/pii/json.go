@@ -10,30 +10,112 @@ import (
 // says that JSON has it as a number; what comes instead is then a string.
 type Swap func(kind Kind, value string, number bool) (instead string, ok bool)
 
+// Look says how JSON and text are gone through. Nil is: for everything, everywhere.
+type Look struct {
+	// Fields are paths of values to take, whatever they are; they count in JSON only.
+	Fields *Fields
+	// Inner is Fields for JSON that stands in the strings of JSON.
+	Inner *Fields
+	// Skip are paths of values to leave alone.
+	Skip *Fields
+	// Known are values to take wherever they stand as words of their own.
+	Known []Known
+	// Only takes nothing but those, and what looks like a token.
+	Only bool
+}
+
+// Known is a value and its kind.
+type Known struct {
+	Kind  Kind
+	Value string
+}
+
+// job is one pass over a text or JSON.
+type job struct {
+	*Detector
+	Look
+	swap Swap
+}
+
 // Replace puts something else in place of what is found in a text. A text that is a
 // whole JSON object or array, one such on each line, or a table with a head (CSV,
-// Markdown) is read as what it is. fields are paths of values to take, whatever they
-// are; they count in JSON only.
-func (d *Detector) Replace(text string, fields *Fields, swap Swap) string {
-	return d.replace(text, fields, swap, maxNested)
+// Markdown) is read as what it is.
+func (d *Detector) Replace(text string, look *Look, swap Swap) string {
+	j := d.job(look, swap)
+	return j.replace(text, j.Fields, maxNested)
+}
+
+func (d *Detector) job(look *Look, swap Swap) *job {
+	if look == nil {
+		look = &Look{}
+	}
+	return &job{d, *look, swap}
+}
+
+// find is that of the detector, as the job wants it.
+func (j *job) find(text string, h hint) []Finding {
+	var found []Finding
+	if j.Only {
+		found = j.forged(text)
+	} else {
+		found = j.Detector.find(text, h)
+	}
+	if len(j.Known) == 0 {
+		return found
+	}
+	return merged(j.known(text), found)
+}
+
+// forged finds what looks like a token.
+func (j *job) forged(text string) (found []Finding) {
+	for i := 0; i < len(text); i++ {
+		if end := j.tokenAt(text, i); end > 0 {
+			found = append(found, Finding{Kind: Text, Start: i, End: end})
+			i = end - 1
+		}
+	}
+	return found
+}
+
+// known finds the values of Known that stand as words of their own.
+func (j *job) known(text string) (found []Finding) {
+	s := scan{d: j.Detector, t: text}
+	for _, k := range j.Known {
+		for at := 0; ; {
+			i := strings.Index(text[at:], k.Value)
+			if i < 0 {
+				break
+			}
+			start := at + i
+			at = start + len(k.Value)
+			if !s.isAlnum(start-1) && !s.isAlnum(at) {
+				found = append(found, Finding{Kind: k.Kind, Start: start, End: at, number: isNumberPlace(text, start, at)})
+			}
+		}
+	}
+	return inOrder(found)
 }
 
 // maxNested is how many strings of JSON inside strings of JSON are opened.
 const maxNested = 4
 
-func (d *Detector) replace(text string, fields *Fields, swap Swap, nested int) string {
+func (j *job) replace(text string, fields *Fields, nested int) string {
 	if IsDocument(text) {
-		return d.replaceJSON(text, fields, swap, nested)
+		return j.replaceJSON(text, fields, nil, nested)
+	}
+	parts := j.parts(text)
+	if len(parts) == 1 && parts[0].sort == prose {
+		return replaced(text, j.find(text, hint{}), j.swap)
 	}
 	var b strings.Builder
-	for _, p := range d.parts(text) {
+	for _, p := range parts {
 		switch part := text[p.start:p.end]; p.sort {
 		case document:
-			b.WriteString(d.replaceJSON(part, nil, swap, nested))
+			b.WriteString(j.replaceJSON(part, nil, nil, nested))
 		case table:
-			b.WriteString(replaced(part, d.findInTable(part, p.delimiter), swap))
+			b.WriteString(replaced(part, j.findInTable(part, p.delimiter), j.swap))
 		default:
-			b.WriteString(replaced(part, d.Find(part), swap))
+			b.WriteString(replaced(part, j.find(part, hint{}), j.swap))
 		}
 	}
 	return b.String()
@@ -75,40 +157,49 @@ func replaced(text string, found []Finding, swap Swap) string {
 // ReplaceJSON is Replace for one JSON value, which stays one: only what is found
 // changes, and the string around it where that has escapes. What is no JSON is
 // taken as a text.
-func (d *Detector) ReplaceJSON(raw json.RawMessage, fields *Fields, swap Swap) json.RawMessage {
+func (d *Detector) ReplaceJSON(raw json.RawMessage, look *Look, swap Swap) json.RawMessage {
+	j := d.job(look, swap)
 	if !json.Valid(raw) {
-		return json.RawMessage(replaced(string(raw), d.Find(string(raw)), swap))
+		return json.RawMessage(replaced(string(raw), j.find(string(raw), hint{}), swap))
 	}
-	return json.RawMessage(d.replaceJSON(string(raw), fields, swap, maxNested))
+	return json.RawMessage(j.replaceJSON(string(raw), j.Fields, j.Skip, maxNested))
 }
 
-func (d *Detector) replaceJSON(raw string, fields *Fields, swap Swap, nested int) string {
-	w := walker{raw: raw, fields: fields.start()}
+func (j *job) replaceJSON(raw string, fields, skip *Fields, nested int) string {
+	w := walker{raw: raw, fields: fields.start(), skip: skip.start()}
 	w.leaf = func(text string, h hint, isKey bool) string {
-		if nested > 0 && !isKey && IsDocument(text) {
-			return d.replace(text, nil, swap, nested-1)
+		switch {
+		case h.skip:
+			return text
+		case nested > 0 && !isKey && IsDocument(text):
+			return j.replace(text, j.Inner, nested-1)
 		}
-		return replaced(text, d.find(text, h), swap)
+		return replaced(text, j.find(text, h), j.swap)
 	}
 	w.number = func(text string, h hint) (string, bool) {
-		kind := d.numberKind(text, h)
+		kind := j.numberKind(text, h)
 		if kind == "" {
 			return "", false
 		}
-		return swap(kind, text, true)
+		return j.swap(kind, text, true)
 	}
 	return w.run()
 }
 
 // numberKind judges a number of JSON by its key.
-func (d *Detector) numberKind(text string, h hint) Kind {
-	if h.field {
+func (j *job) numberKind(text string, h hint) Kind {
+	switch {
+	case h.skip || j.Only && len(j.Known) == 0:
+		return ""
+	case h.field && !j.Only:
 		return Field
+	case j.Only:
+		h.sense = other // no matter: only what is known is found
 	}
 	if h.sense == 0 || len(text) < leastPhone || len(text) > 19 || strings.ContainsAny(text, "-+.eE") {
 		return ""
 	}
-	for _, f := range d.find(text, h) {
+	for _, f := range j.find(text, h) {
 		if f.Start == 0 && f.End == len(text) {
 			return f.Kind
 		}
@@ -122,6 +213,7 @@ type walker struct {
 	out    []byte
 	copied int // of raw
 	fields cursor
+	skip   cursor
 	stack  []frame
 	key    hint // of the member that comes next
 	// leaf returns what a decoded string becomes; number is for a number, ok false leaves it.
@@ -135,9 +227,9 @@ type walker struct {
 type frame struct {
 	object  bool
 	wantKey bool
-	hint    hint   // of the elements of an array
-	self    cursor // of the object or array itself
-	member  cursor // of the member of an object that comes next
+	hint    hint    // of the elements of an array
+	self    cursors // of the object or array itself
+	member  cursors // of the member of an object that comes next
 	index   int
 }
 
@@ -174,17 +266,20 @@ func (w *walker) top() *frame {
 	return &w.stack[len(w.stack)-1]
 }
 
+// cursors are those of the fields to take and of those to leave.
+type cursors struct{ take, leave cursor }
+
 // here is what is said of the value that begins now.
-func (w *walker) here() (hint, cursor) {
+func (w *walker) here() (hint, cursors) {
 	top := w.top()
 	if top == nil {
-		return hint{field: w.fields.all()}, w.fields
+		return hint{}, cursors{w.fields, w.skip}
 	}
 	h, c := w.key, top.member
 	if !top.object {
-		h, c = top.hint, top.self.index(top.index)
+		h, c = top.hint, cursors{top.self.take.index(top.index), top.self.leave.index(top.index)}
 	}
-	h.field = c.all()
+	h.field, h.skip = c.take.done, c.leave.done
 	return h, c
 }
 
@@ -236,7 +331,7 @@ func (w *walker) text(i int) int {
 	}
 	if isKey {
 		w.key = hint{sense: senseOfKey(text)}
-		top.member = top.self.member(text)
+		top.member = cursors{top.self.take.member(text), top.self.leave.member(text)}
 	}
 	return end + 1
 }

@@ -99,7 +99,7 @@ func headed(text string) byte {
 }
 
 // findInTable is find for each cell by the head of its column.
-func (d *Detector) findInTable(text string, delimiter byte) (found []Finding) {
+func (j *job) findInTable(text string, delimiter byte) (found []Finding) {
 	var heads []hint
 	column, row := 0, 0
 	cell := func(start, end int) {
@@ -115,7 +115,7 @@ func (d *Detector) findInTable(text string, delimiter byte) (found []Finding) {
 		if column < len(heads) {
 			h = heads[column]
 		}
-		for _, f := range d.find(text[start:end], h) {
+		for _, f := range j.find(text[start:end], h) {
 			found = append(found, Finding{Kind: f.Kind, Start: start + f.Start, End: start + f.End})
 		}
 	}

@@ -172,33 +172,59 @@ func Has(text string) bool {
 	return false
 }
 
-// Restore puts values in place of the tokens in a text, and counts them. Tokens that
+// Gave reports whether a text is a token of this vault.
+func (v *Vault) Gave(text string) bool {
+	if text == "" || text[0] != '[' {
+		return false
+	}
+	k, ok := readToken(text, 0)
+	if !ok || k.end != len(text) {
+		return false
+	}
+	e, err := v.look(k)
+	return e != nil || err != nil
+}
+
+// Restore puts values in place of the tokens in a text, and returns those values. Tokens that
 // may not be put back, and those that were never given, stay as they are.
-func (v *Vault) Restore(text string, may May) (out string, restored int, err error) {
+func (v *Vault) Restore(text string, may May) (out string, restored []Known, err error) {
 	r := restorer{vault: v, may: may}
 	out = r.text(text, maxNested)
-	return out, r.restored, r.err
+	return out, r.known, r.err
 }
 
 // RestoreJSON is Restore for valid JSON, whose strings keep their form. A string that
 // is nothing but the token of a number becomes that number.
-func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, restored int, err error) {
+func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, restored []Known, err error) {
 	if !Has(string(raw)) || !json.Valid(raw) {
-		return raw, 0, nil
+		return raw, nil, nil
 	}
 	r := restorer{vault: v, may: may}
 	text := r.json(string(raw), maxNested)
 	if r.restored == 0 {
-		return raw, 0, r.err
+		return raw, nil, r.err
 	}
-	return json.RawMessage(text), r.restored, r.err
+	return json.RawMessage(text), r.known, r.err
 }
 
 type restorer struct {
 	vault    *Vault
 	may      May
 	restored int
+	known    []Known
+	seen     map[Known]bool
 	err      error
+}
+
+// note remembers once what was put back.
+func (r *restorer) note(k Known) {
+	if r.seen == nil {
+		r.seen = map[Known]bool{}
+	}
+	if !r.seen[k] {
+		r.seen[k] = true
+		r.known = append(r.known, k)
+	}
 }
 
 // find returns what stands behind the token at i, nil for what stays.
@@ -217,8 +243,11 @@ func (r *restorer) find(text string, i int) (token, *entry) {
 	r.vault.mu.Lock()
 	origins := slices.Clone(e.origins)
 	r.vault.mu.Unlock()
-	if e.kind != Text && !r.may(e.kind, origins) {
-		return k, nil
+	if e.kind != Text {
+		if !r.may(e.kind, origins) {
+			return k, nil
+		}
+		r.note(Known{e.kind, e.value})
 	}
 	r.restored++
 	return k, e

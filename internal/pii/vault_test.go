@@ -35,7 +35,7 @@ func TestReplace(t *testing.T) {
 		"git@github.com:a/b icon@2x.png left-pad@1.2.3 @app.route 127.0.0.1 v1.2.3.4 2024-05-17": "git@github.com:a/b icon@2x.png left-pad@1.2.3 @app.route 127.0.0.1 v1.2.3.4 2024-05-17",
 		"postgres://app:s3cret@db/x?y, password: hunter22":                                       "[URL_1], password: [SECRET_1]",
 	} {
-		if got := d.Replace(in, fields, tokens(pii.NewVault())); got != want {
+		if got := d.Replace(in, &pii.Look{Fields: fields}, tokens(pii.NewVault())); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
 		}
 	}
@@ -67,11 +67,11 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	nowhere := func(pii.Kind, []string) bool { return false }
-	if got, n, err := v.RestoreJSON(json.RawMessage(`["[EMAIL_1]"]`), nowhere); string(got) != `["[EMAIL_1]"]` || n != 0 || err != nil {
-		t.Errorf("restored where it must not be: %s %d %v", got, n, err)
+	if got, n, err := v.RestoreJSON(json.RawMessage(`["[EMAIL_1]"]`), nowhere); string(got) != `["[EMAIL_1]"]` || len(n) != 0 || err != nil {
+		t.Errorf("restored where it must not be: %s %v %v", got, n, err)
 	}
 	onlyOf := func(_ pii.Kind, origins []string) bool { return len(origins) == 1 && origins[0] == "crm" }
-	if got, n, _ := v.Restore("[EMAIL_1]", onlyOf); got != "ann@corp.example" || n != 1 {
+	if got, n, _ := v.Restore("[EMAIL_1]", onlyOf); got != "ann@corp.example" || len(n) != 1 {
 		t.Errorf("origin: %s", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestVaults(t *testing.T) {
 	var all pii.Vaults
 	mine := all.Of("ann", "1").Token(pii.Email, "ann@corp.example", false, "crm")
 	for _, other := range []*pii.Vault{all.Of("bob", "1"), all.Of("ann", "2"), all.Of("", ""), all.Of(`ann"1`, "")} {
-		if got, n, _ := other.Restore(mine, anywhere); got != mine || n != 0 {
+		if got, n, _ := other.Restore(mine, anywhere); got != mine || len(n) != 0 {
 			t.Errorf("%s became %s", mine, got)
 		}
 	}
@@ -107,7 +107,7 @@ func TestVaults(t *testing.T) {
 	}
 	again := all.Of("ann", "1")
 	again.Token(pii.Email, "other@corp.example", false, "crm")
-	if got, n, _ := again.Restore(mine, anywhere); got != mine || n != 0 {
+	if got, n, _ := again.Restore(mine, anywhere); got != mine || len(n) != 0 {
 		t.Errorf("%s of before became %s", mine, got)
 	}
 }

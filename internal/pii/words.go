@@ -26,6 +26,8 @@ type hint struct {
 	sense
 	// field: the settings name it.
 	field bool
+	// skip: it is left alone.
+	skip bool
 }
 
 // senseOf returns what a word in small letters says.

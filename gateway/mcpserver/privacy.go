@@ -1,0 +1,78 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Privacy is what profile privacy needs of the gateway.
+type Privacy interface {
+	Sanitize(ctx context.Context, text string) (clean, found string)
+	Unmask(ctx context.Context, text string) (string, error)
+}
+
+func sanitizeTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "sanitize_pii",
+		Description: "Replace personal data in a text with tokens like [EMAIL_1], which tools understand.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`),
+	}
+}
+
+func restoreTool() *mcp.Tool {
+	return &mcp.Tool{
+		Name:        "restore_pii",
+		Description: "Put the data back in place of tokens, if the settings allow it.",
+		Annotations: readOnly(),
+		InputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`),
+	}
+}
+
+// privacy answers the tools of profile privacy.
+type privacy struct{ verbs Privacy }
+
+func (p privacy) extras() []extra {
+	return []extra{{sanitizeTool(), p.sanitize}, {restoreTool(), p.restore}}
+}
+
+func (p privacy) sanitize(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	given, err := textOf(args)
+	if err != nil {
+		return nil, err
+	}
+	clean, found := p.verbs.Sanitize(ctx, given)
+	if found == "" {
+		found = "nothing"
+	}
+	result := text(clean, false)
+	result.Content = append(result.Content, &mcp.TextContent{Text: "(found: " + found + ")"})
+	return result, nil
+}
+
+func (p privacy) restore(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	given, err := textOf(args)
+	if err != nil {
+		return nil, err
+	}
+	return said(p.verbs.Unmask(ctx, given))
+}
+
+// maxPrivate is the longest text that is gone through, in bytes.
+const maxPrivate = 4 << 20
+
+func textOf(args json.RawMessage) (string, error) {
+	var given string
+	if err := read(args, map[string]any{"text": &given}); err != nil {
+		return "", err
+	}
+	switch {
+	case given == "":
+		return "", wrong("text is missing or empty", "")
+	case len(given) > maxPrivate:
+		return "", wrong("text is longer than 4 MiB", "split it")
+	}
+	return given, nil
+}

@@ -1,0 +1,213 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"sallyport/internal/config"
+	"sallyport/internal/pii"
+	"sallyport/internal/tool"
+)
+
+// privacy keeps personal data out of programs and away from models: what upstreams
+// send is given tokens, and what goes to them gets its values back where the settings
+// say so. Values are kept in memory only, by principal and session.
+type privacy struct {
+	rules  atomic.Pointer[privacyRules]
+	vaults pii.Vaults
+}
+
+// privacyRules are the settings, compiled.
+type privacyRules struct {
+	// on: some upstream has a mode, or a model can ask for tokens.
+	on       bool
+	detector *pii.Detector
+	modes    map[string]config.PrivacyMode // by upstream
+	fields   []fieldsOf
+	to       []string
+	never    []string
+	// binary is where results have base64, and what is nobody's to read.
+	binary *pii.Fields
+}
+
+type fieldsOf struct {
+	tools string
+	paths *pii.Fields
+}
+
+// binaryPaths lead to bytes in the results of all methods, and to what only the upstream understands.
+func binaryPaths() []string {
+	return []string{"$.content[*].data", "$.content[*].resource.blob", "$.contents[*].blob", "$.messages[*].content.data", "$.messages[*].content.resource.blob", "$.requestState"}
+}
+
+// adopt brings settings into force. Tokens that were given stay good.
+func (p *privacy) adopt(cfg *config.Config) error {
+	set := cfg.Privacy
+	opts := &pii.Options{Allow: set.Allow, Custom: map[string]*regexp.Regexp{}}
+	for _, k := range set.Kinds {
+		opts.Kinds = append(opts.Kinds, pii.Kind(k))
+	}
+	for name, text := range set.Custom {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("read privacy.custom.%s: %w", name, err)
+		}
+		opts.Custom[name] = re
+	}
+	r := &privacyRules{on: cfg.Profiles.Has(config.ProfilePrivacy), modes: map[string]config.PrivacyMode{}, to: set.RestoreTo, never: set.RestoreNever}
+	for _, up := range cfg.Upstreams {
+		mode := up.Privacy
+		if mode == "" {
+			mode = set.Mode
+		}
+		r.modes[up.ID] = mode
+		r.on = r.on || mode != config.PrivacyOff && mode != ""
+	}
+	var err error
+	if r.detector, err = pii.New(opts); err != nil {
+		return err
+	}
+	if r.binary, err = pii.ParseFields(binaryPaths()); err != nil {
+		return err
+	}
+	for _, tools := range slices.Sorted(maps.Keys(set.Fields)) {
+		paths, err := pii.ParseFields(set.Fields[tools])
+		if err != nil {
+			return fmt.Errorf("read privacy.fields: %w", err)
+		}
+		r.fields = append(r.fields, fieldsOf{tools, paths})
+	}
+	p.rules.Store(r)
+	return nil
+}
+
+// matches reports whether a glob names a tool.
+func matches(globs []string, id tool.ID) bool {
+	name := id.Upstream + "." + strings.ReplaceAll(id.Name, "/", ".")
+	return slices.ContainsFunc(globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
+}
+
+// mayGet says which values a tool gets: those that came from its own upstream, and
+// all if the settings name it; none if they say never.
+func (r *privacyRules) mayGet(id tool.ID) pii.May {
+	never, to := matches(r.never, id), matches(r.to, id)
+	return func(_ pii.Kind, origins []string) bool {
+		return !never && (to || slices.Contains(origins, id.Upstream))
+	}
+}
+
+func (r *privacyRules) fieldsOf(id tool.ID) *pii.Fields {
+	for _, f := range r.fields {
+		if matches([]string{f.tools}, id) {
+			return f.paths
+		}
+	}
+	return nil
+}
+
+func (p *privacy) vault(ctx context.Context) *pii.Vault {
+	return p.vaults.Of(tool.Principal(ctx), tool.Session(ctx))
+}
+
+// private puts tokens in place of personal data in what an upstream sends, and
+// values in place of tokens in what it gets. It stands next to the upstream, so that
+// all others (what is learned, logged, cached and recorded) see tokens only.
+func (g *Gateway) private(next Handler) Handler {
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		r := g.privacy.rules.Load()
+		if !r.on {
+			return next(ctx, call)
+		}
+		v := &visit{rules: r, vault: g.privacy.vault(ctx), id: call.Tool, mode: r.modes[call.Tool.Upstream], counts: map[pii.Kind]int{}}
+		call, err := v.open(call)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		if call.Peer != nil {
+			call.Peer = guarded{call.Peer, v}
+		}
+		result, err := next(ctx, call)
+		if err != nil {
+			return tool.Result{}, v.failure(err)
+		}
+		result = v.result(result, call.Execution != "" && !call.Rounds)
+		if found := v.said(); found != "" && v.mode != config.PrivacyOff {
+			g.log.InfoContext(ctx, "personal data in a result", "tool", call.Tool.String(), "execution", call.Execution, "mode", string(v.mode), "found", found)
+			if v.mode == config.PrivacyBlock {
+				return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has personal data (%s), which the settings block", call.Tool, found), Hint: "ask for less, or for other fields; the operator's privacy settings decide"}
+			}
+		}
+		return result, nil
+	}
+}
+
+// fits reports whether arguments that were refused fit once tokens have become values.
+func (g *Gateway) fits(ctx context.Context, s *inputSchema, call tool.Call) bool {
+	r := g.privacy.rules.Load()
+	if !r.on || !pii.Has(string(call.Args)) {
+		return false
+	}
+	args, restored, err := g.privacy.vault(ctx).RestoreJSON(call.Args, r.mayGet(call.Tool))
+	return err == nil && len(restored) > 0 && s.refuse(args) == nil
+}
+
+// withoutCause leaves of an error's causes only whether its context had ended: others quote the upstream.
+func withoutCause(err error) error {
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, cause) {
+			return cause
+		}
+	}
+	return nil
+}
+
+// masked is for what upstreams say outside of calls, to nobody in particular: kinds stand
+// in place of values, and cannot be turned back.
+func (p *privacy) masked(upstream string, params json.RawMessage) json.RawMessage {
+	r := p.rules.Load()
+	if mode := r.modes[upstream]; !r.on || mode != config.PrivacyTokenize && mode != config.PrivacyBlock {
+		return params
+	}
+	return r.detector.ReplaceJSON(params, nil, func(kind pii.Kind, _ string, _ bool) (string, bool) {
+		return "[" + strings.ToUpper(string(kind)) + "]", true
+	})
+}
+
+// Sanitize puts tokens in place of the personal data in a model's text, and says what
+// it found: "2 email, 1 phone", "" for nothing. Tokens in it stay.
+func (g *Gateway) Sanitize(ctx context.Context, text string) (clean, found string) {
+	v := &visit{rules: g.privacy.rules.Load(), vault: g.privacy.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
+	clean = v.rules.detector.Replace(text, nil, func(kind pii.Kind, value string, number bool) (string, bool) {
+		if kind == pii.Text && v.vault.Gave(value) {
+			return "", false
+		}
+		return v.swap(kind, value, number)
+	})
+	return clean, v.said()
+}
+
+// Unmask puts values in place of the tokens in a text for a model, where the settings let it.
+func (g *Gateway) Unmask(ctx context.Context, text string) (string, error) {
+	r := g.privacy.rules.Load()
+	if !slices.Contains(r.to, config.RestoreToModel) || slices.Contains(r.never, config.RestoreToModel) {
+		return "", &tool.Error{Kind: tool.Denied, Message: "the settings keep personal data from models",
+			Hint: "pass tokens to tools as they are: those that may have the values get them"}
+	}
+	out, _, err := g.privacy.vault(ctx).Restore(text, func(pii.Kind, []string) bool { return true })
+	if err != nil {
+		return "", forgotten(err)
+	}
+	return out, nil
+}
+
+func forgotten(err error) error {
+	return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Hint: "get it anew from the tool that it came from", Err: err}
+}

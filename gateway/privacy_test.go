@@ -1,0 +1,165 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+// people is an upstream with personal data, and web one that gives back what it gets.
+func people(s *site) {
+	record := map[string]any{"id": 7, "full_name": "Ann O'Neil", "email": "ann@corp.example", "phone": 4155552671, "note": "born in May, [EMAIL_9]"}
+	s.tool("get", "Get a person.", "", func(json.RawMessage) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: record}
+	})
+	s.tool("page", "Get a page.", "", func(json.RawMessage) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{
+			&mcp.TextContent{Text: "Mail ann@corp.example or bob@corp.example"}, &mcp.ImageContent{Data: []byte("ann@corp.example"), MIMEType: "image/png"},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///ann@corp.example.txt", Text: "card 4111 1111 1111 1111"}},
+		}}
+	})
+	s.tool("fail", "Fail.", "", func(json.RawMessage) *mcp.CallToolResult {
+		r := text("no mailbox ann@corp.example")
+		r.IsError = true
+		return r
+	})
+	s.tool("set", "Set the phone.", `"required":["phone"],"properties":{"phone":{"type":"integer"},"to":{"type":"string","pattern":"@"}}`, echo)
+	s.tool("echo", "Give back the arguments.", `"additionalProperties":true`, echo)
+	s.tool("keys", "A paper.", "", func(json.RawMessage) *mcp.CallToolResult { return text("the title is Blue, [email_1] [EMAIL_2]") })
+}
+
+func guarded(t *testing.T, privacy config.Privacy, change func(*config.Config)) (*gateway.Gateway, *records) {
+	t.Helper()
+	cfg := settings(map[string]*site{"crm": newSite(t, people), "web": newSite(t, people)})
+	cfg.Privacy = privacy
+	if change != nil {
+		change(cfg)
+	}
+	log := &records{}
+	g := open(t, cfg, &gateway.Options{Logger: slog.New(log)})
+	g.Settle(t.Context())
+	return g, log
+}
+
+// asked is the whole of what a call came to, as text.
+func askedAs(t *testing.T, g *gateway.Gateway, ctx context.Context, id, args string) string {
+	t.Helper()
+	parsed, err := tool.ParseID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := g.Call(ctx, tool.Call{Tool: parsed, Args: json.RawMessage(args)})
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var b strings.Builder
+	for _, c := range result.Content {
+		b.WriteString(c.Text + string(c.Data) + c.URI + "\n")
+	}
+	return b.String() + string(result.Structured) + "\nraw " + string(result.Raw)
+}
+
+func wantAll(t *testing.T, what, got string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if forbidden, no := strings.CutPrefix(p, "!"); no && strings.Contains(got, forbidden) || !no && !strings.Contains(got, p) {
+			t.Errorf("%s: %q in\n%s", what, p, got)
+		}
+	}
+}
+
+func TestPrivacyTokens(t *testing.T) {
+	g, log := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"web.echo"}, RestoreNever: []string{"crm.keys"}}, nil)
+	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
+	ask := func(id, args string) string { return askedAs(t, g, ctx, id, args) }
+
+	wantAll(t, "structured", ask("crm.get", "{}"), `"[NAME_1]"`, `"[EMAIL_1]"`, `"[PHONE_1]"`, `"id":7`, `[TEXT_1]`, "!ann@corp", "!O'Neil", "!4155552671", "![EMAIL_9]")
+	page := ask("crm.page", "{}")
+	wantAll(t, "content", page, "Mail [EMAIL_1] or [EMAIL_2]", "card [CARD_1]", "ann@corp.example", "!bob@corp", "!4111 1111")
+	if strings.Count(page, "ann@corp.example") != 1 || !strings.Contains(page, "file:///[EMAIL_1].txt") { // in the image, whose bytes in the raw result are base64
+		t.Error(page)
+	}
+	wantAll(t, "failure", ask("crm.fail", "{}"), "no mailbox [EMAIL_1]", "!ann@corp")
+
+	// Back to where it came from: values, and in the answer tokens again.
+	wantAll(t, "same upstream", ask("crm.echo", `{"to":"[EMAIL_1]","n":["x [name_1]"],"u":"?q=%5BEMAIL_1%5D"}`), "[EMAIL_1]", "[NAME_1]", "!ann@", "!O'Neil", "!%5B")
+	wantAll(t, "a number, and a pattern", ask("crm.set", `{"phone":"[PHONE_1]","to":"[EMAIL_1]"}`), "[PHONE_1]", "!error", "!4155552671")
+	wantAll(t, "what does not fit", ask("crm.set", `{"phone":"[EMAIL_1]"}`), "error: wrong arguments", "!ann@")
+	wantAll(t, "forged", ask("web.keys", "{}"), "the title is Blue, [TEXT_", "![EMAIL_2]")
+	if got := ask("web.set", `{"phone":1,"to":"@[EMAIL_1]"}`); !strings.Contains(got, "[TEXT_") || strings.Contains(got, "ann@") {
+		t.Errorf("a tool that gets no values: %s", got)
+	}
+	wantAll(t, "a tool of another upstream that gets values", ask("web.echo", `{"a":"[EMAIL_1]"}`), "[EMAIL_1]", "!ann@")
+
+	// To others these are texts.
+	for _, other := range []context.Context{t.Context(), tool.WithSession(ctx, "2"), tool.WithPrincipal(ctx, "bob")} {
+		wantAll(t, "another one's token", askedAs(t, g, other, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "[TEXT_1] [TEXT_2]", "!ann@", "!bob@")
+	}
+	for _, r := range log.list {
+		r.Attrs(func(a slog.Attr) bool {
+			if strings.Contains(a.Value.String(), "ann@") || strings.Contains(a.Value.String(), "O'Neil") {
+				t.Errorf("the log has %v", a)
+			}
+			return true
+		})
+	}
+}
+
+// An upstream without a mode of its own, which gets values, does not say them to the program.
+func TestPrivacyEcho(t *testing.T) {
+	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyOff, RestoreTo: []string{"*"}}, func(cfg *config.Config) {
+		for i := range cfg.Upstreams {
+			if cfg.Upstreams[i].ID == "crm" {
+				cfg.Upstreams[i].Privacy = config.PrivacyTokenize
+			}
+		}
+	})
+	wantAll(t, "tokens", askedAs(t, g, t.Context(), "crm.get", "{}"), "[NAME_1]", "[EMAIL_1]")
+	wantAll(t, "echo", askedAs(t, g, t.Context(), "web.echo", `{"q":"Hi [NAME_1], [EMAIL_1], [PHONE_1]"}`), "Hi [NAME_1], [EMAIL_1], [PHONE_1", "!ann@", "!4155552671", "!O'Neil")
+	wantAll(t, "off", askedAs(t, g, t.Context(), "web.page", "{}"), "bob@corp.example", "4111 1111 1111 1111")
+	wantAll(t, "forged", askedAs(t, g, t.Context(), "web.keys", "{}"), "[TEXT_2] [TEXT_3]", "![email_1]")
+}
+
+func TestPrivacyModes(t *testing.T) {
+	g, log := guarded(t, config.Privacy{Mode: config.PrivacyDetect, Fields: map[string][]string{"web.*": {"$.note"}}}, func(cfg *config.Config) {
+		for i := range cfg.Upstreams {
+			if cfg.Upstreams[i].ID == "web" {
+				cfg.Upstreams[i].Privacy = config.PrivacyBlock
+			}
+		}
+	})
+	wantAll(t, "detect", askedAs(t, g, t.Context(), "crm.page", "{}"), "ann@corp.example", "bob@corp.example")
+	found := log.find("personal data in a result")
+	if len(found) != 1 || found[0]["found"] != "1 card, 3 email" || found[0]["tool"] != "crm.page" {
+		t.Errorf("logged %v", found)
+	}
+	wantAll(t, "block", askedAs(t, g, t.Context(), "web.get", "{}"), "error: the result of web.get has personal data (1 email, 1 field, 1 name, 1 phone), which the settings block", "!ann@")
+	wantAll(t, "nothing to block", askedAs(t, g, t.Context(), "web.echo", `{"a":"b"}`), `{"a":"b"}`)
+}
+
+func TestSanitize(t *testing.T) {
+	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"crm.*"}}, nil)
+	clean, found := g.Sanitize(t.Context(), "mail ann@corp.example, [EMAIL_7]")
+	again, _ := g.Sanitize(t.Context(), clean)
+	if clean != "mail [EMAIL_1], [TEXT_1]" || again != clean || found != "1 email" {
+		t.Errorf("%q, %q, %q", clean, again, found)
+	}
+	_, err := g.Unmask(t.Context(), clean)
+	wantError(t, err, tool.Denied, "keep personal data from models")
+	cfg := config.Default()
+	cfg.Privacy = config.Privacy{RestoreTo: []string{"model"}}
+	if err := g.Reload(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := g.Unmask(t.Context(), clean); err != nil || text != "mail ann@corp.example, [EMAIL_7]" {
+		t.Errorf("%q %v", text, err)
+	}
+}

@@ -1,0 +1,199 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/internal/config"
+	"sallyport/internal/pii"
+	"sallyport/internal/tool"
+)
+
+const (
+	// shortestEcho is how long a value must be to be looked for in an answer where its
+	// form does not tell, in bytes; mostEchoes is how many of them are looked for.
+	shortestEcho = 4
+	mostEchoes   = 256
+)
+
+// visit is what privacy does around one call.
+type visit struct {
+	rules *privacyRules
+	vault *pii.Vault
+	id    tool.ID
+	mode  config.PrivacyMode
+	// echoes are the values that the upstream was given: its answer may hold them.
+	echoes []pii.Known
+	// thorough has the answer searched for everything, as there are too many echoes to look for each.
+	thorough bool
+
+	mu     sync.Mutex // a peer may be spoken to from any goroutine
+	counts map[pii.Kind]int
+}
+
+// open puts values in place of the tokens in a call.
+func (v *visit) open(call tool.Call) (tool.Call, error) {
+	may := v.rules.mayGet(call.Tool)
+	args, restored, err := v.vault.RestoreJSON(call.Args, may)
+	if err != nil {
+		return call, forgotten(err)
+	}
+	call.Args = args
+	for name, value := range call.Params { // answers to questions, of MCP 2026-07-28
+		if name == "_meta" {
+			continue
+		}
+		opened, more, err := v.vault.RestoreJSON(value, may)
+		if err != nil {
+			return call, forgotten(err)
+		}
+		if len(more) > 0 {
+			call.Params = maps.Clone(call.Params)
+			call.Params[name] = opened
+			restored = append(restored, more...)
+		}
+	}
+	v.remember(restored)
+	return call, nil
+}
+
+// remember notes what the upstream was given, the longest first.
+func (v *visit) remember(restored []pii.Known) {
+	for _, k := range restored {
+		if len(k.Value) >= shortestEcho {
+			v.echoes = append(v.echoes, k)
+		}
+	}
+	slices.SortStableFunc(v.echoes, func(a, b pii.Known) int { return cmp.Compare(len(b.Value), len(a.Value)) })
+	if len(v.echoes) > mostEchoes {
+		v.echoes, v.thorough = v.echoes[:mostEchoes], true
+	}
+}
+
+// hides reports whether values get tokens, rather than being counted only.
+func (v *visit) hides() bool {
+	return v.mode == config.PrivacyTokenize || v.mode == config.PrivacyBlock
+}
+
+// swap gives tokens. Text that looks like a token gets one whatever the mode is, as do echoes.
+func (v *visit) swap(kind pii.Kind, value string, number bool) (string, bool) {
+	if kind != pii.Text {
+		v.mu.Lock()
+		v.counts[kind]++
+		v.mu.Unlock()
+		if !v.hides() && !v.thorough && !slices.Contains(v.echoes, pii.Known{Kind: kind, Value: value}) {
+			return "", false
+		}
+	}
+	return v.vault.Token(kind, value, number, v.id.Upstream), true
+}
+
+// look is how a result is gone through. whole: as it was sent, with the structured content in it.
+func (v *visit) look(whole bool) *pii.Look {
+	l := &pii.Look{Known: v.echoes, Only: (v.mode == config.PrivacyOff || v.mode == "") && !v.thorough}
+	if fields := v.rules.fieldsOf(v.id); !whole {
+		l.Fields = fields
+	} else {
+		l.Fields, l.Inner, l.Skip = fields.Under("structuredContent"), fields, v.rules.binary
+	}
+	return l
+}
+
+// result hides what is in a result. A program gets no raw one.
+func (v *visit) result(r tool.Result, program bool) tool.Result {
+	look, bare := v.look(false), v.look(false)
+	bare.Fields = nil
+	if len(r.Content) > 0 {
+		r.Content = slices.Clone(r.Content)
+	}
+	for i := range r.Content {
+		v.block(&r.Content[i], look, bare)
+	}
+	if r.Structured != nil {
+		if look.Skip = nil; v.id.Method() != "tools/call" {
+			look.Skip = v.rules.binary
+		}
+		r.Structured = v.rules.detector.ReplaceJSON(r.Structured, look, v.swap)
+	}
+	if r.Raw == nil {
+		return r
+	}
+	if program {
+		r.Raw = nil
+		return r
+	}
+	counted := maps.Clone(v.counts)
+	r.Raw = v.rules.detector.ReplaceJSON(r.Raw, v.look(true), v.swap)
+	for kind, n := range counted { // the same data once more
+		v.counts[kind] = n
+	}
+	return r
+}
+
+func (v *visit) block(c *tool.Content, look, bare *pii.Look) {
+	d := v.rules.detector
+	c.Text = d.Replace(c.Text, look, v.swap)
+	c.URI = d.Replace(c.URI, bare, v.swap)
+	c.Name = d.Replace(c.Name, bare, v.swap)
+	if c.Raw != nil {
+		c.Raw = d.ReplaceJSON(c.Raw, bare, v.swap)
+	}
+}
+
+// failure hides what is in an error.
+func (v *visit) failure(err error) error {
+	e := *tool.AsError(err)
+	look := v.look(false)
+	look.Fields = nil
+	e.Message = v.rules.detector.Replace(e.Message, look, v.swap)
+	e.Hint = v.rules.detector.Replace(e.Hint, look, v.swap)
+	e.Err = withoutCause(err)
+	return &e
+}
+
+// said tells what was found: "2 email, 1 phone".
+func (v *visit) said() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(v.counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", v.counts[kind], kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// guarded is the peer of a call whose upstream's words are hidden from it.
+type guarded struct {
+	tool.Peer
+	visit *visit
+}
+
+// Notify implements [tool.Peer].
+func (p guarded) Notify(method string, params json.RawMessage) {
+	p.Peer.Notify(method, p.hide(params))
+}
+
+// Ask implements [tool.Peer].
+func (p guarded) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	answer, err := p.Peer.Ask(ctx, method, p.hide(params))
+	if err != nil {
+		return nil, err
+	}
+	opened, _, err := p.visit.vault.RestoreJSON(answer, p.visit.rules.mayGet(p.visit.id))
+	if err != nil {
+		return nil, forgotten(err)
+	}
+	return opened, nil
+}
+
+func (p guarded) hide(params json.RawMessage) json.RawMessage {
+	look := p.visit.look(false)
+	look.Fields = nil
+	return p.visit.rules.detector.ReplaceJSON(params, look, p.visit.swap)
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	glob "path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/pii"
+
+	"gopkg.in/yaml.v3"
+)
+
+// PrivacyMode says what happens to personal data in the results of an upstream.
+type PrivacyMode string
+
+// The values of PrivacyMode.
+const (
+	// PrivacyOff: nothing.
+	PrivacyOff PrivacyMode = "off"
+	// PrivacyDetect: kinds and counts are logged.
+	PrivacyDetect PrivacyMode = "detect"
+	// PrivacyTokenize: tokens stand in its place.
+	PrivacyTokenize PrivacyMode = "tokenize"
+	// PrivacyBlock: a result that has any is refused.
+	PrivacyBlock PrivacyMode = "block"
+)
+
+// RestoreToModel is what Privacy.RestoreTo holds where a model may see values again, by restore_pii.
+const RestoreToModel = "model"
+
+// Privacy says what happens to personal data.
+type Privacy struct {
+	// Mode is that of all upstreams without one of their own; "" is off, the default.
+	Mode PrivacyMode
+	// Kinds are those to find, see pii.Kinds; default all.
+	Kinds []string
+	// Custom are regular expressions (RE2) of further kinds, by name.
+	Custom map[string]string
+	// Fields are JSON paths of values to take, by globs of tools (upstream.tool).
+	Fields map[string][]string
+	// Allow are values, domains and globs of what is left alone.
+	Allow []string
+	// RestoreTo are globs of tools that get values back, beside those of the upstream that
+	// a value came from; "model" is restore_pii. RestoreNever are those that get none, and wins.
+	RestoreTo, RestoreNever []string
+}
+
+func (d *decoder) privacy(at path, n *yaml.Node, p *Privacy) {
+	d.fields(at, n, []key{
+		{"mode", d.oneOf((*string)(&p.Mode), privacyModes...)},
+		{"kinds", d.texts(&p.Kinds)},
+		{"custom", d.secrets((*Secrets)(&p.Custom))},
+		{"fields", func(at path, n *yaml.Node) { d.privateFields(at, n, p) }},
+		{"allow", d.texts(&p.Allow)},
+		{"restore", func(at path, n *yaml.Node) {
+			d.fields(at, n, []key{{"to", d.texts(&p.RestoreTo)}, {"never", d.texts(&p.RestoreNever)}})
+		}},
+	})
+}
+
+func (d *decoder) privateFields(at path, n *yaml.Node, p *Privacy) {
+	p.Fields = map[string][]string{}
+	d.each(at, n, func(under path, key, value *yaml.Node) {
+		var paths []string
+		d.texts(&paths)(under, value)
+		p.Fields[key.Value] = paths
+	})
+}
+
+func (p Privacy) problems(at path) []problem {
+	all := oneOfProblem(at.to("mode"), string(p.Mode), append([]string{""}, privacyModes...))
+	var kinds []string
+	for _, k := range pii.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	for i, k := range p.Kinds {
+		if slices.Contains(kinds, k) {
+			continue
+		}
+		hint := "the kinds are " + strings.Join(kinds, ", ")
+		if near := nearest.Of(k, kinds); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		all = append(all, problem{at: at.to("kinds").item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})
+	}
+	for _, name := range sortedKeys(p.Custom) {
+		under := at.to("custom").to(name)
+		if wrong := pii.CheckName(name); wrong != "" {
+			all = append(all, problem{at: under, onKey: true, message: wrong})
+		} else if re, err := regexp.Compile(p.Custom[name]); err != nil {
+			all = append(all, problem{at: under, message: "this is no regular expression (RE2): " + strings.TrimPrefix(err.Error(), "error parsing regexp: ")})
+		} else if re.MatchString("") {
+			all = append(all, problem{at: under, message: "this expression matches an empty text, so it would be found everywhere"})
+		}
+	}
+	for _, tools := range slices.Sorted(maps.Keys(p.Fields)) {
+		under := at.to("fields").to(tools)
+		if !isToolGlob(tools) {
+			all = append(all, problem{at: under, onKey: true, message: notToolGlob(tools)})
+		}
+		for i, text := range p.Fields[tools] {
+			if _, err := pii.ParseFields([]string{text}); err != nil {
+				all = append(all, problem{at: under.item(i), message: err.Error()})
+			}
+		}
+	}
+	for i, a := range p.Allow {
+		if _, err := glob.Match(a, ""); err != nil || a == "" {
+			all = append(all, problem{at: at.to("allow").item(i), message: "this is no value, domain or glob"})
+		}
+	}
+	restore := at.to("restore")
+	return slices.Concat(all, toolGlobProblems(restore.to("to"), p.RestoreTo), toolGlobProblems(restore.to("never"), p.RestoreNever))
+}
+
+func toolGlobProblems(at path, globs []string) []problem {
+	var all []problem
+	for i, g := range globs {
+		if g != RestoreToModel && !isToolGlob(g) {
+			all = append(all, problem{at: at.item(i), message: notToolGlob(g)})
+		}
+	}
+	return all
+}
+
+// isToolGlob reports whether a text is "*" or a glob with a dot, as the ids of tools have.
+func isToolGlob(text string) bool {
+	_, err := glob.Match(text, "")
+	return err == nil && (text == "*" || strings.Contains(text, "."))
+}
+
+func notToolGlob(text string) string {
+	return fmt.Sprintf(`%.40q names no tools; write upstream.tool, upstream.* or "*"`, text)
+}
