@@ -27,7 +27,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 		}
 	})
 	return g, &mcpserver.Options{
-		Environments: cfg.Environments, Packages: g, Catalog: g, Choices: g, Stats: g, Files: g, Skills: g, Profiles: config.AllProfiles(),
+		Environments: cfg.Environments, Packages: g, Catalog: g, Choices: g, Stats: g, Files: g, Skills: g, Privacy: g, Profiles: config.AllProfiles(),
 	}
 }
 
@@ -78,6 +78,8 @@ func TestOtherServersCalls(t *testing.T) {
 		}, "filter", false},
 		{"load_skill", m{"name": "filter_active_users"}, "def filter_active(data)", false},
 		{"list_skills", m{}, "Filter list to only active users", false},
+		{"sanitize_pii", m{"text": "mail ann@corp.example"}, "mail [EMAIL_1]", false},
+		{"restore_pii", m{"text": "mail [EMAIL_1]"}, "the settings keep personal data from models", true},
 		{"get_execution_stats", m{}, "4 programs since", false},
 	} {
 		got, failed := call(t, client, test.tool, test.args)

@@ -56,5 +56,8 @@ func extras(verbs Verbs, opts *Options) []extra {
 	if opts.Skills != nil && opts.Profiles.Has(config.ProfileSkills) {
 		all = append(all, skills{opts.Skills}.extras()...)
 	}
+	if opts.Privacy != nil && opts.Profiles.Has(config.ProfilePrivacy) {
+		all = append(all, privacy{opts.Privacy}.extras()...)
+	}
 	return all
 }

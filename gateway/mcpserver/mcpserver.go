@@ -53,6 +53,8 @@ type Options struct {
 	Stats Stats
 	// Skills keeps skills; nil: there are no tools for it.
 	Skills Skills
+	// Privacy answers the tools of profile privacy; nil: they are not there.
+	Privacy Privacy
 	// Profiles are the tools that clients see beside the two; the zero value is none.
 	Profiles config.Profiles
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
