@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -41,7 +42,7 @@ func (g *Gateway) EnvironmentConfig(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// insideOf tells the interpreters and how many packages there are for each.
+// insideOf tells what is in an environment, or why nothing can be told yet.
 func (g *Gateway) insideOf(ctx context.Context, name string, known bool) string {
 	ctx, cancel := context.WithTimeout(ctx, configPatience)
 	defer cancel()
@@ -52,6 +53,28 @@ func (g *Gateway) insideOf(ctx context.Context, name string, known bool) string 
 			return plain.Line(tool.AsError(err).Error(), 400) + "\n"
 		}
 	}
+	return g.contents(ctx, made) + "\n"
+}
+
+// CheckEnvironment makes one of the settings' environments, unless it is there already, and tells
+// the operator what is in it, or why it cannot be made.
+func (g *Gateway) CheckEnvironment(ctx context.Context, name string) (string, error) {
+	name, _, known, err := g.environments.find(name)
+	if err != nil {
+		return "", err
+	}
+	made := &making{}
+	if known {
+		made = g.environments.begin(g.environments.recipe("", name))
+		if err := made.wait(ctx, name); err != nil {
+			return "", cmp.Or(made.failure(), err)
+		}
+	}
+	return g.contents(ctx, made), nil
+}
+
+// contents are the interpreters and how many packages there are for each.
+func (g *Gateway) contents(ctx context.Context, made *making) string {
 	var parts []string
 	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
 		part := "TypeScript"
@@ -66,7 +89,7 @@ func (g *Gateway) insideOf(ctx context.Context, name string, known bool) string 
 		}
 		parts = append(parts, part)
 	}
-	return strings.Join(parts, "; ") + "\n"
+	return strings.Join(parts, "; ")
 }
 
 // versionKey is an interpreter of a sandbox's environment.

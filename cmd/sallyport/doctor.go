@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,7 +26,8 @@ func doctorCommand(a *app) *cobra.Command {
 		Short: "check this machine, the settings and every upstream",
 		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters, how
 limits are held), runs a test program in each language, tells which type checkers there
-are, reads the settings, asks the embeddings endpoint if there is one and connects to every upstream. Each finding is a line that begins with ok, warn or FAIL, and
+are, reads the settings, asks the embeddings endpoint if there is one, connects to every upstream and makes
+every environment ready. Each finding is a line that begins with ok, warn or FAIL, and
 what is not ok comes with how to mend it.
 
 Exit status: 0 if nothing fails, 1 if something does.`,
@@ -112,6 +115,11 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 		}
 		for _, up := range g.Upstreams() {
 			if err := note(checkUpstream(up)); err != nil {
+				return err
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(cfg.Environments)) {
+			if err := note(checkEnvironment(ctx, g, cfg, name)); err != nil {
 				return err
 			}
 		}
