@@ -150,6 +150,9 @@ func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	if !report.Started && !errors.As(cause, new(stopped)) {
 		return Outcome{}, errNotStarted
 	}
+	if err := makeRoom(e.job.Workspace, limits.Workspace, time.Now(), e.stdout, e.stderr); err != nil {
+		e.box.host.log.Warn("keep output", "execution", e.job.ID, "error", err)
+	}
 	notes, keepErr := keepOutput(e.job.Workspace, e.job.ID, e.stdout, e.stderr)
 	if keepErr != nil {
 		e.box.host.log.Warn("keep output", "execution", e.job.ID, "error", keepErr)

@@ -19,7 +19,8 @@ type Mapped struct {
 	Path string
 	// Mode is ModeRead, the default, or ModeWrite.
 	Mode string
-	// Principals are who may use it besides local clients over stdio; "*" is everybody.
+	// Principals are who may use it besides local clients over stdio: names of http.tokens, or principals as
+	// the log has them; "*" is everybody.
 	Principals []string
 	// Ignore are globs (as path.Match) over paths in the folder, or over names anywhere in it,
 	// of what programs neither see nor change.
@@ -39,7 +40,10 @@ const everybody = "*"
 
 // Allows reports whether a principal may use the folder; local says that they are a client over stdio.
 func (m Mapped) Allows(principal string, local bool) bool {
-	return local && principal == "" || slices.Contains(m.Principals, everybody) || principal != "" && slices.Contains(m.Principals, principal)
+	if principal == "" {
+		return local || slices.Contains(m.Principals, everybody)
+	}
+	return slices.ContainsFunc(m.Principals, func(name string) bool { return name == everybody || name == principal || "token:"+name == principal })
 }
 
 func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {

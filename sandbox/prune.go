@@ -1,0 +1,56 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"sallyport/internal/workspace"
+)
+
+const (
+	// outputAge is how long output that was cut is kept.
+	outputAge = 7 * 24 * time.Hour
+	// outputShare is which part of a workspace it may fill: one in so many bytes.
+	outputShare = 4
+)
+
+// outputName is a file that keepOutput has made. Others in its folder are a program's own.
+var outputName = regexp.MustCompile(`^\.out/[a-z0-9-]{1,40}\.(stdout|stderr)\.txt$`)
+
+// makeRoom removes output of earlier programs, the oldest first, where there is new one to be kept: what is too
+// old, and what leaves no room for the new in the part of the workspace that is for it.
+func makeRoom(w Workspace, quota int64, now time.Time, clips ...*clip) error {
+	room, fresh := quota/outputShare, false
+	for _, c := range clips {
+		if c.spill != nil && c.spill.size > 0 {
+			room, fresh = room-c.spill.size, true
+		}
+	}
+	if w == nil || !fresh {
+		return nil
+	}
+	var old []workspace.File
+	for f, err := range w.Files() {
+		if err == nil && !f.Folder && outputName.MatchString(f.Path) {
+			old = append(old, f)
+		}
+	}
+	slices.SortFunc(old, func(a, b workspace.File) int { return b.Modified.Compare(a.Modified) })
+	var gone []workspace.File
+	for _, f := range old {
+		if room -= f.Size; room < 0 || now.Sub(f.Modified) > outputAge {
+			gone = append(gone, workspace.File{Path: f.Path, Gone: true, Version: f.Version})
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if _, err := w.Update(workspace.Changes(gone...)); err != nil {
+		return fmt.Errorf("remove old output: %w", err)
+	}
+	return nil
+}
