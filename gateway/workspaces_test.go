@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,5 +91,60 @@ func TestTooManyWorkspaces(t *testing.T) {
 	}
 	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "ada"), gateway.Program{Code: "1", Workspace: "w7"}); err != nil || e.Status != sandbox.OK {
 		t.Errorf("w7: %v", err)
+	}
+}
+
+// TestTwoAtOnce: of two programs on one workspace each has a copy of its own, and the last to end wins, file by file.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	cfg := withRunsc(t, settings(nil))
+	cfg.Sandbox.Timeout = 20 * time.Second
+	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
+	var both sync.WaitGroup
+	for _, who := range []string{"one", "two"} {
+		both.Go(func() {
+			code := fmt.Sprintf(`import time
+for i in range(20):
+    open("shared", "w").write("%[1]s" * 10000)
+    open("%[1]s", "w").write("%[1]s")
+    time.sleep(0.01)
+open("shared").read() == "%[1]s" * 10000`, who)
+			if e, err := g.Execute(t.Context(), gateway.Program{Code: code}); err != nil || e.Text() != "true" {
+				t.Errorf("%s: %v %s", who, err, e.Text())
+			}
+		})
+	}
+	both.Wait()
+	e, err := g.Execute(t.Context(), gateway.Program{Code: `(open("one").read(), open("two").read(), open("shared").read() in ("one" * 10000, "two" * 10000))`})
+	if err != nil || e.Text() != `["one","two",true]` {
+		t.Errorf("%v %s", err, e.Text())
+	}
+}
+
+// TestFilesOfOthers: nobody gets at another principal's files, through any verb and any name.
+func TestFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	g := open(t, settings(nil), &gateway.Options{DataDir: data})
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	if _, err := g.WriteFile(ada, gateway.FileWrite{Path: "secret.py", Workspace: "app", Verb: gateway.FileReplace, Content: "canary"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{"", "bob", "Ada", "ada ", "../ada", "ada/app", "ada\x00", ".", "workspaces/ada"} {
+		ctx := tool.WithPrincipal(t.Context(), who)
+		for _, name := range []string{"app", "ada", "../ada/app", "+ada", "app/../app"} {
+			for _, path := range []string{"secret.py", "app/secret.py", "../../ada/app/secret.py", "/workspace/../ada/app/secret.py", filepath.Join(data, "workspaces", "ada", "app", "secret.py")} {
+				read, readErr := g.ReadFile(ctx, gateway.FileRead{Workspace: name, Path: path})
+				listed, listErr := g.ListFiles(tool.WithWorkspace(ctx, name), "", path)
+				_, runErr := g.Execute(ctx, gateway.Program{Workspace: name, File: path})
+				_, writeErr := g.WriteFile(ctx, gateway.FileWrite{Workspace: name, Path: path, Verb: gateway.FileAppend, Content: "!"})
+				if said := fmt.Sprint(read, readErr, listed, listErr, runErr, writeErr); readErr == nil || runErr == nil || writeErr == nil || strings.Contains(said, "canary") {
+					t.Errorf("%q in %q at %q: %s", who, name, path, said)
+				}
+			}
+		}
+	}
+	if text, err := g.ReadFile(ada, gateway.FileRead{Workspace: "app", Path: "secret.py"}); err != nil || text != "canary" {
+		t.Errorf("ada reads %q, %v", text, err)
 	}
 }

@@ -266,3 +266,30 @@ func TestFileToolsTokens(t *testing.T) {
 		t.Errorf("%d tokens", all)
 	}
 }
+
+// TestWorkspaceHeader: over HTTP a header names the workspace of a request that names none, for programs and files.
+func TestWorkspaceHeader(t *testing.T) {
+	t.Parallel()
+	g, err := gateway.Open(new(config.Default()), &gateway.Options{DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	tools := mcpserver.New(g, &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g})
+	url := serve(t, newFace(t, &whoAsks{}, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB}, Tools: tools}) + "/mcp"
+	resp, _ := request(t, "POST", url, hi)
+	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")
+	for _, step := range []struct{ tool, args, header, want string }{
+		{"write_workspace_file", `{"filename":"a","content":"1"}`, "one", "wrote a"},
+		{"list_workspace_files", `{}`, "one", "a 1 B"},
+		{"list_workspace_files", `{"workspace":"one"}`, "two", "a 1 B"},
+		{"list_workspace_files", `{}`, "two", "(0 files"},
+		{"list_workspace_files", `{}`, "../one", `workspace cannot be \"../one\" (use 1 to 64`},
+		{"execute_code", `{"code":"1"}`, "../one", `workspace cannot be \"../one\" (use 1 to 64`},
+	} {
+		_, body := request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+step.tool+`","arguments":`+step.args+`}}`, session, "Sallyport-Workspace: "+step.header)
+		if !strings.Contains(body, step.want) {
+			t.Errorf("%s %s in %s: %s", step.tool, step.args, step.header, body)
+		}
+	}
+}
