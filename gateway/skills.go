@@ -229,6 +229,7 @@ func (g *Gateway) draft(ctx context.Context, d SkillDraft) (next skill.Skill, no
 	next = skill.Skill{Front: skill.Front{Name: name, Description: cleanDescription(d.Description), Language: before.Language}, Files: map[string][]byte{}}
 	if known {
 		next.Adopt(before.Front)
+		next.Version = before.Version // until it is saved
 		maps.Copy(next.Files, before.Files)
 		next.Description = cmp.Or(next.Description, before.Description)
 	}

@@ -138,17 +138,17 @@ func (f *Front) set(key string, name, value *yaml.Node) (err error) {
 		var text string
 		text, err = scalar(key, value)
 		if n, wrong := strconv.Atoi(text); err == nil && wrong == nil && n > 0 && n < 1e9 {
-			f.Version = n
-		} else {
-			f.rest = append(f.rest, name, value) // "1.2" in a skill of others
+			f.Version = n // it may be "1.2" in a skill of others, which the number of the next one replaces
 		}
 	case "parameters":
 		f.Parameters = lines(value)
 	case "functions":
 		f.Functions = lines(value)
 	case "tools":
-		f.Tools = map[string]string{}
-		err = value.Decode(&f.Tools)
+		tools := map[string]string{}
+		if value.Decode(&tools) == nil { // of others it may be a list
+			f.Tools = tools
+		}
 	default:
 		f.rest = append(f.rest, name, value)
 	}

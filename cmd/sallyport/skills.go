@@ -1,0 +1,276 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway/trust"
+	"sallyport/internal/nearest"
+	"sallyport/internal/skill"
+	"sallyport/internal/tool"
+)
+
+func skillsCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "skills COMMAND",
+		Short: "see skills that programs saved, and decide which are shared",
+		Long: `Skills are code that programs saved to import it again. Each principal has their
+own; with skills.scope: shared in upstreams.yaml one can be offered to all, and
+is when it was approved here. An approval is for the files as they are: a shared
+skill whose files change is not used until it is approved again.`,
+		Example: `  sallyport skills review
+  sallyport skills approve weekly-report@9f86d081884c`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(skillsListCommand(a), skillsShowCommand(a), skillsReviewCommand(a), skillsApproveCommand(a), skillsRejectCommand(a), skillsRemoveCommand(a))
+	return cmd
+}
+
+// skillOwner is the flag that names whose skills are meant.
+func skillOwner(cmd *cobra.Command, owner *string, shared *bool) {
+	cmd.Flags().StringVar(owner, "principal", "", "those of `NAME`; default: those of local clients")
+	cmd.Flags().BoolVar(shared, "shared", false, "those that are shared")
+	cmd.MarkFlagsMutuallyExclusive("principal", "shared")
+}
+
+func skillsListCommand(a *app) *cobra.Command {
+	var owner string
+	var shared bool
+	cmd := &cobra.Command{
+		Use: "list [flags]", Short: "list skills",
+		Long:    "List shows the skills of local clients, those of a principal, or those that are shared.",
+		Example: "  sallyport skills list\n  sallyport skills list --shared",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			return a.withSkills(func(s *skill.Store) error { return a.skillsList(s, owner, shared) })
+		},
+	}
+	skillOwner(cmd, &owner, &shared)
+	return cmd
+}
+
+func skillsShowCommand(a *app) *cobra.Command {
+	var owner string
+	var shared bool
+	var version int
+	cmd := &cobra.Command{
+		Use: "show [flags] NAME", Short: "print a skill, all of its files",
+		Long:    "Show prints every file of a skill. Characters that do not show are written as <U+200B>.",
+		Example: "  sallyport skills show weekly-report\n  sallyport skills show weekly-report --version 2",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.withSkills(func(s *skill.Store) error {
+				one, err := loadSkill(s, owner, args[0], version, shared)
+				if err != nil && !errors.Is(err, skill.ErrChanged) {
+					return a.skillError(s, owner, shared, args[0], err)
+				}
+				return a.print(trust.Visible(skillText(one)))
+			})
+		},
+	}
+	skillOwner(cmd, &owner, &shared)
+	cmd.Flags().IntVar(&version, "version", 0, "version `N`; default: the current one")
+	return cmd
+}
+
+func skillsReviewCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "review [NAME]", Short: "show the skills that wait to be shared",
+		Long: `Review shows each skill that somebody wants to share, and each shared one whose files have
+changed since they were approved, as a difference to what is shared now.
+Characters that do not show are written as <U+200B>.`,
+		Example: "  sallyport skills review\n  sallyport skills review weekly-report",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.withSkills(func(s *skill.Store) error { return a.skillsReview(s, strings.Join(args, "")) })
+		},
+	}
+}
+
+func skillsApproveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "approve NAME[@DIGEST]...", Short: "share skills that wait",
+		Long: `Approve shares skills with all principals. With @DIGEST behind the name, as review
+prints it, only what you have seen is approved.`,
+		Example: "  sallyport skills approve weekly-report@9f86d081884c",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, names []string) error {
+			return a.withSkills(func(s *skill.Store) error { return a.skillsApprove(s, names) })
+		},
+	}
+}
+
+func skillsRejectCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "reject NAME...", Short: "remove skills that wait to be shared",
+		Long:    "Reject removes what waits for review. The author keeps their own.",
+		Example: "  sallyport skills reject weekly-report",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, names []string) error {
+			return a.withSkills(func(s *skill.Store) error {
+				return a.eachSkill(names, "rejected", s.Reject, func() []string { return s.Pending() })
+			})
+		},
+	}
+}
+
+func skillsRemoveCommand(a *app) *cobra.Command {
+	var owner string
+	var shared bool
+	cmd := &cobra.Command{
+		Use: "rm [flags] NAME...", Short: "remove skills with all their versions",
+		Long:    "Rm removes skills of local clients, of a principal, or shared ones.",
+		Example: "  sallyport skills rm weekly-report\n  sallyport skills rm --shared weekly-report",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, names []string) error {
+			return a.withSkills(func(s *skill.Store) error {
+				remove, list := func(name string) error { return s.Remove(owner, name) }, func() []string { return s.Names(owner) }
+				if shared {
+					remove, list = s.RemoveShared, s.Shared
+				}
+				return a.eachSkill(names, "removed", remove, list)
+			})
+		},
+	}
+	skillOwner(cmd, &owner, &shared)
+	return cmd
+}
+
+// withSkills opens the store. It needs no settings, and works while a gateway runs.
+func (a *app) withSkills(use func(*skill.Store) error) error {
+	dir := a.dataDir()
+	if dir == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "set HOME or XDG_DATA_HOME"}
+	}
+	return use(skill.New(filepath.Join(dir, "skills")))
+}
+
+func loadSkill(s *skill.Store, owner, name string, version int, shared bool) (skill.Skill, error) {
+	if plainName, err := skill.Name(name); err == nil {
+		name = plainName
+	}
+	if shared {
+		return s.LoadShared(name, version)
+	}
+	return s.Load(owner, name, version)
+}
+
+func (a *app) skillsList(s *skill.Store, owner string, shared bool) error {
+	names := s.Names(owner)
+	if shared {
+		names = s.Shared()
+	}
+	var b strings.Builder
+	for _, name := range names {
+		one, err := loadSkill(s, owner, name, 0, shared)
+		if err != nil {
+			fmt.Fprintf(&b, "%s: %s\n", name, trust.Visible(err.Error()))
+			continue
+		}
+		line, _, _ := strings.Cut(one.Description, "\n")
+		fmt.Fprintf(&b, "%s %d (%s): %s\n", name, one.Version, one.Language, trust.Visible(line))
+	}
+	if len(names) == 0 {
+		a.say("no skills")
+	}
+	return a.print(b.String())
+}
+
+// skillText is every file of a skill, one after the other.
+func skillText(one skill.Skill) string {
+	if one.Name == "" {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- SKILL.md --\n%s", one.Format())
+	for _, path := range slices.Sorted(maps.Keys(one.Files)) {
+		fmt.Fprintf(&b, "-- %s --\n%s\n", path, strings.TrimSuffix(string(one.Files[path]), "\n"))
+	}
+	return b.String()
+}
+
+func (a *app) skillsReview(s *skill.Store, name string) error {
+	var b strings.Builder
+	names := append(s.Pending(), s.Shared()...)
+	slices.Sort(names)
+	for _, each := range slices.Compact(names) {
+		if name != "" && each != name {
+			continue
+		}
+		shared, err := s.LoadShared(each, 0)
+		waits, pending := s.LoadPending(each)
+		why := "wants to share it"
+		switch {
+		case pending == nil:
+		case errors.Is(err, skill.ErrChanged):
+			waits, shared, why = shared, skill.Skill{}, "shared it, and its files have changed since they were approved"
+		default:
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s %s\n\n", each, cmp.Or(trust.Visible(waits.Author), "somebody"), why)
+		change := diff.Diff("shared", []byte(trust.Visible(skillText(shared))), "waits", []byte(trust.Visible(skillText(waits))))
+		for line := range strings.Lines(string(change)) {
+			b.WriteString("  " + line)
+		}
+		fmt.Fprintf(&b, "\n  to share it: sallyport skills approve %s@%s\n\n", each, waits.Digest()[:12])
+	}
+	if b.Len() == 0 {
+		a.say("no skill waits for review")
+	}
+	return a.print(b.String())
+}
+
+func (a *app) skillsApprove(s *skill.Store, names []string) error {
+	var b strings.Builder
+	for _, name := range names {
+		name, digest, _ := strings.Cut(name, "@")
+		one, err := s.Approve(name, digest)
+		if err != nil {
+			_ = a.print(b.String())
+			return a.skillError(s, "", true, name, err)
+		}
+		fmt.Fprintf(&b, "shared %s, version %d\n", one.Name, one.Version)
+	}
+	return a.print(b.String())
+}
+
+func (a *app) eachSkill(names []string, done string, do func(string) error, list func() []string) error {
+	for _, name := range names {
+		known := list()
+		if err := do(name); err != nil {
+			return noSkill(name, known, err)
+		}
+		if err := a.print(done + " " + name + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) skillError(s *skill.Store, owner string, shared bool, name string, err error) error {
+	known := s.Names(owner)
+	if shared {
+		known = append(s.Pending(), s.Shared()...)
+	}
+	return noSkill(name, known, err)
+}
+
+func noSkill(name string, known []string, err error) error {
+	if !errors.Is(err, skill.ErrNotFound) {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("skill %.80q: %v", name, err), Err: err}
+	}
+	hint := "see sallyport skills list"
+	if near := nearest.Of(name, known); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no skill %.80q", name), Hint: hint}
+}
