@@ -9,6 +9,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/plain"
@@ -69,6 +70,7 @@ const (
 // journal keeps a record of each execution.
 type journal struct {
 	records *store.Bucket
+	resting resting
 }
 
 // openJournal keeps the records in a store; in memory, for nil.
@@ -82,7 +84,7 @@ func openJournal(in *store.Store) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &journal{records}, nil
+	return &journal{records: records}, nil
 }
 
 // keyOf keeps each principal's records apart.
@@ -96,8 +98,10 @@ func (j *journal) write(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = j.records.Put(ctx, keyOf(r.Principal, r.ID), data)
-	return err
+	return j.resting.try(ctx, func(ctx context.Context) error {
+		_, err := j.records.Put(ctx, keyOf(r.Principal, r.ID), data)
+		return err
+	})
 }
 
 // Recorded returns the record of an execution of whoever asks. Errors are
@@ -142,8 +146,32 @@ func (g *Gateway) unreadable(ctx context.Context, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
-// recordPatience is how long an answer waits for its record to be kept.
-const recordPatience = 2 * time.Second
+const (
+	// recordPatience is how long an answer waits for its record to be kept,
+	recordPatience = 2 * time.Second
+	// recordRest is for how long nothing is tried after that was not enough.
+	recordRest = 30 * time.Second
+)
+
+// errResting says that a store has just not answered, which a full disk makes it do.
+var errResting = errors.New("not tried, as the store did not answer a moment ago")
+
+// resting keeps a store that does not answer from costing every execution its patience.
+type resting struct{ until atomic.Int64 }
+
+// try does something with the store, in bounded time.
+func (r *resting) try(ctx context.Context, do func(context.Context) error) error {
+	if time.Now().UnixNano() < r.until.Load() {
+		return errResting
+	}
+	bounded, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	err := do(bounded)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		r.until.Store(time.Now().Add(recordRest).UnixNano())
+	}
+	return err
+}
 
 // record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
 func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, calls *callList) {
@@ -161,9 +189,7 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 		r.Value = e.Value.Size
 	}
 	r.Calls, r.Made = calls.list()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
-	defer cancel()
-	if err := g.journal.write(ctx, r); err != nil {
+	if err := g.journal.write(context.WithoutCancel(ctx), r); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 		return g.Tools()[i].Digest()
 	}
 	want := gateway.Record{
-		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Workspace: "default", Language: "python", Code: code, Status: sandbox.OK,
+		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Code: code, Status: sandbox.OK,
 		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: (len(e.Text()) + 3) / 4,
 		Calls: []gateway.RecordedCall{
 			{Tool: tool.ID{Upstream: "calc", Name: "add"}, Digest: digest("add"), Arguments: sum(`{"a":1,"b":2}`), Outcome: "ok"},

@@ -46,9 +46,10 @@ const maxSessions = 4096
 // sessions remembers which sessions were used, in this run or, with a store, in an
 // earlier one: a program of one that has ended since may count on what is gone.
 type sessions struct {
-	kept *store.Bucket
-	mu   sync.Mutex
-	used []usedSession // in this run, the latest last
+	kept    *store.Bucket
+	resting resting
+	mu      sync.Mutex
+	used    []usedSession // in this run, the latest last
 }
 
 // openSessions remembers in a store; in memory only, for nil.
@@ -79,9 +80,10 @@ func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err er
 	if s.kept == nil {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
-	defer cancel()
-	_, err = s.kept.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
+	err = s.resting.try(ctx, func(ctx context.Context) error {
+		_, err := s.kept.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
+		return err
+	})
 	if errors.Is(err, store.ErrConflict) {
 		return true, nil
 	}

@@ -45,7 +45,7 @@ var rooms = []room{
 		"runsc is one adapter to one program; what a sandbox is for is decided above it"},
 	{"sandbox/image", []string{"internal/..."}, nil,
 		"an image becomes a directory; what is done with it is decided above"},
-	{"sandbox/deps", []string{"sandbox", "internal/..."}, []string{"codegen/runtime"},
+	{"sandbox/deps", []string{"sandbox", "internal/..."}, []string{"codegen/runtime", "sandbox/image/..."},
 		"packages are installed in a sandbox and become a layer of others"},
 	{"sandbox/bridge", []string{"internal/..."}, nil,
 		"the bridge turns frames into calls of the one-method Caller that it is handed; it knows no runtime and no gateway"},

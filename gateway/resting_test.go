@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// TestResting: a store that does not answer costs its patience once, and is tried again after its rest; an error or
+// a caller that has gone is no reason to rest.
+func TestResting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r resting
+		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		refused := errors.New("refused")
+		works := func(context.Context) error { return refused }
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i, step := range []struct {
+			ctx   context.Context
+			do    func(context.Context) error
+			want  error
+			takes time.Duration
+		}{
+			{t.Context(), works, refused, 0},
+			{gone, hangs, context.Canceled, 0},
+			{t.Context(), hangs, context.DeadlineExceeded, recordPatience},
+			{t.Context(), works, errResting, 0},
+		} {
+			start := time.Now()
+			if err := r.try(step.ctx, step.do); !errors.Is(err, step.want) || time.Since(start) != step.takes {
+				t.Errorf("%d: %v after %v, want %v after %v", i, err, time.Since(start), step.want, step.takes)
+			}
+		}
+		time.Sleep(recordRest)
+		if err := r.try(t.Context(), works); !errors.Is(err, refused) {
+			t.Errorf("after the rest: %v", err)
+		}
+	})
+}
+
+// BenchmarkRecord is what a record adds to an execution: a program of 2 KB with 10 calls, written through to the disk.
+func BenchmarkRecord(b *testing.B) {
+	records, err := store.Open(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	j, err := openJournal(records)
+	if err != nil {
+		b.Fatal(err)
+	}
+	calls := &callList{}
+	for b.Loop() {
+		*calls = callList{}
+		for range 10 {
+			calls.begin(tool.Call{Tool: tool.ID{Upstream: "a", Name: "b"}, Args: []byte(`{"a": 1}`)}, "digest")
+		}
+		r := Record{ID: newID(), Code: strings.Repeat("print(1)\n", 230)}
+		r.Calls, r.Made = calls.list()
+		if err := j.write(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
