@@ -3,12 +3,18 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/skill"
 	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
 )
 
 // skillful is a gateway that keeps skills and can run programs, with two upstreams.
@@ -160,4 +166,159 @@ func TestSkillsOfExecutions(t *testing.T) {
 	_, err = g.SaveSkill(tool.WithPrincipal(ctx, "mallory"), gateway.SkillDraft{Name: "x", From: "last"})
 	wantError(t, err, tool.NotFound, "no execution went well in this session")
 	ran(t, ctx, g, "python", "1/0")
+}
+
+// TestSkillsAmongThemselves: a skill imports others, its own files and what lies beside them; a circle is an
+// error that says so; a session takes up a new version with its next program.
+func TestSkillsAmongThemselves(t *testing.T) {
+	dir := t.TempDir()
+	home := filepath.Join(dir, "skills", workspace.Folder(""))
+	for at, text := range map[string]string{
+		"by-hand/SKILL.md":    "---\nname: by-hand\ndescription: Counts the words of a poem.\n---\nRead poem.txt.\n",
+		"by-hand/skill.py":    "from pathlib import Path\nfrom .helper import count\nfrom skills.by_hand.sub.deep import NAME\nfrom skills.plain import plain\n\ndef words():\n    return [NAME, plain(), count((Path(__file__).parent / 'poem.txt').read_text())]\n",
+		"by-hand/helper.py":   "def count(text):\n    return len(text.split())\n",
+		"by-hand/sub/deep.py": "NAME = 'deep'\n",
+		"by-hand/poem.txt":    "one two three\n",
+		"ring-a/SKILL.md":     "---\ndescription: A ring.\n---\n",
+		"ring-a/skill.py":     "from skills.ring_b import b\n\na = 1\n",
+		"ring-b/SKILL.md":     "---\ndescription: A ring.\n---\n",
+		"ring-b/skill.py":     "from skills.ring_a import a\n\nb = 1\n",
+		"only-words/SKILL.md": "---\ndescription: How to behave.\n---\nBe kind.\n",
+		"ts-hand/SKILL.md":    "---\ndescription: In two files.\n---\n",
+		"ts-hand/skill.ts":    "import { half } from \"./lib/half\";\nimport data from \"./data.json\";\nimport { ts_other } from \"skills/ts-other\";\nexport const whole = (): string => half + data.rest + ts_other();\n",
+		"ts-hand/lib/half.ts": "export const half: string = \"ha\";\n",
+		"ts-hand/data.json":   `{"rest": "lf"}`,
+		"ts-other/SKILL.md":   "---\ndescription: Another.\n---\n",
+		"ts-other/skill.ts":   "export function ts_other() { return \"!\" }\n",
+		"ts-out/SKILL.md":     "---\ndescription: Leads out.\n---\n",
+		"ts-out/skill.ts":     "import { x } from \"../ts-other/skill\";\nexport { x };\n",
+		"broken/SKILL.md":     "no front matter\n",
+		"broken/skill.py":     "x = 1\n",
+	} {
+		at = filepath.Join(home, at)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, _ := skillful(t, dir)
+	ctx := t.Context()
+	saved(t, ctx, g, gateway.SkillDraft{Name: "plain", Code: "def plain():\n    return 1\n", Description: "One."})
+	for _, test := range []struct{ language, code, want string }{
+		{"python", "from skills.by_hand import words\nwords()", `["deep",1,3]`},
+		{"python", "import skills.ring_a", "ImportError: cannot import name 'a' from partially initialized module 'skills.ring_a' (most likely due to a circular import)"},
+		{"python", "import skills.only_words", "ImportError: skill only-words has no code, only instructions; read them: load_skill(\"only-words\")"},
+		{"python", "import skills.broken", "skill broken cannot be read: SKILL.md must begin"},
+		{"python", "from sallyport import load_skill\nprint(load_skill('only-words'))", "How to behave.\n---\nBe kind."},
+		{"ts", `import { whole } from "skills/ts-hand"; whole()`, "half!"},
+		{"ts", `import { x } from "skills/ts-out"; x()`, `ImportError: cannot import "../ts-other/skill"`},
+		{"python", "from sallyport import list_skills\nlist_skills()", "broken: SKILL.md must begin"},
+	} {
+		if got := ran(t, ctx, g, test.language, test.code); !strings.Contains(got, test.want) {
+			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
+		}
+	}
+	if found := search(t, g, gateway.Search{Query: "count the words of a poem"}).Text(); !strings.Contains(found, "from skills.by_hand import words\n  words()  # skill") {
+		t.Errorf("made by hand: %s", found)
+	}
+	in := func(code string) string {
+		e, err := g.Execute(ctx, gateway.Program{Code: code, Session: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Text()
+	}
+	first := in("from skills.plain import plain\nplain()")
+	saved(t, ctx, g, gateway.SkillDraft{Name: "plain", Code: "def plain():\n    return 2\n"})
+	if second := in("from skills.plain import plain\nplain()"); first != "1" || second != "2" {
+		t.Errorf("%s, then %s", first, second)
+	}
+}
+
+// TestSkillsOfOthers tries with every verb to come by the skills of another principal.
+func TestSkillsOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	g, _ := skillful(t, dir)
+	ann, bob := tool.WithPrincipal(t.Context(), "ann"), tool.WithPrincipal(t.Context(), "bob")
+	const secret = "xylophone"
+	saved(t, ann, g, gateway.SkillDraft{Name: secret, Code: "def xylophone(): return 'xylophone music'\n", Description: "Plays " + secret + "."})
+	saved(t, ann, g, gateway.SkillDraft{Name: "waits", Code: "def waits(): return 'xylophone'\n", Description: "Plays xylophone.", Scope: "shared"})
+	ran(t, ann, g, "python", "'xylophone'")
+	for name, try := range map[string]func() (string, error){
+		"load": func() (string, error) { return g.LoadSkill(bob, "xylophone", 0) },
+		"path": func() (string, error) { return g.LoadSkill(bob, "../ann/xylophone", 0) },
+		"list": func() (string, error) { return g.ListSkills(bob, "") },
+		"find": func() (string, error) { return g.ListSkills(bob, "plays music") },
+		"from": func() (string, error) {
+			return g.SaveSkill(bob, gateway.SkillDraft{Name: "mine", From: "last", Description: "d"})
+		},
+		"more": func() (string, error) {
+			return g.SaveSkill(bob, gateway.SkillDraft{Name: "xylophone", Tests: "assert True"})
+		},
+		"search": func() (string, error) {
+			found, err := g.Search(bob, gateway.Search{Query: "plays music", Upstream: "skills"})
+			return found.Text(), err
+		},
+		"beside": func() (string, error) {
+			found, err := g.Search(bob, gateway.Search{Query: "plays music instrument"})
+			return found.Text(), err
+		},
+		"program": func() (string, error) {
+			return ran(t, bob, g, "python", "from sallyport import list_skills, search_tools, describe, load_skill, ToolError\nfrom sallyport import call\nprint(list_skills(), search_tools('plays music'))\nfor name in ('xylo'+'phone', 'waits'):\n  for f in (load_skill, lambda n: describe('skills.' + n), lambda n: call('sallyport.import_skill', {'name': n, 'language': 'python'})):\n    try: print(f(name))\n    except ToolError as e: print(e.code)"), nil
+		},
+		"typescript": func() (string, error) { return ran(t, bob, g, "ts", `import * as x from "skills/waits"; x`), nil },
+	} {
+		text, err := try()
+		if strings.Contains(text, secret) || err != nil && (strings.Contains(err.Error(), "music") || strings.Contains(err.Error(), "did you mean")) {
+			t.Errorf("%s: %s %v", name, text, err)
+		}
+	}
+	// What is approved runs with the rights of whoever calls it: it sees its caller's workspace and skills.
+	saved(t, ann, g, gateway.SkillDraft{Name: "reader", Code: "def reader():\n    import skills.mine\n    return open('/workspace/mine.txt').read() + skills.mine.mine()\n", Description: "Reads what is in the workspace.", Scope: "shared"})
+	store := skill.New(filepath.Join(dir, "skills"))
+	if _, err := store.Approve("reader", ""); err != nil {
+		t.Fatal(err)
+	}
+	for who, ctx := range map[string]context.Context{"ann": ann, "bob": bob} {
+		saved(t, ctx, g, gateway.SkillDraft{Name: "mine", Code: "def mine(): return ' and " + who + "'\n", Description: "Mine."})
+		if got := ran(t, ctx, g, "python", "open('/workspace/mine.txt', 'w').write('"+who+"')\nfrom skills.reader import reader\nreader()"); got != who+" and "+who {
+			t.Errorf("%s: %s", who, got)
+		}
+	}
+	if text, err := g.ListSkills(bob, ""); err != nil || !strings.Contains(text, "reader (shared): Reads what is in the workspace") || strings.Contains(text, "waits") {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+// TestSkillFlags: a skill says when a tool that it calls is not what it was.
+func TestSkillFlags(t *testing.T) {
+	g, sites := skillful(t, t.TempDir())
+	ctx := t.Context()
+	saved(t, ctx, g, gateway.SkillDraft{Name: "greeting", Code: greeting})
+	flagged := func() string {
+		text, err := g.LoadSkill(ctx, "greeting", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text + search(t, g, gateway.Search{Query: "greets somebody politely"}).Text()
+	}
+	if text := flagged(); strings.Contains(text, "since it was saved") {
+		t.Errorf("flagged at once: %s", text)
+	}
+	sites["calc"].tool("add", "Adds two numbers, otherwise.", "", echo)
+	waitFor(t, "the change", func() bool { return strings.Contains(flagged(), "warning: calc.add changed since it was saved") })
+	if text := flagged(); strings.Count(text, "calc.add changed since it was saved") != 2 {
+		t.Errorf("not in both: %s", text)
+	}
+	sites["calc"].RemoveTools("add")
+	waitFor(t, "the end", func() bool { return strings.Contains(flagged(), "calc.add is not there any more") })
+}
+
+// waitFor waits until the gateway has heard of something.
+func waitFor(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s was not heard of", what)
+		}
+	}
 }
