@@ -41,7 +41,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Bridge listens on one socket, for one guest. Close and Wait may be called at
+// Bridge listens on one socket, for one guest, or is attached to a [Relay]. Close and Wait may be called at
 // any time; Ping and Run one at a time.
 type Bridge struct {
 	log      *slog.Logger
@@ -52,7 +52,7 @@ type Bridge struct {
 	replica  replica // what the guest has of a workspace; of whoever is in Run
 
 	mu        sync.Mutex // guards conn and the closing of the channels
-	conn      *websocket.Conn
+	conn      conn
 	connected chan struct{} // closed when the guest is there, or was refused: conn is nil then
 	closed    chan struct{}
 }
@@ -68,13 +68,18 @@ func Listen(path string, opts Options) (*Bridge, error) {
 		_ = listener.Close()
 		return nil, fmt.Errorf("open the bridge's socket: %w", err)
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = orDiscard(opts.Logger)
 	b := &Bridge{log: opts.Logger, listener: listener, connected: make(chan struct{}), closed: make(chan struct{})}
 	b.server = &http.Server{Handler: http.HandlerFunc(b.accept), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug)}
 	b.served.Go(func() { _ = b.server.Serve(listener) })
 	return b, nil
+}
+
+func orDiscard(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
 }
 
 func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
@@ -97,12 +102,12 @@ func (b *Bridge) accept(w http.ResponseWriter, r *http.Request) {
 	if socket, ok := conn.NetConn().(*net.UnixConn); ok {
 		_ = socket.SetWriteBuffer(writeBuffer) // a large result takes fewer turns; the system may allow less
 	}
-	b.keep(conn)
+	b.keep(socket{conn})
 	close(b.connected)
 }
 
 // keep remembers the guest's connection for Close, which may have come first.
-func (b *Bridge) keep(conn *websocket.Conn) {
+func (b *Bridge) keep(conn conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn = conn
@@ -127,7 +132,7 @@ func (b *Bridge) Wait(ctx context.Context) error {
 	return err
 }
 
-func (b *Bridge) wait(ctx context.Context) (*websocket.Conn, error) {
+func (b *Bridge) wait(ctx context.Context) (conn, error) {
 	select {
 	case <-b.closed:
 		return nil, net.ErrClosed
@@ -175,7 +180,7 @@ func (b *Bridge) Ping(ctx context.Context) error {
 	return err
 }
 
-func pinged(conn *websocket.Conn) error {
+func pinged(conn conn) error {
 	if err := conn.WriteMessage(websocket.TextMessage, []byte(pingFrame)); err != nil {
 		return ErrClosed
 	}
@@ -197,6 +202,9 @@ func (b *Bridge) Close() error {
 		_ = b.conn.Close()
 	}
 	b.mu.Unlock()
+	if b.server == nil { // attached
+		return nil
+	}
 	err := b.server.Close()
 	b.served.Wait()
 	if errors.Is(err, net.ErrClosed) { // the guest has come in, and the server has not noticed yet that nobody else can

@@ -66,11 +66,21 @@ func appendProgress(b []byte, id int64, p progress) []byte {
 // appendResult writes the frame that answers a call. Guests may rely on type
 // and id coming first: they tell whose the answer is where the rest cannot be read.
 func appendResult(b []byte, id int64, value tool.Value) ([]byte, error) {
-	b = append(b, `{"type":"result","id":`...)
-	b = strconv.AppendInt(b, id, 10)
-	b = append(b, `,"value":`...)
-	b, err := appendValue(b, value)
+	b, err := appendValue(appendResultHead(b, id), value)
 	return append(b, '}'), err
+}
+
+// appendPassed is appendResult for a value as it stands in such a frame.
+func appendPassed(b []byte, id int64, value json.RawMessage) ([]byte, error) {
+	b, err := appendRaw(appendResultHead(b, id), value)
+	return append(b, '}'), err
+}
+
+const resultHead, resultValue = `{"type":"result","id":`, `,"value":`
+
+func appendResultHead(b []byte, id int64) []byte {
+	b = strconv.AppendInt(append(b, resultHead...), id, 10)
+	return append(b, resultValue...)
 }
 
 func appendValue(b []byte, value tool.Value) ([]byte, error) {

@@ -122,7 +122,7 @@ func (s *session) start(program Program) error {
 // lost, and if one of them holds up the connection, so is the connection.
 func (s *session) leave(kept bool) {
 	if kept {
-		_ = s.conn.NetConn().SetWriteDeadline(time.Now().Add(keepGrace))
+		s.conn.expire(time.Now().Add(keepGrace))
 	} else {
 		_ = s.conn.Close()
 	}

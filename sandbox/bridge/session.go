@@ -19,7 +19,7 @@ import (
 type session struct {
 	Account
 	log        *slog.Logger
-	conn       *websocket.Conn
+	conn       conn
 	valueLimit int
 	slots      chan struct{}
 	calls      sync.WaitGroup
@@ -93,7 +93,7 @@ func (s *session) blame(err error) {
 }
 
 // read reads a frame where nothing else may come.
-func read(conn *websocket.Conn) (incoming, error) {
+func read(conn conn) (incoming, error) {
 	frame, content, err := readMessage(conn)
 	if err == nil && content != nil {
 		err = errNoFiles
@@ -102,7 +102,7 @@ func read(conn *websocket.Conn) (incoming, error) {
 }
 
 // readMessage reads a frame, or returns the reader of a binary message.
-func readMessage(conn *websocket.Conn) (incoming, io.Reader, error) {
+func readMessage(conn conn) (incoming, io.Reader, error) {
 	kind, reader, err := conn.NextReader()
 	if err != nil {
 		return incoming{}, nil, closedBy(err)
@@ -192,6 +192,10 @@ func (s *session) call(ctx context.Context, frame incoming) {
 		return
 	}
 	p := s.peer(frame)
+	if relay, ok := s.Caller.(*Relay); ok {
+		s.pass(ctx, relay, frame, id, p)
+		return
+	}
 	result, err := p.during(func() (tool.Result, error) {
 		return s.Caller.Call(ctx, tool.Call{Tool: id, Args: frame.Args, Execution: s.Execution, Peer: p})
 	})
@@ -221,6 +225,11 @@ func (s *session) peer(frame incoming) *peer {
 
 func (s *session) succeed(id int64, value tool.Value) {
 	frame, err := appendResult(nil, id, value)
+	s.answer(id, frame, err)
+}
+
+// answer sends a result, or why it could not be encoded.
+func (s *session) answer(id int64, frame []byte, err error) {
 	if err != nil {
 		s.fail(id, &tool.Error{Kind: tool.Upstream, Message: "the upstream's result is not JSON", Err: err})
 		return

@@ -1,0 +1,156 @@
+package bridge
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// conn is how messages come and go: a websocket's connection, or [Messages].
+type conn interface {
+	// NextReader drops what is left of the last message.
+	NextReader() (kind int, r io.Reader, err error)
+	WriteMessage(kind int, data []byte) error
+	SetReadLimit(bytes int64)
+	SetWriteDeadline(t time.Time) error
+	// expire is SetWriteDeadline for a write that goes on, too.
+	expire(t time.Time)
+	Close() error
+}
+
+type socket struct{ *websocket.Conn }
+
+func (s socket) expire(t time.Time) { _ = s.NetConn().SetWriteDeadline(t) }
+
+// Stream is a stream of bytes both ways. Close ends reads and writes that go on.
+type Stream interface {
+	io.ReadWriteCloser
+	SetWriteDeadline(t time.Time) error
+}
+
+// Messages are messages on a stream: each is a byte for its kind, four for its length, the
+// highest first, and its data. Text and binary are those of the bridge; a kind from
+// FirstAside on is for whoever made the Messages. One goroutine may read, any may write.
+type Messages struct {
+	stream Stream
+	aside  func(kind byte, data []byte) error
+	limit  int64
+	rest   *io.LimitedReader // of the last message
+	write  sync.Mutex
+}
+
+// FirstAside is the first kind of message that means nothing to the bridge.
+const FirstAside byte = 16
+
+// asideLimit is the length in bytes of the longest message aside that is read.
+const asideLimit = 2 << 20
+
+var errMessage = errors.New("that is no message")
+
+// NewMessages reads and writes messages on a stream. aside gets those of other kinds as they
+// come; its error ends the reading, and nil takes none.
+func NewMessages(stream Stream, aside func(kind byte, data []byte) error) *Messages {
+	if aside == nil {
+		aside = func(byte, []byte) error { return errMessage }
+	}
+	return &Messages{stream: stream, aside: aside, limit: asideLimit}
+}
+
+// SetReadLimit sets the length in bytes of the longest message of the bridge that is read; without it that is 2 MiB.
+func (m *Messages) SetReadLimit(bytes int64) { m.limit = bytes }
+
+// SetWriteDeadline is the stream's.
+func (m *Messages) SetWriteDeadline(t time.Time) error { return m.stream.SetWriteDeadline(t) }
+
+func (m *Messages) expire(t time.Time) { _ = m.stream.SetWriteDeadline(t) }
+
+// Close closes the stream.
+func (m *Messages) Close() error { return m.stream.Close() }
+
+// NextReader returns the next message of the bridge, and drops what is left of the last one.
+func (m *Messages) NextReader() (kind int, r io.Reader, err error) {
+	for {
+		kind, size, err := m.next()
+		if err != nil {
+			return 0, nil, err
+		}
+		if kind < FirstAside {
+			m.rest = &io.LimitedReader{R: m.stream, N: size}
+			return int(kind), &complete{m.rest}, nil
+		}
+		data := make([]byte, size)
+		if _, err := io.ReadFull(m.stream, data); err != nil {
+			return 0, nil, fmt.Errorf("read message: %w", err)
+		}
+		if err := m.aside(kind, data); err != nil {
+			return 0, nil, err
+		}
+	}
+}
+
+// next reads the head of the next message.
+func (m *Messages) next() (kind byte, size int64, err error) {
+	if m.rest != nil {
+		if _, err := io.Copy(io.Discard, m.rest); err != nil {
+			return 0, 0, fmt.Errorf("read message: %w", err)
+		}
+		m.rest = nil
+	}
+	var head [5]byte
+	if _, err := io.ReadFull(m.stream, head[:]); err != nil {
+		return 0, 0, fmt.Errorf("read message: %w", err)
+	}
+	kind, size = head[0], int64(binary.BigEndian.Uint32(head[1:]))
+	switch {
+	case kind >= FirstAside && size > asideLimit, kind < FirstAside && size > m.limit:
+		return 0, 0, websocket.ErrReadLimit
+	case kind < FirstAside && kind != textMessage && kind != binaryMessage:
+		return 0, 0, errMessage
+	}
+	return kind, size, nil
+}
+
+// complete takes an end in the middle of a message for an error.
+type complete struct{ *io.LimitedReader }
+
+func (w complete) Read(p []byte) (int, error) {
+	n, err := w.LimitedReader.Read(p)
+	if err == io.EOF && w.N > 0 { //nolint:errorlint // as readers return it
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// small is the length in bytes up to which a message is copied, to be written at once.
+const small = 16 << 10
+
+// WriteMessage writes one message. Any goroutine may.
+func (m *Messages) WriteMessage(kind int, data []byte) error {
+	head := binary.BigEndian.AppendUint32([]byte{byte(kind)}, uint32(len(data)))
+	if int64(len(data)) >= 1<<32 {
+		return errMessage
+	}
+	m.write.Lock()
+	defer m.write.Unlock()
+	if len(data) <= small {
+		_, err := m.stream.Write(append(head, data...))
+		return err
+	}
+	if _, err := m.stream.Write(head); err != nil {
+		return err
+	}
+	_, err := m.stream.Write(data)
+	return err
+}
+
+// Attach returns a bridge whose guest is a [Relay] at the other end of messages. It is closed with the bridge.
+func Attach(m *Messages, opts Options) *Bridge {
+	b := &Bridge{log: orDiscard(opts.Logger), connected: make(chan struct{}), closed: make(chan struct{}), conn: m}
+	close(b.connected)
+	return b
+}

@@ -1,0 +1,312 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/gorilla/websocket"
+
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+)
+
+// Relay stands where a guest would at the other end of a bridge that [Attach] made, on a
+// machine whose own host runs the program. It is the [Caller] and, by its Workspace, the
+// [Workspace] of that program: calls and files go on to the other end, which checks and
+// counts them as it does a guest's.
+//
+// Program comes first, Serve then reads answers while the program runs, End tells of its end.
+type Relay struct {
+	m     *Messages
+	files *spool
+
+	mu      sync.Mutex // guards the rest
+	last    int64
+	waiting map[int64]waiter
+	gone    error // why nobody answers any more
+}
+
+// waiter is a call without an answer.
+type waiter struct {
+	answer chan<- answer // holds one
+	peer   tool.Peer
+}
+
+type answer struct {
+	value json.RawMessage
+	err   error
+}
+
+// relayLimit is the length in bytes of the longest frame that a relay reads: as long as a result can be.
+const relayLimit = 1 << 30
+
+// NewRelay returns the relay at this end of messages. Files wait in dir; "" is the system's folder for that.
+func NewRelay(m *Messages, dir string) *Relay {
+	m.SetReadLimit(relayLimit)
+	return &Relay{m: m, files: newSpool(dir), waiting: map[int64]waiter{}}
+}
+
+// Close forgets the files. The messages stay open.
+func (r *Relay) Close() { r.files.close() }
+
+// Program reads the files and the program. It blocks until the other end has sent all of them.
+func (r *Relay) Program() (Program, error) {
+	var last []byte
+	in := newIntake(&replica{}, Room{Bytes: math.MaxInt64 / 2, Files: math.MaxInt32}, func() (incoming, io.Reader, error) {
+		kind, reader, err := r.m.NextReader()
+		if err != nil || kind == binaryMessage {
+			return incoming{}, reader, err
+		}
+		if last, err = io.ReadAll(reader); err != nil {
+			return incoming{}, nil, err
+		}
+		frame, err := parse(last)
+		return frame, nil, err
+	})
+	in.paths = math.MaxInt
+	_, err := in.run(r.files)
+	if err = errors.Join(err, in.err); err != nil {
+		return Program{}, fmt.Errorf("read program: %w", err)
+	}
+	var program run
+	if err := json.Unmarshal(last, &program); err != nil || program.Type != "run" {
+		return Program{}, fmt.Errorf("read program: %w", errors.Join(errMessage, err))
+	}
+	return program.Program, nil
+}
+
+// Workspace is what the other end holds, as Program has read it.
+func (r *Relay) Workspace() Workspace { return relayed{r} }
+
+// Serve reads answers until the other end goes away, and says why. Calls without an answer end then.
+func (r *Relay) Serve() error {
+	for {
+		_, reader, err := r.m.NextReader()
+		var data []byte
+		if err == nil {
+			data, err = io.ReadAll(reader)
+		}
+		if err != nil {
+			r.end(err)
+			return err
+		}
+		r.settle(data)
+	}
+}
+
+// settle hands a frame to the call that it belongs to.
+func (r *Relay) settle(data []byte) {
+	if id, value, ok := passed(data); ok {
+		r.hand(id, answer{value: value})
+		return
+	}
+	var frame failure
+	if json.Unmarshal(data, &frame) != nil {
+		return
+	}
+	switch frame.Type {
+	case "error":
+		e := frame.Error
+		r.hand(frame.ID, answer{err: &tool.Error{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}})
+	case "progress":
+		r.mu.Lock()
+		w := r.waiting[frame.ID]
+		r.mu.Unlock()
+		if w.peer != nil {
+			w.peer.Notify("notifications/progress", data)
+		}
+	}
+}
+
+// passed takes apart what appendPassed put together.
+func passed(frame []byte) (id int64, value json.RawMessage, ok bool) {
+	rest, ok := bytes.CutPrefix(frame, []byte(resultHead))
+	if !ok {
+		return 0, nil, false
+	}
+	number, value, ok := bytes.Cut(rest, []byte(resultValue))
+	if !ok || len(number) > 20 {
+		return 0, nil, false
+	}
+	value, ok = bytes.CutSuffix(value, []byte("}"))
+	id, err := strconv.ParseInt(string(number), 10, 64)
+	return id, value, ok && err == nil
+}
+
+func (r *Relay) hand(id int64, a answer) {
+	r.mu.Lock()
+	w, ok := r.waiting[id]
+	delete(r.waiting, id)
+	r.mu.Unlock()
+	if ok {
+		w.answer <- a
+	}
+}
+
+func (r *Relay) end(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = &tool.Error{Kind: tool.Canceled, Message: "the gateway has gone", Err: err}
+	for id, w := range r.waiting {
+		w.answer <- answer{err: r.gone}
+		delete(r.waiting, id)
+	}
+}
+
+// enter waits for the answer to a call that is about to be made.
+func (r *Relay) enter(peer tool.Peer) (id int64, wait chan answer, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	if r.gone != nil {
+		return 0, nil, r.gone
+	}
+	wait = make(chan answer, 1)
+	r.waiting[r.last] = waiter{wait, peer}
+	return r.last, wait, nil
+}
+
+// callHead is a frame of a guest, but for the arguments, which go on as they are.
+type callHead struct {
+	Type     string `json:"type"`
+	ID       int64  `json:"id"`
+	Tool     string `json:"tool"`
+	Progress bool   `json:"progress,omitempty"`
+}
+
+func appendCall(b []byte, id int64, c tool.Call, progress bool) ([]byte, error) {
+	b, err := appendJSON(b, callHead{"call", id, c.Tool.String(), progress})
+	if err != nil || len(c.Args) == 0 {
+		return b, err
+	}
+	b = append(bytes.TrimSuffix(b, []byte("}")), `,"args":`...)
+	return append(append(b, c.Args...), '}'), nil
+}
+
+// ask makes a call at the other end. The answer is a value as it stands in a frame.
+func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMessage, error) {
+	id, wait, err := r.enter(c.Peer)
+	if err != nil {
+		return nil, err
+	}
+	frame, err := appendCall(nil, id, c, progress)
+	if err == nil {
+		err = r.m.WriteMessage(websocket.TextMessage, frame)
+	}
+	if err != nil {
+		r.hand(id, answer{err: &tool.Error{Kind: tool.Canceled, Message: "the gateway has gone", Err: err}})
+	}
+	select {
+	case a := <-wait:
+		return a.value, a.err
+	case <-ctx.Done(): // the program has ended, and with it the call at the other end will
+		r.hand(id, answer{})
+		return nil, ctx.Err()
+	}
+}
+
+// Call implements [Caller]. The result holds a value as the bridge's frames do; a bridge of this
+// package passes it on to its guest as it is.
+func (r *Relay) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	value, err := r.ask(ctx, c, false)
+	return tool.Result{Structured: value}, err
+}
+
+// pass makes a guest's call at the other end of a relay.
+func (s *session) pass(ctx context.Context, r *Relay, frame incoming, id tool.ID, p *peer) {
+	result, err := p.during(func() (tool.Result, error) {
+		value, err := r.ask(ctx, tool.Call{Tool: id, Args: frame.Args, Peer: p}, frame.Progress)
+		return tool.Result{Raw: value}, err
+	})
+	switch {
+	case ctx.Err() != nil: // nobody waits for the answer
+	case err != nil:
+		s.fail(frame.ID, err)
+	default:
+		answer, err := appendPassed(nil, frame.ID, result.Raw)
+		s.answer(frame.ID, answer, err)
+	}
+}
+
+func (r *Relay) sendJSON(frame any) error {
+	data, err := appendJSON(nil, frame)
+	if err != nil {
+		return err
+	}
+	return r.m.WriteMessage(websocket.TextMessage, data)
+}
+
+// emission is a frame of a guest.
+type emission struct {
+	Type    string  `json:"type"`
+	ID      int64   `json:"id"`
+	Content content `json:"content"`
+}
+
+// ending is a frame of a guest.
+type ending struct {
+	Type string `json:"type"`
+	Done
+}
+
+// End hands over what the program emitted, and how it ended.
+func (r *Relay) End(emitted []tool.Content, done Done) error {
+	for _, c := range emitted {
+		r.mu.Lock()
+		r.last++ // an answer to it is one to nothing
+		id := r.last
+		r.mu.Unlock()
+		shown := content{Type: c.Type, Text: c.Text, Data: base64.StdEncoding.EncodeToString(c.Data), MIME: c.MIME, Name: c.Name, URI: c.URI}
+		if err := r.sendJSON(emission{"emit", id, shown}); err != nil {
+			return err
+		}
+	}
+	return r.sendJSON(ending{"done", done})
+}
+
+// relayed is the workspace at the other end.
+type relayed struct{ *Relay }
+
+// Files implements [Workspace].
+func (r relayed) Files() iter.Seq2[workspace.File, error] { return r.files.Files() }
+
+// Open implements [Workspace].
+func (r relayed) Open(path string) (workspace.File, error) { return r.files.Open(path) }
+
+// Update implements [Workspace]. A file goes on when all of it is there.
+func (r relayed) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+	updated := workspace.Updated{Versions: map[string]string{}}
+	out := &outgoing{send: r.m.WriteMessage}
+	for f, err := range changes {
+		if err != nil {
+			return updated, errors.Join(err, out.flush())
+		}
+		if err := r.forward(out, f, updated.Versions); err != nil {
+			return updated, errors.Join(err, out.flush())
+		}
+	}
+	return updated, out.flush()
+}
+
+func (r relayed) forward(out *outgoing, f workspace.File, versions map[string]string) error {
+	kept, err := r.files.add(f)
+	switch {
+	case err != nil:
+		return err
+	case f.Gone:
+		return out.add(entry{Path: f.Path, Gone: true})
+	case f.Folder:
+		return out.add(entry{Path: f.Path, Folder: true})
+	}
+	versions[f.Path] = kept.Version
+	return out.file(kept.open(r.files.file))
+}

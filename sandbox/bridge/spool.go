@@ -1,0 +1,127 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"sync"
+
+	"sallyport/internal/workspace"
+)
+
+// spool holds the files of a workspace that is elsewhere, while a program runs: in one file
+// without a name, so that no path of theirs is a path of the host, and nothing is left of them.
+type spool struct {
+	dir string // where the file is made
+
+	mu    sync.Mutex // guards the rest
+	file  *os.File
+	size  int64
+	order []string
+	held  map[string]spooled
+}
+
+// spooled is one file and where its content begins.
+type spooled struct {
+	workspace.File
+	at int64
+}
+
+func newSpool(dir string) *spool { return &spool{dir: dir, held: map[string]spooled{}} }
+
+// add takes one file; its version is the digest of its content.
+func (s *spool) add(f workspace.File) (spooled, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry := spooled{File: f, at: s.size}
+	if !f.Folder && !f.Gone {
+		if err := s.open(); err != nil {
+			return entry, err
+		}
+		sum := sha256.New()
+		n, err := io.CopyN(io.MultiWriter(io.NewOffsetWriter(s.file, s.size), sum), f.Content, f.Size)
+		if err != nil {
+			return entry, fmt.Errorf("read %d of %d bytes: %w", n, f.Size, err)
+		}
+		s.size += f.Size
+		entry.Version = hex.EncodeToString(sum.Sum(nil))
+		if f.Executable {
+			entry.Version += "x"
+		}
+	}
+	entry.Content = nil
+	if _, known := s.held[f.Path]; !known {
+		s.order = append(s.order, f.Path)
+	}
+	s.held[f.Path] = entry
+	return entry, nil
+}
+
+// open is called with mu held.
+func (s *spool) open() error {
+	if s.file != nil {
+		return nil
+	}
+	f, err := os.CreateTemp(s.dir, ".sallyport-spool-")
+	if err != nil {
+		return fmt.Errorf("make file for a workspace: %w", err)
+	}
+	s.file = f
+	_ = os.Remove(f.Name()) // where an open file can be removed
+	return nil
+}
+
+func (s *spool) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		_ = s.file.Close()
+		_ = os.Remove(s.file.Name())
+	}
+}
+
+// Update implements [Workspace] for what comes in.
+func (s *spool) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+	for f, err := range changes {
+		if err == nil {
+			_, err = s.add(f)
+		}
+		if err != nil {
+			return workspace.Updated{}, err
+		}
+	}
+	return workspace.Updated{}, nil
+}
+
+// Files implements [Workspace].
+func (s *spool) Files() iter.Seq2[workspace.File, error] {
+	s.mu.Lock()
+	files := make([]workspace.File, 0, len(s.order))
+	for _, path := range s.order {
+		if f := s.held[path].File; !f.Gone {
+			files = append(files, f)
+		}
+	}
+	s.mu.Unlock()
+	return workspace.Changes(files...)
+}
+
+// Open implements [Workspace].
+func (s *spool) Open(path string) (workspace.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, ok := s.held[path]
+	if !ok || held.Gone || held.Folder {
+		return workspace.File{}, fs.ErrNotExist
+	}
+	return held.open(s.file), nil
+}
+
+func (f spooled) open(file *os.File) workspace.File {
+	f.Content = io.NopCloser(io.NewSectionReader(file, f.at, f.Size))
+	return f.File
+}

@@ -1,0 +1,106 @@
+package remote
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/plain"
+)
+
+// Address is a machine that ssh can log in to, and where sallyport is there.
+type Address struct {
+	// User and Port are "" for what ssh itself takes.
+	User, Port string
+	// Host is a name, one of ssh's own settings too, or an IP address.
+	Host string
+	// Path is that of sallyport there; "" has the login's PATH say.
+	Path string
+}
+
+// None of these begins with what ssh takes for an option, or has in it what a shell or ssh expands.
+var (
+	sshUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
+	sshHost = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]|\.[A-Za-z0-9_-]){0,252}$`)
+	sshPath = regexp.MustCompile(`^(/[A-Za-z0-9_+.,@-]+)+$`)
+)
+
+// ParseAddress reads ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport].
+func ParseAddress(text string) (Address, error) {
+	a, err := parseAddress(text)
+	if err != nil {
+		return Address{}, fmt.Errorf("%q is no machine for sandboxes: %w; it is ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]", plain.Line(text, 100), err)
+	}
+	return a, nil
+}
+
+func parseAddress(text string) (Address, error) {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > 1024 {
+		return Address{}, errors.New("that is no URL")
+	}
+	a := Address{User: u.User.Username(), Host: u.Hostname(), Port: u.Port(), Path: u.Path}
+	_, password := u.User.Password()
+	port, portErr := strconv.Atoi(cmp.Or(a.Port, "22"))
+	switch {
+	case u.Scheme != "ssh" || u.Opaque != "":
+		return Address{}, errors.New("only ssh:// is known")
+	case password:
+		return Address{}, errors.New("a password cannot stand there: ssh logs in with a key")
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return Address{}, errors.New("nothing may follow the path")
+	case u.User != nil && !sshUser.MatchString(a.User):
+		return Address{}, errors.New("the user's name has other characters than letters, digits and ._-")
+	case !validHost(a.Host):
+		return Address{}, errors.New("the host is no name or address")
+	case portErr != nil || port < 1 || port > 65535 || strings.HasSuffix(u.Host, ":"):
+		return Address{}, errors.New("the port is no number from 1 to 65535")
+	}
+	if a.Path == "/" {
+		a.Path = ""
+	}
+	if a.Path != "" && (!sshPath.MatchString(a.Path) || path.Clean(a.Path) != a.Path) {
+		return Address{}, errors.New("the path is not absolute and clean, of letters, digits and _+.,@-")
+	}
+	return a, nil
+}
+
+func validHost(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Zone() == "" || sshUser.MatchString(ip.Zone())
+	}
+	return sshHost.MatchString(host)
+}
+
+// String is the address as it is parsed.
+func (a Address) String() string {
+	u := url.URL{Scheme: "ssh", Host: a.Host, Path: a.Path}
+	if strings.Contains(a.Host, ":") {
+		u.Host = "[" + a.Host + "]"
+	}
+	if a.Port != "" {
+		u.Host += ":" + a.Port
+	}
+	if a.User != "" {
+		u.User = url.User(a.User)
+	}
+	return u.String()
+}
+
+// args are those of ssh. Nothing of ours goes along: no terminal, no agent, no forwarding, no question.
+func (a Address) args() []string {
+	args := []string{"-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"}
+	if a.Port != "" {
+		args = append(args, "-p", a.Port)
+	}
+	if a.User != "" {
+		args = append(args, "-l", a.User)
+	}
+	return append(args, "--", a.Host, cmp.Or(a.Path, "sallyport")+" worker --stdio")
+}

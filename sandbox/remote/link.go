@@ -1,0 +1,209 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/sandbox/bridge"
+)
+
+const (
+	// connectLimit is how long a login and the start of the worker may take.
+	connectLimit = 30 * time.Second
+	// silence is after which time without a word a side asks whether the other is there, and
+	// then again how long it waits for an answer.
+	silence = 15 * time.Second
+	// maxWindow is how many bytes of one execution wait in memory for somebody to take them.
+	maxWindow = 1 << 20
+)
+
+// link is one connection to a worker.
+type link struct {
+	wire   *wire
+	http   *http.ClientConn
+	worker greeting
+	// published is the tree that the worker has; guarded by the client's turn.
+	published *tree
+}
+
+// connect says hello on a new stream and waits until the worker is ready.
+func connect(ctx context.Context, dial Dial, here greeting) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	stream, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{wire: newWire(bufio.NewReaderSize(stream, maxHello), stream)}
+	stop := context.AfterFunc(ctx, func() { _ = l.wire.Close() })
+	err = l.greet(here)
+	if err == nil {
+		err = l.begin(ctx)
+	}
+	if stop() && err == nil {
+		return l, nil
+	}
+	closeErr := l.wire.Close()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("no answer within %s", connectLimit)
+	case errors.Is(err, io.EOF) && closeErr != nil: // what ssh said
+		return nil, closeErr
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the connection was closed before the worker said anything")
+	}
+	return nil, err
+}
+
+func (l *link) greet(here greeting) error {
+	ahead, ok := l.wire.Reader.(*bufio.Reader)
+	if !ok {
+		return errors.New("the wire cannot be read ahead")
+	}
+	if err := readLine(ahead, workerLine, &l.worker); err != nil {
+		return err
+	}
+	if err := here.matches(l.worker); err != nil {
+		return err
+	}
+	if err := writeLine(l.wire, here); err != nil {
+		return err
+	}
+	var ready readiness
+	if err := readLine(ahead, "{", &ready); err != nil {
+		return err
+	}
+	if ready.Error != "" {
+		return errors.New("the worker has no sandboxes: " + plain.Line(ready.Error, 300))
+	}
+	return nil
+}
+
+// begin begins to speak HTTP/2.
+func (l *link) begin(ctx context.Context) (err error) {
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{
+		Protocols: protocols, MaxResponseHeaderBytes: maxHello, DisableCompression: true,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence, MaxReceiveBufferPerStream: maxWindow},
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.wire, nil },
+	}
+	l.http, err = transport.NewClientConn(ctx, "http", "worker:80")
+	return err
+}
+
+// alive reports whether the connection stands, as far as is known.
+func (l *link) alive() bool {
+	select {
+	case <-l.wire.closed:
+		return false
+	default:
+		return l.http.Err() == nil
+	}
+}
+
+// close ends the connection; what the worker runs for it dies.
+func (l *link) close() error {
+	return errors.Join(l.http.Close(), l.wire.Close())
+}
+
+// exchange is one request whose bodies stay open, as a stream.
+type exchange struct {
+	net.Conn // what goes out
+	cancel   context.CancelFunc
+	answered chan struct{}
+	work     sync.WaitGroup
+	// These count when answered is closed.
+	body io.ReadCloser
+	err  error
+}
+
+// open begins a request. It does not wait for an answer.
+func (l *link) open(path string) (*exchange, error) {
+	near, far := net.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, far)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	x := &exchange{Conn: near, cancel: cancel, answered: make(chan struct{})}
+	x.work.Go(func() {
+		defer close(x.answered)
+		response, err := l.http.RoundTrip(req)
+		switch {
+		case err != nil:
+			x.err = err
+			_ = far.Close() // whoever writes must not wait for ever
+		case response.StatusCode != http.StatusOK:
+			x.body, x.err = response.Body, fmt.Errorf("the worker answered %d", response.StatusCode)
+		default:
+			x.body = response.Body
+		}
+	})
+	return x, nil
+}
+
+// Read reads the answer.
+func (x *exchange) Read(p []byte) (int, error) {
+	<-x.answered
+	if x.err != nil {
+		return 0, x.err
+	}
+	return x.body.Read(p)
+}
+
+// Close ends both ways, and whatever the worker does for it.
+func (x *exchange) Close() error {
+	x.cancel()
+	_ = x.Conn.Close()
+	x.work.Wait()
+	if x.body != nil {
+		_ = x.body.Close()
+	}
+	return nil
+}
+
+// ask makes a short request, and reads the answer into reply.
+func (l *link) ask(ctx context.Context, path string, request, reply any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	response, err := l.http.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxSmall+1))
+	switch {
+	case err != nil:
+		return err
+	case len(answer) > maxSmall:
+		return errors.New("the worker's answer is too long")
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("the worker: %s", plain.Line(string(answer), 300))
+	case reply == nil:
+		return nil
+	}
+	return json.Unmarshal(answer, reply)
+}
+
+// messages are those of an exchange.
+func (x *exchange) messages(aside func(kind byte, data []byte) error) *bridge.Messages {
+	return bridge.NewMessages(x, aside)
+}

@@ -1,0 +1,131 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+// errLate says that a worker kept a program beyond all limits.
+var errLate = errors.New("the program did not end in time")
+
+// frameLimit is that of a guest's frames, with room for what the worker writes otherwise.
+const frameLimit = 17 << 20
+
+// Run runs one program on the worker, as [sandbox.Host.Run] does. The error is for what keeps the
+// program from starting. A connection that breaks afterwards is an outcome: the program
+// has crashed, and is not run again.
+func (c *Client) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+	started := time.Now()
+	outcome, err := c.run(ctx, job, caller)
+	if ctx.Err() != nil && (err != nil || outcome.Status == sandbox.Crashed) {
+		outcome.Status, err = sandbox.Canceled, nil
+	}
+	outcome.Duration = time.Since(started)
+	return outcome, err
+}
+
+func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+	if job.Environment != "" {
+		return sandbox.Outcome{}, fmt.Errorf("run program: there are no environments on %s", c.name)
+	}
+	ctx, leave, err := c.enter(ctx)
+	if err != nil {
+		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
+	}
+	defer leave()
+	l, err := c.ready(ctx)
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
+	x, err := l.open(pathRun)
+	if err != nil {
+		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
+	}
+	defer func() { _ = x.Close() }()
+	said := newReport(job.Limits)
+	m := x.messages(said.aside)
+	if err := sendJob(m, job); err != nil {
+		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %w", c.name, err)
+	}
+	seen, err := c.follow(ctx, m, job, caller)
+	switch {
+	case err == nil && said.end != nil && said.end.Error != "":
+		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %s", c.name, plain.Line(said.end.Error, maxNote))
+	case err == nil && said.end != nil:
+		return said.outcome(seen), nil
+	}
+	if ctx.Err() == nil {
+		c.log.WarnContext(ctx, "a program was lost", "execution", job.ID, "worker", c.name, "error", err)
+	}
+	return c.lost(seen, err), nil
+}
+
+func sendJob(m *bridge.Messages, job sandbox.Job) error {
+	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Workspace != nil})
+	if err != nil {
+		return err
+	}
+	return m.WriteMessage(kindJob, data)
+}
+
+// follow hands the program over and answers its calls until it has ended.
+func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job, caller bridge.Caller) (bridge.Report, error) {
+	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	var watcher sync.WaitGroup
+	watcher.Go(func() { watch(ctx, inner, stop, job.Limits.Timeout, m) })
+	b := bridge.Attach(m, bridge.Options{Logger: c.log})
+	seen, err := b.Run(inner, bridge.Program{Code: job.Code, ValueLimit: job.Limits.Value}, account(ctx, job, caller), func() {})
+	stop(nil)
+	watcher.Wait()
+	return seen, errors.Join(err, b.Close())
+}
+
+// watch asks the worker to stop the program when ctx ends, and ends inner where it does not, or takes too long for it.
+func watch(ctx, inner context.Context, stop context.CancelCauseFunc, limit time.Duration, m *bridge.Messages) {
+	late := time.AfterFunc(queueLimit+limit, func() { stop(errLate) })
+	defer late.Stop()
+	select {
+	case <-inner.Done():
+		return
+	case <-ctx.Done():
+	}
+	cut := time.AfterFunc(cancelLimit, func() { stop(context.Cause(ctx)) })
+	defer cut.Stop()
+	_ = m.WriteMessage(kindCancel, nil)
+	<-inner.Done()
+}
+
+// account is what the worker may do for this program: what its limits say, and no more.
+func account(ctx context.Context, job sandbox.Job, caller bridge.Caller) bridge.Account {
+	l := job.Limits
+	return bridge.Account{
+		Execution: job.ID, Caller: until{ctx, caller}, Workspace: job.Workspace,
+		Limits: bridge.Limits{
+			Frame: frameLimit, Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic,
+			Room: bridge.Room{Bytes: max(1, 3*l.Workspace), Files: l.Inodes},
+		},
+	}
+}
+
+// until is a caller whose calls end with ctx, although the program may go on for a moment.
+type until struct {
+	ctx    context.Context //nolint:containedctx // of one program
+	caller bridge.Caller
+}
+
+// Call implements [bridge.Caller].
+func (u until) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(u.ctx, cancel)()
+	return u.caller.Call(ctx, call)
+}

@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+)
+
+// Dial opens a stream to a worker. An error of its Close may say why it broke.
+type Dial func(ctx context.Context) (io.ReadWriteCloser, error)
+
+// SSH starts the system's ssh program, which logs in, encrypts, and starts `sallyport worker
+// --stdio` at the address. Closing the stream ends it.
+func SSH(a Address) Dial {
+	return func(context.Context) (io.ReadWriteCloser, error) {
+		path, err := exec.LookPath("ssh")
+		if err != nil {
+			return nil, errors.New("there is no ssh program in PATH")
+		}
+		cmd := exec.Command(path, a.args()...) //nolint:noctx // it lives as long as the stream, whose Close ends it
+		p := &process{cmd: cmd, said: &tail{}}
+		cmd.Stderr, cmd.WaitDelay = p.said, endPatience
+		if p.in, err = cmd.StdinPipe(); err != nil {
+			return nil, fmt.Errorf("make pipe: %w", err)
+		}
+		if p.out, err = cmd.StdoutPipe(); err != nil {
+			return nil, fmt.Errorf("make pipe: %w", err)
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, fmt.Errorf("start ssh: %w", err)
+		}
+		p.close = sync.OnceValue(p.end)
+		return p, nil
+	}
+}
+
+// process is an ssh that runs.
+type process struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   io.ReadCloser
+	said  *tail
+	close func() error
+}
+
+func (p *process) Read(b []byte) (int, error)  { return p.out.Read(b) }
+func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+// Close ends ssh, and with it the worker. Its error is what ssh said last, if it failed.
+func (p *process) Close() error { return p.close() }
+
+// endPatience is how long ssh may take to end by itself once its input has.
+const endPatience = 3 * time.Second
+
+func (p *process) end() error {
+	_ = p.in.Close()
+	kill := time.AfterFunc(endPatience, func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.out.Close() // something that ssh started may hold the other end
+	})
+	defer kill.Stop()
+	_, _ = io.Copy(io.Discard, p.out) // to its end, or Wait would be too early
+	if err := p.cmd.Wait(); err != nil {
+		if said := p.said.String(); said != "" {
+			return errors.New(said)
+		}
+		return fmt.Errorf("ssh: %w", err)
+	}
+	return nil
+}
+
+// tail keeps the end of what a process says, fit to be shown.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const maxTail = 2 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	t.data = t.data[max(0, len(t.data)-maxTail):]
+	return len(p), nil
+}
+
+// String is the last line, where ssh says what went wrong.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
+	return plain.Line(lines[len(lines)-1], 300)
+}

@@ -1,0 +1,287 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+// WorkerOptions are what a worker needs.
+type WorkerOptions struct {
+	// Version is this side's, for messages.
+	Version string
+	// Host is how its sandboxes are made. The gateway adds pool, idle time of sessions, and what is masked.
+	Host sandbox.Options
+	// Spool is the folder for the files of a workspace while a program runs; "" is the system's for such files.
+	Spool string
+}
+
+// worker serves one gateway over one stream, with a host of its own.
+type worker struct {
+	opts  WorkerOptions
+	host  *sandbox.Host
+	log   *slog.Logger
+	wire  *wire
+	tasks sync.WaitGroup
+
+	mu       sync.Mutex // guards contents
+	contents map[string][]byte
+}
+
+// ServeWorker serves one gateway until the stream or ctx ends. It returns when nothing of what it
+// started is left. Without sandboxes on this machine it tells the gateway so, and returns that error.
+func ServeWorker(ctx context.Context, stream io.ReadWriteCloser, opts WorkerOptions) error {
+	w := &worker{opts: opts, log: opts.Host.Logger, wire: newWire(bufio.NewReaderSize(stream, maxHello), stream)}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	defer func() { _ = w.wire.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = w.wire.Close() })()
+	there, err := w.greet()
+	if err != nil {
+		return fmt.Errorf("greet the gateway: %w", err)
+	}
+	w.host, err = w.openHost(there)
+	ready := readiness{}
+	if err != nil {
+		ready.Error = err.Error()
+	}
+	if lineErr := writeLine(w.wire, ready); err != nil || lineErr != nil {
+		if w.host != nil {
+			err = errors.Join(err, w.host.Close())
+		}
+		return errors.Join(err, lineErr)
+	}
+	w.log.InfoContext(ctx, "serving a gateway", "version", there.Version)
+	w.serve()
+	return w.host.Close()
+}
+
+func (w *worker) greet() (there greeting, err error) {
+	guest, err := digest(w.opts.Host.Guest)
+	if err != nil {
+		return there, err
+	}
+	here := greeting{Sallyport: "worker", Protocol: Protocol, Version: w.opts.Version, Guest: guest}
+	if err := writeLine(w.wire, here); err != nil {
+		return there, err
+	}
+	ahead, ok := w.wire.Reader.(*bufio.Reader)
+	if !ok {
+		return there, errors.New("the wire cannot be read ahead")
+	}
+	if err := readLine(ahead, `{"sallyport":"gateway",`, &there); err != nil {
+		return there, err
+	}
+	return there, here.matches(there)
+}
+
+func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
+	opts := w.opts.Host
+	if there.Host != nil {
+		opts.Pool, opts.SessionIdle = there.Host.Pool, there.Host.SessionIdle
+		opts.Masked = append(opts.Masked, there.Host.Masked...)
+	}
+	return sandbox.New(opts)
+}
+
+// serve answers requests until the wire is closed.
+func (w *worker) serve() {
+	mux := http.NewServeMux()
+	for path, handle := range map[string]http.HandlerFunc{
+		pathRun: w.run, pathPublish: w.publish, pathWarm: w.warm, pathWaiting: w.waiting, pathChecks: w.checks,
+	} {
+		mux.HandleFunc("POST "+path, func(rw http.ResponseWriter, r *http.Request) {
+			w.tasks.Add(1)
+			defer w.tasks.Done()
+			handle(rw, r)
+		})
+	}
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler: mux, Protocols: protocols, ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelDebug), ReadHeaderTimeout: connectLimit,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 4096, MaxReceiveBufferPerStream: maxWindow, MaxReceiveBufferPerConnection: 4*maxWindow - 1,
+			SendPingTimeout: silence, PingTimeout: silence,
+		},
+	}
+	_ = server.Serve(&once{wire: w.wire}) // until the wire is closed
+	_ = server.Close()
+	w.tasks.Wait()
+}
+
+// once is a listener with one connection.
+type once struct {
+	wire  *wire
+	taken bool
+}
+
+// Accept returns the connection, and then waits for its end.
+func (o *once) Accept() (net.Conn, error) {
+	if !o.taken {
+		o.taken = true
+		return o.wire, nil
+	}
+	<-o.wire.closed
+	return nil, net.ErrClosed
+}
+
+// Close does nothing: the connection is closed by who has it.
+func (o *once) Close() error   { return nil }
+func (o *once) Addr() net.Addr { return nowhere{} }
+
+func (w *worker) publish(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files, contents, err := decode(r.Body, w.contents)
+	if err == nil {
+		err = w.host.Publish(files)
+	}
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.contents = contents
+}
+
+func (w *worker) warm(rw http.ResponseWriter, r *http.Request) {
+	var jobs []sandbox.Job
+	if readSmall(rw, r, &jobs) {
+		w.host.Warm(jobs...)
+	}
+}
+
+func (w *worker) waiting(rw http.ResponseWriter, r *http.Request) {
+	var interpreter sandbox.Interpreter
+	if !readSmall(rw, r, &interpreter) {
+		return
+	}
+	var reply waiting
+	reply.Count, reply.Full = w.host.Waiting(interpreter)
+	_ = json.NewEncoder(rw).Encode(reply)
+}
+
+func (w *worker) checks(rw http.ResponseWriter, r *http.Request) {
+	_ = json.NewEncoder(rw).Encode(sandbox.Checks(r.Context(), w.opts.Host))
+}
+
+func readSmall(rw http.ResponseWriter, r *http.Request, v any) bool {
+	data, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxSmall))
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+	}
+	return err == nil
+}
+
+// run runs one program, for as long as its request stands.
+func (w *worker) run(rw http.ResponseWriter, r *http.Request) {
+	s := &answering{rw: rw, control: http.NewResponseController(rw), body: r.Body}
+	if s.control.Flush() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	x := &execution{worker: w, cancel: cancel}
+	x.messages = bridge.NewMessages(s, x.aside)
+	x.relay = bridge.NewRelay(x.messages, w.opts.Spool)
+	defer x.relay.Close()
+	if err := x.run(ctx); err != nil && r.Context().Err() == nil {
+		w.log.WarnContext(ctx, "execution", "error", err)
+	}
+}
+
+// execution is one program on the worker.
+type execution struct {
+	worker   *worker
+	messages *bridge.Messages
+	relay    *bridge.Relay
+	cancel   context.CancelFunc
+	job      *sandbox.Job // nil until it has come
+	files    bool
+}
+
+// aside takes what the gateway says beside the bridge's frames. Only the reader of the messages calls it.
+func (x *execution) aside(kind byte, data []byte) error {
+	switch {
+	case kind == kindCancel:
+		x.cancel()
+		return nil
+	case kind != kindJob || x.job != nil:
+		return errors.New("the gateway sent a message of an unknown kind")
+	}
+	var head jobHead
+	if err := json.Unmarshal(data, &head); err != nil {
+		return fmt.Errorf("read job: %w", err)
+	}
+	x.job, x.files = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session}, head.Files
+	return nil
+}
+
+func (x *execution) run(ctx context.Context) error {
+	program, err := x.relay.Program()
+	if err != nil {
+		return err
+	}
+	if x.job == nil {
+		return errors.New("there is a program without a job")
+	}
+	x.job.Code = program.Code
+	if x.files {
+		x.job.Workspace = x.relay.Workspace()
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		_ = x.relay.Serve() // until the request is over
+		x.cancel()
+	})
+	outcome, err := x.worker.host.Run(ctx, *x.job, x.relay)
+	err = x.finish(outcome, err)
+	_ = x.messages.Close()
+	reader.Wait()
+	return err
+}
+
+func (x *execution) finish(outcome sandbox.Outcome, why error) error {
+	if err := tell(x.messages, outcome, why); err != nil {
+		return err
+	}
+	return x.relay.End(outcome.Emitted, bridge.Done{Value: outcome.Value, Fault: outcome.Fault, Exit: outcome.Exit})
+}
+
+// answering is a request whose bodies stay open, as a stream.
+type answering struct {
+	rw      http.ResponseWriter
+	control *http.ResponseController
+	body    io.ReadCloser
+}
+
+func (a *answering) Read(p []byte) (int, error) { return a.body.Read(p) }
+
+func (a *answering) Write(p []byte) (int, error) {
+	n, err := a.rw.Write(p)
+	if err == nil {
+		err = a.control.Flush()
+	}
+	return n, err
+}
+
+// SetWriteDeadline is the response's.
+func (a *answering) SetWriteDeadline(t time.Time) error { return a.control.SetWriteDeadline(t) }
+
+// Close ends the reading. The answer ends with its handler.
+func (a *answering) Close() error { return a.body.Close() }
