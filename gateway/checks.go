@@ -95,7 +95,7 @@ func (k *check) find(ctx context.Context) []typecheck.Warning {
 // checker returns that of a principal, nil if there is none.
 func (c *checks) checker(ctx context.Context, interpreter sandbox.Interpreter) *typecheck.Checker {
 	settings := c.settings()
-	if !settings.Typecheck {
+	if !settings.Typecheck || settings.Remote != "" { // a checker is a service of a host's, beside the wrappers
 		return nil
 	}
 	c.mu.Lock()

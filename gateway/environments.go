@@ -222,11 +222,15 @@ func (m *making) failedLongAgo() bool {
 
 // make makes a sandbox's environment of a recipe and tells the host of it.
 func (e *environments) make(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
-	host, release, err := e.runner.borrow()
+	borrowed, release, err := e.runner.borrow()
 	if err != nil {
 		return "", nil, err
 	}
 	defer release()
+	host, err := local(borrowed)
+	if err != nil {
+		return "", nil, err
+	}
 	settings := e.settings()[r.name]
 	env, err := e.root(ctx, settings)
 	if err != nil {

@@ -58,6 +58,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Runsc != n.Runsc || o.Python != n.Python || o.Node != n.Node {
 		keys = append(keys, "sandbox.runsc, python, node")
 	}
+	if old.Sandbox.Remote != cfg.Sandbox.Remote {
+		keys = append(keys, "sandbox.remote")
+	}
 	if o, n := old.Sandbox, cfg.Sandbox; o.Pyright != n.Pyright || o.Tsc != n.Tsc {
 		keys = append(keys, "sandbox.pyright, tsc")
 	}

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -14,18 +16,18 @@ import (
 // tried again at the next program if it could not be: searching and calling
 // tools work without gVisor, running code never does.
 type runner struct {
-	open  func() (*sandbox.Host, error)
+	open  func() (host, error)
 	shown func(files map[string][]byte) // called with what the host shows now
 	quit  chan struct{}                 // closed by close
 	runs  sync.WaitGroup
 	mu    sync.Mutex
-	host  *sandbox.Host
+	host  host
 	files func() map[string][]byte
 	stale bool // the host does not show files
 	ended bool
 }
 
-func newRunner(open func() (*sandbox.Host, error)) *runner {
+func newRunner(open func() (host, error)) *runner {
 	return &runner{open: open, shown: func(map[string][]byte) {}, quit: make(chan struct{})}
 }
 
@@ -46,10 +48,25 @@ func (r *runner) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		}
 	})
 	outcome, err := host.Run(ctx, job, caller)
-	if err != nil {
-		return outcome, &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
+	if err == nil {
+		return outcome, nil
 	}
-	return outcome, nil
+	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
+	if _, here := host.(*sandbox.Host); !here {
+		refusal.Message = "the sandbox could not be started: " + plain.Line(err.Error(), 300)
+	}
+	return outcome, refusal
+}
+
+// errElsewhere is for what has to be on the machine of the sandboxes, and is only where the gateway is.
+var errElsewhere = errors.New("the sandboxes are on another machine (sandbox.remote)")
+
+// local is the host of this machine's sandboxes.
+func local(h host) (*sandbox.Host, error) {
+	if here, ok := h.(*sandbox.Host); ok {
+		return here, nil
+	}
+	return nil, errElsewhere
 }
 
 // serve starts a service beside the programs. Who closes the runner has closed it before.
@@ -59,12 +76,16 @@ func (r *runner) serve(service sandbox.Service) (*sandbox.Server, error) {
 		return nil, err
 	}
 	defer r.leave()
-	return host.Serve(service)
+	here, err := local(host)
+	if err != nil {
+		return nil, err
+	}
+	return here.Serve(service)
 }
 
 // borrow returns the host to somebody who does not run programs, until release is called.
 // Who closes the runner has ended it before.
-func (r *runner) borrow() (host *sandbox.Host, release func(), err error) {
+func (r *runner) borrow() (host host, release func(), err error) {
 	host, err = r.take()
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +94,7 @@ func (r *runner) borrow() (host *sandbox.Host, release func(), err error) {
 }
 
 // take returns the host, opened and with the newest wrappers, and notes that it is in use.
-func (r *runner) take() (*sandbox.Host, error) {
+func (r *runner) take() (host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {

@@ -245,6 +245,9 @@ type Sandbox struct {
 	// Masked are paths below the host's /usr that no program sees, beside /usr/local/etc and others that none ever does.
 	Masked []string
 
+	// Remote is the machine whose sandboxes programs run in, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport];
+	// default "": this one.
+	Remote string
 	// Runsc is the path of runsc; default "": look it up.
 	Runsc string
 	// Python is the path of the Python interpreter; default "": look it up.

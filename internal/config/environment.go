@@ -72,6 +72,9 @@ func (d *decoder) nodePackages(at path, n *yaml.Node, p *NodePackages) {
 
 func (c *Config) environmentProblems(at path) []problem {
 	var all []problem
+	if c.Sandbox.Remote != "" && len(c.Environments) > 0 {
+		all = append(all, problem{at: at, onKey: true, message: `"environments" are made on this machine, and with "remote" under "sandbox" programs run on another one: leave out one of the two`})
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Environments)) {
 		under := at.to(name)
 		if !upstreamName.MatchString(name) {

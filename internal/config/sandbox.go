@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"sallyport/internal/sshurl"
 )
 
 func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
@@ -27,6 +30,7 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 		{"pool", func(at path, n *yaml.Node) { d.pool(at, n, &s.Pool) }},
 		{"session_idle", scalar(d, &s.SessionIdle, parseDuration)},
 		{"masked", d.texts(&s.Masked)},
+		{"remote", scalar(d, &s.Remote, parseMachine)},
 		{"runsc", d.program(&s.Runsc)},
 		{"python", d.program(&s.Python)},
 		{"node", d.program(&s.Node)},
@@ -38,6 +42,18 @@ func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
 	if len(s.Masked) == 0 {
 		s.Masked = nil
 	}
+}
+
+// parseMachine reads the address of a machine for sandboxes.
+func parseMachine(n *yaml.Node) (string, string) {
+	if n.Value == "" {
+		return "", ""
+	}
+	a, err := sshurl.Parse(n.Value)
+	if err != nil {
+		return "", err.Error()
+	}
+	return a.String(), ""
 }
 
 // pool has the end that the file does not name follow the one that it names.
@@ -72,6 +88,7 @@ func (s Sandbox) problems(at path) []problem {
 		between(at.to("session_idle"), s.SessionIdle, time.Second, 24*time.Hour),
 		s.Pool.problems(at.to("pool")),
 		maskedProblems(at.to("masked"), s.Masked),
+		remoteProblems(at.to("remote"), s.Remote),
 	)
 }
 
@@ -88,6 +105,13 @@ func (p Pool) problems(at path) []problem {
 		all = append(all, problem{at: at.to("min"), message: fmt.Sprintf(`"min" must not be more than "max", which is %d`, p.Max)})
 	}
 	return all
+}
+
+func remoteProblems(at path, remote string) []problem {
+	if _, err := sshurl.Parse(remote); remote != "" && err != nil {
+		return []problem{{at: at, message: strconv.Quote("remote") + " " + err.Error()}}
+	}
+	return nil
 }
 
 func maskedProblems(at path, masked []string) []problem {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/sshurl"
 )
 
 // Dial opens a stream to a worker. An error of its Close may say why it broke.
@@ -18,13 +20,13 @@ type Dial func(ctx context.Context) (io.ReadWriteCloser, error)
 
 // SSH starts the system's ssh program, which logs in, encrypts, and starts `sallyport worker
 // --stdio` at the address. Closing the stream ends it.
-func SSH(a Address) Dial {
+func SSH(a sshurl.Address) Dial {
 	return func(context.Context) (io.ReadWriteCloser, error) {
 		path, err := exec.LookPath("ssh")
 		if err != nil {
 			return nil, errors.New("there is no ssh program in PATH")
 		}
-		cmd := exec.Command(path, a.args()...) //nolint:noctx // it lives as long as the stream, whose Close ends it
+		cmd := exec.Command(path, sshArgs(a)...) //nolint:noctx // it lives as long as the stream, whose Close ends it
 		p := &process{cmd: cmd, said: &tail{}}
 		cmd.Stderr, cmd.WaitDelay = p.said, endPatience
 		if p.in, err = cmd.StdinPipe(); err != nil {
@@ -39,6 +41,18 @@ func SSH(a Address) Dial {
 		p.close = sync.OnceValue(p.end)
 		return p, nil
 	}
+}
+
+// sshArgs are those of ssh. Nothing of ours goes along: no terminal, no agent, no forwarding, no question.
+func sshArgs(a sshurl.Address) []string {
+	args := []string{"-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"}
+	if a.Port != "" {
+		args = append(args, "-p", a.Port)
+	}
+	if a.User != "" {
+		args = append(args, "-l", a.User)
+	}
+	return append(args, "--", a.Host, cmp.Or(a.Path, "sallyport")+" worker --stdio")
 }
 
 // process is an ssh that runs.

@@ -1,4 +1,6 @@
-package remote
+// Package sshurl reads the address of a machine that ssh can log in to, strictly: nothing in an
+// [Address] means anything to a shell, or could be taken for an option of ssh's.
+package sshurl
 
 import (
 	"cmp"
@@ -10,8 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"sallyport/internal/plain"
 )
 
 // Address is a machine that ssh can log in to, and where sallyport is there.
@@ -20,7 +20,7 @@ type Address struct {
 	User, Port string
 	// Host is a name, one of ssh's own settings too, or an IP address.
 	Host string
-	// Path is that of sallyport there; "" has the login's PATH say.
+	// Path is that of a program there; "" is none.
 	Path string
 }
 
@@ -31,16 +31,16 @@ var (
 	sshPath = regexp.MustCompile(`^(/[A-Za-z0-9_+.,@-]+)+$`)
 )
 
-// ParseAddress reads ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport].
-func ParseAddress(text string) (Address, error) {
-	a, err := parseAddress(text)
+// Parse reads ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]. The error goes on after the words for what was read.
+func Parse(text string) (Address, error) {
+	a, err := parse(text)
 	if err != nil {
-		return Address{}, fmt.Errorf("%q is no machine for sandboxes: %w; it is ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]", plain.Line(text, 100), err)
+		return Address{}, fmt.Errorf("is no machine's address: %w; write ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]", err)
 	}
 	return a, nil
 }
 
-func parseAddress(text string) (Address, error) {
+func parse(text string) (Address, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 1024 {
 		return Address{}, errors.New("that is no URL")
@@ -91,16 +91,4 @@ func (a Address) String() string {
 		u.User = url.User(a.User)
 	}
 	return u.String()
-}
-
-// args are those of ssh. Nothing of ours goes along: no terminal, no agent, no forwarding, no question.
-func (a Address) args() []string {
-	args := []string{"-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"}
-	if a.Port != "" {
-		args = append(args, "-p", a.Port)
-	}
-	if a.User != "" {
-		args = append(args, "-l", a.User)
-	}
-	return append(args, "--", a.Host, cmp.Or(a.Path, "sallyport")+" worker --stdio")
 }
