@@ -21,6 +21,7 @@ type host interface {
 	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
 	Publish(files map[string][]byte) error
 	Warm(jobs ...sandbox.Job)
+	Waiting(i sandbox.Interpreter) (n int, full bool)
 	Close() error
 }
 

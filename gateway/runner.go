@@ -163,10 +163,14 @@ func (r *runner) close() error {
 // waiting tells how many sandboxes wait for programs of an interpreter, none where there is no host yet.
 func (r *runner) waiting(i sandbox.Interpreter) int {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.host == nil || r.ended {
+	host := r.host
+	if r.ended {
+		host = nil
+	}
+	r.mu.Unlock() // another machine may take its time to answer
+	if host == nil {
 		return 0
 	}
-	n, _ := r.host.Waiting(i)
+	n, _ := host.Waiting(i)
 	return n
 }

@@ -18,7 +18,7 @@ func Platform() error {
 	if name == "" {
 		name = runtime.GOOS
 	}
-	return fmt.Errorf("sandboxes need Linux, and this is %s: run the gateway on a Linux machine or VM (sallyport serve --http) and connect clients to it; search, tools and generate work here too", name)
+	return fmt.Errorf("sandboxes need Linux, and this is %s: name a Linux machine or VM that ssh can log in to and that has sallyport, with --sandbox ssh://USER@HOST or sandbox.remote in upstreams.yaml (docs/remote.md); all but programs works here, and no program runs without a sandbox", name)
 }
 
 // errNone is what methods of a host that cannot exist return.
@@ -38,7 +38,7 @@ func New(Options) (*Host, error) { return nil, Platform() }
 
 // Checks says what is missing, which is Linux.
 func Checks(context.Context, Options) []Check {
-	return []Check{{Name: "sandbox", Detail: Platform().Error(), Fix: "run the gateway on Linux"}}
+	return []Check{{Name: "sandbox", Detail: Platform().Error(), Fix: "name a Linux machine with --sandbox ssh://USER@HOST, or sandbox.remote in upstreams.yaml"}}
 }
 
 // FindRunsc returns the error of Platform.

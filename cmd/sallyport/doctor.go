@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,9 @@ import (
 	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
+	"sallyport/internal/sshurl"
 	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
 )
 
 func doctorCommand(a *app) *cobra.Command {
@@ -37,6 +40,7 @@ Exit status: 0 if nothing fails, 1 if something does.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.sandboxFlag(cmd)
 	return cmd
 }
 
@@ -91,7 +95,7 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if opts.DebugLog, err = a.debugLog(); err != nil {
 		return err
 	}
-	for _, check := range sandbox.Checks(ctx, opts) {
+	for _, check := range a.checkSandboxes(ctx, cfg, opts) {
 		if err := note(finding{Check: check}); err != nil {
 			return err
 		}
@@ -125,6 +129,46 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 		}
 		return nil
 	})
+}
+
+// checkSandboxes looks at the machine that programs run on, which may be another one.
+func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandbox.Options) []sandbox.Check {
+	if cfg.Sandbox.Remote == "" {
+		return sandbox.Checks(ctx, opts)
+	}
+	check := sandbox.Check{Name: "remote", Fix: "see that ssh logs in there without a question and finds sallyport (docs/remote.md)"}
+	version, found, took, err := a.askWorker(ctx, cfg.Sandbox.Remote)
+	if err != nil {
+		check.Detail = plain.Line(err.Error(), 400)
+		return []sandbox.Check{check}
+	}
+	check = sandbox.Check{Name: "remote", OK: true, Detail: fmt.Sprintf("%s answered in %d ms, sallyport %s", cfg.Sandbox.Remote, took.Milliseconds(), version)}
+	all := []sandbox.Check{check}
+	for _, there := range found {
+		there.Name = "remote " + there.Name
+		all = append(all, there)
+	}
+	return all
+}
+
+// askWorker connects to a machine as a gateway would.
+func (a *app) askWorker(ctx context.Context, machine string) (version string, found []sandbox.Check, took time.Duration, err error) {
+	address, err := sshurl.Parse(machine)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	client, err := remote.New(remote.SSH(address), &remote.Options{Version: buildVersion(), Guest: runtime.Guest(), Name: machine, Logger: a.logger(slog.LevelError)})
+	if err != nil {
+		return "", nil, 0, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	start := time.Now()
+	if version, err = client.Worker(ctx); err != nil {
+		return "", nil, 0, err
+	}
+	took = time.Since(start)
+	found, err = client.Checks(ctx)
+	return version, found, took, err
 }
 
 // checkSections looks at what the settings name besides upstreams.

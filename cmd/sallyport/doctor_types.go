@@ -13,6 +13,9 @@ func checkTypes(box config.Sandbox) []finding {
 	if !box.Typecheck {
 		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "not checked: sandbox.typecheck is false in upstreams.yaml"}}}
 	}
+	if box.Remote != "" {
+		return []finding{{Check: sandbox.Check{Name: "types", OK: true, Detail: "not checked: programs run on another machine"}}}
+	}
 	return []finding{
 		checkChecker(typecheck.Python, "pyright", box.Pyright, "npm install --global pyright"),
 		checkChecker(typecheck.TypeScript, "tsc", box.Tsc, "npm install --global typescript@7"),

@@ -69,12 +69,17 @@ sandbox could not run it; 130 interrupted.`,
 	flags.StringVar(&program.Environment, "environment", "", "run it in the environment `NAME` of the settings")
 	flags.StringVar(&program.Workspace, "workspace", "", "let /workspace be the workspace `NAME`; without it \"default\"")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object for each FILE")
+	a.sandboxFlag(cmd)
 	complete(cmd, "language", "python", "typescript")
 	return cmd
 }
 
 func (a *app) exec(ctx context.Context, files []string, program gateway.Program, folder string, asJSON bool) (err error) {
-	if err := sandbox.Platform(); err != nil {
+	cfg, err := a.load()
+	if err == nil {
+		err = platform(cfg)
+	}
+	if err != nil {
 		return err
 	}
 	programs := make([]gateway.Program, len(files))

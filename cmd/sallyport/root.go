@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // app is what the verbs share: the streams and the environment of the process, and the global flags.
@@ -28,6 +29,8 @@ type app struct {
 	configPath string
 	dataPath   string
 	logLevel   string
+	// remote is where sandboxes are, instead of what the settings say; only some verbs have the flag.
+	remote string
 }
 
 // helpTemplate is that of every command.
@@ -86,7 +89,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	flags.StringVar(&a.logLevel, "log-level", "", "log to stderr from `LEVEL` on: debug, info, warn, error\n(default info for serve, error for all else)")
 	complete(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(serveCommand(a), execCommand(a), searchCommand(a), toolsCommand(a), generateCommand(a), doctorCommand(a), versionCommand(a),
-		upstreamsCommand(a), authCommand(a), importCommand(a), installCommand(a), skillsCommand(a), backupCommand(a), restoreCommand(a))
+		upstreamsCommand(a), workerCommand(a), authCommand(a), importCommand(a), installCommand(a), skillsCommand(a), backupCommand(a), restoreCommand(a))
 	root.SetHelpCommand(helpCommand(root))
 	tameCompletion(root)
 	return root
@@ -176,7 +179,27 @@ func (a *app) load() (*config.Config, error) {
 	if err != nil {
 		return nil, &configError{err}
 	}
+	if a.remote == "" {
+		return cfg, nil
+	}
+	cfg.Sandbox.Remote = a.remote
+	if err := cfg.Validate(); err != nil {
+		return nil, &configError{err}
+	}
 	return cfg, nil
+}
+
+// sandboxFlag lets a verb have its sandboxes on another machine.
+func (a *app) sandboxFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that ssh can log in to\nand that has sallyport: `URL` is ssh://[USER@]HOST[:PORT][/PATH]\n(default sandbox.remote in upstreams.yaml, or this machine)")
+}
+
+// platform is nil where programs can run with these settings.
+func platform(cfg *config.Config) error {
+	if cfg.Sandbox.Remote != "" {
+		return nil
+	}
+	return sandbox.Platform()
 }
 
 // patience is how long a command that is all about the upstreams waits for them.

@@ -17,7 +17,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
-	"sallyport/sandbox"
 )
 
 // serving is how serve was asked for.
@@ -59,7 +58,8 @@ a second one needs another (--data); all other verbs work beside it.`,
 		Example: `  claude mcp add sallyport -- sallyport serve --config "$PWD/upstreams.yaml"
   sallyport serve --log-level debug 2>sallyport.log
   sallyport serve --http 127.0.0.1:8080
-  sallyport serve --mode direct`,
+  sallyport serve --mode direct
+  sallyport serve --sandbox ssh://me@linuxbox`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), s) },
 	}
@@ -68,6 +68,7 @@ a second one needs another (--data); all other verbs work beside it.`,
 	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
+	a.sandboxFlag(cmd)
 	complete(cmd, "mode", modeTools, modeDirect)
 	complete(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
@@ -137,7 +138,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		err = errors.Join(err, g.Close())
 		log.Info("stopped")
 	}()
-	if err := sandbox.Platform(); err != nil {
+	if err := platform(cfg); err != nil {
 		log.Warn("programs cannot be run here", "error", err)
 	}
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())

@@ -109,8 +109,8 @@ var owners = []owner{
 		"only the sandbox writes an OCI bundle"},
 	{"github.com/google/go-containerregistry", []string{"sandbox/image/..."}, nil,
 		"an image is pulled and verified in one place, and is a directory to all others"},
-	{"os/exec", []string{"sandbox", "sandbox/runsc", "gateway/upstream", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
-		"three places start processes: the runtime, the stdio upstreams, the doctor; the rest of sandbox, and testutil, only look for programs, and .golangci.yml holds it to that"},
+	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/remote", "gateway/upstream", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
+		"four places start processes: the runtime, ssh to another machine's runtime, the stdio upstreams, the doctor; the rest of sandbox, and testutil, only look for programs, and .golangci.yml holds it to that"},
 }
 
 // Every direct dependency and what it is for. A new one needs a line here and a reason to be more than twenty-eight.

@@ -10,10 +10,10 @@ import (
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]sshurl.Address{
-		"ssh://box":                               {Host: "box"},
-		"ssh://box/":                              {Host: "box"},
-		"ssh://me@box.example.com:2222":           {User: "me", Host: "box.example.com", Port: "2222"},
-		"ssh://me@[2001:db8::1]:22/opt/sallyport": {User: "me", Host: "2001:db8::1", Port: "22", Path: "/opt/sallyport"},
+		"ssh://box":                     {Host: "box"},
+		"ssh://box/":                    {Host: "box"},
+		"ssh://me@box.example.com:2222": {User: "me", Host: "box.example.com", Port: "2222"},
+		"ssh://me@[2001:db8::1]:22/opt/sallyport":         {User: "me", Host: "2001:db8::1", Port: "22", Path: "/opt/sallyport"},
 		"ssh://10.0.0.1/home/me/.local/bin/sallyport-1.2": {Host: "10.0.0.1", Path: "/home/me/.local/bin/sallyport-1.2"},
 	} {
 		got, err := sshurl.Parse(text)

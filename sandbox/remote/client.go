@@ -219,12 +219,30 @@ func (c *Client) background(what string, do func(ctx context.Context) error) {
 	}()
 }
 
+// waitingLimit is how long a worker may take to count.
+const waitingLimit = 2 * time.Second
+
 // Waiting counts the worker's sandboxes of an interpreter that wait for programs; full says
-// that no more are being made.
-func (c *Client) Waiting(ctx context.Context, interpreter sandbox.Interpreter) (n int, full bool, err error) {
+// that no more are being made. It does not connect: without a connection none waits.
+func (c *Client) Waiting(interpreter sandbox.Interpreter) (n int, full bool) {
+	ctx, leave, err := c.enter(context.Background())
+	if err != nil {
+		return 0, true
+	}
+	defer leave()
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if l == nil {
+		return 0, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitingLimit)
+	defer cancel()
 	var reply waiting
-	err = c.inquire(ctx, pathWaiting, interpreter, &reply)
-	return reply.Count, reply.Full, err
+	if err := l.ask(ctx, pathWaiting, interpreter, &reply); err != nil {
+		return 0, false
+	}
+	return reply.Count, reply.Full
 }
 
 // Checks looks at the worker's machine as [sandbox.Checks] does, through the connection that programs take.

@@ -83,7 +83,8 @@ func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job
 	var watcher sync.WaitGroup
 	watcher.Go(func() { watch(ctx, inner, stop, job.Limits.Timeout, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
-	seen, err := b.Run(inner, bridge.Program{Code: job.Code, ValueLimit: job.Limits.Value}, account(ctx, job, caller), func() {})
+	program := bridge.Program{Code: job.Code, ValueLimit: job.Limits.Value, Variables: job.Variables}
+	seen, err := b.Run(inner, program, account(ctx, job, caller), func() {})
 	stop(nil)
 	watcher.Wait()
 	return seen, errors.Join(err, b.Close())

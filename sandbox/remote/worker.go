@@ -117,7 +117,10 @@ func (w *worker) serve() {
 			SendPingTimeout: silence, PingTimeout: silence,
 		},
 	}
+	ctx, cancel := context.WithCancel(context.Background()) // a read that hangs hears of no end
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	_ = server.Serve(&once{wire: w.wire}) // until the wire is closed
+	cancel()
 	_ = server.Close()
 	w.tasks.Wait()
 }
@@ -240,7 +243,7 @@ func (x *execution) run(ctx context.Context) error {
 	if x.job == nil {
 		return errors.New("there is a program without a job")
 	}
-	x.job.Code = program.Code
+	x.job.Code, x.job.Variables = program.Code, program.Variables
 	if x.files {
 		x.job.Workspace = x.relay.Workspace()
 	}
