@@ -44,6 +44,13 @@ func (m *machine) cut() {
 	m.lines = nil
 }
 
+// dialled counts connections.
+func (m *machine) dialled() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dials
+}
+
 // newMachine is one with real sandboxes.
 func newMachine(t testing.TB) *machine {
 	t.Helper()
