@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -122,12 +120,7 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 				return err
 			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(cfg.Environments)) {
-			if err := note(checkEnvironment(ctx, g, cfg, name)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return checkEnvironments(ctx, g, cfg, note)
 	})
 }
 

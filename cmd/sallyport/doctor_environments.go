@@ -2,12 +2,23 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/sandbox"
 )
+
+func checkEnvironments(ctx context.Context, g *gateway.Gateway, cfg *config.Config, note func(finding) error) error {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Environments)) {
+		if err := note(checkEnvironment(ctx, g, cfg, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // checkEnvironment makes an environment ready, as its first program would, and tells what is in it.
 func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Config, name string) finding {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sallyport/gateway"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
@@ -82,7 +84,7 @@ func TestOtherServersCalls(t *testing.T) {
 		{"restore_pii", m{"text": "mail [EMAIL_1]"}, "the settings keep personal data from models", true},
 		{"get_execution_stats", m{}, "4 programs since", false},
 	} {
-		got, failed := call(t, client, test.tool, test.args)
+		got, failed := answered(t, client, test.tool, test.args)
 		if failed != test.fail || !strings.Contains(got, test.want) {
 			t.Errorf("%s(%v): error %v\n%s", test.tool, test.args, failed, got)
 		}
@@ -90,6 +92,21 @@ func TestOtherServersCalls(t *testing.T) {
 			t.Errorf("%s: not short text: %s", test.tool, got)
 		}
 	}
+}
+
+// answered returns all text of a result, and whether it is an error.
+func answered(t *testing.T, client *mcp.ClientSession, name string, args any) (said string, failed bool) {
+	t.Helper()
+	result, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range result.Content {
+		if text, ok := block.(*mcp.TextContent); ok {
+			said += text.Text + "\n"
+		}
+	}
+	return strings.TrimSuffix(said, "\n"), result.IsError
 }
 
 // TestEachOther: what one session of one principal did shows in no answer to another.

@@ -41,23 +41,21 @@ func extras(verbs Verbs, opts *Options) []extra {
 	if opts.Packages != nil && (installable(opts.Environments) || opts.Profiles.Has(config.ProfileEnvironments)) {
 		all = append(all, packages{opts.Packages, opts.Environments}.extras()...)
 	}
-	if opts.Choices != nil && opts.Profiles.Has(config.ProfileEnvironments) {
-		all = append(all, choosing{opts.Choices, opts.Environments}.extras()...)
-	}
-	if opts.Stats != nil && opts.Profiles.Has(config.ProfileStats) {
-		all = append(all, stats{opts.Stats}.extras()...)
-	}
-	if opts.Catalog != nil && opts.Profiles.Has(config.ProfileCatalog) {
-		all = append(all, catalog{verbs, opts.Catalog}.extras()...)
-	}
-	if opts.Files != nil && opts.Profiles.Has(config.ProfileFiles) {
-		all = append(all, files{verbs, opts.Files, opts.Environments}.extras()...)
-	}
-	if opts.Skills != nil && opts.Profiles.Has(config.ProfileSkills) {
-		all = append(all, skills{opts.Skills}.extras()...)
-	}
-	if opts.Privacy != nil && opts.Profiles.Has(config.ProfilePrivacy) {
-		all = append(all, privacy{opts.Privacy}.extras()...)
+	for _, p := range []struct {
+		name     string
+		answered bool
+		extras   func() []extra
+	}{
+		{config.ProfileEnvironments, opts.Choices != nil, choosing{opts.Choices, opts.Environments}.extras},
+		{config.ProfileStats, opts.Stats != nil, stats{opts.Stats}.extras},
+		{config.ProfileCatalog, opts.Catalog != nil, catalog{verbs, opts.Catalog}.extras},
+		{config.ProfileFiles, opts.Files != nil, files{verbs, opts.Files, opts.Environments}.extras},
+		{config.ProfileSkills, opts.Skills != nil, skills{opts.Skills}.extras},
+		{config.ProfilePrivacy, opts.Privacy != nil, privacy{opts.Privacy}.extras},
+	} {
+		if p.answered && opts.Profiles.Has(p.name) {
+			all = append(all, p.extras()...)
+		}
 	}
 	return all
 }
