@@ -185,8 +185,13 @@ func (p *privacy) masked(upstream string, params json.RawMessage) json.RawMessag
 // it found: "2 email, 1 phone", "" for nothing. Tokens in it stay.
 func (g *Gateway) Sanitize(ctx context.Context, text string) (clean, found string) {
 	v := &visit{rules: g.privacy.rules.Load(), vault: g.privacy.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
+	ours := map[string]bool{} // before there are more
+	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
+		ours[value] = v.vault.Gave(value)
+		return "", false
+	})
 	clean = v.rules.detector.Replace(text, nil, func(kind pii.Kind, value string, number bool) (string, bool) {
-		if kind == pii.Text && v.vault.Gave(value) {
+		if kind == pii.Text && ours[value] {
 			return "", false
 		}
 		return v.swap(kind, value, number)

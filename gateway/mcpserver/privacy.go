@@ -44,12 +44,10 @@ func (p privacy) sanitize(ctx context.Context, args json.RawMessage) (*mcp.CallT
 		return nil, err
 	}
 	clean, found := p.verbs.Sanitize(ctx, given)
-	if found == "" {
-		found = "nothing"
+	if found != "" {
+		clean += "\n(found: " + found + ")"
 	}
-	result := text(clean, false)
-	result.Content = append(result.Content, &mcp.TextContent{Text: "(found: " + found + ")"})
-	return result, nil
+	return text(clean, false), nil
 }
 
 func (p privacy) restore(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {

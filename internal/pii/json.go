@@ -103,9 +103,17 @@ func (j *job) replace(text string, fields *Fields, nested int) string {
 	if IsDocument(text) {
 		return j.replaceJSON(text, fields, nil, nested)
 	}
+	return j.replaceText(text, hint{}, nested)
+}
+
+// replaceText is replace for what is not JSON as a whole.
+func (j *job) replaceText(text string, h hint, nested int) string {
+	if h.field || !strings.Contains(text, "\n") {
+		return replaced(text, j.find(text, h), j.swap)
+	}
 	parts := j.parts(text)
 	if len(parts) == 1 && parts[0].sort == prose {
-		return replaced(text, j.find(text, hint{}), j.swap)
+		return replaced(text, j.find(text, h), j.swap)
 	}
 	var b strings.Builder
 	for _, p := range parts {
@@ -115,7 +123,7 @@ func (j *job) replace(text string, fields *Fields, nested int) string {
 		case table:
 			b.WriteString(replaced(part, j.findInTable(part, p.delimiter), j.swap))
 		default:
-			b.WriteString(replaced(part, j.find(part, hint{}), j.swap))
+			b.WriteString(replaced(part, j.find(part, h), j.swap))
 		}
 	}
 	return b.String()
@@ -174,7 +182,7 @@ func (j *job) replaceJSON(raw string, fields, skip *Fields, nested int) string {
 		case nested > 0 && !isKey && IsDocument(text):
 			return j.replace(text, j.Inner, nested-1)
 		}
-		return replaced(text, j.find(text, h), j.swap)
+		return j.replaceText(text, h, nested-1)
 	}
 	w.number = func(text string, h hint) (string, bool) {
 		kind := j.numberKind(text, h)

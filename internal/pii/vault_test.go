@@ -31,6 +31,7 @@ func TestReplace(t *testing.T) {
 		`{"owner":"x","list":[{"tag":7},{"tag":{"y":["z"]}}],"tag":"x"}`:                         `{"owner":"[FIELD_1]","list":[{"tag":"[FIELD_2]"},{"tag":{"y":["[FIELD_3]"]}}],"tag":"x"}`,
 		"id,full name,phone\n1,\"Doe, Ann\",0207946082\n":                                        "id,full name,phone\n1,\"[NAME_1]\",[PHONE_1]\n",
 		"{\"email\":\"a@b.io\"}\n{\"phone\":4155552671}\n":                                       "{\"email\":\"[EMAIL_1]\"}\n{\"phone\":\"[PHONE_1]\"}\n",
+		`{"content":"id,email,first_name\n1,a@b.io,Ann\n"}`:                                      `{"content":"id,email,first_name\n1,[EMAIL_1],[NAME_1]\n"}`,
 		"see [EMAIL_1], %5BEMAIL_2%5d, [RFC_1], [email_9_2]":                                     "see [TEXT_1], [TEXT_2], [RFC_1], [TEXT_3]",
 		"git@github.com:a/b icon@2x.png left-pad@1.2.3 @app.route 127.0.0.1 v1.2.3.4 2024-05-17": "git@github.com:a/b icon@2x.png left-pad@1.2.3 @app.route 127.0.0.1 v1.2.3.4 2024-05-17",
 		"postgres://app:s3cret@db/x?y, password: hunter22":                                       "[URL_1], password: [SECRET_1]",
