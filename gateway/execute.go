@@ -181,10 +181,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		}
 		job.Code = compiled
 	}
-	known, err := g.sessions.use(ctx, job)
-	if err != nil {
-		g.log.ErrorContext(ctx, "session is not recorded", "execution", e.ID, "error", err)
-	}
+	known := g.usedBefore(ctx, job)
 	var check *check // of a file, which the checkers do not see the neighbours of, there is none
 	if program.File == "" {
 		check = g.checks.begin(ctx, job.Interpreter, code)

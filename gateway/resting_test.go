@@ -21,21 +21,24 @@ func TestResting(t *testing.T) {
 		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		refused := errors.New("refused")
 		works := func(context.Context) error { return refused }
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
 		for i, step := range []struct {
-			ctx   context.Context
+			gone  bool
 			do    func(context.Context) error
 			want  error
 			takes time.Duration
 		}{
-			{t.Context(), works, refused, 0},
-			{gone, hangs, context.Canceled, 0},
-			{t.Context(), hangs, context.DeadlineExceeded, recordPatience},
-			{t.Context(), works, errResting, 0},
+			{false, works, refused, 0},
+			{true, hangs, context.Canceled, 0},
+			{false, hangs, context.DeadlineExceeded, recordPatience},
+			{false, works, errResting, 0},
 		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if step.gone {
+				cancel()
+			}
 			start := time.Now()
-			if err := r.try(step.ctx, step.do); !errors.Is(err, step.want) || time.Since(start) != step.takes {
+			if err := r.try(ctx, step.do); !errors.Is(err, step.want) || time.Since(start) != step.takes {
 				t.Errorf("%d: %v after %v, want %v after %v", i, err, time.Since(start), step.want, step.takes)
 			}
 		}

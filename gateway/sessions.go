@@ -90,6 +90,15 @@ func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err er
 	return false, err
 }
 
+// usedBefore reports whether the session of a job was used before. That it could not be kept is logged.
+func (g *Gateway) usedBefore(ctx context.Context, job sandbox.Job) bool {
+	known, err := g.sessions.use(ctx, job)
+	if err != nil {
+		g.log.ErrorContext(ctx, "session is not recorded", "execution", job.ID, "error", err)
+	}
+	return known
+}
+
 // seen is use, as far as this run goes.
 func (s *sessions) seen(now usedSession) bool {
 	s.mu.Lock()

@@ -57,7 +57,7 @@ func (t *tally) count(text string) int {
 // throughSallyport plays the part of a model behind one MCP entry.
 func throughSallyport(ctx context.Context, binary string, s *stage, counter *tokens.Counter) (*tally, error) {
 	cmd := exec.CommandContext(ctx, binary, "serve", "--config", s.config, "--log-level", "warn")
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(s.dir, "cache")) // what is learned of results would show in later runs
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(s.dir, "cache"), "XDG_DATA_HOME="+filepath.Join(s.dir, "data")) // what is learned of results would show in later runs
 	cmd.Stderr = os.Stderr
 	session, err := connect(ctx, &mcp.CommandTransport{Command: cmd})
 	if err != nil {

@@ -62,7 +62,7 @@ func (r *rig) write(path, text string) {
 func (r *rig) connect(binary, config string) {
 	r.t.Helper()
 	cmd := exec.Command(binary, "serve", "--config", config)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+r.state, "SECRET_OF_THE_HOST=canary")
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+r.state, "XDG_DATA_HOME="+filepath.Join(r.state, "data"), "SECRET_OF_THE_HOST=canary")
 	cmd.Stderr = r.t.Output()
 	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
 	session, err := client.Connect(r.t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: 10 * time.Second}, nil)

@@ -31,7 +31,7 @@ func TestEmittedOverTheWire(t *testing.T) {
 	}
 	serve := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(binary, append([]string{"serve", "--config", config}, args...)...)
-		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_CACHE_HOME="+dir, "XDG_DATA_HOME="+t.TempDir(), "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 		return cmd
 	}
 	web := serve("--http", "127.0.0.1:0")

@@ -58,7 +58,7 @@ async function upstream(stateless) {
 async function gateway(settings, args) {
   const config = join(work, "upstreams.yaml");
   writeFileSync(config, settings);
-  const env = { ...process.env, XDG_CACHE_HOME: work, XDG_STATE_HOME: work, XDG_RUNTIME_DIR: work, XDG_CONFIG_HOME: work };
+  const env = { ...process.env, XDG_CACHE_HOME: work, XDG_STATE_HOME: work, XDG_DATA_HOME: mkdtempSync(join(work, "data-")), XDG_RUNTIME_DIR: work, XDG_CONFIG_HOME: work };
   const child = start(sallyport, ["serve", "--config", config, "--http", "127.0.0.1:0", ...args], { env });
   const url = await until(child, "sallyport's address", () => child.said.match(/address=(\S+)/)?.[1]);
   return { child, url };
