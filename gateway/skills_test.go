@@ -60,8 +60,38 @@ def fails(x):
     return 1 / x
 `
 
-func TestSkillsInPython(t *testing.T) {
+func TestSkills(t *testing.T) {
 	g, _ := skillful(t, t.TempDir())
+	t.Run("python", func(t *testing.T) { skillsInPython(t, g) })
+	t.Run("typescript", func(t *testing.T) { skillsInTypeScript(t, g) })
+	t.Run("executions", func(t *testing.T) { skillsOfExecutions(t, g) })
+	t.Run("ranking", func(t *testing.T) { skillsBesideTools(t, g) })
+}
+
+// skillsBesideTools: a skill stands beside tools where it fits, and pushes none out.
+func skillsBesideTools(t *testing.T, g *gateway.Gateway) {
+	ctx := t.Context()
+	saved(t, ctx, g, gateway.SkillDraft{Name: "add-notes", Code: "def add_notes(notes: list) -> int:\n    return len(notes)\n", Description: "Add two numbers and create a note of it."})
+	for query, first := range map[string]string{
+		"add two numbers": "servers.calc", "create a note": "servers.my_notes", "create_note": "servers.my_notes", "add": "servers.calc",
+		"add_notes": "skills.add_notes", "greets somebody politely several times": "skills.greeting",
+	} {
+		found := search(t, g, gateway.Search{Query: query})
+		if text := found.Text(); !strings.HasPrefix(text, "from "+first) {
+			t.Errorf("%s:\n%s", query, text)
+		}
+	}
+	for detail, want := range map[gateway.Detail]string{
+		gateway.Names: "skills.add_notes", gateway.Summary: "skills.add_notes: Add two numbers and create a note of it",
+		gateway.Full: "from skills.add_notes import add_notes\nadd_notes(notes: list) -> int  # skill\nAdd two numbers and create a note of it.\nload_skill(\"add-notes\") shows its code.",
+	} {
+		if text := search(t, g, gateway.Search{Query: "add_notes", Detail: detail, Limit: 1}).Text(); !strings.HasPrefix(text, want) {
+			t.Errorf("%s:\n%s", detail, text)
+		}
+	}
+}
+
+func skillsInPython(t *testing.T, g *gateway.Gateway) {
 	ctx := t.Context()
 	said := saved(t, ctx, g, gateway.SkillDraft{Name: "greeting", Code: greeting})
 	if want := "saved greeting, version 1\nfrom skills.greeting import greeting, fails\ngreeting(who: str, times: int = 2) -> str\nfails(x)"; said != want {
@@ -106,9 +136,7 @@ export function fails(x: any) {
 }
 `
 
-func TestSkillsInTypeScript(t *testing.T) {
-	dir := t.TempDir()
-	g, _ := skillful(t, dir)
+func skillsInTypeScript(t *testing.T, g *gateway.Gateway) {
 	ctx := t.Context()
 	_, err := g.SaveSkill(ctx, gateway.SkillDraft{Name: "squares", Code: squares, Language: "typescript"})
 	wantError(t, err, tool.Invalid, "skills/squares has no file signs")
@@ -141,8 +169,7 @@ test("adds", async () => assert.equal(await squares([1, 2]), "sum=5"));`})
 	}
 }
 
-func TestSkillsOfExecutions(t *testing.T) {
-	g, _ := skillful(t, t.TempDir())
+func skillsOfExecutions(t *testing.T, g *gateway.Gateway) {
 	ctx := t.Context()
 	const program = "from servers.calc import add\nimport json\n\ntext = \"\"\"\n  two\nlines\"\"\"\na = 20\ndef twice(x):\n    return x * 2\nprint(text)\nint(add(a=a, b=22)) + twice(20)\n"
 	ran(t, ctx, g, "python", program)
