@@ -165,21 +165,8 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		job.Workspace = ws
 	}
 	code := job.Code
-	if job.Interpreter == sandbox.Node {
-		opts := g.bundling(ctx, job)
-		opts.File, opts.Files = program.File, readable(ws)
-		compiled, err := bundle.Compile(code, g.catalog.current(), runtime.TypeScript, opts)
-		if wrong, ok := errors.AsType[*bundle.Error](err); ok {
-			e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
-			if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
-				e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing knows more
-			}
-			return nil
-		}
-		if err != nil {
-			return &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
-		}
-		job.Code = compiled
+	if err := g.compile(ctx, &job, program, ws, e); err != nil || e.Fault != nil {
+		return err
 	}
 	known := g.usedBefore(ctx, job)
 	var check *check // of a file, which the checkers do not see the neighbours of, there is none
@@ -196,6 +183,28 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
 	}
 	return err
+}
+
+// compile makes JavaScript of a job in TypeScript. What is wrong with the program is its outcome.
+func (g *Gateway) compile(ctx context.Context, job *sandbox.Job, program Program, ws space, e *Execution) error {
+	if job.Interpreter != sandbox.Node {
+		return nil
+	}
+	opts := g.bundling(ctx, *job)
+	opts.File, opts.Files = program.File, readable(ws)
+	compiled, err := bundle.Compile(job.Code, g.catalog.current(), runtime.TypeScript, opts)
+	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
+		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
+		if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
+			e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing knows more
+		}
+		return nil
+	}
+	if err != nil {
+		return &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
+	}
+	job.Code = compiled
+	return nil
 }
 
 func interpreterFor(language string) (sandbox.Interpreter, error) {

@@ -94,7 +94,7 @@ func (e *excerpt) read(in *bufio.Reader) error {
 		if e.lines = line; !open {
 			e.lines--
 		}
-		if err == io.EOF { //nolint:errorlint // as bufio returns it
+		if err == io.EOF {
 			return nil
 		}
 		return err

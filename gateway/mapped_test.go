@@ -35,7 +35,7 @@ func TestMappedFolders(t *testing.T) {
 	const list = `import os; sorted(os.listdir("."))`
 	const readOnly = "note: not kept: \"a.py\" (as 1 more: the folder is mapped read-only)"
 	for _, step := range []struct {
-		who                   context.Context
+		who                   context.Context //nolint:containedctx // a row of the table
 		workspace, code, want string
 	}{
 		{local, "ro", list, "[\"a.py\",\"run.sh\"]\nnote: not in the sandbox: \"link\" (a link, which is not followed)"},

@@ -79,7 +79,7 @@ func unopened(err error) error {
 // roomForWorkspace reports that there are too many workspaces for another one.
 func roomForWorkspace(all, name string) error {
 	if _, err := os.Lstat(filepath.Join(all, name)); !errors.Is(err, fs.ErrNotExist) {
-		return nil //nolint:nilerr // whoever opens it sees what is wrong
+		return nil // whoever opens it sees what else is wrong
 	}
 	names := workspaceNames(all)
 	if len(names) < maxWorkspaces {

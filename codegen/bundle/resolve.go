@@ -72,18 +72,28 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	case strings.HasPrefix(name, skillsSpace+"/"):
 		return r.skills.resolve(strings.TrimPrefix(name, skillsSpace+"/"))
 	case isRelative(name) && args.Namespace != serversSpace && args.Namespace != runtimeSpace:
-		if found, ok := r.workspace.resolve(args, name); ok {
-			return found, nil
-		}
-		return refuse(fmt.Sprintf("cannot import %q", name), r.adviseFile(name))
+		return r.beside(args, name)
 	case name == "sallyport":
 		return api.OnResolveResult{Path: "sallyport.ts", Namespace: runtimeSpace, SideEffects: api.SideEffectsFalse}, nil
 	case name == "servers" || strings.HasPrefix(name, "servers/"):
 		return r.wrapper(strings.TrimPrefix(strings.TrimPrefix(name, "servers"), "/"))
-	case isBuiltin(name), strings.HasPrefix(name, "/"), r.packages != nil && args.Namespace != serversSpace && r.packages(packageOf(name)):
+	case r.leftToNode(args.Namespace, name):
 		return api.OnResolveResult{Path: name, External: true}, nil // an absolute path is one of the sandbox
 	}
 	return refuse(fmt.Sprintf("cannot import %q", name), r.advise(name))
+}
+
+// leftToNode reports whether an import is left to node, in the sandbox.
+func (r resolver) leftToNode(namespace, name string) bool {
+	return isBuiltin(name) || strings.HasPrefix(name, "/") || r.packages != nil && namespace != serversSpace && r.packages(packageOf(name))
+}
+
+// beside resolves a relative import of the program or of a file of the workspace.
+func (r resolver) beside(args api.OnResolveArgs, name string) (api.OnResolveResult, error) {
+	if found, ok := r.workspace.resolve(args, name); ok {
+		return found, nil
+	}
+	return refuse(fmt.Sprintf("cannot import %q", name), r.adviseFile(name))
 }
 
 // packageOf is the package of an import such as "@scope/name/file".

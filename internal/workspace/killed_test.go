@@ -62,6 +62,7 @@ func TestKilled(t *testing.T) {
 
 // writeForEver writes one generation after the other, and says which ones are there.
 func writeForEver(t *testing.T, dir string) {
+	t.Helper()
 	d, err := workspace.Open(dir, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)

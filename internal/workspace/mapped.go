@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -203,9 +204,7 @@ func (m *Mapped) Update(changes iter.Seq2[File, error]) (Updated, error) {
 	}
 	updated, err := m.dir.Update(own)
 	updated.Notes = slices.Concat(updated.Notes, refused.lines(), outputs.Notes)
-	for path, version := range outputs.Versions {
-		updated.Versions[path] = version
-	}
+	maps.Copy(updated.Versions, outputs.Versions)
 	return updated, err
 }
 
@@ -219,9 +218,7 @@ func (m *Mapped) output(f File, into *Updated) {
 	if err != nil {
 		into.Notes = append(into.Notes, fmt.Sprintf("not kept: %q", f.Path))
 	}
-	for path, version := range updated.Versions {
-		into.Versions[path] = version
-	}
+	maps.Copy(into.Versions, updated.Versions)
 }
 
 // aside counts what is refused for one of a few reasons, to be told in one line each.

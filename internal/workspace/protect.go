@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -26,13 +27,8 @@ var endings = []string{".code-workspace", ".sublime-project", ".sublime-workspac
 func Automatic(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		part = strings.ToLower(strings.TrimRight(strings.Map(joiners, part), ". "))
-		if part == "head" { // with one, any folder can be a repository of git, with a config that runs programs
+		if part == "head" || slices.Contains(automatic, part) { // with HEAD any folder can be a repository of git, with a config that runs programs
 			return true
-		}
-		for _, one := range automatic {
-			if part == one {
-				return true
-			}
 		}
 		for _, ending := range endings {
 			if strings.HasSuffix(part, ending) {
