@@ -40,6 +40,7 @@ var rejected = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 type veil struct {
 	secrets *strings.Replacer
 	tokens  *tokens
+	mask    *mask // nil hides nothing
 }
 
 // tokens are the last access tokens that were in use.
@@ -47,6 +48,7 @@ type tokens struct {
 	mu   sync.Mutex
 	last []string
 	now  atomic.Pointer[strings.Replacer]
+	mask atomic.Pointer[mask]
 }
 
 // learn hides an access token, too.
@@ -59,6 +61,7 @@ func (v veil) learn(token string) {
 	v.tokens.last = append(v.tokens.last, token)
 	v.tokens.last = v.tokens.last[max(0, len(v.tokens.last)-4):]
 	v.tokens.now.Store(replacer(slices.Clone(v.tokens.last)))
+	v.tokens.mask.Store(newMask(v.tokens.last))
 }
 
 func newVeil(s Settings) veil {
@@ -79,7 +82,7 @@ func newVeil(s Settings) veil {
 			secrets = append(secrets, values...)
 		}
 	}
-	return veil{replacer(secrets), &tokens{}}
+	return veil{replacer(secrets), &tokens{}, newMask(secretsOf(s))}
 }
 
 func replacer(secrets []string) *strings.Replacer {

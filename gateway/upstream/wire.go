@@ -137,6 +137,7 @@ func (w *wire) accept(msg jsonrpc.Message) { w.acceptFrom(msg, nil) }
 // answers a ping and refuses what it does not know. owner is the call in whose
 // answer the message came, nil if the connection does not tell.
 func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
+	w.veil.message(msg)
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
 		if w.deliver(msg) {

@@ -365,9 +365,22 @@ func (w *walker) put(start, end int, instead string) {
 
 // quote writes a string of JSON, without escapes that are for HTML.
 func quote(text string) string {
+	if isPlain(text) {
+		return `"` + text + `"`
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(text) // a string can always be encoded
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// isPlain reports whether a text needs no escape in JSON.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; b < ' ' || b >= 0x7f || b == '"' || b == '\\' {
+			return false
+		}
+	}
+	return true
 }

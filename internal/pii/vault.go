@@ -62,6 +62,7 @@ type group struct{ number, spellings, kept int }
 type entry struct {
 	valueKey
 	token   tokenKey
+	text    string // of the token
 	origins []string
 }
 
@@ -84,7 +85,7 @@ func (v *Vault) Token(kind Kind, value string, number bool, origin string) strin
 	if len(e.origins) < maxOrigins && !slices.Contains(e.origins, origin) {
 		e.origins = append(e.origins, origin)
 	}
-	return token{label: e.token.label, number: e.token.number, spell: e.token.spell}.String()
+	return e.text
 }
 
 // keep is called with mu held.
@@ -100,6 +101,7 @@ func (v *Vault) keep(key valueKey) *entry {
 	g.spellings++
 	g.kept++
 	e := &entry{valueKey: key, token: tokenKey{label(key.kind), g.number, g.spellings}}
+	e.text = token{label: e.token.label, number: e.token.number, spell: e.token.spell}.String()
 	v.values[key], v.tokens[e.token] = e, e
 	v.oldest = append(v.oldest, e)
 	v.bytes += len(key.value)
