@@ -119,7 +119,7 @@ func (a *app) editClient(c clients.Client, p clients.Place, file string, setting
 	if err != nil {
 		return nil, err
 	}
-	us := clients.Self{Command: self, Args: []string{"serve", "--config", settings.Path}}
+	us := clients.Self{Command: self, Args: []string{"serve", "--share", "--config", settings.Path}}
 	if e.with, err = c.Install(e.old, us, p); err != nil {
 		return nil, err
 	}

@@ -44,23 +44,32 @@ func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ct
 }
 
 // recordsPatience is how long serve waits for another that is about to end: clients start the next while the last one ends.
-const recordsPatience = 3 * time.Second
+// sharePatience is how long where it need not.
+const recordsPatience, sharePatience = 3 * time.Second, 300 * time.Millisecond
 
 // openRecords opens what a gateway that serves keeps of what happened; nil where that is in memory only. One
-// process has it at a time.
-func (a *app) openRecords(log *slog.Logger) (*store.Store, error) {
+// process has it at a time; with share, the others have their records in memory.
+func (a *app) openRecords(log *slog.Logger, share bool) (*store.Store, error) {
 	dir := a.dataDir()
 	if dir == "" {
 		return nil, nil
 	}
-	records, err := store.Open(filepath.Join(dir, recordsFolder), &store.Options{Logger: log, Patience: recordsPatience})
+	patience := recordsPatience
+	if share {
+		patience = sharePatience
+	}
+	records, err := store.Open(filepath.Join(dir, recordsFolder), &store.Options{Logger: log, Patience: patience})
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
+		if share {
+			log.Warn("another sallyport serve keeps the records here: those of this one end with it", "directory", dir, "process", used.PID)
+			return nil, nil
+		}
 		by := "another sallyport serve"
 		if used.PID > 0 {
 			by += fmt.Sprintf(" (process %d)", used.PID)
 		}
 		return nil, &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("the data directory %s is in use by %s", dir, by), Err: err,
-			Hint: "for several clients start one with serve --http and connect them to it, or give this one a directory of its own with --data DIR"}
+			Hint: "for several clients start one with serve --http and connect them to it, or each with serve --share; --data DIR is for a directory of its own"}
 	}
 	if errors.Is(err, store.ErrNewer) || errors.Is(err, store.ErrCorrupt) {
 		return nil, err

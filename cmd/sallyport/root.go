@@ -67,7 +67,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 		Example: `  sallyport doctor                      see whether all is well here
   sallyport search "read a file"        find tools as a model would
   sallyport exec report.py              run a program as a model would
-  claude mcp add sallyport -- sallyport serve --config "$PWD/upstreams.yaml"`,
+  claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"`,
 		Args:              unknownCommand,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkLevel() },
 		RunE: func(cmd *cobra.Command, _ []string) error {

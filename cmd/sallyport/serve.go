@@ -24,6 +24,7 @@ type serving struct {
 	http   string
 	mode   string
 	prefix bool
+	share  bool
 	// profiles are instead of those of the settings, where any are named.
 	profiles []string
 }
@@ -54,8 +55,9 @@ themselves, each as UPSTREAM__NAME, and calls go through as they are.
 The log goes to stderr. It has no arguments, no results and no secrets in it.
 A mistake in upstreams.yaml ends it with status 2 before anything starts; an
 upstream that is down does not end it. It has its data directory to itself:
-a second one needs another (--data); all other verbs work beside it.`,
-		Example: `  claude mcp add sallyport -- sallyport serve --config "$PWD/upstreams.yaml"
+a second one needs another (--data) or does without records (--share); all
+other verbs work beside it.`,
+		Example: `  claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"
   sallyport serve --log-level debug 2>sallyport.log
   sallyport serve --http 127.0.0.1:8080
   sallyport serve --mode direct
@@ -69,6 +71,7 @@ a second one needs another (--data); all other verbs work beside it.`,
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	a.sandboxFlag(cmd)
+	flags.BoolVar(&s.share, "share", false, "where another serve has the data directory, work beside it: workspaces\nand skills are shared, records are in memory and end with this one")
 	complete(cmd, "mode", modeTools, modeDirect)
 	complete(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
@@ -122,7 +125,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	} else if isTerminal(a.stdin) {
 		a.say(invitation(cfg))
 	}
-	records, err := a.openRecords(log)
+	records, err := a.openRecords(log, s.share)
 	if err != nil {
 		return err
 	}
@@ -228,5 +231,5 @@ func invitation(cfg *config.Config) string {
 	if err != nil {
 		path = cfg.Path
 	}
-	return fmt.Sprintf("waiting for an MCP client on stdin; to add it to one: claude mcp add sallyport -- %s serve --config %s", self, path)
+	return fmt.Sprintf("waiting for an MCP client on stdin; to add it to one: claude mcp add sallyport -- %s serve --share --config %s", self, path)
 }
