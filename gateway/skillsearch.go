@@ -243,11 +243,11 @@ func importText(one skill.Skill) string {
 	if one.Code() == "" {
 		return ""
 	}
-	text := "\n" + skillImport(one)
+	lines := []string{"", skillImport(one)}
 	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
-		text += "\n" + plain.Line(f, maxSignature)
+		lines = append(lines, plain.Line(f, maxSignature))
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 // maxFlags is how much is said of tools that changed.

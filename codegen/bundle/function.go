@@ -104,16 +104,7 @@ func (f *function) findImports() {
 		if t.text != "import" || t.kind != word || t.depth != 0 || i+1 == len(f.tokens) || strings.Contains("(.", f.tokens[i+1].text) {
 			continue
 		}
-		for i++; i < len(f.tokens) && f.tokens[i].kind != quotedText; i++ {
-		}
-		if i+1 < len(f.tokens) && f.tokens[i+1].text == "with" {
-			for i++; i < len(f.tokens) && f.tokens[i].text != "}"; i++ {
-			}
-		}
-		if i+1 < len(f.tokens) && f.tokens[i+1].text == ";" {
-			i++
-		}
-		if i < len(f.tokens) {
+		if i = f.importEnd(i); i < len(f.tokens) {
 			end := f.tokens[i].end
 			if strings.HasPrefix(f.program[end:], "\n") {
 				end++
@@ -122,6 +113,21 @@ func (f *function) findImports() {
 			f.edits = append(f.edits, edit{t.start, end, "", false})
 		}
 	}
+}
+
+// importEnd is the last token of the import that begins at i.
+func (f *function) importEnd(i int) int {
+	next := func(text string) bool { return i+1 < len(f.tokens) && f.tokens[i+1].text == text }
+	for i++; i < len(f.tokens) && f.tokens[i].kind != quotedText; i++ {
+	}
+	if next("with") {
+		for i++; i < len(f.tokens) && f.tokens[i].text != "}"; i++ {
+		}
+	}
+	if next(";") {
+		i++
+	}
+	return i
 }
 
 func (f *function) inImport(at int) bool {
@@ -159,14 +165,12 @@ func (f *function) replace(name string, wanted any, gone [2]int) {
 		inside := t.start >= gone[0] && t.start < gone[1]
 		value, ok := f.literal(t)
 		if !ok || value != wanted {
-			text, isText := wanted.(string)
-			if isText && text != "" && !inside && !f.inImport(t.start) && (t.kind == quotedText || t.kind == templateText) && strings.Contains(t.text, text) {
+			if !inside && f.hasPart(t, wanted) {
 				parts++
 			}
 			continue
 		}
-		key := i+1 < len(f.tokens) && f.tokens[i+1].text == ":" && i > 0 && strings.Contains("{,", f.tokens[i-1].text)
-		if f.inImport(t.start) || key || i > 0 && f.tokens[i-1].text == "from" || t.kind == word && f.isMember(i) {
+		if f.inImport(t.start) || f.isKey(i) || i > 0 && f.tokens[i-1].text == "from" || t.kind == word && f.isMember(i) {
 			continue
 		}
 		f.counts[name]++
@@ -177,6 +181,17 @@ func (f *function) replace(name string, wanted any, gone [2]int) {
 	if parts > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("%s is also a part of %d longer texts, which stay", f.params[name], parts))
 	}
+}
+
+// hasPart reports whether a value is a part of a longer text.
+func (f *function) hasPart(t token, wanted any) bool {
+	text, isText := wanted.(string)
+	return isText && text != "" && !f.inImport(t.start) && (t.kind == quotedText || t.kind == templateText) && strings.Contains(t.text, text)
+}
+
+// isKey reports whether a token is the key of an object's member.
+func (f *function) isKey(i int) bool {
+	return i+1 < len(f.tokens) && f.tokens[i+1].text == ":" && i > 0 && strings.Contains("{,", f.tokens[i-1].text)
 }
 
 // literal is the value of a token, as JSON has it.
@@ -233,14 +248,17 @@ func (f *function) nameIsFree(name string, wanted any) (gone [2]int, err error) 
 	return gone, nil
 }
 
+// token is the one of a number, or an end of a statement where there is none.
+func (f *function) token(n int) token {
+	if n < 0 || n >= len(f.tokens) {
+		return token{kind: punctuation, start: len(f.program), end: len(f.program), text: ";", line: true}
+	}
+	return f.tokens[n]
+}
+
 // declaration reports whether a name at the top level is declared as one literal, and where that statement stands.
 func (f *function) declaration(i int, wanted any) (span [2]int, ok bool) {
-	at := func(n int) token {
-		if n < 0 || n >= len(f.tokens) {
-			return token{kind: punctuation, start: len(f.program), end: len(f.program), text: ";", line: true}
-		}
-		return f.tokens[n]
-	}
+	at := f.token
 	head, next := at(i-1), i+1
 	if at(next).text == ":" && at(next+1).kind == word {
 		next += 2
@@ -317,13 +335,10 @@ const maxEnds = 24
 
 // findValue makes the last statement a return, if it is an expression.
 func (f *function) findValue() {
-	end := len(f.program)
-	if n := len(f.tokens); n > 0 {
-		end = f.tokens[n-1].end
-	}
-	stop := end
-	if n := len(f.tokens); n > 0 && f.tokens[n-1].text == ";" {
-		stop = f.tokens[n-1].start
+	last := f.token(len(f.tokens) - 1)
+	stop := last.end
+	if last.text == ";" {
+		stop = last.start
 	}
 	whole := printed(f.program)
 	tried := 0
@@ -333,8 +348,7 @@ func (f *function) findValue() {
 			continue
 		}
 		tried++
-		last := f.program[t.start:stop]
-		if f.inImport(t.start) || !isTypedExpression(last) {
+		if f.inImport(t.start) || !isTypedExpression(f.program[t.start:stop]) {
 			continue
 		}
 		if printed(f.program[:t.start]+"\n;\n"+f.program[t.start:]) != whole {

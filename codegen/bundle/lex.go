@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -54,19 +55,11 @@ func lex(code string) []token {
 
 func (l *lexer) step() {
 	rest := l.code[l.at:]
+	if l.blank(rest) {
+		return
+	}
 	c := rest[0]
 	switch {
-	case c == '\n':
-		l.line = true
-		l.at++
-	case c == ' ' || c == '\t' || c == '\r':
-		l.at++
-	case strings.HasPrefix(rest, "//"):
-		l.at += until(rest, "\n", 0)
-	case strings.HasPrefix(rest, "/*"):
-		n := until(rest, "*/", 2)
-		l.line = l.line || strings.Contains(rest[:n], "\n")
-		l.at += n
 	case c == '"' || c == '\'':
 		l.add(quotedText, quotedLength(rest, c))
 	case c == '`':
@@ -82,6 +75,22 @@ func (l *lexer) step() {
 	default:
 		l.other(rest)
 	}
+}
+
+// blank passes over white space or a comment, if there is one.
+func (l *lexer) blank(rest string) bool {
+	n := 1
+	switch {
+	case strings.HasPrefix(rest, "//"):
+		n = until(rest, "\n", 0)
+	case strings.HasPrefix(rest, "/*"):
+		n = until(rest, "*/", 2)
+	case !strings.Contains(" \t\r\n", rest[:1]):
+		return false
+	}
+	l.line = l.line || strings.Contains(rest[:n], "\n")
+	l.at += n
+	return true
 }
 
 func (l *lexer) other(rest string) {
@@ -183,18 +192,10 @@ func regexpLength(rest string) int {
 	return 1
 }
 
-func numberLength(rest string) int {
-	n := 0
-	for n < len(rest) {
-		c := rest[n]
-		sign := (c == '+' || c == '-') && (rest[n-1] == 'e' || rest[n-1] == 'E') && !strings.HasPrefix(rest, "0x")
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == '_' || n > 0 && sign) {
-			break
-		}
-		n++
-	}
-	return n
-}
+// numberText is a number, with what follows it without a gap.
+var numberText = regexp.MustCompile(`^(?:0[xXbBoO]\w*|[\d._]+(?:[eE][+-]?\d+)?\w*)`)
+
+func numberLength(rest string) int { return max(1, len(numberText.FindString(rest))) }
 
 func wordLength(text string) int {
 	n := 0

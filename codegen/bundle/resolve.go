@@ -67,10 +67,8 @@ func (r resolver) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: name}, nil
 	case args.Namespace == serversSpace && strings.HasPrefix(name, "."):
 		return r.wrapper(path.Join(path.Dir(args.Importer), name))
-	case args.Namespace == skillsSpace && strings.HasPrefix(name, "."):
-		return r.skills.beside(args.Importer, name)
-	case strings.HasPrefix(name, skillsSpace+"/"):
-		return r.skills.resolve(strings.TrimPrefix(name, skillsSpace+"/"))
+	case isSkill(args):
+		return r.skills.answer(args)
 	case isRelative(name) && args.Namespace != serversSpace && args.Namespace != runtimeSpace:
 		return r.beside(args, name)
 	case name == "sallyport":

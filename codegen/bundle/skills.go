@@ -39,6 +39,18 @@ func (s *skills) files(module string) (map[string][]byte, error) {
 	return files, err
 }
 
+// isSkill reports whether an import is of a skill, or of a file beside one's code.
+func isSkill(args api.OnResolveArgs) bool {
+	return args.Namespace == skillsSpace && strings.HasPrefix(args.Path, ".") || strings.HasPrefix(args.Path, skillsSpace+"/")
+}
+
+func (s *skills) answer(args api.OnResolveArgs) (api.OnResolveResult, error) {
+	if strings.HasPrefix(args.Path, ".") {
+		return s.beside(args.Importer, args.Path)
+	}
+	return s.resolve(strings.TrimPrefix(args.Path, skillsSpace+"/"))
+}
+
 // resolve finds "name" or "name/file".
 func (s *skills) resolve(name string) (api.OnResolveResult, error) {
 	module, file, _ := strings.Cut(path.Clean("/" + name)[1:], "/")

@@ -128,18 +128,11 @@ func (f *Front) set(key string, name, value *yaml.Node) (err error) {
 	case "description":
 		f.Description, err = scalar(key, value)
 	case "language":
-		f.Language, err = scalar(key, value)
-		if err == nil && f.Language != Python && f.Language != TypeScript {
-			err = fmt.Errorf("SKILL.md, line %d: language must be %s or %s", value.Line+1, Python, TypeScript)
-		}
+		err = f.setLanguage(value)
 	case "author":
 		f.Author, _ = scalar(key, value) // of others it may be anything
 	case "version":
-		var text string
-		text, err = scalar(key, value)
-		if n, wrong := strconv.Atoi(text); err == nil && wrong == nil && n > 0 && n < 1e9 {
-			f.Version = n // it may be "1.2" in a skill of others, which the number of the next one replaces
-		}
+		f.setVersion(value)
 	case "parameters":
 		f.Parameters = lines(value)
 	case "functions":
@@ -153,6 +146,21 @@ func (f *Front) set(key string, name, value *yaml.Node) (err error) {
 		f.rest = append(f.rest, name, value)
 	}
 	return err
+}
+
+func (f *Front) setLanguage(value *yaml.Node) (err error) {
+	f.Language, err = scalar("language", value)
+	if err == nil && f.Language != Python && f.Language != TypeScript {
+		err = fmt.Errorf("SKILL.md, line %d: language must be %s or %s", value.Line+1, Python, TypeScript)
+	}
+	return err
+}
+
+// setVersion takes a number. In a skill of others it may be "1.2", which the number of the next version replaces.
+func (f *Front) setVersion(value *yaml.Node) {
+	if n, err := strconv.Atoi(value.Value); value.Kind == yaml.ScalarNode && err == nil && n > 0 && n < 1e9 {
+		f.Version = n
+	}
 }
 
 func scalar(key string, n *yaml.Node) (string, error) {

@@ -113,7 +113,7 @@ func readFiles(folder *os.Root) (map[string][]byte, error) {
 			return err
 		case entry.IsDir() && (strings.Count(at, "/") >= maxDepth || strings.HasPrefix(entry.Name(), ".") && at != "." || entry.Name() == "__pycache__"):
 			return fs.SkipDir
-		case !entry.Type().IsRegular(), workspace.Check(at) != nil:
+		case !isFile(at, entry):
 			return nil
 		}
 		f, err := folder.Open(at)
@@ -129,6 +129,10 @@ func readFiles(folder *os.Root) (map[string][]byte, error) {
 		return err
 	})
 	return files, err
+}
+
+func isFile(at string, entry fs.DirEntry) bool {
+	return entry.Type().IsRegular() && workspace.Check(at) == nil
 }
 
 // Names returns the names of an owner's skills, sorted.
