@@ -86,7 +86,8 @@ func (t *tree) encode(has map[string]bool) (io.Reader, error) {
 		return nil, err
 	}
 	parts := []io.Reader{bytes.NewReader(binary.BigEndian.AppendUint64(nil, uint64(len(manifest)))), bytes.NewReader(manifest)}
-	sent := maps.Clone(has)
+	sent := map[string]bool{}
+	maps.Copy(sent, has)
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {
 		digest, data := t.manifest[path], t.files[path]
 		if sent[digest] {
