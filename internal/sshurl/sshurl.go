@@ -46,8 +46,10 @@ func parse(text string) (Address, error) {
 		return Address{}, errors.New("that is no URL")
 	}
 	a := Address{User: u.User.Username(), Host: u.Hostname(), Port: u.Port(), Path: u.Path}
+	if a.Path == "/" {
+		a.Path = ""
+	}
 	_, password := u.User.Password()
-	port, portErr := strconv.Atoi(cmp.Or(a.Port, "22"))
 	switch {
 	case u.Scheme != "ssh" || u.Opaque != "":
 		return Address{}, errors.New("only ssh:// is known")
@@ -55,20 +57,25 @@ func parse(text string) (Address, error) {
 		return Address{}, errors.New("a password cannot stand there: ssh logs in with a key")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return Address{}, errors.New("nothing may follow the path")
-	case u.User != nil && !sshUser.MatchString(a.User):
-		return Address{}, errors.New("the user's name has other characters than letters, digits and ._-")
+	case u.User != nil && a.User == "" || strings.HasSuffix(u.Host, ":"):
+		return Address{}, errors.New("a part of it is empty")
+	}
+	return a, a.check()
+}
+
+func (a Address) check() error {
+	port, err := strconv.Atoi(cmp.Or(a.Port, "22"))
+	switch {
+	case a.User != "" && !sshUser.MatchString(a.User):
+		return errors.New("the user's name has other characters than letters, digits and ._-")
 	case !validHost(a.Host):
-		return Address{}, errors.New("the host is no name or address")
-	case portErr != nil || port < 1 || port > 65535 || strings.HasSuffix(u.Host, ":"):
-		return Address{}, errors.New("the port is no number from 1 to 65535")
+		return errors.New("the host is no name or address")
+	case err != nil || port < 1 || port > 65535:
+		return errors.New("the port is no number from 1 to 65535")
+	case a.Path != "" && (!sshPath.MatchString(a.Path) || path.Clean(a.Path) != a.Path):
+		return errors.New("the path is not absolute and clean, of letters, digits and _+.,@-")
 	}
-	if a.Path == "/" {
-		a.Path = ""
-	}
-	if a.Path != "" && (!sshPath.MatchString(a.Path) || path.Clean(a.Path) != a.Path) {
-		return Address{}, errors.New("the path is not absolute and clean, of letters, digits and _+.,@-")
-	}
-	return a, nil
+	return nil
 }
 
 func validHost(host string) bool {

@@ -120,7 +120,7 @@ type complete struct{ *io.LimitedReader }
 
 func (w complete) Read(p []byte) (int, error) {
 	n, err := w.LimitedReader.Read(p)
-	if err == io.EOF && w.N > 0 { //nolint:errorlint // as readers return it
+	if err == io.EOF && w.N > 0 {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err

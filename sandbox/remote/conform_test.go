@@ -30,16 +30,17 @@ func TestWithSandboxes(t *testing.T) {
 	m := newMachine(t)
 	m.opts.Host.Snapshots = t.TempDir()
 	c := newClient(t, m, sandbox.Pool{Min: 2, Max: 3})
-	t.Run("conformance", func(t *testing.T) { conforms(t, c) })
-	t.Run("workspace", func(t *testing.T) { keepsFiles(t, c) })
-	t.Run("session", func(t *testing.T) { keepsSessions(t, c) })
-	t.Run("publish", func(t *testing.T) { publishes(t, c) })
-	t.Run("cancel", func(t *testing.T) { cancels(t, c) })
-	t.Run("refused", func(t *testing.T) { refuses(t, c) })
+	p := pair{m, c}
+	t.Run("conformance", p.conforms)
+	t.Run("workspace", p.keepsFiles)
+	t.Run("session", p.keepsSessions)
+	t.Run("publish", p.publishes)
+	t.Run("cancel", p.cancels)
+	t.Run("refused", p.refuses)
 	t.Run("waiting", func(t *testing.T) {
 		testutil.Eventually(t, "a sandbox waits", 20*time.Second, func() bool { n, _ := c.Waiting(sandbox.Python); return n > 0 })
 	})
-	t.Run("break", func(t *testing.T) { breaks(t, m, c) })
+	t.Run("break", p.breaks)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -52,9 +53,16 @@ func TestWithSandboxes(t *testing.T) {
 	}
 }
 
+// pair is a machine and its client, which tests share.
+type pair struct {
+	machine *machine
+	client  *remote.Client
+}
+
 // conforms runs what depends on the way between a program and its gateway: what a sandbox does is
 // tested with the host itself.
-func conforms(t *testing.T, c *remote.Client) {
+func (p pair) conforms(t *testing.T) {
+	c := p.client
 	sandboxtest.Some(t, c,
 		"things of every kind are emitted", "lone surrogates", "arguments that JSON has no type for", "a tool's error has the line of its call in node",
 		"a tool's hint is in the fault", "results that are hard to read hurt no other call", "a megabyte both ways in node",
@@ -81,7 +89,8 @@ func wants(t *testing.T, c *remote.Client, job sandbox.Job, want string) sandbox
 	return o
 }
 
-func keepsFiles(t *testing.T, c *remote.Client) {
+func (p pair) keepsFiles(t *testing.T) {
+	c := p.client
 	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +124,8 @@ func keepsFiles(t *testing.T, c *remote.Client) {
 	}
 }
 
-func keepsSessions(t *testing.T, c *remote.Client) {
+func (p pair) keepsSessions(t *testing.T) {
+	c := p.client
 	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +145,8 @@ func keepsSessions(t *testing.T, c *remote.Client) {
 	}
 }
 
-func publishes(t *testing.T, c *remote.Client) {
+func (p pair) publishes(t *testing.T) {
+	c := p.client
 	tree := sandboxtest.Tree()
 	tree["test/extra.py"] = []byte("def extra(): return 'new'\n")
 	if err := c.Publish(tree); err != nil {
@@ -173,7 +184,8 @@ func (c *counting) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 
 const calling = "open('/workspace/before', 'w').write('1')\nfrom servers.test import echo\necho(1)"
 
-func cancels(t *testing.T, c *remote.Client) {
+func (p pair) cancels(t *testing.T) {
+	c := p.client
 	ws, err := workspace.Open(t.TempDir(), workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +210,8 @@ func cancels(t *testing.T, c *remote.Client) {
 	}
 }
 
-func refuses(t *testing.T, c *remote.Client) {
+func (p pair) refuses(t *testing.T) {
+	c := p.client
 	job := sandboxtest.Job(sandbox.Python, "1")
 	job.ID = "NO id\x1b"
 	if o, err := c.Run(t.Context(), job, sandboxtest.Echo{}); err == nil || !strings.Contains(err.Error(), "no execution id") || strings.Contains(err.Error(), "\x1b") {
@@ -212,7 +225,8 @@ func refuses(t *testing.T, c *remote.Client) {
 }
 
 // breaks cuts the connection while a program waits for a tool.
-func breaks(t *testing.T, m *machine, c *remote.Client) {
+func (p pair) breaks(t *testing.T) {
+	m, c := p.machine, p.client
 	caller := newCounting()
 	before := m.dialled()
 	go func() {
@@ -242,8 +256,8 @@ func TestEverythingOfAJobTravels(t *testing.T) {
 		reflect.TypeFor[bridge.Program](): {"Code", "ValueLimit", "Keep", "Variables", "Workspace"},
 	} {
 		var fields []string
-		for i := range kind.NumField() {
-			fields = append(fields, kind.Field(i).Name)
+		for field := range kind.Fields() {
+			fields = append(fields, field.Name)
 		}
 		if !slices.Equal(fields, want) {
 			t.Errorf("%s has %q; what is new must travel, see jobHead and follow", kind, fields)

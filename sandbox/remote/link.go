@@ -140,7 +140,7 @@ func (l *link) open(path string) (*exchange, error) {
 	x := &exchange{Conn: near, cancel: cancel, answered: make(chan struct{})}
 	x.work.Go(func() {
 		defer close(x.answered)
-		response, err := l.http.RoundTrip(req)
+		response, err := l.http.RoundTrip(req) //nolint:bodyclose // Close closes it
 		switch {
 		case err != nil:
 			x.err = err

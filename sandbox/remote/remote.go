@@ -117,8 +117,8 @@ func (here greeting) matches(there greeting) error {
 	return nil
 }
 
-func (g greeting) name() string {
-	if g.Sallyport == "gateway" {
+func (here greeting) name() string {
+	if here.Sallyport == "gateway" {
 		return "gateway"
 	}
 	return "worker"
