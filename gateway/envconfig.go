@@ -153,6 +153,9 @@ func (g *Gateway) workspaceUse(ctx context.Context, limits sandbox.Limits) (stri
 	defer func() { _ = ws.Close() }()
 	var size, count int64
 	for f, err := range ws.Files() {
+		if err != nil && f.Path != "" {
+			continue // what is neither file nor folder
+		}
 		if err != nil {
 			return "", err
 		}

@@ -176,6 +176,7 @@ func registry(t *testing.T) string {
 
 // intoImage installs packages for the Python of an image, by that Python.
 func intoImage(t *testing.T, installer *deps.Installer, host *sandbox.Host, request deps.Request) {
+	t.Helper()
 	dir := testutil.ShortDir(t)
 	root, err := image.Pull(t.Context(), imagetest.Push(t, imagetest.Python(t)), image.Options{Dir: dir, Points: sandbox.MountPoints(), Logger: testutil.Logger(t)})
 	if err != nil {
