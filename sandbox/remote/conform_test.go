@@ -137,7 +137,7 @@ func (p pair) keepsSessions(t *testing.T) {
 		{"open('g').read() + str(x)", `"142"`},
 	} {
 		job := sandboxtest.Job(sandbox.Python, step.code)
-		job.Session, job.Workspace = "one", ws
+		job.Session, job.Workspace, job.File = "one", ws, "step.py"
 		job.Variables = map[string]json.RawMessage{"given": json.RawMessage("1")}
 		if o := wants(t, c, job, step.want); o.Reused != (i > 0) {
 			t.Errorf("step %d: reused %v", i, o.Reused)
@@ -182,7 +182,7 @@ func (c *counting) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	return tool.Result{}, ctx.Err()
 }
 
-const calling = "open('/workspace/before', 'w').write('1')\nfrom servers.test import echo\necho(1)"
+const calling = "from servers.test import echo\necho(1)"
 
 func (p pair) cancels(t *testing.T) {
 	c := p.client
@@ -191,7 +191,9 @@ func (p pair) cancels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	job, caller := sandboxtest.Job(sandbox.Python, calling), newCounting()
+	// The main thread does not wait for the answer: when the bridge closes, who does dies of it.
+	code := "import threading, time\nfrom servers.test import echo\nopen('/workspace/before', 'w').write('1')\nthreading.Thread(target=echo, args=(1,)).start()\ntime.sleep(60)"
+	job, caller := sandboxtest.Job(sandbox.Python, code), newCounting()
 	job.Workspace = ws
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -204,7 +206,7 @@ func (p pair) cancels(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if f, err := ws.Open("before"); err != nil {
-		t.Errorf("what it left is not saved: %v", err)
+		t.Errorf("what it left is not saved: %v; %+v", err, o)
 	} else {
 		f.Content.Close()
 	}
@@ -252,8 +254,8 @@ func (p pair) breaks(t *testing.T) {
 func TestEverythingOfAJobTravels(t *testing.T) {
 	for kind, want := range map[reflect.Type][]string{
 		reflect.TypeFor[sandbox.Limits](): {"Timeout", "Memory", "Processes", "OpenFiles", "CPU", "FileSize", "Workspace", "Inodes", "Output", "Value", "Calls", "Concurrency", "Traffic"},
-		reflect.TypeFor[sandbox.Job]():    {"ID", "Interpreter", "Code", "Variables", "Limits", "Environment", "Session", "Workspace"},
-		reflect.TypeFor[bridge.Program](): {"Code", "ValueLimit", "Keep", "Variables", "Workspace"},
+		reflect.TypeFor[sandbox.Job]():    {"ID", "Interpreter", "Code", "File", "Variables", "Limits", "Environment", "Session", "Workspace"},
+		reflect.TypeFor[bridge.Program](): {"Code", "File", "ValueLimit", "Keep", "Variables", "Workspace"},
 	} {
 		var fields []string
 		for field := range kind.Fields() {

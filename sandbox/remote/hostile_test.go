@@ -75,6 +75,19 @@ func (l *liar) serve(conn net.Conn) {
 	server.Serve(&once{wire: newWire(ahead, conn)})
 }
 
+// hear reads until the program has come, and then drops what comes.
+func hear(body io.Reader) {
+	var heard []byte
+	for chunk := make([]byte, 1024); !bytes.Contains(heard, []byte(`"type":"run"`)); {
+		n, err := body.Read(chunk)
+		heard = append(heard, chunk[:n]...)
+		if err != nil {
+			return
+		}
+	}
+	go io.Copy(io.Discard, body)
+}
+
 // trusting is a caller that must not be asked more than it may.
 type trusting struct{ calls []tool.Call }
 
@@ -151,7 +164,7 @@ func TestHostileWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &liar{answer: func(a *answering, r *http.Request) {
-				go io.Copy(io.Discard, r.Body)
+				hear(r.Body)
 				if test.forms != nil {
 					test.says = test.forms()
 				}
@@ -195,7 +208,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 	defer ws.Close()
 	l := &liar{answer: func(a *answering, r *http.Request) {
-		go io.Copy(io.Discard, r.Body)
+		hear(r.Body)
 		io.WriteString(a, text(`{"type":"files","entries":[{"path":"../up","size":1},{"path":"/etc/x","size":1},{"path":"good","size":1},{"path":"a\u001b","size":1},{"path":"big","size":2000}]}`)+
 			message(2, 4, "abcd")+message(2, 2000, strings.Repeat("x", 2000))+outcome(`{"status":"ok"}`)+text(ok))
 		<-r.Context().Done()
@@ -280,7 +293,7 @@ func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials, reachable := 0, false
 		l := &liar{answer: func(a *answering, r *http.Request) {
-			go io.Copy(io.Discard, r.Body)
+			hear(r.Body)
 			io.WriteString(a, outcome(`{"status":"ok"}`)+text(ok))
 			<-r.Context().Done()
 		}}

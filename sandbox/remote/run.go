@@ -83,7 +83,7 @@ func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job
 	var watcher sync.WaitGroup
 	watcher.Go(func() { watch(ctx, inner, stop, job.Limits.Timeout, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
-	program := bridge.Program{Code: job.Code, ValueLimit: job.Limits.Value, Variables: job.Variables}
+	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables}
 	seen, err := b.Run(inner, program, account(ctx, job, caller), func() {})
 	stop(nil)
 	watcher.Wait()
@@ -117,7 +117,8 @@ func account(ctx context.Context, job sandbox.Job, caller bridge.Caller) bridge.
 	}
 }
 
-// until is a caller whose calls end with ctx, although the program may go on for a moment.
+// until is a caller whose calls end with ctx, although the program goes on until the worker has stopped it. It
+// gets no answer any more: with one it might die of it, before it is stopped in good order and its files are saved.
 type until struct {
 	ctx    context.Context //nolint:containedctx // of one program
 	caller bridge.Caller
@@ -125,8 +126,12 @@ type until struct {
 
 // Call implements [bridge.Caller].
 func (u until) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(u.ctx, cancel)()
-	return u.caller.Call(ctx, call)
+	result, err := u.caller.Call(inner, call)
+	if u.ctx.Err() != nil {
+		<-ctx.Done()
+	}
+	return result, err
 }

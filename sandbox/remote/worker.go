@@ -243,7 +243,7 @@ func (x *execution) run(ctx context.Context) error {
 	if x.job == nil {
 		return errors.New("there is a program without a job")
 	}
-	x.job.Code, x.job.Variables = program.Code, program.Variables
+	x.job.Code, x.job.File, x.job.Variables = program.Code, program.File, program.Variables
 	if x.files {
 		x.job.Workspace = x.relay.Workspace()
 	}
@@ -254,10 +254,16 @@ func (x *execution) run(ctx context.Context) error {
 	})
 	outcome, err := x.worker.host.Run(ctx, *x.job, x.relay)
 	err = x.finish(outcome, err)
-	_ = x.messages.Close()
+	// The gateway ends the request when it has read the end. To end it here would cut off answers
+	// that it is writing, and with them its reading.
+	linger := time.AfterFunc(lingerLimit, func() { _ = x.messages.Close() })
+	defer linger.Stop()
 	reader.Wait()
 	return err
 }
+
+// lingerLimit is how long a gateway may take to read a program's end.
+const lingerLimit = time.Minute
 
 func (x *execution) finish(outcome sandbox.Outcome, why error) error {
 	if err := tell(x.messages, outcome, why); err != nil {
