@@ -27,6 +27,7 @@ func seeds(f *testing.F) {
 		"[EMAIL_1] ann@example.com [email_1_2] %5bPHONE_3%5D ANN@example.com", `{"a":"\u005bEMAIL_1\u005d","b@x.io":["4111111111111111",{"phone":4155552671}]}`,
 		`{"x":"{\"phone\":4155552671,\"m\":\"a@b.io\\n\"}"}`, "a,email\n1,\"x,\"\"y\"\" a@b.io\"\n", "{\"phone\": 4155552671, ", "a://b:c@d", "\xff@\xfe.com", "“a@b.io”", "::1:::", "[[[[[[[EMAIL_1]",
 		`["[EMAIL_1]", "[CARD_1]"]`, `{"card": 4111111111111111, "c": "[CARD_1]", "[CARD_1]": 1}`, "-----BEGIN RSA PRIVATE KEY-----x-----END RSA PRIVATE KEY-----",
+		"SG. x", "ya29.", "hvs...", "secret-token: x", // marks of secrets alone
 	} {
 		f.Add(s)
 	}

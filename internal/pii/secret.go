@@ -8,7 +8,7 @@ import (
 // longestSecret is how much of one is looked at, in bytes.
 const longestSecret = 4096
 
-// marks are how the keys of well-known services begin, and how long what follows is at least.
+// markOf returns how the keys of well-known services begin, and how long what follows is at least.
 func markOf(t string) (mark string, least int) {
 	switch t[0] {
 	case 's':
@@ -60,22 +60,41 @@ func (s *scan) secret(i int) int {
 	if mark == "" || s.joined(i) {
 		return 0
 	}
+	start := i + len(mark)
+	end := s.secretEnd(start, i+longestSecret)
+	text := s.t[start:end]
+	if len(text) < least || !fitsMark(mark, text) || !mixed(text) || !s.add(Secret, i, end) {
+		return 0
+	}
+	return end
+}
+
+// secretEnd returns where the characters of a secret that begin at i end.
+func (s *scan) secretEnd(i, limit int) int {
 	k := i
-	for k < len(s.t) && k-i < longestSecret && (s.d.class[s.t[k]]&alnum != 0 && s.t[k] < 0x80 || strings.IndexByte("_-.", s.t[k]) >= 0) {
+	for k < len(s.t) && k < limit && s.inSecret(k) {
 		k++
 	}
 	for k > i && s.t[k-1] == '.' {
 		k--
 	}
-	text := s.t[i+len(mark) : k]
-	switch {
-	case len(text) < least,
-		mark == "eyJ" && strings.Count(text, ".") != 2,
-		(mark == "AKIA" || mark == "ASIA") && (len(text) != 16 || text != strings.ToUpper(text)),
-		!mixed(text) || !s.add(Secret, i, k):
-		return 0
-	}
 	return k
+}
+
+func (s *scan) inSecret(i int) bool {
+	b := s.t[i]
+	return s.d.class[b]&alnum != 0 && b < 0x80 || b == '_' || b == '-' || b == '.'
+}
+
+// fitsMark knows more of what is behind some marks.
+func fitsMark(mark, text string) bool {
+	switch mark {
+	case "eyJ":
+		return strings.Count(text, ".") == 2
+	case "AKIA", "ASIA":
+		return len(text) == 16 && text == strings.ToUpper(text)
+	}
+	return true
 }
 
 // mixed reports whether a text has both letters and digits, and is no repetition.
