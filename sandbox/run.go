@@ -128,7 +128,6 @@ func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, 
 	outcome, err := e.follow(caller)
 	e.stop(nil)
 	watchers.Wait()
-	b.collect(b.said, b.said)
 	return outcome, err
 }
 
@@ -190,11 +189,12 @@ func (e *execution) cause(err error) error {
 	return context.Cause(e.ctx)
 }
 
-// settle waits for the last output: of a sandbox that can go on what is there now, else all of it.
+// settle waits for the last output, after which none comes: of a sandbox that can go on what is there now, else all of it.
 func (e *execution) settle(err error) {
 	if err == nil {
 		e.box.stdout.flush()
 		e.box.stderr.flush()
+		e.box.collect(e.box.said, e.box.said) // what processes of the program still print
 		return
 	}
 	e.stop(nil)

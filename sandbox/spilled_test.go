@@ -40,3 +40,18 @@ func TestCutOutputIsReadByTheNextProgram(t *testing.T) {
 		t.Errorf("%s, value %+v, fault %+v; first %.40q", third.Status, third.Value, third.Fault, path(first.Stdout.Text))
 	}
 }
+
+// TestOutputAfterTheEnd: what processes of a program print after its end is not in its output, and does not disturb
+// what is made of that (the race detector would see it); in a session it is in that of the next program.
+func TestOutputAfterTheEnd(t *testing.T) {
+	host, _ := newHost(t)
+	ws, _ := openWorkspace(t, workspace.Options{})
+	for range 8 {
+		job := sandboxtest.Job(sandbox.Python, "import subprocess\nsubprocess.Popen(['sh', '-c', 'yes | head -c 4000000'])\nprint('x' * 100_000, flush=True)")
+		job.Workspace, job.Session = ws, "s"
+		outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{})
+		if err != nil || outcome.Status != sandbox.OK || outcome.Stdout.Cut == 0 {
+			t.Errorf("%s, %.40q, %v", outcome.Status, outcome.Stdout.Text, err)
+		}
+	}
+}
