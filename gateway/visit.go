@@ -130,9 +130,7 @@ func (v *visit) result(r tool.Result, program bool) tool.Result {
 	}
 	counted := maps.Clone(v.counts)
 	r.Raw = v.rules.detector.ReplaceJSON(r.Raw, v.look(true), v.swap)
-	for kind, n := range counted { // the same data once more
-		v.counts[kind] = n
-	}
+	maps.Copy(v.counts, counted) // the same data once more
 	return r
 }
 

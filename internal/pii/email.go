@@ -13,7 +13,25 @@ const (
 
 // emailAt returns the address whose @ is at i; end 0 for none.
 func emailAt(t string, i int) (start, end int) {
-	start = i
+	start = localStart(t, i)
+	if start == i || t[i-1] == '.' {
+		return 0, 0
+	}
+	end = domainEnd(t, i)
+	if end < len(t) && t[end] == '@' {
+		return 0, 0
+	}
+	local, domain := t[start:i], withoutSuffix(t[i+1:end])
+	end = i + 1 + len(domain)
+	if !isLocal(local) || !isHost(domain) || local == "git" && isPath(t[end:]) {
+		return 0, 0
+	}
+	return start, end
+}
+
+// localStart returns where the mailbox's name before the @ at i begins, i if there is none or one too long.
+func localStart(t string, i int) int {
+	start := i
 	for start > 0 && i-start <= maxLocal {
 		n := localBefore(t[:start])
 		if n == 0 {
@@ -22,12 +40,17 @@ func emailAt(t string, i int) (start, end int) {
 		start -= n
 	}
 	if i-start > maxLocal {
-		return 0, 0
+		return i
 	}
 	for start < i && strings.IndexByte(".'-", t[start]) >= 0 {
 		start++
 	}
-	end = i + 1
+	return start
+}
+
+// domainEnd returns where the domain behind the @ at i ends.
+func domainEnd(t string, i int) int {
+	end := i + 1
 	for end < len(t) && end-i <= maxDomain {
 		n := domainAt(t[end:])
 		if n == 0 {
@@ -38,28 +61,29 @@ func emailAt(t string, i int) (start, end int) {
 	for end > i && strings.IndexByte(".-", t[end-1]) >= 0 {
 		end--
 	}
-	if start == i || t[i-1] == '.' || end < len(t) && t[end] == '@' {
-		return 0, 0
-	}
-	local, domain := t[start:i], t[i+1:end]
-	if cut := strings.LastIndexByte(domain, '.'); cut > 0 && isSuffix(domain[cut+1:]) { // a@b.example.txt
-		domain = domain[:cut]
-		end = i + 1 + cut
-	}
-	if strings.HasPrefix(strings.ToLower(local), "mailto") || strings.Contains(local, "..") || !isHost(domain) {
-		return 0, 0
-	}
-	if local == "git" && end < len(t) && (t[end] == ':' || t[end] == '/') {
-		return 0, 0 // the address of a repository
-	}
-	return start, end
+	return end
 }
+
+// withoutSuffix leaves out how a file ends: a@b.example.txt
+func withoutSuffix(domain string) string {
+	if cut := strings.LastIndexByte(domain, '.'); cut > 0 && isSuffix(domain[cut+1:]) {
+		return domain[:cut]
+	}
+	return domain
+}
+
+func isLocal(name string) bool {
+	return !strings.HasPrefix(strings.ToLower(name), "mailto") && !strings.Contains(name, "..")
+}
+
+// isPath reports whether a path follows, as in the address of a repository.
+func isPath(rest string) bool { return rest != "" && (rest[0] == ':' || rest[0] == '/') }
 
 // localBefore returns how long the last character is, 0 if it cannot be in a mailbox's name.
 func localBefore(t string) int {
 	b := t[len(t)-1]
 	switch {
-	case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', strings.IndexByte("._%+-'", b) >= 0:
+	case isLetter(b), isDigit(b), strings.IndexByte("._%+-'", b) >= 0:
 		return 1
 	case b < 0x80:
 		return 0
@@ -72,7 +96,7 @@ func localBefore(t string) int {
 func domainAt(t string) int {
 	b := t[0]
 	switch {
-	case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= '0' && b <= '9', b == '.', b == '-':
+	case isLetter(b), isDigit(b), b == '.', b == '-':
 		return 1
 	case b < 0x80:
 		return 0

@@ -20,6 +20,7 @@ func tokens(v *pii.Vault) pii.Swap {
 }
 
 func seeds(f *testing.F) {
+	f.Helper()
 	for _, s := range piitest.Samples(3, 60) {
 		f.Add(s.Text)
 	}

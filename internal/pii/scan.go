@@ -24,9 +24,9 @@ const (
 func classes() (c [256]class) {
 	for b := range 256 {
 		switch {
-		case b >= '0' && b <= '9':
+		case isDigit(byte(b)):
 			c[b] = digit | hex
-		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b >= 0x80:
+		case isLetter(byte(b)), b >= 0x80:
 			c[b] = letter
 		}
 	}
@@ -42,6 +42,11 @@ func classes() (c [256]class) {
 	}
 	return c
 }
+
+func isDigit(b byte) bool   { return b >= '0' && b <= '9' }
+func isCapital(b byte) bool { return b >= 'A' && b <= 'Z' }
+func isSmall(b byte) bool   { return b >= 'a' && b <= 'z' }
+func isLetter(b byte) bool  { return isSmall(b) || isCapital(b) }
 
 // scan is one pass over one text. Whatever it looks at around a place is bounded,
 // so that the time is linear in the text.
@@ -81,10 +86,7 @@ func (s *scan) word(i int) int {
 		seen |= c & digit
 		j++
 	}
-	var next byte
-	if j < len(s.t) {
-		next = s.t[j]
-	}
+	next := s.at(j)
 	if first&prefix != 0 {
 		if end := s.secret(i); end > 0 {
 			return end
@@ -95,19 +97,23 @@ func (s *scan) word(i int) int {
 			return end
 		}
 	}
-	switch next {
-	case ':', '=', '"':
-		if end := s.labelled(i, j, next); end > 0 {
-			return end
-		}
-	case ' ':
-		if j-i == 2 && seen&digit == 0 {
-			if end := s.spacedNINO(i); end > 0 {
-				return end
-			}
-		}
+	if end := s.followed(i, j, next); end > 0 {
+		return end
 	}
 	return j
+}
+
+// followed looks at what the word from i to j goes before: a value that it names, the rest of a number in groups.
+func (s *scan) followed(i, j int, next byte) int {
+	switch next {
+	case ':', '=', '"':
+		return s.labelled(i, j, next)
+	case ' ':
+		if j-i == 2 {
+			return s.spacedNINO(i)
+		}
+	}
+	return 0
 }
 
 func (s *scan) sign(i int) int {
@@ -176,7 +182,7 @@ func (s *scan) isAlnum(i int) bool {
 	return true
 }
 
-func (s *scan) isDigit(i int) bool { return i >= 0 && i < len(s.t) && s.t[i] >= '0' && s.t[i] <= '9' }
+func (s *scan) isDigit(i int) bool { return i >= 0 && i < len(s.t) && isDigit(s.t[i]) }
 
 // joined reports whether what begins at i is a part of something longer: 1-2, v1.2, a_2.
 func (s *scan) joined(i int) bool {

@@ -85,7 +85,7 @@ func headed(text string) byte {
 		if n == 0 || strings.Count(next, string(rune(delimiter))) < n {
 			continue
 		}
-		for _, name := range strings.Split(head, string(rune(delimiter))) {
+		for name := range strings.SplitSeq(head, string(rune(delimiter))) {
 			name = strings.Trim(name, " \"'\r")
 			if len(strings.Fields(name)) > 4 {
 				return 0 // a sentence

@@ -23,41 +23,55 @@ const longestToken = 32 + 2*12 + 6
 func readToken(t string, i int) (k token, ok bool) {
 	rest := t[i:min(len(t), i+longestToken)]
 	open, closed := "[", "]"
-	if rest[0] == '%' {
-		if len(rest) < 3 || !strings.EqualFold(rest[:3], "%5b") {
+	if k.encoded = rest[0] == '%'; k.encoded {
+		open, closed = "%5b", "%5d"
+		if !hasPrefixFold(rest, open) {
 			return k, false
 		}
-		open, closed, k.encoded = rest[:3], "%5d", true
 	}
-	j := len(open)
-	for j < len(rest) && (rest[j]|0x20 >= 'a' && rest[j]|0x20 <= 'z' || rest[j] == '_') {
-		j++
-	}
+	j := labelEnd(rest, len(open))
 	name := rest[len(open):j]
 	if !strings.HasSuffix(name, "_") || len(name) < 2 {
 		return k, false
 	}
-	k.label, k.spell = strings.ToUpper(name[:len(name)-1]), 1
-	j, k.number = readNumber(rest, j)
-	if k.number == 0 {
-		return k, false
-	}
-	if j < len(rest) && rest[j] == '_' {
-		if j, k.spell = readNumber(rest, j+1); k.spell < 2 {
-			return k, false
-		}
-	}
-	if j+len(closed) > len(rest) || !strings.EqualFold(rest[j:j+len(closed)], closed) {
+	k.label = strings.ToUpper(name[:len(name)-1])
+	j, k.number, k.spell = readNumbers(rest, j)
+	if k.number == 0 || !hasPrefixFold(rest[j:], closed) {
 		return k, false
 	}
 	k.end = i + j + len(closed)
 	return k, true
 }
 
+// hasPrefixFold is strings.HasPrefix in letters of any case.
+func hasPrefixFold(t, prefix string) bool {
+	return len(t) >= len(prefix) && strings.EqualFold(t[:len(prefix)], prefix)
+}
+
+// labelEnd returns where the letters and "_" at i end.
+func labelEnd(t string, i int) int {
+	for i < len(t) && (isLetter(t[i]) || t[i] == '_') {
+		i++
+	}
+	return i
+}
+
+// readNumbers reads N or N_M; number 0 for neither.
+func readNumbers(t string, i int) (end, number, spell int) {
+	end, number = readNumber(t, i)
+	if end == len(t) || t[end] != '_' {
+		return end, number, 1
+	}
+	if end, spell = readNumber(t, end+1); spell < 2 {
+		return end, 0, 0
+	}
+	return end, number, spell
+}
+
 // readNumber reads digits without a leading zero, at most nine; 0 for none.
 func readNumber(t string, i int) (end, n int) {
 	start := i
-	for i < len(t) && t[i] >= '0' && t[i] <= '9' {
+	for i < len(t) && isDigit(t[i]) {
 		i++
 	}
 	if i == start || i-start > 9 || t[start] == '0' {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// ErrForgotten: a token was given once, but its value had to go since.
+// ErrForgotten is what a token has that was given once, but its value had to go since.
 var ErrForgotten = errors.New("its value is no longer kept")
 
 const (

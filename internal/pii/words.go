@@ -1,6 +1,9 @@
 package pii
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sense is what a word says of the value beside it.
 type sense uint16
@@ -84,26 +87,19 @@ func (s *scan) around(i, j int) sense {
 
 // before returns what the nearest word that says something says.
 func (s *scan) before(i int) (said sense) {
-	words, same := 0, true // same sentence
-	for k, least := i, max(0, i-beside); k > least && words < besideWords; {
-		for k > least && !s.isAlnum(k-1) {
-			k--
-			if s.t[k] == '\n' && s.at(k-1) != ':' {
-				return said
-			}
-			same = same && !s.isBreak(k)
-		}
-		end := k
+	same := true // same sentence
+	for k, words, least := i, 0, max(0, i-beside); k > least && words < besideWords; words++ {
+		end, stop := s.gapBefore(k, least)
+		same = same && !stop
+		k = end
 		for k > least && s.isAlnum(k-1) {
 			k--
 		}
 		if k == end || k == least && s.isAlnum(k-1) {
 			break
 		}
-		words++
 		switch w := s.sense(k, end); {
-		case w&(weak|other) != 0 && !same: // said of something else
-		case said == weak && !same: // as is what stands before that
+		case !same && (said == weak || w&(weak|other) != 0): // said of something else, or what stands before that
 		case w == weak:
 			said = weak
 		case w&^ofPerson != 0:
@@ -111,6 +107,18 @@ func (s *scan) before(i int) (said sense) {
 		}
 	}
 	return said
+}
+
+// gapBefore returns where the word before k ends, least if its line has none, and whether a sentence ends between.
+func (s *scan) gapBefore(k, least int) (end int, stop bool) {
+	for k > least && !s.isAlnum(k-1) {
+		k--
+		if s.t[k] == '\n' && s.at(k-1) != ':' {
+			return least, stop
+		}
+		stop = stop || s.isBreak(k)
+	}
+	return k, stop
 }
 
 // isBreak reports whether a sentence ends at i.
@@ -143,7 +151,7 @@ func (s *scan) sense(i, j int) sense {
 func lowered(into []byte, text string) []byte {
 	for i := range len(text) {
 		b := text[i]
-		if b >= 'A' && b <= 'Z' {
+		if isCapital(b) {
 			b += 'a' - 'A'
 		}
 		into = append(into, b)
@@ -160,32 +168,45 @@ func senseOfKey(key string) sense {
 	if len(key) > maxKey {
 		return 0
 	}
-	var room [8]string
-	words := split(room[:0], key)
 	if all := senseOf(joinedWords(key)); all != 0 {
 		return all
 	}
-	for i := len(words) - 1; i >= 0; i-- {
-		if words[i] == "name" && i > 0 && senseOf(words[i-1]) == ofPerson {
-			return ofName
+	var room [8]string
+	words := split(room[:0], key)
+	for i, word := range slices.Backward(words) {
+		before := ""
+		if i > 0 {
+			before = words[i-1]
 		}
-		if (words[i] == "key" || words[i] == "token") && i > 0 && isSecretBefore(words[i-1]) {
-			return ofSecret
-		}
-		if said := senseOf(words[i]) &^ ofPerson; said != 0 {
-			if said == other && i > 0 && senseOf(words[i-1]) == ofBirth {
-				return ofBirth // birth_date
-			}
-			if said&(weak|other) != 0 && i > 0 && senseOf(words[i-1])&(ofID|ofSSN) != 0 {
-				return senseOf(words[i-1]) // national_id
-			}
-			if said == ofAddress && i > 0 && notAStreet(words[i-1]) {
-				return 0
-			}
+		if said, ok := senseBehind(before, word); ok {
 			return said
 		}
 	}
 	return 0
+}
+
+// senseBehind returns what a word of a key says behind another one; ok false if it says nothing.
+func senseBehind(before, word string) (said sense, ok bool) {
+	switch said = senseOf(word) &^ ofPerson; {
+	case word == "name" && senseOf(before) == ofPerson:
+		return ofName, true
+	case (word == "key" || word == "token") && isSecretBefore(before):
+		return ofSecret, true
+	case said == ofAddress && notAStreet(before):
+		return 0, true
+	case said&(weak|other) != 0:
+		return senseOfNumber(before, said), true
+	}
+	return said, said != 0
+}
+
+// senseOfNumber returns what a number of another sort is behind a word that knows better: birth_date, national_id.
+func senseOfNumber(before string, said sense) sense {
+	known := senseOf(before)
+	if known&(ofID|ofSSN) != 0 || known == ofBirth && said == other {
+		return known
+	}
+	return said
 }
 
 func isSecretBefore(word string) bool {
@@ -211,9 +232,9 @@ func joinedWords(key string) string {
 	for i := range len(key) {
 		b := key[i]
 		switch {
-		case b == '_' || b == '-' || b == ' ' || b == '.':
+		case isJoint(b):
 			continue
-		case b >= 'A' && b <= 'Z':
+		case isCapital(b):
 			b += 'a' - 'A'
 		}
 		small[n] = b
@@ -222,27 +243,34 @@ func joinedWords(key string) string {
 	return string(small[:n])
 }
 
+// isJoint reports whether a byte stands between the words of a key.
+func isJoint(b byte) bool { return b == '_' || b == '-' || b == ' ' || b == '.' }
+
 // split takes a key apart: snake_case, kebab-case, camelCase.
 func split(words []string, key string) []string {
 	start := 0
-	cut := func(end int) {
-		if end > start {
-			words = append(words, strings.ToLower(key[start:end]))
-		}
-	}
 	for i := range len(key) {
-		switch b := key[i]; {
-		case b == '_' || b == '-' || b == ' ' || b == '.':
-			cut(i)
-			start = i + 1
-		case b >= 'A' && b <= 'Z' && i > start && (key[i-1] >= 'a' && key[i-1] <= 'z' || i+1 < len(key) && key[i+1] >= 'a' && key[i+1] <= 'z'):
-			cut(i)
-			start = i
-		case b >= '0' && b <= '9' && i > start && (key[i-1] < '0' || key[i-1] > '9'):
-			cut(i)
-			start = i
+		switch {
+		case isJoint(key[i]):
+			words, start = withWord(words, key[start:i]), i+1
+		case i > start && turns(key, i):
+			words, start = withWord(words, key[start:i]), i
 		}
 	}
-	cut(len(key))
-	return words
+	return withWord(words, key[start:])
+}
+
+func withWord(words []string, word string) []string {
+	if word == "" {
+		return words
+	}
+	return append(words, strings.ToLower(word))
+}
+
+// turns reports whether a word begins at i without anything between: a capital, the first digit.
+func turns(key string, i int) bool {
+	if isDigit(key[i]) {
+		return !isDigit(key[i-1])
+	}
+	return isCapital(key[i]) && (isSmall(key[i-1]) || i+1 < len(key) && isSmall(key[i+1]))
 }
