@@ -72,12 +72,25 @@ func (d *decoder) privateFields(at path, n *yaml.Node, p *Privacy) {
 }
 
 func (p Privacy) problems(at path) []problem {
-	all := oneOfProblem(at.to("mode"), string(p.Mode), append([]string{""}, privacyModes...))
+	restore := at.to("restore")
+	return slices.Concat(
+		oneOfProblem(at.to("mode"), string(p.Mode), append([]string{""}, privacyModes...)),
+		kindProblems(at.to("kinds"), p.Kinds),
+		customProblems(at.to("custom"), p.Custom),
+		fieldProblems(at.to("fields"), p.Fields),
+		allowProblems(at.to("allow"), p.Allow),
+		toolGlobProblems(restore.to("to"), p.RestoreTo),
+		toolGlobProblems(restore.to("never"), p.RestoreNever),
+	)
+}
+
+func kindProblems(at path, named []string) []problem {
 	var kinds []string
 	for _, k := range pii.Kinds() {
 		kinds = append(kinds, string(k))
 	}
-	for i, k := range p.Kinds {
+	var all []problem
+	for i, k := range named {
 		if slices.Contains(kinds, k) {
 			continue
 		}
@@ -85,36 +98,50 @@ func (p Privacy) problems(at path) []problem {
 		if near := nearest.Of(k, kinds); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		all = append(all, problem{at: at.to("kinds").item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})
+		all = append(all, problem{at: at.item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})
 	}
-	for _, name := range sortedKeys(p.Custom) {
-		under := at.to("custom").to(name)
+	return all
+}
+
+func customProblems(at path, custom map[string]string) []problem {
+	var all []problem
+	for _, name := range sortedKeys(custom) {
+		under := at.to(name)
 		if wrong := pii.CheckName(name); wrong != "" {
 			all = append(all, problem{at: under, onKey: true, message: wrong})
-		} else if re, err := regexp.Compile(p.Custom[name]); err != nil {
+		} else if re, err := regexp.Compile(custom[name]); err != nil {
 			all = append(all, problem{at: under, message: "this is no regular expression (RE2): " + strings.TrimPrefix(err.Error(), "error parsing regexp: ")})
 		} else if re.MatchString("") {
 			all = append(all, problem{at: under, message: "this expression matches an empty text, so it would be found everywhere"})
 		}
 	}
-	for _, tools := range slices.Sorted(maps.Keys(p.Fields)) {
-		under := at.to("fields").to(tools)
+	return all
+}
+
+func fieldProblems(at path, fields map[string][]string) []problem {
+	var all []problem
+	for _, tools := range slices.Sorted(maps.Keys(fields)) {
+		under := at.to(tools)
 		if !isToolGlob(tools) {
 			all = append(all, problem{at: under, onKey: true, message: notToolGlob(tools)})
 		}
-		for i, text := range p.Fields[tools] {
+		for i, text := range fields[tools] {
 			if _, err := pii.ParseFields([]string{text}); err != nil {
 				all = append(all, problem{at: under.item(i), message: err.Error()})
 			}
 		}
 	}
-	for i, a := range p.Allow {
+	return all
+}
+
+func allowProblems(at path, allow []string) []problem {
+	var all []problem
+	for i, a := range allow {
 		if _, err := glob.Match(a, ""); err != nil || a == "" {
-			all = append(all, problem{at: at.to("allow").item(i), message: "this is no value, domain or glob"})
+			all = append(all, problem{at: at.item(i), message: "this is no value, domain or glob"})
 		}
 	}
-	restore := at.to("restore")
-	return slices.Concat(all, toolGlobProblems(restore.to("to"), p.RestoreTo), toolGlobProblems(restore.to("never"), p.RestoreNever))
+	return all
 }
 
 func toolGlobProblems(at path, globs []string) []problem {
