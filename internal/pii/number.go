@@ -2,6 +2,7 @@ package pii
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -145,40 +146,57 @@ func (s *scan) ip4(i int) int {
 		}
 		j++
 	}
-	if dots != 3 || s.isAlnum(j) || s.at(j) == '-' && s.isAlnum(j+1) || s.at(j) == '_' {
+	if dots != 3 || s.goesOn(j) || s.at(j) == '_' {
 		return 0
 	}
 	addr, err := netip.ParseAddr(s.t[i:j])
-	if err != nil || addr.IsLoopback() || addr.IsUnspecified() || addr.As4()[0] == 255 || addr.As4()[0] == 0 || s.before(i) == other || s.hint.sense == other {
-		return 0
-	}
-	if !s.add(IP, i, j) {
+	if err != nil || isReserved(addr) || s.before(i) == other || s.hint.sense == other || !s.add(IP, i, j) {
 		return 0
 	}
 	return j
 }
 
+// isReserved reports whether an IPv4 address is nobody's.
+func isReserved(addr netip.Addr) bool {
+	first := addr.As4()[0]
+	return addr.IsLoopback() || first == 0 || first == 255
+}
+
+// goesOn reports whether a word, or another one behind "-", follows at i.
+func (s *scan) goesOn(i int) bool { return s.isAlnum(i) || s.at(i) == '-' && s.isAlnum(i+1) }
+
 func (s *scan) ip6(i int) int {
+	j := s.ip6End(i)
+	if j == 0 || s.isAlnum(j) || s.at(i-1) == ':' {
+		return 0
+	}
+	text := s.t[i:j]
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.IsLoopback() || !isUsual6(text) || !strings.ContainsAny(text, "0123456789") || !s.add(IP, i, j) {
+		return 0
+	}
+	return j
+}
+
+// ip6End returns where the characters of an IPv6 address at i end, 0 if they are too many.
+func (s *scan) ip6End(i int) int {
 	const longest = 45
 	j := i
-	for j < len(s.t) && j-i <= longest && (s.isHex(j) || s.t[j] == ':' || s.t[j] == '.' && s.isDigit(j+1)) {
+	for j-i <= longest && (s.isHex(j) || s.at(j) == ':' || s.at(j) == '.' && s.isDigit(j+1)) {
 		j++
 	}
 	for j > i && s.t[j-1] == ':' {
 		j--
 	}
-	if j-i > longest || s.isAlnum(j) || s.at(i-1) == ':' {
-		return 0
-	}
-	text := s.t[i:j]
-	addr, err := netip.ParseAddr(text)
-	if err != nil || strings.Count(text, ":") < 3 && !strings.HasPrefix(strings.ToLower(text), "fe80") && !strings.HasPrefix(text, "2") && !strings.HasPrefix(strings.ToLower(text), "fd") {
-		return 0
-	}
-	if addr.IsLoopback() || !strings.ContainsAny(text, "0123456789") || !s.add(IP, i, j) {
+	if j-i > longest {
 		return 0
 	}
 	return j
+}
+
+// isUsual6 reports whether a text has enough colons for an IPv6 address, or begins as those with fewer do.
+func isUsual6(text string) bool {
+	return strings.Count(text, ":") >= 3 || text[0] == '2' || hasPrefixFold(text, "fe80") || hasPrefixFold(text, "fd")
 }
 
 // isSSN knows which numbers were never given.
@@ -211,57 +229,71 @@ func (s *scan) ssn(i int, d *digits) int {
 }
 
 func (s *scan) card(i int, d *digits) int {
-	groups := 1
-	switch {
-	case d.like(' ', 4, 4, 4, 4, 3), d.like('-', 4, 4, 4, 4, 3):
-		groups = 5
-	case d.like(' ', 4, 4, 4, 4), d.like('-', 4, 4, 4, 4):
+	groups := cardGroups(d)
+	if groups == 5 && !luhn(d.all(groups)) {
 		groups = 4
-	case d.like(' ', 4, 6, 5), d.like('-', 4, 6, 5), d.like(' ', 4, 6, 4), d.like('-', 4, 6, 4), d.like(' ', 4, 4, 5), d.like('-', 4, 4, 5):
-		groups = 3
-	case d.groups[0] < 12 || d.groups[0] > 19:
+	}
+	if groups == 0 {
 		return 0
 	}
-	end := d.ends[groups-1]
-	n := d.all(groups)
-	if groups == 5 && !luhn(n) {
-		groups, end, n = 4, d.ends[3], d.all(4)
-	}
+	end, n := d.ends[groups-1], d.all(groups)
 	if !luhn(n) || !s.ended(end) {
 		return 0
 	}
-	if said := s.around(i, end); said&ofCard == 0 {
-		usual := len(n) == 15 || len(n) == 16
-		if said&(other|weak) != 0 || groups == 1 && !usual || !isCard(n) {
-			return 0
-		}
-	}
-	if !s.add(Card, i, end) {
+	said := s.around(i, end)
+	grouped := groups > 1 || len(n) == 15 || len(n) == 16 // or of the usual length
+	if said&ofCard == 0 && (said&(other|weak) != 0 || !grouped || !isCard(n)) || !s.add(Card, i, end) {
 		return 0
 	}
 	return end
 }
 
+// cardForms are how the digits of cards are grouped.
+var cardForms = [][]int{{4, 4, 4, 4, 3}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}, {4, 4, 5}}
+
+// cardGroups returns how many groups may be a card's, 0 for none.
+func cardGroups(d *digits) int {
+	for _, form := range cardForms {
+		if d.like(' ', form...) || d.like('-', form...) {
+			return len(form)
+		}
+	}
+	if d.groups[0] < 12 || d.groups[0] > 19 {
+		return 0
+	}
+	return 1
+}
+
+// issuers are the first four digits of the cards of the world and how long those are. The first range that fits counts.
+var issuers = []struct {
+	first, last int
+	lengths     []int
+}{
+	{4000, 4999, []int{13, 16, 19}},
+	{5100, 5599, []int{16}},
+	{2221, 2720, []int{16}},
+	{3400, 3499, []int{15}},
+	{3700, 3799, []int{15}},
+	{3000, 3059, []int{14, 16}},
+	{3600, 3699, []int{14, 16}},
+	{3800, 3999, []int{14, 16}},
+	{2131, 2131, []int{15}},
+	{1800, 1800, []int{15}},
+	{3528, 3589, []int{16, 17, 18, 19}},
+	{6011, 6011, []int{16, 17, 18, 19}},
+	{6200, 6299, []int{16, 17, 18, 19}},
+	{6440, 6599, []int{16, 17, 18, 19}},
+	{5000, 5099, []int{12, 13, 14, 15, 16, 17, 18, 19}},
+	{5600, 6999, []int{12, 13, 14, 15, 16, 17, 18, 19}},
+}
+
 // isCard knows by which digits the cards of the world begin and how long they are.
 func isCard(n string) bool {
-	two, three, four := num(n[:2]), num(n[:3]), num(n[:4])
-	switch l := len(n); {
-	case n[0] == '4':
-		return l == 13 || l == 16 || l == 19
-	case two >= 51 && two <= 55, four >= 2221 && four <= 2720:
-		return l == 16
-	case two == 34, two == 37:
-		return l == 15
-	case three >= 300 && three <= 305, two == 36, two == 38, two == 39:
-		return l == 14 || l == 16
-	case four == 2131, four == 1800:
-		return l == 15
-	case four >= 3528 && four <= 3589:
-		return l >= 16
-	case four == 6011, three >= 644 && three <= 649, two == 65, two == 62:
-		return l >= 16
-	case two == 50, two >= 56 && two <= 69:
-		return l >= 12
+	four := num(n[:4])
+	for _, of := range issuers {
+		if four >= of.first && four <= of.last {
+			return slices.Contains(of.lengths, len(n))
+		}
 	}
 	return false
 }
@@ -298,9 +330,9 @@ func (d *digits) isDate() bool {
 	a, b, c := d.groups[0], d.groups[1], d.groups[2]
 	x, y, z := num(string(d.buf[:a])), num(string(d.buf[a:a+b])), num(string(d.buf[a+b:a+b+c]))
 	switch {
-	case a == 4 && b <= 2 && c <= 2:
+	case a == 4 && max(b, c) <= 2:
 		return isDay(x, y, z)
-	case a <= 2 && b <= 2 && c == 4:
+	case c == 4 && max(a, b) <= 2:
 		return isDay(z, y, x) || isDay(z, x, y)
 	case a == 2 && b == 2 && c == 2 && d.count == 3:
 		return isDay(1900+z, y, x) || isDay(1900+z, x, y) || isDay(1900+x, y, z)

@@ -127,33 +127,47 @@ func (s *scan) url(i, j int) int {
 	if !s.d.kinds[URL] {
 		return 0
 	}
-	k, at, colon := j+3, 0, 0
-	for k < len(s.t) && k-i < longestURL && s.t[k] > ' ' && strings.IndexByte("\"'<>`\\", s.t[k]) < 0 {
-		switch s.t[k] {
-		case '/', '?', '#':
-			if at == 0 {
-				return 0 // the host has ended
-			}
-		case ':':
-			if at == 0 && colon == 0 {
-				colon = k
-			}
-		case '@':
-			if at == 0 && (colon == 0 || k-colon < 2) {
-				return 0 // no password
-			} else if at == 0 {
-				at = k
-			}
-		}
+	limit := i + longestURL
+	at := s.credentials(j+3, limit)
+	if at == 0 {
+		return 0
+	}
+	k := at + 1
+	for k < limit && s.inURL(k) {
 		k++
 	}
 	for k > at && strings.IndexByte(".,;:)]}!?", s.t[k-1]) >= 0 {
 		k--
 	}
-	if at == 0 || k <= at+1 || !s.add(URL, i, k) {
+	if k <= at+1 || !s.add(URL, i, k) {
 		return 0
 	}
 	return k
+}
+
+// credentials returns where the @ behind "user:password" at k is, 0 for none.
+func (s *scan) credentials(k, limit int) int {
+	colon := 0
+	for ; k < limit && s.inURL(k); k++ {
+		switch s.t[k] {
+		case '/', '?', '#':
+			return 0 // the host has ended
+		case ':':
+			if colon == 0 {
+				colon = k
+			}
+		case '@':
+			if colon == 0 || k-colon < 2 {
+				return 0 // no password
+			}
+			return k
+		}
+	}
+	return 0
+}
+
+func (s *scan) inURL(i int) bool {
+	return i < len(s.t) && s.t[i] > ' ' && strings.IndexByte("\"'<>`\\", s.t[i]) < 0
 }
 
 // privateKey looks for a PEM block at i.
@@ -187,27 +201,42 @@ func (s *scan) labelled(i, j int, next byte) int {
 	if next == ':' && strings.HasPrefix(s.t[j:], "://") {
 		return s.url(i, j)
 	}
-	said := s.sense(i, j)
-	if said == 0 || said == other {
-		if !s.isPersonName(i, j) && !s.isKeyName(i, j) {
-			return 0
-		}
-		said = ofName
-		if s.isKeyName(i, j) {
-			said = ofSecret
-		}
+	said := s.labelSense(i, j)
+	if said == 0 {
+		return 0
 	}
-	if said&(ofSecret|ofName) == 0 {
-		if said != weak || !s.isKeyName(i, j) {
-			return 0
-		}
-		said = ofSecret
+	k := s.valueAt(j)
+	switch {
+	case k == 0:
+		return 0
+	case said == ofSecret:
+		return s.password(k)
 	}
+	return s.nameAt(k)
+}
+
+// labelSense reports whether the word from i to j names a secret or a person, 0 for neither.
+func (s *scan) labelSense(i, j int) sense {
+	switch said := s.sense(i, j); {
+	case said&(ofSecret|ofName) != 0:
+		return said
+	case said&^(other|weak) != 0:
+		return 0
+	case s.isKeyName(i, j):
+		return ofSecret
+	case s.isPersonName(i, j):
+		return ofName
+	}
+	return 0
+}
+
+// valueAt returns where the value of a label that ends at j begins, 0 for none.
+func (s *scan) valueAt(j int) int {
 	k := j
-	if next == '"' {
+	if s.at(j) == '"' {
 		k++
 	}
-	for k < len(s.t) && k < j+3 && s.t[k] == ' ' {
+	for k < j+3 && s.at(k) == ' ' {
 		k++
 	}
 	if b := s.at(k); b != ':' && b != '=' {
@@ -216,10 +245,7 @@ func (s *scan) labelled(i, j int, next byte) int {
 	for k++; k < len(s.t) && k < j+8 && strings.IndexByte(" \"'*", s.t[k]) >= 0; {
 		k++
 	}
-	if said == ofSecret {
-		return s.password(k)
-	}
-	return s.nameAt(k)
+	return k
 }
 
 // isPersonName reports whether the word from i to j is the "name" of "first name".
@@ -273,12 +299,11 @@ func isPassword(text string) bool {
 // nameAt takes up to four words with capitals.
 func (s *scan) nameAt(i int) int {
 	k, end := i, 0
-	for words := 0; words < 4; words++ {
-		first := s.at(k)
-		if (first < 'A' || first > 'Z') && first < 0x80 {
+	for range 4 {
+		if first := s.at(k); !isCapital(first) && first < 0x80 {
 			break
 		}
-		for k < len(s.t) && k-i < 80 && (s.d.class[s.t[k]]&letter != 0 || s.t[k] == '\'' || s.t[k] == '-' || s.t[k] == '.') {
+		for k < len(s.t) && k-i < 80 && s.inName(k) {
 			k++
 		}
 		end = k
@@ -294,4 +319,9 @@ func (s *scan) nameAt(i int) int {
 		return 0
 	}
 	return end
+}
+
+func (s *scan) inName(i int) bool {
+	b := s.t[i]
+	return s.d.class[b]&letter != 0 || b == '\'' || b == '-' || b == '.'
 }

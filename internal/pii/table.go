@@ -30,35 +30,39 @@ func (d *Detector) parts(text string) (list []part) {
 	if !strings.Contains(text, "|") && !strings.HasPrefix(text, "{") && !strings.Contains(text, "\n{") {
 		return []part{{prose, 0, 0, len(text)}}
 	}
-	add := func(p part) {
+	for at := 0; at < len(text); {
+		p := partAt(text, at)
+		at = p.end
 		if n := len(list); n > 0 && p.sort == prose && list[n-1].sort == prose {
 			list[n-1].end = p.end
-			return
+		} else {
+			list = append(list, p)
 		}
-		list = append(list, p)
-	}
-	for at := 0; at < len(text); {
-		end := lineEnd(text, at)
-		line := strings.TrimSpace(text[at:end])
-		switch {
-		case strings.HasPrefix(line, "{") && json.Valid([]byte(line)):
-			add(part{document, 0, at, end})
-		case strings.HasPrefix(line, "|") && headed(text[at:]) == '|':
-			for end < len(text) && text[end] == '|' {
-				end = lineEnd(text, end)
-			}
-			add(part{table, '|', at, end})
-		case strings.HasPrefix(line, "|"): // not the head of one: none of its rows is
-			for end < len(text) && text[end] == '|' {
-				end = lineEnd(text, end)
-			}
-			add(part{prose, 0, at, end})
-		default:
-			add(part{prose, 0, at, end})
-		}
-		at = end
 	}
 	return list
+}
+
+// partAt returns the part that begins with the line at i.
+func partAt(text string, i int) part {
+	end := lineEnd(text, i)
+	line := strings.TrimSpace(text[i:end])
+	switch {
+	case strings.HasPrefix(line, "{") && json.Valid([]byte(line)):
+		return part{document, 0, i, end}
+	case !strings.HasPrefix(line, "|"):
+		return part{prose, 0, i, end}
+	case headed(text[i:]) == '|':
+		return part{table, '|', i, rowsEnd(text, end)}
+	}
+	return part{prose, 0, i, rowsEnd(text, end)} // not the head of a table: none of its rows is
+}
+
+// rowsEnd returns where the lines at i that begin with "|" end.
+func rowsEnd(text string, i int) int {
+	for i < len(text) && text[i] == '|' {
+		i = lineEnd(text, i)
+	}
+	return i
 }
 
 // lineEnd returns where the line at i ends, with its newline.
