@@ -43,28 +43,41 @@ func (s *scan) iban(i, j int) int {
 	if want == 0 {
 		return 0
 	}
-	var chars [34]byte
-	n, k := 0, i
-	for k < len(s.t) && n < want {
-		b := s.t[k]
-		switch {
-		case b >= 'a' && b <= 'z':
-			b -= 'a' - 'A'
-		case b >= 'A' && b <= 'Z', b >= '0' && b <= '9':
-		case (b == ' ' || b == '-') && n%4 == 0 && s.isAlnum(k+1) && s.t[k-1] != b:
-			k++
-			continue
-		default:
-			return 0
-		}
-		chars[n] = b
-		n++
-		k++
-	}
-	if n != want || s.isAlnum(k) || s.at(k) == '-' && s.isAlnum(k+1) || mod97(string(chars[4:n])+string(chars[:4])) != 1 || !s.add(IBAN, i, k) {
+	chars, end := s.fours(i, want)
+	if end == 0 || s.goesOn(end) || mod97(string(chars[4:want])+string(chars[:4])) != 1 || !s.add(IBAN, i, end) {
 		return 0
 	}
-	return k
+	return end
+}
+
+// fours reads that many letters and digits, in groups of four or in one piece; end 0 if there are fewer.
+func (s *scan) fours(i, want int) (chars [34]byte, end int) {
+	n := 0
+	for k := i; k < len(s.t); k++ {
+		switch b := capital(s.t[k]); {
+		case isCapital(b), isDigit(b):
+			chars[n] = b
+			if n++; n == want {
+				return chars, k + 1
+			}
+		case n%4 != 0 || !s.isGap(k):
+			return chars, 0
+		}
+	}
+	return chars, 0
+}
+
+// isGap reports whether one space or "-" is at i, with a group behind it.
+func (s *scan) isGap(i int) bool {
+	b := s.t[i]
+	return (b == ' ' || b == '-') && s.at(i-1) != b && s.isAlnum(i+1)
+}
+
+func capital(b byte) byte {
+	if isSmall(b) {
+		b -= 'a' - 'A'
+	}
+	return b
 }
 
 // mod97 is ISO 7064's check over digits and capitals.
@@ -166,34 +179,38 @@ func isCodiceFiscale(w string) bool {
 	return byte('A'+sum%26) == w[15]
 }
 
-// nationalNumber looks for ids of digits alone. Those whose form says little need a word beside them.
+// idForms are ids of digits alone. Those that are not sure say little by their form, and need a word beside them.
+var idForms = []struct {
+	form string
+	is   func(digits string) bool
+	sure bool
+}{
+	{"999.999.999-99", isCPF, true},
+	{"999.9999.9999.99", isAHV, true},
+	{"9999999999999", isAHV, true},
+	{"9 99 99 99 999 999 99", isNIR, true},
+	{"999999999999999", isNIR, true},
+	{"9999 9999 9999", isAadhaar, false},
+	{"999999999999", isAadhaar, false},
+	{"99999999999", isCPF, false},
+	{"99999999999", isPESEL, false},
+	{"99999999999", isSteuerID, false},
+	{"99 999 999 999", isSteuerID, false},
+	{"999999999", isBSN, false},
+}
+
+// nationalNumber looks for ids of digits alone.
 func (s *scan) nationalNumber(i int, d *digits) int {
-	var end int
-	sure := false
-	switch one := d.groups[0]; {
-	case d.like('.', 3, 3, 3) && d.count > 3 && d.seps[3] == '-' && d.groups[3] == 2 && isCPF(d.all(4)):
-		end, sure = d.ends[3], true
-	case d.like('.', 3, 4, 4, 2) && isAHV(d.all(4)):
-		end, sure = d.ends[3], true
-	case one == 13 && isAHV(d.all(1)):
-		end, sure = d.ends[0], true
-	case d.like(' ', 1, 2, 2, 2, 3, 3, 2) && isNIR(d.all(7)):
-		end, sure = d.ends[6], true
-	case one == 15 && isNIR(d.all(1)):
-		end, sure = d.ends[0], true
-	case d.like(' ', 4, 4, 4) && isAadhaar(d.all(3)):
-		end = d.ends[2]
-	case one == 12 && isAadhaar(d.all(1)):
-		end = d.ends[0]
-	case one == 11 && (isCPF(d.all(1)) || isPESEL(d.all(1)) || isSteuerID(d.all(1))):
-		end = d.ends[0]
-	case d.like(' ', 2, 3, 3, 3) && isSteuerID(d.all(4)):
-		end = d.ends[3]
-	case one == 9 && isBSN(d.all(1)):
-		end = d.ends[0]
-	default:
-		return 0
+	for _, id := range idForms {
+		end := i + len(id.form)
+		if end <= len(s.t) && fits(s.t[i:end], id.form) && !s.isDigit(end) && id.is(d.until(end)) {
+			return s.nationalID(i, end, id.sure)
+		}
 	}
+	return 0
+}
+
+func (s *scan) nationalID(i, end int, sure bool) int {
 	said := s.around(i, end)
 	if !s.ended(end) || said&ofID == 0 && (!sure || said&(other|weak) != 0) || !s.add(NationalID, i, end) {
 		return 0

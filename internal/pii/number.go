@@ -25,6 +25,15 @@ func (d *digits) all(groups int) string {
 	return string(d.buf[:n])
 }
 
+// until returns the digits of the groups before a place in the text.
+func (d *digits) until(end int) string {
+	groups := 0
+	for groups < d.count && d.ends[groups] <= end {
+		groups++
+	}
+	return d.all(groups)
+}
+
 // like reports whether the first groups have these lengths, with one sort of separator between all of them.
 func (d *digits) like(sep byte, lengths ...int) bool {
 	if d.count < len(lengths) {

@@ -22,6 +22,7 @@ type phoneForm struct {
 	count  int // groups
 	groups [maxGroups]int
 	seps   [maxGroups]byte // before each group but the first; several before one count as one
+	hard   int             // how many of those are no spaces
 }
 
 // maxGroups is how many groups of digits a number has.
@@ -44,49 +45,58 @@ func (s *scan) phoneAt(i int) (p phoneForm) {
 	if p.plus = s.at(k) == '+'; p.plus {
 		k++
 	}
-	hard := 0 // separators that are no spaces
-	for k < len(s.t) && k-i < longestPhone && p.count < maxGroups {
-		sep, gap := byte(0), k
-		for k < len(s.t) && k-gap < 3 && strings.IndexByte(" -.()/", s.t[k]) >= 0 {
-			if b := s.t[k]; sep == 0 || sep == ' ' {
-				sep = b
-			}
-			if sep == '.' && k > gap {
-				return p // the end of a sentence
-			}
-			if s.t[k] == '(' || s.t[k] == ')' {
-				p.parens = true
-			}
+	for k-i < longestPhone && p.count < maxGroups {
+		start, sep := s.phoneGap(k)
+		if sep == '.' && start > k+1 {
+			return p // the end of a sentence
+		}
+		p.parens = p.parens || strings.ContainsAny(s.t[k:start], "()")
+		if !s.isDigit(start) || sep == '/' || sep == ' ' && p.hard >= 2 {
+			return p
+		}
+		for k = start; s.isDigit(k) && k-start <= mostPhone; {
 			k++
 		}
-		if !s.isDigit(k) || sep == '/' || p.count > 0 && sep == 0 || sep == ' ' && hard >= 2 {
-			break
+		if !p.add(sep, s.t[start:k]) {
+			return phoneForm{}
 		}
-		start := k
-		for s.isDigit(k) {
-			if p.n == mostPhone {
-				return phoneForm{}
-			}
-			p.digits[p.n] = s.t[k]
-			p.n++
-			k++
-		}
-		if p.count > 0 {
-			p.seps[p.count] = sep
-			if sep != ' ' {
-				hard++
-			}
-		}
-		p.groups[p.count] = k - start
-		p.count++
 		p.end = k
 	}
 	return p
 }
 
+// phoneGap returns where the separators at i end, and which one counts: the first that is no space.
+func (s *scan) phoneGap(i int) (end int, sep byte) {
+	end = i
+	for end < len(s.t) && end-i < 3 && strings.IndexByte(" -.()/", s.t[end]) >= 0 {
+		if sep == 0 || sep == ' ' {
+			sep = s.t[end]
+		}
+		end++
+	}
+	return end, sep
+}
+
+// add notes a group of digits behind a separator; false if those are too many.
+func (p *phoneForm) add(sep byte, group string) bool {
+	if p.n+len(group) > mostPhone {
+		return false
+	}
+	if p.count > 0 {
+		p.seps[p.count] = sep
+		if sep != ' ' {
+			p.hard++
+		}
+	}
+	p.n += copy(p.digits[p.n:], group)
+	p.groups[p.count] = len(group)
+	p.count++
+	return true
+}
+
 // phone looks for a telephone number at i, and returns its end, 0 for none.
 func (s *scan) phone(i int) int {
-	if s.at(i) == '(' && !s.isDigit(i+1) && s.at(i+1) != '+' || s.joined(i) && s.at(i) != '+' || s.isAlnum(i-1) {
+	if !s.mayDial(i) {
 		return 0
 	}
 	start := i
@@ -94,7 +104,7 @@ func (s *scan) phone(i int) int {
 		start++
 	}
 	p := s.phoneAt(start)
-	if p.n < leastPhone || p.end == 0 {
+	if p.n < leastPhone {
 		return 0
 	}
 	number := p.end
@@ -106,6 +116,14 @@ func (s *scan) phone(i int) int {
 		return 0
 	}
 	return p.end
+}
+
+// mayDial reports whether a number may begin at i: at the beginning of a word, with a digit or + behind a parenthesis.
+func (s *scan) mayDial(i int) bool {
+	if s.at(i) == '(' && !s.isDigit(i+1) && s.at(i+1) != '+' {
+		return false
+	}
+	return !s.isAlnum(i-1) && (s.at(i) == '+' || !s.joined(i))
 }
 
 // extension returns the end of what may follow a number: x123, ext. 123.
@@ -156,7 +174,7 @@ func (p phoneForm) dotted() bool { return p.count == 2 && p.seps[1] == '.' }
 
 // isClock reports whether a time of day goes on at end.
 func isClock(t string, end int) bool {
-	return end+1 < len(t) && t[end] == ':' && t[end+1] >= '0' && t[end+1] <= '9'
+	return end+1 < len(t) && t[end] == ':' && isDigit(t[end+1])
 }
 
 // nanp reports whether it is written as people in North America do.
