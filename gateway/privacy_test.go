@@ -50,7 +50,7 @@ func guarded(t *testing.T, privacy config.Privacy, change func(*config.Config)) 
 }
 
 // asked is the whole of what a call came to, as text.
-func askedAs(t *testing.T, g *gateway.Gateway, ctx context.Context, id, args string) string {
+func askedAs(ctx context.Context, t *testing.T, g *gateway.Gateway, id, args string) string {
 	t.Helper()
 	parsed, err := tool.ParseID(id)
 	if err != nil {
@@ -79,7 +79,7 @@ func wantAll(t *testing.T, what, got string, parts ...string) {
 func TestPrivacyTokens(t *testing.T) {
 	g, log := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"web.echo"}, RestoreNever: []string{"crm.keys"}}, nil)
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
-	ask := func(id, args string) string { return askedAs(t, g, ctx, id, args) }
+	ask := func(id, args string) string { return askedAs(ctx, t, g, id, args) }
 
 	wantAll(t, "structured", ask("crm.get", "{}"), `"[NAME_1]"`, `"[EMAIL_1]"`, `"[PHONE_1]"`, `"id":7`, `[TEXT_1]`, "!ann@corp", "!O'Neil", "!4155552671", "![EMAIL_9]")
 	page := ask("crm.page", "{}")
@@ -101,7 +101,7 @@ func TestPrivacyTokens(t *testing.T) {
 
 	// To others these are texts.
 	for _, other := range []context.Context{t.Context(), tool.WithSession(ctx, "2"), tool.WithPrincipal(ctx, "bob")} {
-		wantAll(t, "another one's token", askedAs(t, g, other, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "[TEXT_1] [TEXT_2]", "!ann@", "!bob@")
+		wantAll(t, "another one's token", askedAs(other, t, g, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "[TEXT_1] [TEXT_2]", "!ann@", "!bob@")
 	}
 	for _, r := range log.list {
 		r.Attrs(func(a slog.Attr) bool {
@@ -122,10 +122,10 @@ func TestPrivacyEcho(t *testing.T) {
 			}
 		}
 	})
-	wantAll(t, "tokens", askedAs(t, g, t.Context(), "crm.get", "{}"), "[NAME_1]", "[EMAIL_1]")
-	wantAll(t, "echo", askedAs(t, g, t.Context(), "web.echo", `{"q":"Hi [NAME_1], [EMAIL_1], [PHONE_1]"}`), "Hi [NAME_1], [EMAIL_1], [PHONE_1", "!ann@", "!4155552671", "!O'Neil")
-	wantAll(t, "off", askedAs(t, g, t.Context(), "web.page", "{}"), "bob@corp.example", "4111 1111 1111 1111")
-	wantAll(t, "forged", askedAs(t, g, t.Context(), "web.keys", "{}"), "[TEXT_2] [TEXT_3]", "![email_1]")
+	wantAll(t, "tokens", askedAs(t.Context(), t, g, "crm.get", "{}"), "[NAME_1]", "[EMAIL_1]")
+	wantAll(t, "echo", askedAs(t.Context(), t, g, "web.echo", `{"q":"Hi [NAME_1], [EMAIL_1], [PHONE_1]"}`), "Hi [NAME_1], [EMAIL_1], [PHONE_1", "!ann@", "!4155552671", "!O'Neil")
+	wantAll(t, "off", askedAs(t.Context(), t, g, "web.page", "{}"), "bob@corp.example", "4111 1111 1111 1111")
+	wantAll(t, "forged", askedAs(t.Context(), t, g, "web.keys", "{}"), "[TEXT_2] [TEXT_3]", "![email_1]")
 }
 
 func TestPrivacyModes(t *testing.T) {
@@ -136,13 +136,13 @@ func TestPrivacyModes(t *testing.T) {
 			}
 		}
 	})
-	wantAll(t, "detect", askedAs(t, g, t.Context(), "crm.page", "{}"), "ann@corp.example", "bob@corp.example")
+	wantAll(t, "detect", askedAs(t.Context(), t, g, "crm.page", "{}"), "ann@corp.example", "bob@corp.example")
 	found := log.find("personal data in a result")
 	if len(found) != 1 || found[0]["found"] != "1 card, 3 email" || found[0]["tool"] != "crm.page" {
 		t.Errorf("logged %v", found)
 	}
-	wantAll(t, "block", askedAs(t, g, t.Context(), "web.get", "{}"), "error: the result of web.get has personal data (1 email, 1 field, 1 name, 1 phone), which the settings block", "!ann@")
-	wantAll(t, "nothing to block", askedAs(t, g, t.Context(), "web.echo", `{"a":"b"}`), `{"a":"b"}`)
+	wantAll(t, "block", askedAs(t.Context(), t, g, "web.get", "{}"), "error: the result of web.get has personal data (1 email, 1 field, 1 name, 1 phone), which the settings block", "!ann@")
+	wantAll(t, "nothing to block", askedAs(t.Context(), t, g, "web.echo", `{"a":"b"}`), `{"a":"b"}`)
 }
 
 func TestSanitize(t *testing.T) {

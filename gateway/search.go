@@ -151,6 +151,9 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 		g.layout(s, &found).upstreams()
 		return found, nil
 	}
+	if s.Upstream == ownID && found.Listing {
+		s.Budget = max(s.Budget, functionsBudget)
+	}
 	list, err := g.candidates(ctx, s, lang, &found)
 	if err != nil {
 		return Found{}, err
@@ -337,6 +340,8 @@ const (
 	maxLimit = 200
 	// defaultBudget is how many tokens an answer may have.
 	defaultBudget = 400
+	// functionsBudget is enough for all functions of ours with their signatures, where somebody lists them.
+	functionsBudget = 600
 	// leastTokens is what a hit costs at least.
 	leastTokens = 5
 	// minCandidates is how many hits are looked at however small the budget is.

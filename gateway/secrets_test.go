@@ -43,7 +43,7 @@ func TestSecretsStay(t *testing.T) {
 	g.Settle(t.Context())
 
 	var b strings.Builder
-	b.WriteString(askedAs(t, g, t.Context(), "leak.leak", "{}") + askedAs(t, g, t.Context(), "leak.fail", "{}") + askedAs(t, g, t.Context(), "leak.leak", `{"b":1}`))
+	b.WriteString(askedAs(t.Context(), t, g, "leak.leak", "{}") + askedAs(t.Context(), t, g, "leak.fail", "{}") + askedAs(t.Context(), t, g, "leak.leak", `{"b":1}`))
 	for path, file := range g.Tree() {
 		b.WriteString(path + string(file))
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"sallyport/internal/plain"
@@ -204,7 +205,7 @@ func (b *box) clean() error {
 	b.stop(stopped{Canceled})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	errs := []error{end(ctx, b.process, b.cgroup)}
+	errs := []error{end(ctx, b.process, b.cgroup, &b.host.cleaning)}
 	for _, s := range []*stream{b.stdout, b.stderr} {
 		if s != nil {
 			s.await()
@@ -220,13 +221,19 @@ func (b *box) clean() error {
 	return errors.Join(errs...)
 }
 
-// end leaves no process and no cgroup of a sandbox; process is nil for one that did not start.
-func end(ctx context.Context, process *runsc.Process, group *cgroup) error {
+// end leaves no process and no cgroup of a sandbox; process is nil for one that did not start. A cgroup whose
+// last process takes long to go, as on a machine with too much to do, is removed in the background.
+func end(ctx context.Context, process *runsc.Process, group *cgroup, background *sync.WaitGroup) error {
 	var err error
 	if process != nil {
 		err = process.Destroy(ctx)
 	}
-	return errors.Join(err, group.remove())
+	removeErr := group.remove()
+	if errors.Is(removeErr, syscall.EBUSY) {
+		background.Go(group.removeLater)
+		removeErr = nil
+	}
+	return errors.Join(err, removeErr)
 }
 
 // discard clears the sandbox away in the background; Close of the host waits for it.

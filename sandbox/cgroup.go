@@ -356,6 +356,18 @@ func (g *cgroup) remove() error {
 	return errors.Join(errs...)
 }
 
+// removePatience is how long the last process of a sandbox may take to go.
+const removePatience = 10 * time.Second
+
+// removeLater removes what was busy when remove tried; what is so even then goes with the host.
+func (g *cgroup) removeLater() {
+	for end := time.Now().Add(removePatience); time.Now().Before(end); {
+		if !errors.Is(g.remove(), syscall.EBUSY) {
+			return
+		}
+	}
+}
+
 // clear kills and removes all cgroups of the host that lived in that directory.
 func (c cgroups) clear(dir string) error {
 	if c.memory == "" {

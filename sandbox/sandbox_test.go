@@ -42,7 +42,9 @@ func hostWith(t *testing.T, opts sandbox.Options) (host *sandbox.Host, state str
 // open opens a host, with what every test gives it where the options say nothing else.
 func open(t *testing.T, opts *sandbox.Options) *sandbox.Host {
 	t.Helper()
-	opts.Guest = runtime.Guest()
+	if opts.Guest == nil {
+		opts.Guest = runtime.Guest()
+	}
 	if opts.Runsc == "" {
 		opts.Runsc = testutil.Runsc(t)
 	}

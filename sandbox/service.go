@@ -185,7 +185,7 @@ func (s *Server) clean() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	err := end(ctx, s.process, s.cgroup)
+	err := end(ctx, s.process, s.cgroup, &s.host.cleaning)
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}

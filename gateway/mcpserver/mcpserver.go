@@ -89,7 +89,7 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 		&mcp.ServerOptions{Instructions: instructions, Logger: opts.Logger},
 	)
 	server.AddReceivingMiddleware(onlyTools)
-	f := &face{verbs: verbs, environments: opts.Environments}
+	f := &face{verbs: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
 	search, execute := core(verbs, opts)
 	server.AddTool(search, f.search)
 	server.AddTool(execute, f.execute)
@@ -165,6 +165,7 @@ func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 type face struct {
 	verbs        Verbs
 	environments map[string]config.Environment
+	workspaces   bool // the schema of execute_code has the parameter
 }
 
 func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -191,7 +192,7 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	var seconds float64
 	var megabytes float64
 	if err := read(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
-		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs,
+		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace,
 	}); err != nil {
 		return failure(err), nil
 	}
@@ -224,7 +225,10 @@ func executed(ctx context.Context, verbs Verbs, p gateway.Program, req *mcp.Call
 
 // parameters are those of execute_code.
 func (f *face) parameters(p *gateway.Program, seconds *float64) map[string]any {
-	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds, "workspace": &p.Workspace}
+	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds}
+	if f.workspaces {
+		all["workspace"] = &p.Workspace
+	}
 	if environmentProperty(f.environments) != "" {
 		all["environment"] = &p.Environment
 	}
