@@ -344,9 +344,13 @@ func named(dir, id string) []string {
 			found = append(found, process)
 		}
 	}
-	for _, at := range []string{dir, "/sys/fs/cgroup"} {
+	hosts, _ := filepath.Glob(filepath.Join(dir, "host-*")) // those of a test that was killed may have had the same ids
+	ours := func(cgroup string) bool {
+		return slices.ContainsFunc(hosts, func(host string) bool { return strings.HasSuffix(cgroup, filepath.Base(host)+"-"+id) })
+	}
+	for at, is := range map[string]func(name string) bool{dir: func(name string) bool { return name == id || strings.HasSuffix(name, "-"+id) }, "/sys/fs/cgroup": ours} {
 		_ = filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && (entry.Name() == id || strings.HasSuffix(entry.Name(), "-"+id)) {
+			if err == nil && is(entry.Name()) {
 				found = append(found, path)
 			}
 			return nil
