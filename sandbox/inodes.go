@@ -19,7 +19,7 @@ func (b *box) limitInodes(ctx context.Context) {
 	for _, m := range []specs.Mount{scratch("/tmp"), scratch("/dev/shm"), workspaceMount(b.kind)} {
 		script = append(script, fmt.Sprintf("mount -n -t tmpfs -o %s tmpfs %s", strings.Join(m.Options, ","), m.Destination))
 	}
-	if err := b.host.runsc.Mount(ctx, b.id, "/bin/sh", "-ec", strings.Join(script, "\n")); err != nil {
+	if err := b.host.runsc.Mount(ctx, b.id, "/bin/sh", "-ec", strings.Join(script, "\n")); err != nil && ctx.Err() == nil {
 		b.host.log.Warn("the number of files in a sandbox is not limited", "environment", b.kind.environment, "error", err)
 	}
 }
