@@ -25,20 +25,7 @@ func filesClient(t *testing.T, data string, cfg config.Config) *mcp.ClientSessio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	near, far := mcp.NewInMemoryTransports()
-	server, err := mcpserver.New(g, &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g, Workspaces: cfg.Workspaces}).Connect(t.Context(), far, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = client.Close()
-		_ = server.Wait()
-	})
-	return client
+	return connectWith(t, g, &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g, Workspaces: cfg.Workspaces})
 }
 
 // said is what a tool answers; errors begin with "error: ".

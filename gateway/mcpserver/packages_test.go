@@ -37,20 +37,7 @@ func (s *shop) InstalledPackages(_ context.Context, p gateway.Packages) (string,
 func connectShop(t *testing.T, s *shop, opts mcpserver.Options) *mcp.ClientSession {
 	t.Helper()
 	opts.Packages = s
-	near, far := mcp.NewInMemoryTransports()
-	server, err := mcpserver.New(s, &opts).Connect(t.Context(), far, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = client.Close()
-		_ = server.Wait()
-	})
-	return client
+	return connectWith(t, s, &opts)
 }
 
 // TestPackageTools: they are there where some environment lets a model install, and take what a model is likely to write.
