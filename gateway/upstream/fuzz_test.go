@@ -224,7 +224,7 @@ func FuzzTap(f *testing.F) {
 	f.Add("data\r\n\r\n: c\n\ndata: {}")
 	f.Fuzz(func(t *testing.T, stream string) {
 		const limit = 1000
-		w := &wire{toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
+		w := &wire{veil: newVeil(Settings{}), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
 		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit}
 		got, err := io.ReadAll(body)
 		if len(got) > len(stream) || err != nil {
