@@ -13,7 +13,6 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/typecheck"
-	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -44,6 +43,11 @@ type Program struct {
 	// SaveAs is the path of a file in the workspace that gets Code before it runs, and is run then; a
 	// name without an ending gets that of the language. "" saves nothing.
 	SaveAs string
+	// Peer is asked what the program's calls need of a person: approvals, and what upstreams ask; nil is nobody.
+	Peer tool.Peer
+	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
+	// again: calls that were made are answered from its journal, and only what is new is done.
+	Resume string
 }
 
 // Execution is one program that has been run.
@@ -94,8 +98,8 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	}
 	g.Settle(ctx)
 	e := Execution{ID: job.ID, Language: languageName(interpreter), Limits: job.Limits}
-	started, calls := time.Now(), &callList{}
-	if err := g.run(ctx, job, program, &e, calls); err != nil {
+	started, running := time.Now(), newRunning(ctx, job.ID, program)
+	if err := g.run(ctx, job, program, &e, running); err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -107,7 +111,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if e.Fault != nil {
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
-	g.record(ctx, program, &e, started, calls)
+	g.record(ctx, program, &e, started, running.calls)
 	g.skills.ended(ctx, e)
 	return e, nil
 }
@@ -117,28 +121,6 @@ func (g *Gateway) environmentFor(ctx context.Context, name string, patience time
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return g.environments.ready(ctx, name)
-}
-
-// agent makes a program's calls on behalf of whoever runs it, which the context
-// of a sandbox does not say.
-type agent struct {
-	gateway            *Gateway
-	principal, session string
-	calls              *callList
-	skill              *skill.Skill // what is tested, nil if it is no test
-}
-
-// Call implements [bridge.Caller].
-func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	digest := ""
-	if e, known := a.gateway.catalog.known(call.Tool); known {
-		digest = e.digest()
-	}
-	end := a.calls.begin(call, digest)
-	ctx = withCandidate(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.skill)
-	result, err := a.gateway.Call(ctx, call)
-	end(outcome(result, err), textSize(result))
-	return result, err
 }
 
 func checkCode(code string) error {
@@ -152,7 +134,7 @@ func checkCode(code string) error {
 }
 
 // run runs a program and has its types checked meanwhile.
-func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, calls *callList) error {
+func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, running *running) error {
 	ws, err := g.workspace(ctx, program.Workspace, e.Limits, false)
 	if err != nil {
 		return err
@@ -173,7 +155,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	if program.File == "" {
 		check = g.checks.begin(ctx, job.Interpreter, code)
 	}
-	e.Outcome, err = g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), calls, nil})
+	e.Outcome, err = g.runner.run(ctx, job, agent{g, running})
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if _, ok := g.mapping(ctx, program.Workspace); ok {
 		who := []string{tool.Principal(ctx), tool.Session(ctx), program.Workspace}

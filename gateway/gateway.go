@@ -144,7 +144,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.observed, g.followed, g.private)
+	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.environments.close()

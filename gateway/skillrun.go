@@ -217,7 +217,9 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 			return failedTests(one, err.Error())
 		}
 	}
-	outcome, err := g.runner.run(ctx, job, agent{g, tool.Principal(ctx), tool.Session(ctx), &callList{}, &one})
+	running := newRunning(ctx, job.ID, Program{})
+	running.skill = &one
+	outcome, err := g.runner.run(ctx, job, agent{g, running})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+// action is what becomes of a call.
+type action string
+
+const (
+	allow action = "allow"
+	deny  action = "deny"
+	ask   action = "ask"
+)
+
+// verdict says what becomes of a call, and why.
+type verdict struct {
+	action action
+	// rule names what decided: a rule of the settings, "default", "flow" for a data-flow
+	// rule, "approval" with By for a person's answer; "" where nothing had to.
+	rule string
+	// reason is for people who are asked or look later, message for the model that is refused.
+	reason, message string
+	// approval is the id of what a person was asked, "" if nobody was.
+	approval string
+}
+
+// guarded decides about each call before it goes anywhere, and keeps what was decided and how it went:
+// judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
+func (g *Gateway) guarded(next Handler) Handler {
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		v := g.judge(ctx, call)
+		var held error
+		if v.action == ask {
+			v, held = g.approve(ctx, call, v)
+		}
+		if err := g.auditCall(ctx, call, v); err != nil {
+			return tool.Result{}, err
+		}
+		if held != nil {
+			return tool.Result{}, held
+		}
+		if v.action == deny {
+			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: v.message}
+		}
+		start := time.Now()
+		result, err := next(ctx, call)
+		g.taint(ctx, call)
+		g.auditResult(ctx, call, result, err, time.Since(start))
+		return result, err
+	}
+}

@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"context"
+
+	"sallyport/internal/skill"
+	"sallyport/internal/tool"
+)
+
+// running is one execution while its program runs: what its calls have in common.
+type running struct {
+	id, principal, session string
+	workspace              string
+	// peer is asked what a person has to answer; nil is nobody.
+	peer  tool.Peer
+	calls *callList
+	skill *skill.Skill // what is tested, nil if it is no test
+}
+
+type runningKey struct{}
+
+// runningOf returns the execution that a call is made by, nil if it is made by none.
+func runningOf(ctx context.Context) *running {
+	r, _ := ctx.Value(runningKey{}).(*running)
+	return r
+}
+
+// newRunning is an execution on behalf of whoever ctx says.
+func newRunning(ctx context.Context, id string, program Program) *running {
+	return &running{id: id, principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, peer: program.Peer, calls: &callList{}}
+}
+
+// agent makes a program's calls on behalf of whoever runs it, which the context
+// of a sandbox does not say.
+type agent struct {
+	gateway *Gateway
+	*running
+}
+
+// Call implements [bridge.Caller].
+func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	digest := ""
+	if e, known := a.gateway.catalog.known(call.Tool); known {
+		digest = e.digest()
+	}
+	end := a.calls.begin(call, digest)
+	ctx = withCandidate(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.skill)
+	result, err := a.gateway.Call(context.WithValue(ctx, runningKey{}, a.running), call)
+	end(outcome(result, err), textSize(result))
+	return result, err
+}

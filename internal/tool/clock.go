@@ -1,0 +1,26 @@
+package tool
+
+import "context"
+
+type clockKey struct{}
+
+// Clock measures the time of a program, and stands still while a person is waited for.
+// It is safe for concurrent use.
+type Clock interface {
+	// Pause stops the clock until resume is called; of several pauses at once, until the last one is over.
+	// Calling resume again does nothing.
+	Pause() (resume func())
+}
+
+// WithClock says that what is done with ctx is done within a program's time.
+func WithClock(ctx context.Context, clock Clock) context.Context {
+	return context.WithValue(ctx, clockKey{}, clock)
+}
+
+// Pause stops the clock of the program that ctx is of, if it is of any.
+func Pause(ctx context.Context) (resume func()) {
+	if clock, ok := ctx.Value(clockKey{}).(Clock); ok {
+		return clock.Pause()
+	}
+	return func() {}
+}
