@@ -87,6 +87,17 @@ func TestRecords(t *testing.T) {
 	if !slices.Equal(got, ids) {
 		t.Errorf("records %v, want %v", got, ids)
 	}
+	operator := tool.WithOperator(t.Context(), "cli")
+	all := 0
+	for r, err := range g.Records(operator) {
+		all++
+		if found, err2 := g.Recorded(operator, r.ID); err != nil || err2 != nil || found.Principal != r.Principal || found.ID != r.ID {
+			t.Errorf("an operator finds %+v, %v, %v", found, err, err2)
+		}
+	}
+	if all != 4 {
+		t.Errorf("an operator sees %d records, want 4", all)
+	}
 	for _, id := range []string{"", ">", "*", "../" + ids[0], ids[0] + "\x00", strings.Repeat("x", 10_000), "e-\x1b[2J"} {
 		_, err := g.Recorded(t.Context(), id)
 		wantError(t, err, tool.NotFound, "there is no execution")

@@ -102,6 +102,9 @@ type Embeddings struct {
 type HTTP struct {
 	// Tokens are bearer tokens that clients may present, by a name for the log.
 	Tokens Secrets
+	// Operators are who may see and answer what waits for approval, of all principals, at /api: names of Tokens,
+	// or oauth:SUBJECT for who has an access token. Nobody, without.
+	Operators []string
 	// Origins are further Origin values that browsers may send; loopback ones may always.
 	Origins []string
 	// Hosts are further Host values that requests may name, without a port; loopback ones may always.

@@ -159,6 +159,7 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 	}()
 	d.fields(at, n, []key{
 		{"tokens", d.secrets(&h.Tokens)},
+		{"operators", d.texts(&h.Operators)},
 		{"origins", d.texts(&h.Origins)},
 		{"hosts", d.texts(&h.Hosts)},
 		{"body", scalar(d, &h.Body, parseSize)},

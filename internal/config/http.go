@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sallyport/internal/nearest"
 )
 
 // minToken keeps a token from being guessed.
@@ -23,6 +25,7 @@ func (h HTTP) problems(at path) []problem {
 		between(at.to("body"), h.Body, KiB, GiB),
 		between(at.to("grace"), h.Grace, 0, time.Hour),
 		h.tokenProblems(at.to("tokens")),
+		h.operatorProblems(at),
 	)
 	for i, origin := range h.Origins {
 		if !isOrigin(origin) {
@@ -61,6 +64,28 @@ func (h HTTP) tokenProblems(at path) []problem {
 			continue
 		}
 		all = append(all, problem{at: at.to(name), message: message})
+	}
+	return all
+}
+
+// operatorProblems are those that nobody can be.
+func (h HTTP) operatorProblems(at path) (all []problem) {
+	for i, name := range h.Operators {
+		message := ""
+		_, known := h.Tokens[name]
+		subject, oauth := strings.CutPrefix(name, "oauth:")
+		switch {
+		case known, oauth && subject != "" && h.OAuth != nil:
+			continue
+		case oauth:
+			message = "an operator of this kind is oauth:SUBJECT, and needs http.oauth"
+		default:
+			message = fmt.Sprintf("there is no token %.40q in http.tokens", name)
+			if near := nearest.Of(name, sortedKeys(h.Tokens)); near != "" {
+				message += "; did you mean " + near + "?"
+			}
+		}
+		all = append(all, problem{at: at.to("operators").item(i), needs: []path{at.to("tokens").to(name)}, message: message})
 	}
 	return all
 }

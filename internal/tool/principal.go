@@ -7,6 +7,7 @@ type (
 	sessionKey   struct{}
 	workspaceKey struct{}
 	remoteKey    struct{}
+	operatorKey  struct{}
 )
 
 // WithPrincipal says on whose behalf what is done with ctx is done: the name of
@@ -52,6 +53,19 @@ func WithRemote(ctx context.Context) context.Context {
 func Remote(ctx context.Context) bool {
 	remote, _ := ctx.Value(remoteKey{}).(bool)
 	return remote
+}
+
+// WithOperator says that whoever asks runs the gateway: what is kept of all principals may be seen,
+// and what waits for a person may be answered. The name is for the record, such as "cli" or "token:ops".
+// Only the faces say it, of who came in by the control socket or whom http.operators names.
+func WithOperator(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, operatorKey{}, name)
+}
+
+// Operator returns the name that WithOperator gave, "" for everybody else.
+func Operator(ctx context.Context) string {
+	name, _ := ctx.Value(operatorKey{}).(string)
+	return name
 }
 
 // Detached returns a context without an end that says of who is served what ctx
