@@ -1,0 +1,132 @@
+package expr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/interpreter"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+)
+
+// Error is the first thing that is wrong with an expression.
+type Error struct {
+	// Offset is where, in bytes from its start; Line and Column count from 1, columns in characters.
+	Offset, Line, Column int
+	// Message is one line.
+	Message string
+}
+
+// Error returns "line:column: message".
+func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
+
+// maxMessage is how much is said of what is wrong, in bytes.
+const maxMessage = 200
+
+var (
+	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	overload   = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '([^']*)'`)
+	operator   = regexp.MustCompile(`^_?(\W+?)_?$`)
+	noPlace    = regexp.MustCompile(`^ERROR: <input>:-?\d+:-?\d+: `)
+)
+
+// wrong is the first of the errors, by its place.
+func (e *Env) wrong(source string, errs []*cel.Error) *Error {
+	first := errs[0]
+	for _, other := range errs[1:] {
+		if at, than := other.Location, first.Location; at.Line() < than.Line() || at.Line() == than.Line() && at.Column() < than.Column() {
+			first = other
+		}
+	}
+	out := place(source, first.Location)
+	if name := undeclared.FindStringSubmatch(first.Message); name != nil {
+		out.Message = plain.Line(e.undeclared(name[1]), maxMessage)
+	} else {
+		out.Message = wording(first.Message)
+	}
+	return out
+}
+
+// undeclared says what may have been meant by a name.
+func (e *Env) undeclared(name string) string {
+	if near := nearest.Of(name, e.names); near != "" {
+		return fmt.Sprintf("there is no %s; did you mean %q?", name, near)
+	}
+	return fmt.Sprintf("there is no %s; the variables are %s", name, strings.Join(e.names, ", "))
+}
+
+// place turns a location into a place that is within the source.
+func place(source string, at common.Location) *Error {
+	line, column := max(at.Line(), 1), max(at.Column(), 0)
+	rest, offset := source, 0
+	for range line - 1 {
+		_, after, found := strings.Cut(rest, "\n")
+		if !found {
+			break
+		}
+		offset += len(rest) - len(after)
+		rest = after
+	}
+	rest, _, _ = strings.Cut(rest, "\n")
+	out := &Error{Line: 1 + strings.Count(source[:offset], "\n"), Column: 1, Offset: offset}
+	for ; column > 0 && rest != ""; column-- {
+		_, size := utf8.DecodeRuneInString(rest)
+		rest, out.Offset, out.Column = rest[size:], out.Offset+size, out.Column+1
+	}
+	return out
+}
+
+// wording makes CEL's own messages readable.
+func wording(message string) string {
+	message = noPlace.ReplaceAllString(message, "")
+	message, _, _ = strings.Cut(message, "\n")
+	if parts := overload.FindStringSubmatch(message); parts != nil {
+		name := parts[1]
+		if op := operator.FindStringSubmatch(name); op != nil {
+			name = op[1]
+		}
+		return plain.Line(fmt.Sprintf("%s cannot be applied to %s", name, parts[2]), maxMessage)
+	}
+	message = strings.TrimPrefix(message, "Syntax error: ")
+	message, _, _ = strings.Cut(message, " expecting ")
+	message = strings.NewReplacer("'<EOF>'", "the end", "<EOF>", "the end", "extraneous input", "unexpected", "mismatched input", "unexpected",
+		"no viable alternative at input", "unexpected", "token recognition error at: ", "unexpected ").Replace(message)
+	return plain.Line(strings.TrimPrefix(message, "ERROR: "), maxMessage)
+}
+
+// faults are what an evaluation can meet, by how CEL's errors begin. The rest of such an error may quote a value.
+var faults = []struct{ start, says string }{
+	{"no such overload", "it does something with a value that values of its type cannot do"},
+	{"division by zero", "it divides by zero"},
+	{"modulus by zero", "it divides by zero"},
+	{"divide by zero", "it divides by zero"},
+	{"index out of bounds", "it looks behind the end of a list"},
+	{"no such attribute", "it looks at a variable that is not there"},
+}
+
+// evalError says what went wrong in an evaluation, without a value.
+func (p *Program) evalError(ctx context.Context, err error) error {
+	message := err.Error()
+	if errors.Is(err, interpreter.InterruptError{}) && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	if strings.Contains(message, "limit exceeded") {
+		return ErrCost
+	}
+	if _, key, ok := strings.Cut(message, "no such key: "); ok && key != "" && strings.Contains(p.source, key) { // it was named, not computed
+		return errors.New(plain.Line("there is no key "+key, maxMessage))
+	}
+	for _, f := range faults {
+		if strings.Contains(message, f.start) {
+			return errors.New(f.says)
+		}
+	}
+	return errors.New("it has no value for what it was given")
+}

@@ -1,0 +1,184 @@
+// Package expr compiles and evaluates the expressions that people write in settings
+// and workflows, in CEL (the Common Expression Language): typed, without loops that
+// have no end, and bounded in what they cost. Its main type is [Env], the variables
+// and functions that an expression may use; [Env.Compile] makes a [Program] of a text,
+// or says where the text is wrong.
+package expr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/ext"
+)
+
+// Type is that of a variable or of what an expression comes to.
+type Type string
+
+// The types. A map's keys are strings.
+const (
+	Any     Type = "any"
+	Bool    Type = "bool"
+	Int     Type = "int" // int64
+	Double  Type = "double"
+	String  Type = "string"
+	Time    Type = "time" // [time.Time]
+	List    Type = "list"
+	Strings Type = "list of strings"
+	Map     Type = "map"
+	Bools   Type = "map of booleans"
+	Counts  Type = "map of whole numbers"
+)
+
+// types are what CEL calls them.
+func types(t Type) *cel.Type {
+	switch t {
+	case Bool:
+		return cel.BoolType
+	case Int:
+		return cel.IntType
+	case Double:
+		return cel.DoubleType
+	case String:
+		return cel.StringType
+	case Time:
+		return cel.TimestampType
+	case List:
+		return cel.ListType(cel.DynType)
+	case Strings:
+		return cel.ListType(cel.StringType)
+	case Map:
+		return cel.MapType(cel.StringType, cel.DynType)
+	case Bools:
+		return cel.MapType(cel.StringType, cel.BoolType)
+	case Counts:
+		return cel.MapType(cel.StringType, cel.IntType)
+	}
+	return cel.DynType
+}
+
+// Var is a variable that expressions may use.
+type Var struct {
+	Name string
+	Type Type
+}
+
+// Options bound what expressions cost; nil means all defaults.
+type Options struct {
+	// Cost is how much one evaluation may cost: about one for each step, and one for every ten
+	// characters of a text that is looked at; 0 is 1,000,000, a few tenths of a second.
+	Cost uint64
+	// Length is how long an expression may be, in characters; 0 is 10,000.
+	Length int
+}
+
+const (
+	defaultCost   = 1_000_000
+	defaultLength = 10_000
+	// maxNested is how deep an expression may be, maxNodes how large with what macros make of it,
+	// maxLoops how many comprehensions may stand in each other, maxRange how long a made list is.
+	maxNested = 60
+	maxNodes  = 20_000
+	maxLoops  = 4
+	maxRange  = 100_000
+	// steps of a comprehension after which the end of the context is seen.
+	steps = 64
+)
+
+// Env is what expressions may use. It is safe for concurrent use.
+type Env struct {
+	env   *cel.Env
+	names []string
+	cost  uint64
+}
+
+// New returns the variables, with the functions of CEL and of its extensions for texts, lists, sets, numbers,
+// regular expressions (RE2), optional values (args.?a.orValue(0)) and cel.bind.
+func New(vars []Var, opts *Options) (*Env, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	e := &Env{cost: opts.Cost}
+	if e.cost == 0 {
+		e.cost = defaultCost
+	}
+	length := opts.Length
+	if length == 0 {
+		length = defaultLength
+	}
+	set := []cel.EnvOption{
+		cel.OptionalTypes(), ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(maxRange)), ext.Sets(), ext.Math(), ext.Regex(), ext.Bindings(), ext.TwoVarComprehensions(),
+		cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(length), cel.ParserRecursionLimit(maxNested), cel.ExpressionNodeLimit(maxNodes),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateComprehensionNestingLimit(maxLoops)),
+	}
+	for _, v := range vars {
+		set = append(set, cel.Variable(v.Name, types(v.Type)))
+		e.names = append(e.names, v.Name)
+	}
+	var err error
+	if e.env, err = cel.NewEnv(set...); err != nil {
+		return nil, fmt.Errorf("declare variables: %w", err)
+	}
+	return e, nil
+}
+
+// Program is one expression, compiled. It is safe for concurrent use.
+type Program struct {
+	program cel.Program
+	source  string
+	want    Type
+	uses    []string
+}
+
+// Compile reads an expression that comes to a value of a type; what is of any type counts, and is looked at
+// when it is evaluated. The error is an *[Error].
+func (e *Env) Compile(source string, want Type) (*Program, error) {
+	ast, issues := e.env.Compile(source)
+	if issues.Err() != nil {
+		return nil, e.wrong(source, issues.Errors())
+	}
+	if got := ast.OutputType(); want != Any && !types(want).IsAssignableType(got) && !got.IsExactType(cel.DynType) {
+		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("this comes to a value of type %s, not %s", typeName(got), want)}
+	}
+	program, err := e.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostTracking(sizes{}), cel.CostLimit(e.cost), cel.InterruptCheckFrequency(steps))
+	if err != nil {
+		return nil, &Error{Line: 1, Column: 1, Message: wording(err.Error())}
+	}
+	p := &Program{program: program, source: source, want: want}
+	for _, ref := range ast.NativeRep().ReferenceMap() {
+		if slices.Contains(e.names, ref.Name) && !slices.Contains(p.uses, ref.Name) {
+			p.uses = append(p.uses, ref.Name)
+		}
+	}
+	slices.Sort(p.uses)
+	return p, nil
+}
+
+// Uses reports whether the expression looks at a variable.
+func (p *Program) Uses(name string) bool { return slices.Contains(p.uses, name) }
+
+// ErrCost says that an evaluation cost more than it may.
+var ErrCost = errors.New("the expression costs more than it may")
+
+// Eval evaluates the expression. A variable is a bool, int64, float64, string, [time.Time], nil, or a []any, []string or map[string]...
+// of these, or a func() any that is called if it is needed, at most once; a variable that is missing is an error where
+// it is looked at. What comes back is one of these as JSON has them (a time is a string in RFC 3339), and has the type that was wanted.
+// An error's text names what was wrong, which may be a key of what was looked at, and shows no value.
+func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	out, _, err := p.program.ContextEval(ctx, vars)
+	if err != nil {
+		return nil, p.evalError(ctx, err)
+	}
+	value, err := native(out, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !fits(value, p.want) {
+		return nil, fmt.Errorf("it comes to %s, not %s", kindOf(value), p.want)
+	}
+	return value, nil
+}

@@ -1,0 +1,246 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	celtypes "cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// maxDepth is how deep values may be.
+const maxDepth = 200
+
+// What [Decode] refuses besides what is no JSON.
+var (
+	// ErrDuplicate: an object has a key twice, and who reads it may take either.
+	ErrDuplicate = errors.New("an object has a key twice")
+	// ErrDepth: values stand in each other too deep.
+	ErrDepth = errors.New("values are nested too deep")
+)
+
+// Decode reads one JSON value for an expression: a number that is whole is an int64, however it is written (1, 1.0, 1e0),
+// and all others are a float64. An object that has a key twice is refused, since an upstream may take another one than we do.
+func Decode(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	value, err := decode(dec, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one value")
+	}
+	return value, nil
+}
+
+func decode(dec *json.Decoder, depth int) (any, error) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, ErrDepth
+	}
+	switch t := token.(type) {
+	case json.Number:
+		return number(t)
+	case json.Delim:
+		if t == '{' {
+			return decodeObject(dec, depth)
+		}
+		return decodeList(dec, depth)
+	}
+	return token, nil
+}
+
+func decodeObject(dec *json.Decoder, depth int) (any, error) {
+	object := map[string]any{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := key.(string) // the decoder lets nothing else stand there
+		if _, twice := object[name]; twice {
+			return nil, ErrDuplicate
+		}
+		if object[name], err = decode(dec, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	_, err := dec.Token()
+	return object, err
+}
+
+func decodeList(dec *json.Decoder, depth int) (any, error) {
+	list := []any{}
+	for dec.More() {
+		item, err := decode(dec, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, item)
+	}
+	_, err := dec.Token()
+	return list, err
+}
+
+// maxWhole is up to where each whole number has a float64 of its own.
+const maxWhole = 1 << 53
+
+func number(n json.Number) (any, error) {
+	if whole, err := n.Int64(); err == nil {
+		return whole, nil
+	}
+	f, err := strconv.ParseFloat(n.String(), 64)
+	if err != nil {
+		return nil, errors.New("a number is too large")
+	}
+	if f == math.Trunc(f) && math.Abs(f) <= maxWhole {
+		return int64(f), nil
+	}
+	return f, nil
+}
+
+// native is a value as JSON has it.
+func native(v ref.Val, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, ErrDepth
+	}
+	switch v := v.(type) {
+	case celtypes.Bool:
+		return bool(v), nil
+	case celtypes.Int:
+		return int64(v), nil
+	case celtypes.Uint:
+		if uint64(v) > math.MaxInt64 {
+			return nil, errors.New("a number is too large")
+		}
+		return int64(v), nil
+	case celtypes.Double:
+		return float64(v), nil
+	case celtypes.String:
+		return string(v), nil
+	case celtypes.Null:
+		return nil, nil
+	case celtypes.Timestamp:
+		return v.Format(time.RFC3339Nano), nil
+	case celtypes.Duration:
+		return time.Duration(v.Duration).String(), nil
+	case *celtypes.Optional:
+		if !v.HasValue() {
+			return nil, nil
+		}
+		return native(v.GetValue(), depth+1)
+	case traits.Lister:
+		return nativeList(v, depth)
+	case traits.Mapper:
+		return nativeMap(v, depth)
+	}
+	return nil, fmt.Errorf("a value of type %s has no form in JSON", v.Type().TypeName())
+}
+
+func nativeList(v traits.Lister, depth int) (any, error) {
+	list := []any{}
+	for it := v.Iterator(); it.HasNext() == celtypes.True; {
+		item, err := native(it.Next(), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, item)
+	}
+	return list, nil
+}
+
+func nativeMap(v traits.Mapper, depth int) (any, error) {
+	object := map[string]any{}
+	for it := v.Iterator(); it.HasNext() == celtypes.True; {
+		key := it.Next()
+		name, ok := key.(celtypes.String)
+		if !ok {
+			return nil, errors.New("a key of a map is no text")
+		}
+		item, err := native(v.Get(key), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		object[string(name)] = item
+	}
+	return object, nil
+}
+
+// fits reports whether a value is of a type.
+func fits(v any, want Type) bool {
+	ok := true
+	switch want {
+	case Bool:
+		_, ok = v.(bool)
+	case Int:
+		_, ok = v.(int64)
+	case Double:
+		_, ok = v.(float64)
+	case String, Time:
+		_, ok = v.(string)
+	case List:
+		_, ok = v.([]any)
+	case Map:
+		_, ok = v.(map[string]any)
+	case Strings:
+		ok = all(v, String)
+	case Bools:
+		ok = all(v, Bool)
+	case Counts:
+		ok = all(v, Int)
+	}
+	return ok
+}
+
+// all reports whether all that a list or a map has is of a type.
+func all(v any, want Type) bool {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			if !fits(item, want) {
+				return false
+			}
+		}
+		return want == String
+	case map[string]any:
+		for _, item := range v {
+			if !fits(item, want) {
+				return false
+			}
+		}
+		return want != String
+	}
+	return false
+}
+
+// kindOf names the type of a value.
+func kindOf(v any) string {
+	for _, t := range []Type{Bool, Int, Double, String, List, Map} {
+		if fits(v, t) {
+			return "a value of type " + string(t)
+		}
+	}
+	return "nothing"
+}
+
+// typeName is a type of CEL's in our words.
+func typeName(t *cel.Type) string {
+	for _, known := range []Type{Bool, Int, Double, String, Time, Strings, Bools, Counts, List, Map} {
+		if t.IsExactType(types(known)) {
+			return string(known)
+		}
+	}
+	return cel.FormatCELType(t)
+}
