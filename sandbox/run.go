@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/tool"
 	"sallyport/sandbox/bridge"
 )
 
@@ -133,12 +134,12 @@ func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, 
 
 // follow has the program run and judges its end.
 func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
-	limits, timer := e.job.Limits, time.AfterFunc(startLimit, func() { e.stop(stopped{TimedOut}) })
-	defer timer.Stop()
+	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopped{TimedOut}) })
+	defer clock.Stop()
 	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
-	account := e.account(caller)
+	account := e.account(caller, clock)
 	e.box.stays = false
-	report, err := e.box.bridge.Run(e.ctx, program, account, func() { timer.Reset(limits.Timeout) })
+	report, err := e.box.bridge.Run(e.ctx, program, account, func() { clock.Reset(limits.Timeout) })
 	e.box.stays, e.box.seen = report.Kept, time.Now()
 	cause := e.cause(err)
 	if report.Started && err != nil {
@@ -165,10 +166,10 @@ func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 }
 
 // account is what the program's calls are made under.
-func (e *execution) account(caller bridge.Caller) bridge.Account {
+func (e *execution) account(caller bridge.Caller, clock tool.Clock) bridge.Account {
 	l := e.job.Limits
 	return bridge.Account{
-		Execution: e.job.ID, Caller: caller, Workspace: e.job.Workspace,
+		Execution: e.job.ID, Caller: caller, Clock: clock, Workspace: e.job.Workspace,
 		Limits: bridge.Limits{Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic, Room: bridge.Room{Bytes: l.Workspace, Files: l.Inodes}},
 	}
 }

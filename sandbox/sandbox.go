@@ -73,7 +73,7 @@ type Environment struct {
 
 // Limits bound one sandbox. Every field must be positive; see [DefaultLimits].
 type Limits struct {
-	// Timeout is wall-clock time from the program's start to its end.
+	// Timeout is wall-clock time from the program's start to its end, without what its calls wait for a person ([tool.Pause]).
 	Timeout time.Duration
 	// Memory is bytes in use inside the sandbox, files in /workspace and /tmp included.
 	Memory int64

@@ -17,9 +17,15 @@ func WithClock(ctx context.Context, clock Clock) context.Context {
 	return context.WithValue(ctx, clockKey{}, clock)
 }
 
+// ClockOf returns the clock of the program that ctx is of, nil if it is of none.
+func ClockOf(ctx context.Context) Clock {
+	clock, _ := ctx.Value(clockKey{}).(Clock)
+	return clock
+}
+
 // Pause stops the clock of the program that ctx is of, if it is of any.
 func Pause(ctx context.Context) (resume func()) {
-	if clock, ok := ctx.Value(clockKey{}).(Clock); ok {
+	if clock := ClockOf(ctx); clock != nil {
 		return clock.Pause()
 	}
 	return func() {}

@@ -33,6 +33,8 @@ type Relay struct {
 	last    int64
 	waiting map[int64]waiter
 	gone    error // why nobody answers any more
+	clock   tool.Clock
+	resume  func() // of the pause that the other end asked for
 }
 
 // waiter is a call without an answer.
@@ -162,11 +164,26 @@ func (r *Relay) end(err error) {
 	}
 }
 
+// Still stops the clock of the program that calls, or lets it go on, as the other end says of its own. Without a
+// call there is nothing to stop.
+func (r *Relay) Still(still bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.resume != nil {
+		r.resume()
+		r.resume = nil
+	}
+	if still && r.clock != nil {
+		r.resume = r.clock.Pause()
+	}
+}
+
 // enter waits for the answer to a call that is about to be made.
-func (r *Relay) enter(peer tool.Peer) (id int64, wait chan answer, err error) {
+func (r *Relay) enter(ctx context.Context, peer tool.Peer) (id int64, wait chan answer, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
+	r.clock = tool.ClockOf(ctx)
 	if r.gone != nil {
 		return 0, nil, r.gone
 	}
@@ -194,7 +211,7 @@ func appendCall(b []byte, id int64, c tool.Call, progress bool) ([]byte, error) 
 
 // ask makes a call at the other end. The answer is a value as it stands in a frame.
 func (r *Relay) ask(ctx context.Context, c tool.Call, progress bool) (json.RawMessage, error) {
-	id, wait, err := r.enter(c.Peer)
+	id, wait, err := r.enter(ctx, c.Peer)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ type Account struct {
 	Execution string
 	Caller    Caller
 	Limits    Limits
+	// Clock is what the calls can stop while a person is waited for, by [tool.Pause]; nil is none.
+	Clock tool.Clock
 	// Workspace is what /workspace holds at the start and who takes what the program leaves there; nil is nobody.
 	Workspace Workspace
 }

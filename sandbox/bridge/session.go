@@ -191,6 +191,9 @@ func (s *session) call(ctx context.Context, frame incoming) {
 		s.fail(frame.ID, err)
 		return
 	}
+	if s.Clock != nil {
+		ctx = tool.WithClock(ctx, s.Clock)
+	}
 	p := s.peer(frame)
 	if relay, ok := s.Caller.(*Relay); ok {
 		s.pass(ctx, relay, frame, id, p)

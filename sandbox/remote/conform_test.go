@@ -67,7 +67,8 @@ func (p pair) conforms(t *testing.T) {
 		"things of every kind are emitted", "lone surrogates", "arguments that JSON has no type for", "a tool's error has the line of its call in node",
 		"a tool's hint is in the fault", "results that are hard to read hurt no other call", "a megabyte both ways in node",
 		"progress is heard where it was asked for", "C11 no more calls than allowed", "a call that never ends is cancelled with its program",
-		"A14 killing itself", "what was printed before the limit is kept", "endless loop in python")
+		"A14 killing itself", "what was printed before the limit is kept", "endless loop in python",
+		"the clock stands still while a person is waited for, and goes on after it")
 }
 
 func run(t *testing.T, c *remote.Client, job sandbox.Job) sandbox.Outcome {

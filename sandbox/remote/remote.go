@@ -31,7 +31,7 @@ import (
 )
 
 // Protocol is the version of what goes over the wire. Both sides must have the same.
-const Protocol = 1
+const Protocol = 2
 
 // The kinds of messages beside those of the bridge.
 const (
@@ -43,6 +43,8 @@ const (
 	kindOutcome
 	kindStdout
 	kindStderr
+	// kindStill tells the worker that the program's clock stands still ("1"), or goes on ("0").
+	kindStill
 )
 
 // The bounds of what is read before it is known who speaks, in bytes.

@@ -81,19 +81,28 @@ func sendJob(m *bridge.Messages, job sandbox.Job) error {
 func (c *Client) follow(ctx context.Context, m *bridge.Messages, job sandbox.Job, caller bridge.Caller) (bridge.Report, error) {
 	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	var watcher sync.WaitGroup
-	watcher.Go(func() { watch(ctx, inner, stop, job.Limits.Timeout, m) })
+	clock := bridge.NewClock(queueLimit+job.Limits.Timeout, func() { stop(errLate) })
+	defer clock.Stop()
+	clock.Tell(func(still bool) { _ = m.WriteMessage(kindStill, stillness(still)) }) // a connection that is gone ends the program
+	watcher.Go(func() { watch(ctx, inner, stop, m) })
 	b := bridge.Attach(m, bridge.Options{Logger: c.log})
 	program := bridge.Program{Code: job.Code, File: job.File, ValueLimit: job.Limits.Value, Variables: job.Variables}
-	seen, err := b.Run(inner, program, account(ctx, job, caller), func() {})
+	seen, err := b.Run(inner, program, account(ctx, job, caller, clock), func() {})
 	stop(nil)
 	watcher.Wait()
 	return seen, errors.Join(err, b.Close())
 }
 
-// watch asks the worker to stop the program when ctx ends, and ends inner where it does not, or takes too long for it.
-func watch(ctx, inner context.Context, stop context.CancelCauseFunc, limit time.Duration, m *bridge.Messages) {
-	late := time.AfterFunc(queueLimit+limit, func() { stop(errLate) })
-	defer late.Stop()
+// stillness is what a kindStill says.
+func stillness(still bool) []byte {
+	if still {
+		return []byte("1")
+	}
+	return []byte("0")
+}
+
+// watch asks the worker to stop the program when ctx ends, and ends inner where it takes too long for it.
+func watch(ctx, inner context.Context, stop context.CancelCauseFunc, m *bridge.Messages) {
 	select {
 	case <-inner.Done():
 		return
@@ -106,10 +115,10 @@ func watch(ctx, inner context.Context, stop context.CancelCauseFunc, limit time.
 }
 
 // account is what the worker may do for this program: what its limits say, and no more.
-func account(ctx context.Context, job sandbox.Job, caller bridge.Caller) bridge.Account {
+func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock tool.Clock) bridge.Account {
 	l := job.Limits
 	return bridge.Account{
-		Execution: job.ID, Caller: until{ctx, caller}, Workspace: job.Workspace,
+		Execution: job.ID, Caller: until{ctx, caller}, Clock: clock, Workspace: job.Workspace,
 		Limits: bridge.Limits{
 			Frame: frameLimit, Calls: l.Calls, Concurrency: l.Concurrency, Traffic: l.Traffic,
 			Room: bridge.Room{Bytes: max(1, 3*l.Workspace), Files: l.Inodes},

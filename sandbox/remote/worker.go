@@ -224,6 +224,9 @@ func (x *execution) aside(kind byte, data []byte) error {
 	case kind == kindCancel:
 		x.cancel()
 		return nil
+	case kind == kindStill:
+		x.relay.Still(string(data) == "1")
+		return nil
 	case kind != kindJob || x.job != nil:
 		return errors.New("the gateway sent a message of an unknown kind")
 	}

@@ -167,6 +167,12 @@ heard[-1], len(heard) < 300`,
 		Limit: func(l *sandbox.Limits) { l.Timeout = time.Second },
 	},
 	{
+		Name: "the clock stands still while a person is waited for, and goes on after it", Status: sandbox.TimedOut,
+		Python: "import time\nfrom sallyport import call\ncall('test.person')\nprint('answered', flush=True)\ntime.sleep(5)",
+		Limit:  func(l *sandbox.Limits) { l.Timeout = time.Second }, Within: 4 * time.Second,
+		Check: func(t *testing.T, o sandbox.Outcome) { wantStdout(t, o, "answered\n") },
+	},
+	{
 		Name: "a forked process cannot call", Status: sandbox.OK,
 		Python: "import os\nfrom sallyport import call, ToolError\nr, w = os.pipe()\nif os.fork() == 0:\n    try: call('test.echo')\n    except ToolError as e: os.write(w, e.kind.encode())\n    os._exit(0)\nos.read(r, 100).decode()", Value: `"invalid"`,
 	},

@@ -190,7 +190,7 @@ func head(s string) string { return s[:min(len(s), 600)] }
 // as a text. "test.fail" reports an error, "test.busy" one that passes, "test.blob" an image, "test.deep"
 // and "test.binary" what is hard to read, and "test.slow" waits until it is
 // cancelled; "test.far" tells of its progress, "test.flood" does so ten thousand
-// times, and "test.ask" wants a person's answer. There are two resources, and prompts.
+// times, and "test.ask" wants a person's answer; "test.person" waits for one for 1.5 s. There are two resources, and prompts.
 type Echo struct{}
 
 // Call is one call.
@@ -224,6 +224,9 @@ func (Echo) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 // answer knows the rest of what can be called.
 func answer(ctx context.Context, call tool.Call) (tool.Result, error) {
 	switch call.Tool.String() {
+	case "test.person":
+		defer tool.Pause(ctx)()
+		time.Sleep(1500 * time.Millisecond)
 	case "test.far":
 		return tellProgress(ctx, call, 3, 250*time.Millisecond)
 	case "test.flood":
