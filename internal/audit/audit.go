@@ -1,0 +1,467 @@
+// Package audit keeps an append-only record of what happened, each record chained to the one before by its hash.
+// Its main type is [Log], which [Open] keeps in a directory: files of one JSON object per line, and a signed head
+// that says how far they go. Several processes may append to one log; [Read] and [Verify] need no process at all.
+//
+// A record that Append has acknowledged survives a kill of the process; it is synced to the disk a moment later.
+// What cannot be appended is an error, and whoever asked must not do what was to be recorded.
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sallyport/internal/filelock"
+)
+
+// What can be wrong, to be asked for with errors.Is.
+var (
+	// ErrDamaged: the end of the log is no record, so that nothing can follow it.
+	ErrDamaged = errors.New("the audit log is damaged")
+	// ErrGone: the files that this process has written to are not there any more.
+	ErrGone = errors.New("the audit log is gone")
+	// ErrClosed: the log was closed.
+	ErrClosed = errors.New("the audit log is closed")
+)
+
+// Options configure a log; nil means all defaults.
+type Options struct {
+	// Logger gets what goes wrong beside an append; nil discards.
+	Logger *slog.Logger
+	// Opened is written before the first record of this process, as a log.opened.
+	Opened Event
+	// Segment is how large a file of records may become, in bytes; 0 is 16 MiB.
+	Segment int64
+	// Keep is how old a record may become, Size how many bytes all may take; 0 is without end. Whole files go, the oldest
+	// first, when a new one is begun, and when Prune is called.
+	Keep time.Duration
+	Size int64
+	// Sync is how long a record may wait for the disk; 0 is 200 ms.
+	Sync time.Duration
+	// Patience is how long Append waits for other processes; 0 is 2 s.
+	Patience time.Duration
+}
+
+func (o *Options) withDefaults() Options {
+	opts := Options{}
+	if o != nil {
+		opts = *o
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Segment == 0 {
+		opts.Segment = 16 << 20
+	}
+	if opts.Sync == 0 {
+		opts.Sync = 200 * time.Millisecond
+	}
+	if opts.Patience == 0 {
+		opts.Patience = 2 * time.Second
+	}
+	return opts
+}
+
+// Log is an open log. All methods are safe for concurrent use, also by several processes.
+type Log struct {
+	dir  string
+	opts Options
+	keys keys
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	lock   *filelock.Lock // nil after Close
+	file   *os.File       // the last segment; nil: it has to be looked for
+	full   bool           // it is to be followed by another
+	size   int64          // of what is in it
+	at     end            // its last record
+	opened bool           // a log.opened was written
+
+	synced atomic.Pointer[error] // what the last sync came to
+	grown  chan struct{}         // has one when something was appended since the last sync
+	wakes  wakes
+	ending chan struct{}
+	work   sync.WaitGroup
+}
+
+// Open opens the log in a directory, and makes both if they are not there. Nothing is appended yet. Close it.
+func Open(dir string, opts *Options) (*Log, error) {
+	l := &Log{dir: dir, opts: opts.withDefaults(), grown: make(chan struct{}, 1), ending: make(chan struct{})}
+	l.log = l.opts.Logger
+	if err := l.open(); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	l.work.Go(l.keepSynced)
+	return l, nil
+}
+
+func (l *Log) open() error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := filelock.Open(l.dir)
+	if err != nil {
+		return err
+	}
+	if err := lock.Take(l.opts.Patience); err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	defer lock.Leave()
+	if l.keys, err = loadKeys(l.dir, true); err == nil {
+		_, _, _, _, err = lastOf(l.dir)
+	}
+	if err == nil {
+		err = writable(l.dir)
+	}
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	l.lock = lock
+	return nil
+}
+
+// writable is for finding out at the start that nothing could be kept.
+func writable(dir string) error {
+	path := filepath.Join(dir, ".probe")
+	return errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path))
+}
+
+// Digest returns a keyed digest of what a record must not hold: who has not the key of this log cannot try
+// what it is of. Empty data has none.
+func (l *Log) Digest(data []byte) string {
+	if len(data) == 0 {
+		return ""
+	}
+	return l.keys.digestOf(data)
+}
+
+// Append adds an event. When it returns nil the record survives a kill of the process.
+func (l *Log) Append(e Event) error {
+	if err := l.append(e.bounded()); err != nil {
+		return fmt.Errorf("append to audit log: %w", err)
+	}
+	select {
+	case l.grown <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (l *Log) append(e Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if failed := l.synced.Load(); failed != nil {
+		return *failed
+	}
+	return l.locked(func() error {
+		if !l.opened {
+			opened := l.opts.Opened.bounded()
+			opened.Kind = LogOpened
+			if err := l.write(opened); err != nil {
+				return err
+			}
+			l.opened = true
+		}
+		return l.write(e)
+	})
+}
+
+// locked does something as the only process, at the end of the log. It is called with mu held.
+func (l *Log) locked(do func() error) error {
+	if l.lock == nil {
+		return ErrClosed
+	}
+	if err := l.lock.Take(l.opts.Patience); err != nil {
+		return err
+	}
+	defer func() { l.lock.Leave() }() // of another one, where the directory was another
+	if err := l.catchUp(); err != nil {
+		return err
+	}
+	return do()
+}
+
+// catchUp finds the end of the log, where it may be elsewhere than this process left it.
+func (l *Log) catchUp() error {
+	if l.file != nil {
+		info, err := l.file.Stat()
+		if err == nil && !sealed(info) && !removed(info) && (info.Size() == l.size || l.grew(info.Size())) {
+			return nil
+		}
+		_ = l.file.Close()
+		l.file = nil
+	}
+	if err := l.sameDirectory(); err != nil {
+		return err
+	}
+	known := l.at
+	at, in, size, rest, err := lastOf(l.dir)
+	if err != nil {
+		return err
+	}
+	if known.seq > 0 && in.path == "" {
+		return fmt.Errorf("%w: %s has no records", ErrGone, l.dir)
+	}
+	l.at, l.size = at, size
+	if err := l.openLast(in, rest); err != nil {
+		return err
+	}
+	return l.noteLoss(known, rest)
+}
+
+// grew reads what others appended to the segment since this process did, and reports whether that could be read.
+func (l *Log) grew(size int64) bool {
+	more := size - l.size
+	if more < 0 || more > maxLine {
+		return false
+	}
+	data := make([]byte, more)
+	if _, err := l.file.ReadAt(data, l.size); err != nil || data[more-1] != '\n' {
+		return false
+	}
+	data = data[:more-1]
+	last, err := decode(data[bytes.LastIndexByte(data, '\n')+1:])
+	if err != nil || last.Seq <= l.at.seq {
+		return false
+	}
+	l.at, l.size = end{last.Seq, last.Hash}, size
+	return true
+}
+
+// sameDirectory locks the directory that is there now, which may be another than the one that was opened.
+func (l *Log) sameDirectory() error {
+	if same, err := l.lock.Same(l.dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		return err
+	} else if same {
+		return nil
+	}
+	lock, err := filelock.Open(l.dir)
+	if err != nil {
+		return err
+	}
+	if err := lock.Take(l.opts.Patience); err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	_ = l.lock.Close()
+	l.lock = lock
+	l.keys, err = loadKeys(l.dir, l.at.seq == 0)
+	return err
+}
+
+// openLast opens the segment to write to. What a crash left at its end is taken off.
+func (l *Log) openLast(in segment, rest torn) error {
+	if in.path == "" {
+		return l.begin()
+	}
+	info, err := os.Stat(in.path)
+	if err != nil {
+		return err
+	}
+	if sealed(info) { // a crash came between two
+		return l.begin()
+	}
+	f, err := os.OpenFile(in.path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	if rest.bytes > 0 {
+		if err := f.Truncate(l.size); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	l.file, l.full = f, false
+	return nil
+}
+
+// begin makes the segment for the next record.
+func (l *Log) begin() error {
+	f, err := os.OpenFile(segmentPath(l.dir, l.at.seq+1), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	l.file, l.size, l.full = f, 0, false
+	return nil
+}
+
+// noteLoss puts on record what is missing: half a record after a crash, or records that were there once, as
+// this process or the published head knows.
+func (l *Log) noteLoss(known end, rest torn) error {
+	if rest.bytes > 0 {
+		if err := l.write(Event{Kind: LogTorn, Bytes: rest.bytes, Note: rest.sum}); err != nil {
+			return err
+		}
+	}
+	if head, err := readHead(l.dir); err == nil && head.check(l.keys.public()) && head.Seq > known.seq {
+		known = end{head.Seq, head.Hash}
+	}
+	if known.seq <= l.at.seq {
+		return nil
+	}
+	return l.gap(known)
+}
+
+// gap puts on record that records up to a known one are missing. The next record has the number after that.
+func (l *Log) gap(known end) error {
+	l.log.Error("records of the audit log were removed", "directory", l.dir, "after", l.at.seq, "through", known.seq)
+	before := l.at
+	l.at.seq = known.seq
+	err := l.write(Event{Kind: LogGap, Through: known.seq, Before: known.hash, Note: fmt.Sprintf("the log ended at %d", before.seq)})
+	if err != nil {
+		l.at = before
+	}
+	return err
+}
+
+// write appends a record with one write. It is called by the only process, at the end of the log.
+func (l *Log) write(e Event) error {
+	e.Seq, e.Time = l.at.seq+1, time.Now().UTC()
+	line, hash, err := encode(e, l.at.hash)
+	if err != nil {
+		return err
+	}
+	if l.full || l.size > 0 && l.size+int64(len(line)) > l.opts.Segment {
+		if err := l.roll(); err != nil {
+			return err
+		}
+		return l.write(e) // after what was pruned
+	}
+	n, err := l.file.Write(line)
+	if err != nil {
+		if n > 0 {
+			err = errors.Join(err, l.file.Truncate(l.size))
+		}
+		_ = l.file.Close()
+		l.file = nil // it is looked at again before anything follows
+		return err
+	}
+	l.at, l.size = end{e.Seq, hash}, l.size+int64(n)
+	return nil
+}
+
+// roll goes on in a new segment, and lets old ones go.
+func (l *Log) roll() error {
+	l.full = true // until there is a new one
+	if err := errors.Join(l.file.Sync(), l.file.Chmod(0o400)); err != nil {
+		return err
+	}
+	old := l.file
+	if err := l.begin(); err != nil {
+		return err
+	}
+	if err := old.Close(); err != nil {
+		return err
+	}
+	return l.prune(time.Now())
+}
+
+// keepSynced writes to the disk what was appended, and publishes the head, until Close.
+func (l *Log) keepSynced() {
+	for {
+		select {
+		case <-l.ending:
+			return
+		case <-l.grown:
+		}
+		l.wakes.all()
+		select {
+		case <-l.ending:
+			return
+		case <-time.After(l.opts.Sync):
+		}
+		l.noteSync(l.Sync(context.Background()))
+	}
+}
+
+// noteSync keeps what a sync came to. While syncing fails nothing may be appended; it is tried again.
+func (l *Log) noteSync(err error) {
+	if err == nil {
+		if l.synced.Swap(nil) != nil {
+			l.log.Info("the audit log can be written again", "directory", l.dir)
+		}
+		return
+	}
+	if l.synced.Swap(&err) == nil {
+		l.log.Error("the audit log cannot be written", "directory", l.dir, "error", err)
+	}
+	select {
+	case l.grown <- struct{}{}:
+	default:
+	}
+}
+
+// Sync writes to the disk what was appended before, and publishes the head.
+func (l *Log) Sync(context.Context) error {
+	l.mu.Lock()
+	file, at := l.file, l.at
+	if l.lock == nil || file == nil || at.seq == 0 {
+		l.mu.Unlock()
+		return nil
+	}
+	// The file may be replaced while it is synced: by then roll has synced it, and it is closed.
+	l.mu.Unlock()
+	if err := file.Sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("sync audit log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.publish(at)
+}
+
+// publish writes the head, unless a newer one is there. It is called with mu held.
+func (l *Log) publish(at end) error {
+	if l.lock == nil {
+		return nil
+	}
+	if err := l.lock.Take(l.opts.Patience); err != nil {
+		return err
+	}
+	defer func() { l.lock.Leave() }()
+	if head, err := readHead(l.dir); err == nil && head.Seq >= at.seq && head.check(l.keys.public()) {
+		return nil
+	}
+	if err := writeHead(l.dir, l.keys.sign(Head{Seq: at.seq, Hash: at.hash, Time: time.Now().UTC()})); err != nil {
+		return fmt.Errorf("publish head of audit log: %w", err)
+	}
+	return nil
+}
+
+// Head returns the head of the log as this process knows it, signed.
+func (l *Log) Head() Head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys.sign(Head{Seq: l.at.seq, Hash: l.at.hash, Time: time.Now().UTC()})
+}
+
+// Close writes to the disk what was appended, and ends the log. It is idempotent.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	select {
+	case <-l.ending:
+		l.mu.Unlock()
+		return nil
+	default:
+		close(l.ending)
+	}
+	l.mu.Unlock()
+	l.work.Wait()
+	err := l.Sync(context.Background())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+	}
+	err = errors.Join(err, l.lock.Close())
+	l.lock, l.file = nil, nil
+	return err
+}

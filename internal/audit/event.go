@@ -1,0 +1,156 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"sallyport/internal/plain"
+)
+
+// Kind says what happened.
+type Kind string
+
+// The kinds of events.
+const (
+	// ExecutionStart and ExecutionEnd are a program's. A start without an end is of a program whose gateway was killed.
+	ExecutionStart Kind = "execution.start"
+	ExecutionEnd   Kind = "execution.end"
+	// Call is what was decided about a call, before it is made; Result is how it went, which a refused one has none of.
+	Call   Kind = "call"
+	Result Kind = "result"
+	// ApprovalAsked and ApprovalAnswered: a person was asked about a call, and what came of it.
+	ApprovalAsked    Kind = "approval.asked"
+	ApprovalAnswered Kind = "approval.answered"
+	// PolicyChanged and SettingsChanged have digests in Before and After.
+	PolicyChanged   Kind = "policy.changed"
+	SettingsChanged Kind = "settings.changed"
+	// DefinitionApproved: a person let a tool's definition be called. SkillShared and SkillApproved: a skill is to be for all.
+	DefinitionApproved Kind = "definition.approved"
+	SkillShared        Kind = "skill.shared"
+	SkillApproved      Kind = "skill.approved"
+	SkillRemoved       Kind = "skill.removed"
+	// Login and LoginRefused are of clients over HTTP.
+	Login        Kind = "login"
+	LoginRefused Kind = "login.refused"
+	// LogOpened: a process began to write here. LogPruned: a file of old records went, through record Through with the hash
+	// Before. LogTorn: a crash had left half a record. LogGap: records up to Through were there once, and were not any more.
+	LogOpened Kind = "log.opened"
+	LogPruned Kind = "log.pruned"
+	LogTorn   Kind = "log.torn"
+	LogGap    Kind = "log.gap"
+)
+
+// Kinds are all kinds.
+func Kinds() []string {
+	return []string{
+		string(ExecutionStart), string(ExecutionEnd), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
+		string(PolicyChanged), string(SettingsChanged), string(DefinitionApproved), string(SkillShared), string(SkillApproved), string(SkillRemoved),
+		string(Login), string(LoginRefused), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
+	}
+}
+
+// Event is one record. What does not apply is empty. No field holds an argument, a result, a secret or the text of
+// an error: of those there are digests, sizes and kinds. Texts are bounded and cleaned when the event is written.
+type Event struct {
+	// Seq numbers the records of a log, from 1. Time is when it was written. Append sets both.
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	Kind Kind      `json:"kind"`
+
+	// Principal is on whose behalf it happened, Session a keyed digest of the client's session, Client its name and version.
+	Principal string `json:"principal,omitempty"`
+	Session   string `json:"session,omitempty"`
+	Client    string `json:"client,omitempty"`
+	// From is where a login came from: an address without a port.
+	From string `json:"from,omitempty"`
+
+	Execution string `json:"execution,omitempty"`
+	// Resumes is the execution that this one goes on with.
+	Resumes     string `json:"resumes,omitempty"`
+	Language    string `json:"language,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	Workspace   string `json:"workspace,omitempty"`
+	// Code is the SHA-256 of the program in hex, Text the program itself where the settings want it.
+	Code   string `json:"code,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Limits string `json:"limits,omitempty"`
+
+	Tool string `json:"tool,omitempty"`
+	// Definition is the digest of the tool's definition. Arguments is the keyed digest of a call's arguments, see [Log.Digest].
+	Definition string `json:"definition,omitempty"`
+	Arguments  string `json:"arguments,omitempty"`
+	// Decision is allow, deny or ask; Rule what decided, Approval the id of what a person was asked, By who answered or changed something.
+	Decision string `json:"decision,omitempty"`
+	Rule     string `json:"rule,omitempty"`
+	Approval string `json:"approval,omitempty"`
+	By       string `json:"by,omitempty"`
+
+	// Outcome is in a word; Exit a program's exit status.
+	Outcome string `json:"outcome,omitempty"`
+	Exit    int    `json:"exit,omitempty"`
+	// Micros is how long it took, in microseconds.
+	Micros int64 `json:"duration_us,omitempty"`
+	// Calls is how many calls an execution made. Bytes is the size of a result's or an answer's text.
+	Calls int   `json:"calls,omitempty"`
+	Bytes int64 `json:"bytes,omitempty"`
+	// Saved estimates the tokens that a model did not read: a quarter of the bytes that stayed in the program.
+	Saved int64 `json:"tokens_saved,omitempty"`
+
+	// Before and After are digests of what changed. Through is the last record that a log.pruned or log.gap speaks of.
+	Before  string `json:"before,omitempty"`
+	After   string `json:"after,omitempty"`
+	Through uint64 `json:"through,omitempty"`
+	Note    string `json:"note,omitempty"`
+}
+
+const (
+	// maxField is how long a text is in a record, in runes, maxText how long a program, in bytes.
+	maxField = 200
+	maxNote  = 400
+	maxText  = 64 << 10
+)
+
+// bounded returns the event with every text short, valid and in one line.
+func (e Event) bounded() Event {
+	for _, field := range []*string{
+		(*string)(&e.Kind), &e.Principal, &e.Session, &e.Client, &e.From, &e.Execution, &e.Resumes, &e.Language, &e.Environment, &e.Workspace, &e.Code, &e.Limits,
+		&e.Tool, &e.Definition, &e.Arguments, &e.Decision, &e.Rule, &e.Approval, &e.By, &e.Outcome, &e.Before, &e.After,
+	} {
+		*field = bound(*field, maxField)
+	}
+	e.Note = bound(e.Note, maxNote)
+	if len(e.Text) > maxText {
+		e.Text = strings.ToValidUTF8(e.Text[:maxText], "\uFFFD") + "\n[cut, " + sum(e.Text) + "]"
+	}
+	e.Text = strings.ToValidUTF8(e.Text, "\uFFFD")
+	return e
+}
+
+// bound returns a text that fits as it is, and of any other what can be shown of it, with a digest of all of it.
+func bound(text string, limit int) string {
+	if len(text) <= limit && isWord(text) {
+		return text // as nearly all are
+	}
+	short := plain.Line(text, limit)
+	if short == text {
+		return text
+	}
+	return short + " [" + sum(text) + "]"
+}
+
+// isWord reports whether a text has nothing but what can be seen of ASCII, and no space.
+func isWord(text string) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func sum(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(digest[:8])
+}

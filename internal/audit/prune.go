@@ -1,0 +1,67 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Prune lets go the files of records that the settings do not keep, and puts on record which.
+func (l *Log) Prune() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.locked(func() error { return l.prune(time.Now()) }); err != nil {
+		return fmt.Errorf("prune audit log: %w", err)
+	}
+	return nil
+}
+
+// prune is called by the only process, at the end of the log. A file goes when all in it is too old, or all files together are
+// too large; the last never does. The record comes first: what was to go and is still there harms nobody.
+func (l *Log) prune(now time.Time) error {
+	all, err := segments(l.dir)
+	if err != nil {
+		return err
+	}
+	var total int64
+	sizes := make([]int64, len(all))
+	for i, s := range all {
+		info, err := os.Stat(s.path)
+		if err != nil {
+			return err
+		}
+		sizes[i] = info.Size()
+		total += sizes[i]
+	}
+	for i := range max(0, len(all)-1) {
+		last, _, _, err := lastRecord(all[i].path)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		old := l.opts.Keep > 0 && now.Sub(last.Time) > l.opts.Keep
+		large := l.opts.Size > 0 && total > l.opts.Size
+		if !old && !large {
+			return nil
+		}
+		reason := "age"
+		if large {
+			reason = "size"
+		}
+		if err := l.remove(all[i], last, reason); err != nil {
+			return err
+		}
+		total -= sizes[i]
+	}
+	return nil
+}
+
+func (l *Log) remove(s segment, last Record, reason string) error {
+	if last.Seq > 0 {
+		if err := l.write(Event{Kind: LogPruned, Through: last.Seq, Before: last.Hash, Rule: reason}); err != nil {
+			return err
+		}
+	}
+	return os.Remove(s.path)
+}

@@ -1,0 +1,223 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Reader reads the records of a directory while others append to it. It is for one goroutine. Close it.
+type Reader struct {
+	dir  string
+	from uint64 // the next record that is wanted
+	came bool   // it has come: what follows is passed on in the order in which it stands
+	file *os.File
+	in   *bufio.Reader
+	seg  segment
+	at   int64 // of the next line
+	line int   // its number in the file, from 1
+}
+
+// NewReader returns a reader of the records in a directory from a number on.
+func NewReader(dir string, from uint64) *Reader { return &Reader{dir: dir, from: max(from, 1)} }
+
+// Close ends the reading.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+// Next returns the next record. io.EOF says that there is no more yet. Of a line that is no record, or was changed,
+// the error is an ErrDamaged, and the next call goes on behind it.
+func (r *Reader) Next() (Record, error) {
+	for {
+		if r.file == nil {
+			if err := r.open(); err != nil {
+				return Record{}, err
+			}
+		}
+		line, err := r.readLine()
+		if errors.Is(err, io.EOF) {
+			if err = r.follow(); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return Record{}, err
+		}
+		record, err := decode(line)
+		if err != nil {
+			return record, fmt.Errorf("%w: %s line %d: %w", ErrDamaged, r.seg.path, r.line, err)
+		}
+		if r.came = r.came || record.Seq >= r.from; r.came {
+			r.from = record.Seq + 1
+			return record, nil
+		}
+	}
+}
+
+// open begins with the file that has the record that is wanted, or with the first one after it.
+func (r *Reader) open() error {
+	all, err := segments(r.dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(all) == 0 {
+		return io.EOF
+	}
+	if err != nil {
+		return err
+	}
+	chosen := all[0]
+	for _, s := range all {
+		if s.first <= r.from {
+			chosen = s
+		}
+	}
+	return r.start(chosen)
+}
+
+func (r *Reader) start(s segment) error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	if r.file != nil {
+		_ = r.file.Close()
+	}
+	r.file, r.in, r.seg, r.at, r.line = f, bufio.NewReaderSize(f, 64<<10), s, 0, 0
+	return nil
+}
+
+// follow goes on in the next file once this one is at its end for good, else it is an io.EOF.
+func (r *Reader) follow() error {
+	all, err := segments(r.dir)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.first <= r.seg.first {
+			continue
+		}
+		// What was appended before the next file was made is read first.
+		if info, err := r.file.Stat(); err == nil && info.Size() > r.at {
+			if r.complete(info.Size()) {
+				return nil
+			}
+		}
+		return r.start(s)
+	}
+	return io.EOF
+}
+
+// complete reports whether there is a whole line behind what was read.
+func (r *Reader) complete(size int64) bool {
+	rest, err := io.ReadAll(io.NewSectionReader(r.file, r.at, min(size-r.at, maxLine+1)))
+	return err == nil && slices.Contains(rest, '\n')
+}
+
+// readLine returns the next whole line without its newline; io.EOF where there is none yet. Of one that is longer
+// than any record, it returns the beginning.
+func (r *Reader) readLine() ([]byte, error) {
+	var line []byte
+	var size int64
+	for {
+		piece, err := r.in.ReadSlice('\n')
+		size += int64(len(piece))
+		if len(line) <= maxLine {
+			line = append(line, piece...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil { // begin again here when there is more
+			if _, wrong := r.file.Seek(r.at, io.SeekStart); wrong != nil {
+				return nil, wrong
+			}
+			r.in.Reset(r.file)
+			return nil, err
+		}
+		r.at += size
+		r.line++
+		return line[:len(line)-1], nil
+	}
+}
+
+// Read walks over the records of a directory from a number on, until there are no more. Lines that are no records come
+// with an error that is an ErrDamaged, and the walk goes on; another error ends it.
+func Read(dir string, from uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		r := NewReader(dir, from)
+		defer func() { _ = r.Close() }()
+		for {
+			record, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if !yield(record, err) || err != nil && !errors.Is(err, ErrDamaged) {
+				return
+			}
+		}
+	}
+}
+
+// pollEvery is how often a log is looked at for what other processes append.
+const pollEvery = 500 * time.Millisecond
+
+// Follow calls do with the records of a directory from a number on, and then with each as it is appended, until ctx ends or do
+// fails, and returns that.
+func Follow(ctx context.Context, dir string, from uint64, do func(Record, error) error) error {
+	r := NewReader(dir, from)
+	defer func() { _ = r.Close() }()
+	for {
+		record, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pollEvery):
+			}
+		case err != nil && !errors.Is(err, ErrDamaged):
+			return err
+		default:
+			if err := do(record, err); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// wakes tells those who wait that something was appended.
+type wakes struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+func (w *wakes) wait() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch == nil {
+		w.ch = make(chan struct{})
+	}
+	return w.ch
+}
+
+func (w *wakes) all() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ch != nil {
+		close(w.ch)
+		w.ch = nil
+	}
+}

@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A segment is a file of records; its name has the number of its first one. The last is written to, the others are
+// only read (and have no mode to write, which tells other processes to look for the next).
+const (
+	segmentPrefix = "records-"
+	segmentSuffix = ".jsonl"
+)
+
+// segment is one file of records.
+type segment struct {
+	path  string
+	first uint64
+}
+
+func segmentPath(dir string, first uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%016d%s", segmentPrefix, first, segmentSuffix))
+}
+
+// segments lists the files of records, the oldest first.
+func segments(dir string) ([]segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []segment
+	for _, e := range entries {
+		number, ok := strings.CutSuffix(strings.TrimPrefix(e.Name(), segmentPrefix), segmentSuffix)
+		first, err := strconv.ParseUint(number, 10, 64)
+		if ok && err == nil && e.Type().IsRegular() && e.Name() == filepath.Base(segmentPath(dir, first)) {
+			all = append(all, segment{filepath.Join(dir, e.Name()), first})
+		}
+	}
+	slices.SortFunc(all, func(a, b segment) int { return strings.Compare(a.path, b.path) })
+	return all, nil
+}
+
+// end is where a log ends.
+type end struct {
+	seq  uint64
+	hash string
+}
+
+// torn is what a crash left behind the last whole record of a segment.
+type torn struct {
+	bytes int64
+	sum   string
+}
+
+// lastRecord reads the end of a segment: its last record, how many bytes all whole ones take, and what follows them.
+// A segment without a record is an io.EOF.
+func lastRecord(path string) (last Record, size int64, rest torn, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Record{}, 0, torn{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Record{}, 0, torn{}, err
+	}
+	var data []byte
+	from := info.Size()
+	for window := int64(16 << 10); from > 0 && bytes.Count(data, []byte("\n")) < 2 && window <= 2*maxLine; window *= 8 {
+		from = max(0, info.Size()-window)
+		if data, err = io.ReadAll(io.NewSectionReader(f, from, info.Size()-from)); err != nil {
+			return Record{}, 0, torn{}, err
+		}
+	}
+	cut := bytes.LastIndexByte(data, '\n') + 1
+	if cut < len(data) {
+		rest = torn{int64(len(data) - cut), sum(string(data[cut:]))}
+	}
+	size = from + int64(cut)
+	if size == 0 {
+		return Record{}, 0, rest, io.EOF
+	}
+	line := data[:max(0, cut-1)]
+	last, err = decode(line[bytes.LastIndexByte(line, '\n')+1:])
+	if err != nil {
+		err = fmt.Errorf("%w: the last record of %s: %w", ErrDamaged, path, err)
+	}
+	return last, size, rest, err
+}
+
+// lastOf returns where the records of a directory end, and the segment and the size of what is whole in it.
+func lastOf(dir string) (at end, in segment, size int64, rest torn, err error) {
+	all, err := segments(dir)
+	if err != nil {
+		return end{}, segment{}, 0, torn{}, err
+	}
+	at = end{0, noHash}
+	for i, s := range slices.Backward(all) {
+		last, bytes, behind, err := lastRecord(s.path)
+		if i == len(all)-1 {
+			in, size, rest = s, bytes, behind
+		}
+		if errors.Is(err, io.EOF) {
+			continue // a crash came before its first record
+		}
+		if err != nil {
+			return end{}, segment{}, 0, torn{}, err
+		}
+		return end{last.Seq, last.Hash}, in, size, rest, nil
+	}
+	return at, in, size, rest, nil
+}
+
+// sealed reports whether a segment is not written to any more.
+func sealed(info fs.FileInfo) bool { return info.Mode().Perm()&0o200 == 0 }

@@ -1,0 +1,361 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Checks says what Verify holds a log to besides itself; nil is nothing.
+type Checks struct {
+	// Heads were published and kept elsewhere.
+	Heads []Head
+	// Mirror yields the lines of a copy, in their order; nil: there is none.
+	Mirror iter.Seq2[[]byte, error]
+}
+
+// Report is what Verify found.
+type Report struct {
+	// First and Last are the numbers of the first and the last record that are there; 0 where there are none.
+	First uint64    `json:"first"`
+	Last  uint64    `json:"last"`
+	Hash  string    `json:"hash,omitempty"`
+	Time  time.Time `json:"time"`
+	Count int       `json:"count"`
+	// Pruned is the last record that retention removed; 0 is none.
+	Pruned uint64 `json:"pruned,omitempty"`
+	// Mirrored is how many records were compared with the copy, Kept how many heads were found in the log.
+	Mirrored int `json:"mirrored,omitempty"`
+	Kept     int `json:"heads,omitempty"`
+	// Problems say what is wrong, the first bad record first; none: the log is whole.
+	Problems []Problem `json:"problems"`
+	// Notes are what a reader may want to know and what is no proof of anything.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	// Seq is the first record that is concerned.
+	Seq uint64 `json:"seq"`
+	// File and Line are where it stands; "" and 0 where nothing does.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text"`
+}
+
+// String is the problem in a line.
+func (p Problem) String() string {
+	text := fmt.Sprintf("record %d: %s", p.Seq, p.Text)
+	if p.File != "" {
+		text += fmt.Sprintf(" (%s line %d)", filepath.Base(p.File), p.Line)
+	}
+	return text
+}
+
+// OK reports whether nothing is wrong.
+func (r Report) OK() bool { return len(r.Problems) == 0 }
+
+// maxProblems is how many are told.
+const maxProblems = 20
+
+// verifier is the state of one Verify.
+type verifier struct {
+	Report
+	dir    string
+	prev   Record
+	before Problem           // where prev stands
+	anchor Record            // the first record, where it is not the first of all
+	pruned map[uint64]string // what log.pruned records say
+	wanted map[uint64][]claim
+	mirror *mirrored
+}
+
+// claim is that a record has a hash, and by whom.
+type claim struct {
+	hash, by string
+	other    bool // the record has another
+}
+
+// Verify reads all records of a directory and reports whether any was changed, removed, moved or put in. It needs no process to
+// run, and may run beside those that append. An error says that it could not be found out.
+func Verify(dir string, checks *Checks) (Report, error) {
+	if checks == nil {
+		checks = &Checks{}
+	}
+	v := &verifier{dir: dir, pruned: map[uint64]string{}, wanted: map[uint64][]claim{}}
+	v.Problems = []Problem{}
+	for _, h := range checks.Heads {
+		v.wanted[h.Seq] = append(v.wanted[h.Seq], claim{hash: h.Hash, by: "the head that was kept"})
+	}
+	head, published := v.published()
+	if checks.Mirror != nil {
+		next, stop := iter.Pull2(checks.Mirror)
+		defer stop()
+		v.mirror = &mirrored{next: next}
+	}
+	if err := v.walk(); err != nil {
+		return v.Report, fmt.Errorf("verify audit log: %w", err)
+	}
+	v.beginning()
+	v.claims()
+	if published && head.Seq > v.Last {
+		v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("records %d to %d are missing: the published head is %s", v.Last+1, head.Seq, head)})
+	}
+	if err := v.mirrorEnd(); err != nil {
+		return v.Report, fmt.Errorf("verify audit log: read its copy: %w", err)
+	}
+	return v.Report, nil
+}
+
+func (v *verifier) problem(p Problem) {
+	if len(v.Problems) < maxProblems {
+		v.Problems = append(v.Problems, p)
+	}
+}
+
+// published looks at the head in the directory. It is read before the records, which may grow meanwhile.
+func (v *verifier) published() (Head, bool) {
+	keys, err := loadKeys(v.dir, false)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) || v.hasRecords() {
+			v.Notes = append(v.Notes, "there is no key here, so that the published head cannot be checked")
+		}
+		return Head{}, false
+	}
+	head, err := readHead(v.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if v.hasRecords() {
+			v.Notes = append(v.Notes, "no head is published here: records that were cut off at the end would not be missed")
+		}
+		return Head{}, false
+	case err != nil || !head.check(keys.public()):
+		v.problem(Problem{Seq: head.Seq, Text: "the published head was not signed with the key of this log"})
+		return Head{}, false
+	}
+	v.wanted[head.Seq] = append(v.wanted[head.Seq], claim{hash: head.Hash, by: "the published head"})
+	return head, true
+}
+
+func (v *verifier) hasRecords() bool {
+	all, err := segments(v.dir)
+	return err == nil && len(all) > 0
+}
+
+func (v *verifier) walk() error {
+	r := NewReader(v.dir, 0)
+	defer func() { _ = r.Close() }()
+	for {
+		record, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			v.torn(r)
+			return nil
+		}
+		place := Problem{File: r.seg.path, Line: r.line}
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			return err
+		}
+		if err != nil {
+			place.Seq, place.Text = v.Last+1, "it was edited"
+			if errors.Is(err, errNoRecord) {
+				place.Text = "this line is no record"
+			}
+			v.problem(place)
+			if record.Seq != v.Last+1 { // nothing in it can be believed
+				continue
+			}
+		}
+		if err := v.take(record, place); err != nil {
+			return err
+		}
+	}
+}
+
+// torn notes what a crash left at the end of the last file.
+func (v *verifier) torn(r *Reader) {
+	if r.file == nil {
+		return
+	}
+	if info, err := r.file.Stat(); err == nil && info.Size() > r.at {
+		v.Notes = append(v.Notes, "the last line is not whole: it is being written, or a crash came in between")
+	}
+}
+
+// take looks at the next record.
+func (v *verifier) take(r Record, place Problem) error {
+	place.Seq = r.Seq
+	switch {
+	case v.Count == 0:
+		v.First, v.anchor = r.Seq, r
+	case r.Kind == LogGap && r.Prev == v.prev.Hash && r.Seq > v.Last:
+		place.Seq, place.Text = v.Last+1, fmt.Sprintf("records %d to %d were removed; it was noticed %s", v.Last+1, r.Through, r.Time.Format(time.RFC3339))
+		v.problem(place)
+	case r.Prev != v.prev.Hash || r.Seq != v.Last+1:
+		v.problem(v.outOfOrder(r, place))
+	}
+	if r.Kind == LogPruned {
+		v.pruned[r.Through] = r.Before
+	}
+	v.prev, v.before = r, Problem{Seq: r.Seq, File: place.File, Line: place.Line}
+	v.First = min(v.First, r.Seq)
+	if r.Seq > v.Last || v.Count == 0 {
+		v.Last, v.Hash, v.Time = r.Seq, r.Hash, r.Time
+	}
+	v.Count++
+	for i, c := range v.wanted[r.Seq] {
+		if v.wanted[r.Seq][i].other = c.hash != r.Hash; c.hash == r.Hash {
+			v.wanted[r.Seq][i].hash = ""
+			v.Kept++
+		}
+	}
+	return v.compare(r, place)
+}
+
+// outOfOrder says what is wrong with a record that does not follow the one before.
+func (v *verifier) outOfOrder(r Record, place Problem) Problem {
+	switch {
+	case r.Seq == v.Last+1:
+		place = v.before
+		place.Text = "it was replaced: the record after it was written behind another one"
+	case r.Seq > v.Last+1:
+		place.Seq, place.Text = v.Last+1, "it is missing"
+		if r.Seq > v.Last+2 {
+			place.Text = fmt.Sprintf("records %d to %d are missing", v.Last+1, r.Seq-1)
+		}
+		place.Text += ", or stand elsewhere"
+	default:
+		place.Text = "it stands behind record " + strconv.FormatUint(v.prev.Seq, 10) + ": it was moved or put in"
+	}
+	return place
+}
+
+// beginning holds the first record to being the first of all, or to what was said when those before it were pruned.
+func (v *verifier) beginning() {
+	if v.Count == 0 || v.anchor.Seq == 1 && v.anchor.Prev == noHash {
+		return
+	}
+	if hash, ok := v.pruned[v.anchor.Seq-1]; ok && hash == v.anchor.Prev {
+		v.Pruned = v.anchor.Seq - 1
+		return
+	}
+	v.Problems = append([]Problem{{Seq: 1, Text: fmt.Sprintf("records 1 to %d are missing, and no record says that they were pruned", v.anchor.Seq-1)}}, v.Problems...)
+}
+
+// claims tells which of the kept and published hashes the log does not have.
+func (v *verifier) claims() {
+	for seq, list := range v.wanted {
+		for _, c := range list {
+			switch {
+			case c.hash == "":
+			case v.Pruned > 0 && seq <= v.Pruned:
+				v.Notes = append(v.Notes, fmt.Sprintf("%s is of record %d, which was pruned: it proves nothing any more", c.by, seq))
+			case seq > v.Last:
+				if c.by != "the published head" {
+					v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("records %d to %d are missing: %s is %d:%s", v.Last+1, seq, c.by, seq, c.hash)})
+				}
+			case c.other:
+				v.problem(Problem{Seq: seq, Text: "it is not the one of " + c.by + ": it, or one before it, was replaced"})
+			}
+		}
+	}
+}
+
+// mirrored is a copy of the log while it is compared.
+type mirrored struct {
+	next func() ([]byte, error, bool)
+	line []byte
+	seq  uint64
+	over bool
+}
+
+// forward reads the next line of the copy.
+func (m *mirrored) forward() error {
+	line, err, ok := m.next()
+	if !ok {
+		m.over = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := decode(line)
+	if err != nil && !errors.Is(err, errEdited) {
+		return err
+	}
+	m.line, m.seq = line, r.Seq
+	return nil
+}
+
+// compare holds a record to the copy's. The copy may begin later or earlier, and end earlier.
+func (v *verifier) compare(r Record, place Problem) error {
+	m := v.mirror
+	if m == nil {
+		return nil
+	}
+	for !m.over && m.seq < r.Seq {
+		if m.seq > v.First && m.line != nil {
+			v.problem(Problem{Seq: m.seq, Text: "it is in the copy of the records, and not in the file"})
+		}
+		if err := m.forward(); err != nil {
+			return err
+		}
+	}
+	if m.over || m.seq != r.Seq {
+		return nil
+	}
+	if string(m.line) != string(r.Line) {
+		place.Text = "file and copy differ"
+		v.problem(place)
+	}
+	v.Mirrored++
+	m.line = nil
+	return nil
+}
+
+// mirrorEnd tells of what only the copy has.
+func (v *verifier) mirrorEnd() error {
+	m := v.mirror
+	if m == nil {
+		return nil
+	}
+	for !m.over && (m.line == nil || m.seq <= v.Last) {
+		if err := m.forward(); err != nil {
+			return err
+		}
+	}
+	if !m.over && !v.appended(m.seq) {
+		v.problem(Problem{Seq: v.Last + 1, Text: fmt.Sprintf("record %d is in the copy of the records, and the file ends at %d", m.seq, v.Last)})
+	}
+	return nil
+}
+
+// appended reports whether a record has come to the files since they were read.
+func (v *verifier) appended(seq uint64) bool {
+	at, _, _, _, err := lastOf(v.dir)
+	return err == nil && at.seq >= seq && v.Last > 0
+}
+
+// HeadOf returns the newest head of a directory, signed, without a process that runs.
+func HeadOf(dir string) (Head, error) {
+	keys, err := loadKeys(dir, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Head{}, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	if err != nil {
+		return Head{}, err
+	}
+	at, _, _, _, err := lastOf(dir)
+	if err != nil {
+		return Head{}, err
+	}
+	if at.seq == 0 {
+		return Head{}, fmt.Errorf("%w: there are no records: %w", ErrGone, os.ErrNotExist)
+	}
+	return keys.sign(Head{Seq: at.seq, Hash: at.hash, Time: time.Now().UTC()}), nil
+}

@@ -1,0 +1,48 @@
+//go:build unix
+
+package filelock
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lock is the lock of [Dir] for whoever takes it often: what it locks stays open meanwhile.
+// Within a process it must not be taken twice at once: a mutex of the caller's comes before it.
+type Lock struct{ f *os.File }
+
+// Open opens a directory to be locked. It locks nothing yet. Close it.
+func Open(dir string) (*Lock, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Lock{f}, nil
+}
+
+// Take waits for the lock, at most patience, and then returns ErrBusy.
+func (l *Lock) Take(patience time.Duration) error {
+	err := lock(int(l.f.Fd()), patience)
+	if err == unix.ENOTSUP || err == unix.ENOLCK { //nolint:errorlint // as the system call returned it
+		return nil
+	}
+	return err
+}
+
+// Same reports whether dir is still the directory that was opened.
+func (l *Lock) Same(dir string) (bool, error) {
+	there, err := os.Stat(dir)
+	if err != nil {
+		return false, err
+	}
+	opened, err := l.f.Stat()
+	return err == nil && os.SameFile(there, opened), err
+}
+
+// Leave lets others have it.
+func (l *Lock) Leave() { _ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN) }
+
+// Close leaves it for good.
+func (l *Lock) Close() error { return l.f.Close() }
