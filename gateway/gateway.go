@@ -23,6 +23,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/index"
 	"sallyport/internal/config"
+	"sallyport/internal/mask"
 	"sallyport/internal/plain"
 	"sallyport/internal/store"
 	"sallyport/internal/tokens"
@@ -60,6 +61,8 @@ type Options struct {
 	NoPool bool
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
+
+	secrets *mask.Book // of the settings, and tokens in use; Open makes it
 }
 
 // Gateway is one running gateway. All methods are safe for concurrent use.
@@ -108,6 +111,9 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if g.opts.Settle == 0 {
 		g.opts.Settle = 15 * time.Second
 	}
+	g.opts.secrets = &mask.Book{}
+	g.opts.secrets.Set(cfg.Known())
+	g.opts.Logger = slog.New(g.opts.secrets.For("").Handler(g.opts.Logger.Handler()))
 	g.log = g.opts.Logger
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg

@@ -95,6 +95,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	if err := g.privacy.adopt(cfg); err != nil { // before an upstream that the settings bring is called
 		return err
 	}
+	g.opts.secrets.Set(cfg.Known()) // as well
 	counts, err := g.catalog.change(enabled(cfg))
 	if err != nil {
 		return err

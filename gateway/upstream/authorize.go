@@ -42,6 +42,25 @@ type guard struct {
 	// was wanted: that a scope cannot be had says nothing of another, or of a token.
 	flights map[string]*flight
 	denied  *loginError // why nothing is sent any more, nil while it is
+	learned string      // the last token that was hidden
+}
+
+// secretive is an [Authorizer] that says what it knows beside the token of a request.
+type secretive interface{ Secrets() []string }
+
+// hide keeps a token out of what the upstream sends, with all that it belongs to.
+func (g *guard) hide(token string) {
+	g.mu.Lock()
+	known := g.learned == token && token != ""
+	g.learned = token
+	g.mu.Unlock()
+	if known {
+		return
+	}
+	if s, ok := g.auth.(secretive); ok {
+		g.veil.learn(s.Secrets()...)
+	}
+	g.veil.learn(token)
 }
 
 // loginWanted is an error of an [Authorizer] that only a person can mend; its
@@ -150,10 +169,14 @@ func (g *guard) token(ctx context.Context) (string, error) {
 	g.spawn(func(life context.Context) {
 		source, err := g.auth.TokenSource(life)
 		if err != nil || source == nil {
+			g.hide("")
 			result <- got{nil, err}
 			return
 		}
 		token, err := source.Token()
+		if err != nil {
+			g.hide("") // the refusal may say what was sent
+		}
 		result <- got{token, err}
 	})
 	select {
@@ -170,7 +193,7 @@ func (g *guard) token(ctx context.Context) (string, error) {
 		if r.token == nil {
 			return "", nil
 		}
-		g.veil.learn(r.token.AccessToken)
+		g.hide(r.token.AccessToken)
 		return r.token.AccessToken, nil
 	case <-ctx.Done():
 		return "", ctx.Err()

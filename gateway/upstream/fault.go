@@ -10,13 +10,12 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/internal/mask"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -28,8 +27,6 @@ const (
 	shownAnswer = 2000
 	// shownAtAll bounds what is looked at to show some of it, in bytes.
 	shownAtAll = 64 << 10
-	// shortestSecret: what is shorter would blot out half of every text.
-	shortestSecret = 6
 )
 
 // rejected is how the SDK marks what it could not send; it does not export it.
@@ -38,60 +35,53 @@ var rejected = jsonrpc.Error{Code: -32005, Message: "rejected by transport"}
 // veil makes text of an upstream fit to be shown: cleaned, bounded, and without
 // the values of the settings' environment, headers and URL.
 type veil struct {
-	secrets *strings.Replacer
-	tokens  *tokens
-	mask    *mask // nil hides nothing
+	values *strings.Replacer
+	// mask keeps secrets out of all that an upstream sends. Unlike values, which are for
+	// errors only, it knows what looks like a secret: a path or a mode in the environment may be in a result.
+	mask *mask.Mask // nil hides nothing
+	book *mask.Book
+	id   string
 }
 
-// tokens are the last access tokens that were in use.
-type tokens struct {
-	mu   sync.Mutex
-	last []string
-	now  atomic.Pointer[strings.Replacer]
-	mask atomic.Pointer[mask]
-}
-
-// learn hides an access token, too.
-func (v veil) learn(token string) {
-	v.tokens.mu.Lock()
-	defer v.tokens.mu.Unlock()
-	if slices.Contains(v.tokens.last, token) {
-		return
+// learn hides tokens, too.
+func (v veil) learn(tokens ...string) {
+	for _, token := range tokens {
+		v.book.Learn(v.id, token)
 	}
-	v.tokens.last = append(v.tokens.last, token)
-	v.tokens.last = v.tokens.last[max(0, len(v.tokens.last)-4):]
-	v.tokens.now.Store(replacer(slices.Clone(v.tokens.last)))
-	v.tokens.mask.Store(newMask(v.tokens.last))
 }
 
-func newVeil(s Settings) veil {
-	var secrets []string
+func newVeil(s Settings, book *mask.Book) veil {
+	var values []string
 	for _, value := range s.Env {
-		secrets = append(secrets, value)
+		values = append(values, value)
 	}
 	for _, value := range s.Headers {
-		secrets = append(secrets, value)
+		values = append(values, value)
 		if _, token, ok := strings.Cut(value, " "); ok { // "Bearer TOKEN"
-			secrets = append(secrets, token)
+			values = append(values, token)
 		}
 	}
 	if u, err := url.Parse(s.URL); err == nil {
 		password, _ := u.User.Password()
-		secrets = append(secrets, password)
-		for _, values := range u.Query() {
-			secrets = append(secrets, values...)
+		values = append(values, password)
+		for _, of := range u.Query() {
+			values = append(values, of...)
 		}
 	}
-	return veil{replacer(secrets), &tokens{}, newMask(secretsOf(s))}
+	if book == nil {
+		book = &mask.Book{}
+	}
+	own := slices.Concat(mask.Values(s.Env), mask.Values(s.Headers), mask.Args(s.Args), mask.OfURL(s.URL))
+	return veil{replacer(values), book.For(s.ID, own...), book, s.ID}
 }
 
 func replacer(secrets []string) *strings.Replacer {
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortestSecret })
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < mask.Shortest })
 	// The longest first: the replacer takes the first that fits.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range secrets {
-		pairs = append(pairs, s, "[hidden]")
+		pairs = append(pairs, s, mask.Hidden)
 	}
 	return strings.NewReplacer(pairs...)
 }
@@ -105,12 +95,7 @@ func (v veil) hide(s string) string {
 	return v.blot(plain.Text(v.blot(s), shownAtAll))
 }
 
-func (v veil) blot(s string) string {
-	if tokens := v.tokens.now.Load(); tokens != nil {
-		s = tokens.Replace(s)
-	}
-	return v.secrets.Replace(s)
-}
+func (v veil) blot(s string) string { return v.mask.Text(v.values.Replace(s)) }
 
 // describe puts an error into one line that may be shown to anyone.
 func (v veil) describe(err error) string {

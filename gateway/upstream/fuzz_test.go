@@ -122,7 +122,7 @@ func FuzzVeil(f *testing.F) {
 	v := newVeil(Settings{
 		Env: map[string]string{"A": "secret-one", "B": "short", "C": "secret-one-longer"}, URL: "http://u:pass-word@h/?k=key-in-url",
 		Headers: map[string]string{"Authorization": "Bearer token-in-header"},
-	})
+	}, nil)
 	f.Fuzz(func(t *testing.T, s string) {
 		got := v.line(s, 100)
 		for _, secret := range []string{"secret-one", "pass-word", "key-in-url", "token-in-header"} {
@@ -157,7 +157,7 @@ func TestLastWords(t *testing.T) {
 // Two wire names may be made so that one is the identifier of the other.
 func TestIdentifiersStayUnique(t *testing.T) {
 	forged := tool.Identifiers([]string{"a-b", "a_b"})[0]
-	l := &link{wire: &wire{veil: newVeil(Settings{})}, log: Options{}.withDefaults().Logger}
+	l := &link{wire: &wire{veil: newVeil(Settings{}, nil)}, log: Options{}.withDefaults().Logger}
 	var found []tool.Tool
 	for _, name := range []string{"a-b", "a_b", forged} {
 		found = append(found, tool.Tool{Wire: name})
@@ -224,7 +224,7 @@ func FuzzTap(f *testing.F) {
 	f.Add("data\r\n\r\n: c\n\ndata: {}")
 	f.Fuzz(func(t *testing.T, stream string) {
 		const limit = 1000
-		w := &wire{veil: newVeil(Settings{}), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
+		w := &wire{veil: newVeil(Settings{}, nil), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
 		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit}
 		got, err := io.ReadAll(body)
 		if len(got) > len(stream) || err != nil {

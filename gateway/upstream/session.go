@@ -30,6 +30,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/sync/semaphore"
 
+	"sallyport/internal/mask"
 	"sallyport/internal/tool"
 )
 
@@ -109,6 +110,9 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// Version is the gateway's own, as the upstream sees it; "" means "dev".
 	Version string
+	// Secrets are hidden in all that the upstream sends, beside those that the settings
+	// hold; tokens in use are added to it. nil is none.
+	Secrets *mask.Book
 }
 
 func (o Options) withDefaults() Options {
@@ -225,7 +229,7 @@ func New(settings Settings, opts *Options) *Session {
 	s := &Session{
 		settings: settings,
 		opts:     opts.withDefaults(),
-		veil:     newVeil(settings),
+		veil:     newVeil(settings, opts.Secrets),
 		wake:     make(chan struct{}, 1),
 		changed:  newChanges(),
 		wishes:   newWishes(),

@@ -50,6 +50,9 @@ type Config struct {
 	// Files are the absolute paths of EnvFile and of the files that ${file:...}
 	// references named, so that whoever watches Path can watch them too.
 	Files []string
+	// References are the values that references had, by what stands between "${" and "}", and the
+	// variables of EnvFile: by the ID of the upstream in whose entry they are, "" for all else.
+	References map[string]Secrets
 }
 
 // Skills says what becomes of the code that programs save as skills.

@@ -73,6 +73,7 @@ upstreams:
 			"img": {Image: "registry.example:5000/python:3.13@sha256:0123456789012345678901234567890123456789012345678901234567890123", Python: PythonPackages{Interpreter: "/usr/bin/python3"}},
 			"dir": {Root: "/etc/sallyport/rootfs"},
 		},
+		References: map[string]Secrets{"": {"HOME": "/home/me"}, "a": {"SECRET": secret}},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -71,9 +71,9 @@ func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
 }
 
 func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
-	d.refs.lenient = disabled(n)
+	d.refs.lenient, d.refs.owner = disabled(n), u.ID
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
-	defer func() { d.refs.lenient, d.excused = false, nil }()
+	defer func() { d.refs.lenient, d.refs.owner, d.excused = false, "", nil }()
 	seen := d.fields(at, n, []key{
 		{"description", d.text(&u.Description)},
 		{"command", d.text(&u.Command)},

@@ -78,6 +78,9 @@ func (d *decoder) envFile(root *yaml.Node, c *Config) {
 	if err != nil {
 		d.fail(at, n, "%s", envFileMessage(shown(d.src.path, name), err))
 	}
+	for name, value := range d.refs.vars { // somebody's, whether it is referenced or not
+		d.refs.note(name, value, nil)
+	}
 }
 
 // shown is a path of the file as someone reaches it who reached the file as file.

@@ -74,6 +74,7 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 		return whole, len(whole), &badReference{message: "a reference inside a reference is not expanded; write a plain default"}
 	}
 	if value, bad, ours := r.stored(inside); ours {
+		r.note(inside, value, bad)
 		return value, len(whole), bad
 	}
 	parts := reference.FindStringSubmatch(inside)
@@ -88,6 +89,7 @@ func (r *resolver) resolve(text string) (string, int, *badReference) {
 	case !set:
 		return whole, len(whole), unset(name)
 	}
+	r.note(name, value, nil)
 	return value, len(whole), nil
 }
 

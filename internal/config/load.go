@@ -61,6 +61,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	d := decoder{src: src, dir: dir, refs: newResolver(s, dir), places: map[string]place{}, bad: map[string]bool{}}
 	d.config(root, &c)
 	c.Files = d.refs.files
+	c.References = d.refs.noted
 	d.report(c.problems())
 	if err := src.errors(d.faults); err != nil {
 		return nil, err

@@ -34,6 +34,23 @@ type resolver struct {
 	// lenient: what is in files and the keyring is not wanted, and may be missing.
 	lenient   bool
 	noKeyring error // what the keyring said when it could not be used
+	// owner is the upstream whose entry is read, "" for all else; noted is what references had, by owner.
+	owner string
+	noted map[string]Secrets
+}
+
+// note remembers what a reference has.
+func (r *resolver) note(name, value string, bad *badReference) {
+	if bad != nil || r.lenient {
+		return
+	}
+	if r.noted == nil {
+		r.noted = map[string]Secrets{}
+	}
+	if r.noted[r.owner] == nil {
+		r.noted[r.owner] = Secrets{}
+	}
+	r.noted[r.owner][name] = value
 }
 
 type answer struct {

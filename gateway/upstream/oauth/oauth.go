@@ -185,6 +185,17 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 	return r.Secret.Access, nil
 }
 
+// Secrets returns what must not be seen: the tokens, and the client's secret.
+func (h *Handler) Secrets() []string {
+	h.machine.mu.Lock()
+	all := []string{h.settings.ClientSecret, h.machine.token}
+	h.machine.mu.Unlock()
+	if r, err := h.store.cached(); err == nil && r != nil {
+		all = append(all, r.Secret.Access, r.Secret.Refresh, r.Secret.ClientSecret)
+	}
+	return all
+}
+
 func (h *Handler) isMachine() bool { return h.settings.Type == "client_credentials" }
 
 // fits says whether a login was by the client that the settings name now.

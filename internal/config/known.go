@@ -1,0 +1,54 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/internal/mask"
+)
+
+// Known returns the values in the settings that are secret, by the ID of the upstream whose
+// entry has them, "" for all else. Values of a file or a keyring are, whatever they look like.
+func (c *Config) Known() map[string][]string {
+	all := map[string][]string{"": c.ownSecrets()}
+	for _, up := range c.Upstreams {
+		all[up.ID] = append(all[up.ID], up.secrets()...)
+	}
+	for owner, references := range c.References {
+		all[owner] = append(all[owner], secretsIn(references)...)
+	}
+	for owner := range all {
+		slices.Sort(all[owner])
+		all[owner] = slices.DeleteFunc(slices.Compact(all[owner]), func(s string) bool { return s == "" })
+	}
+	return all
+}
+
+// secretsIn returns what is secret of what references had.
+func secretsIn(references Secrets) (secrets []string) {
+	for name, value := range references {
+		if strings.HasPrefix(name, "file:") || strings.HasPrefix(name, "keyring:") {
+			secrets = append(secrets, value)
+		}
+		secrets = append(secrets, mask.Value(name, value)...)
+	}
+	return secrets
+}
+
+// secrets are those of an upstream's entry.
+func (u Upstream) secrets() []string {
+	return slices.Concat(mask.Values(u.Env), mask.Values(u.Headers), mask.Args(u.Args), mask.OfURL(u.URL), []string{string(u.Auth.ClientSecret)})
+}
+
+// ownSecrets are those that the gateway itself needs.
+func (c *Config) ownSecrets() []string {
+	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), mask.OfURL(c.Sandbox.Remote))
+	if e := c.Search.Embeddings; e != nil {
+		all = slices.Concat(all, mask.Values(e.Headers), mask.OfURL(e.URL))
+	}
+	for _, e := range c.Environments {
+		all = slices.Concat(all, mask.OfURL(e.Python.Index), mask.OfURL(e.TypeScript.Registry), mask.OfURL(e.Image))
+	}
+	return all
+}
