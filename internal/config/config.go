@@ -43,6 +43,8 @@ type Config struct {
 	Skills Skills
 	// Privacy is what happens to personal data in results.
 	Privacy Privacy
+	// Approval says how long people have who are asked about calls.
+	Approval Approval
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
@@ -316,7 +318,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

@@ -1,0 +1,33 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Approval says how long people have who are asked about a call.
+type Approval struct {
+	// Wait is how long a program waits at a call that its own client cannot be asked about, before it is stopped, to be
+	// resumed when somebody has approved; default 30s.
+	Wait time.Duration
+	// Expire is how long a question can be answered, and then how long an approval of one call is good for; default 1h.
+	Expire time.Duration
+}
+
+func defaultApproval() Approval { return Approval{Wait: 30 * time.Second, Expire: time.Hour} }
+
+func (d *decoder) approval(at path, n *yaml.Node, a *Approval) {
+	d.fields(at, n, []key{
+		{"wait", scalar(d, &a.Wait, parseDuration)},
+		{"expire", scalar(d, &a.Expire, parseDuration)},
+	})
+}
+
+func (a Approval) problems(at path) []problem {
+	return slices.Concat(
+		between(at.to("wait"), a.Wait, 0, time.Hour),
+		between(at.to("expire"), a.Expire, time.Minute, 7*24*time.Hour),
+	)
+}
