@@ -69,3 +69,35 @@ func TestQueue(t *testing.T) {
 		t.Errorf("another client's program: %+v, %v", outcome, err)
 	}
 }
+
+// asking pauses the clock until it is opened.
+type asking struct{ gate }
+
+// Call is one call.
+func (a *asking) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	defer tool.Pause(ctx)()
+	return a.gate.Call(ctx, call)
+}
+
+// TestPlaceOfWhoWaits: programs that wait for a person keep nobody out, and lose no time.
+func TestPlaceOfWhoWaits(t *testing.T) {
+	host, _ := newHost(t)
+	a := &asking{gate{open: make(chan struct{})}}
+	var waiting sync.WaitGroup
+	for range 5 { // one more than may run at once
+		waiting.Go(func() {
+			job := sandboxtest.Job(sandbox.Python, "from sallyport import call\ncall('test.person')")
+			job.Limits.Timeout = 3 * time.Second
+			if outcome, err := host.Run(t.Context(), job, a); err != nil || outcome.Status != sandbox.OK {
+				t.Errorf("a program that waited: %+v, %v", outcome, err)
+			}
+		})
+	}
+	testutil.Eventually(t, "five programs wait", 30*time.Second, func() bool { return a.waiting.Load() == 5 })
+	outcome, err := host.Run(t.Context(), sandboxtest.Job(sandbox.Python, "1"), a)
+	if err != nil || outcome.Status != sandbox.OK {
+		t.Errorf("another program: %+v, %v", outcome, err)
+	}
+	close(a.open)
+	waiting.Wait()
+}

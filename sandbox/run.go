@@ -40,7 +40,8 @@ func (h *Host) Run(ctx context.Context, job Job, caller bridge.Caller) (Outcome,
 	case <-h.ctx.Done():
 		return Outcome{}, context.Cause(h.ctx)
 	}
-	defer func() { <-h.slots }()
+	job.place = &place{slots: h.slots, taken: true}
+	defer job.place.leave()
 	if err := h.enter(); err != nil {
 		return Outcome{}, err
 	}
@@ -136,6 +137,7 @@ func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, 
 func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	limits, clock := e.job.Limits, bridge.NewClock(startLimit, func() { e.stop(stopped{TimedOut}) })
 	defer clock.Stop()
+	clock.Tell(e.job.place.still)
 	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
 	account := e.account(caller, clock)
 	e.box.stays = false

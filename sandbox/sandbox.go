@@ -45,6 +45,8 @@ type Job struct {
 	// Workspace is what /workspace holds at the start and who gets what the program
 	// leaves there; nil is an empty one that is thrown away.
 	Workspace Workspace `json:"-"`
+
+	place *place
 }
 
 // Workspace keeps the files of /workspace from one program to the next; [workspace.Dir]

@@ -70,6 +70,6 @@ func (c *Clock) tell(still bool) {
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped = true
+	c.stopped = true // a pause that goes on tells of no end
 	c.timer.Stop()
 }
