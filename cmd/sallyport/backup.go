@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/internal/backup"
+	"sallyport/internal/control"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -72,7 +73,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	}
 	var summary backup.Summary
 	write := func(w io.Writer) error {
-		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{recordsFolder}}, {Dir: records, As: recordsFolder}})
+		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{recordsFolder, control.Folder}}, {Dir: records, As: recordsFolder}})
 		return err
 	}
 	if file == "-" {

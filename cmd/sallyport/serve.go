@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
@@ -148,6 +150,8 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	following, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { g.Follow(following, load) })
+	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log})
+	defer a.openControl(log, api)()
 	listed := make(chan struct{})
 	work.Go(func() {
 		select {
@@ -160,7 +164,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		stop()
 		work.Wait()
 	}()
-	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, ready: sync.OnceFunc(func() { close(listed) })}); err != nil {
+	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, api: api, notices: notices, log: log, ready: sync.OnceFunc(func() { close(listed) })}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
@@ -171,6 +175,7 @@ type service struct {
 	serving
 	cfg     *config.Config
 	gateway *gateway.Gateway
+	api     http.Handler
 	notices *mcpserver.Notices
 	log     *slog.Logger
 	// ready is called when a client is likely to run programs soon.
@@ -212,7 +217,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 	return func(ctx context.Context, s *service) error {
 		direct := s.direct()
 		defer direct.Close()
-		opts := &mcpserver.SiteOptions{Settings: s.cfg.HTTP, Logger: s.log}
+		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log}
 		if s.mode == modeTools {
 			opts.Tools = mcpserver.New(s.gateway, s.tools())
 		}

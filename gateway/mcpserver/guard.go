@@ -42,6 +42,14 @@ func (g guard) around(next http.Handler) http.Handler {
 			http.Error(w, "this origin is not allowed; http.origins can allow it", http.StatusForbidden)
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, apiPath) { // pages of other origins have no business there, whatever the settings allow for MCP
+			if !ownOrigin(origin, r.Host) {
+				http.Error(w, "the API is for no page of another origin", http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(w, r)
+			return
+		}
 		header := w.Header()
 		header.Set("Access-Control-Allow-Origin", origin)
 		header.Add("Vary", "Origin")

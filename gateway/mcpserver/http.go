@@ -44,6 +44,8 @@ type Site struct {
 type SiteOptions struct {
 	// Tools is what New made, for /mcp; nil: direct mode is there as well.
 	Tools *mcp.Server
+	// API is served at /api/, to who has a token; nil: it is not there.
+	API http.Handler
 	// Settings say who may use the site, and how.
 	Settings config.HTTP
 	// Logger gets what an operator should know; nil discards.
@@ -60,7 +62,8 @@ func NewSite(direct *Direct, opts *SiteOptions) *Site {
 	s := &Site{settings: settings, log: log, calls: newCalls(log), leave: leave}
 	protect := func(h http.Handler) http.Handler { return h }
 	mux := http.NewServeMux()
-	if b := newBearer(settings, log); b != nil {
+	b := newBearer(settings, log)
+	if b != nil {
 		protect = b.around
 		if b.issuer != nil {
 			mux.Handle(metadataPath, b.issuer.metadata())
@@ -73,6 +76,9 @@ func NewSite(direct *Direct, opts *SiteOptions) *Site {
 		mux.Handle("/mcp", protect(whole(int64(settings.Body), s.endpoint(leaving, opts.Tools, false))))
 	} else {
 		mux.Handle("/mcp", passing)
+	}
+	if opts.API != nil {
+		mux.Handle(apiPath, s.api(b, opts.API))
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "This is Sallyport. MCP is spoken at /mcp.\n")

@@ -1,0 +1,130 @@
+// Package httpapi is the gateway's face for people's tools and other programs: JSON over HTTP. [New] returns the
+// handler of it, which is served at /api and at the control socket. Each route is a line of the table in
+// routes.go: what it takes and gives are Go types. Whoever serves it says who asks, in the request's context
+// ([tool.WithPrincipal], [tool.WithOperator]).
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Verbs are what this face needs of the gateway.
+type Verbs interface {
+	Executions
+	Upstreams() []gateway.Upstream
+}
+
+// Executions are the records of what ran, of whoever asks, for an operator of all.
+type Executions interface {
+	Recorded(ctx context.Context, id string) (gateway.Record, error)
+	Records(ctx context.Context) iter.Seq2[gateway.Record, error]
+}
+
+// Options configure the face; nil means all defaults.
+type Options struct {
+	// Version is ours, as /health tells it; "" is "dev".
+	Version string
+	// Kept says that records outlive the process.
+	Kept bool
+	// Logger hears of what went wrong here; nil discards.
+	Logger *slog.Logger
+}
+
+// maxBody is how large the body of a request may be, in bytes.
+const maxBody = 64 << 10
+
+// api answers the routes.
+type api struct {
+	verbs Verbs
+	opts  Options
+	begun time.Time
+}
+
+// New returns the handler of all routes. Every answer is JSON: what the route's type says, or a problem document.
+func New(verbs Verbs, opts *Options) http.Handler {
+	a := &api{verbs: verbs, begun: time.Now()}
+	if opts != nil {
+		a.opts = *opts
+	}
+	if a.opts.Version == "" {
+		a.opts.Version = "dev"
+	}
+	if a.opts.Logger == nil {
+		a.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	byPath := map[string][]route{}
+	for _, r := range a.routes() {
+		byPath[r.path] = append(byPath[r.path], r)
+	}
+	mux := http.NewServeMux()
+	for path, routes := range byPath {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, routes) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "there is nothing at " + plain.Line(r.URL.Path, 100), Hint: "docs/api.md lists what there is"})
+	})
+	return mux
+}
+
+// dispatch has the route of a path that is for the request's method answer it.
+func (a *api) dispatch(w http.ResponseWriter, r *http.Request, routes []route) {
+	var methods []string
+	for _, rt := range routes {
+		if rt.method == r.Method || rt.method == http.MethodGet && r.Method == http.MethodHead {
+			a.answer(w, r, rt)
+			return
+		}
+		methods = append(methods, rt.method)
+	}
+	slices.Sort(methods)
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	writeProblem(w, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.Invalid, Message: "use " + strings.Join(methods, " or ") + " here"})
+}
+
+func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
+	if rt.operator && tool.Operator(r.Context()) == "" {
+		a.refuse(w, r, &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "http.operators in upstreams.yaml names them; sallyport approvals works beside the gateway"})
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	result, err := rt.serve(r)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	write(w, http.StatusOK, "application/json", data)
+}
+
+// refuse answers with what went wrong.
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := statusOf(err)
+	if status == http.StatusInternalServerError {
+		a.opts.Logger.ErrorContext(r.Context(), "request failed", "path", plain.Line(r.URL.Path, 100), "error", err)
+	}
+	writeProblem(w, status, tool.AsError(err))
+}
+
+func write(w http.ResponseWriter, status int, kind string, data []byte) {
+	header := w.Header()
+	header.Set("Content-Type", kind)
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n'))
+}

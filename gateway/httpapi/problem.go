@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"sallyport/internal/tool"
+)
+
+// Problem is the body of every answer that is no success (RFC 9457, application/problem+json).
+type Problem struct {
+	// Title is the status in words, Status its number.
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Detail says what is wrong with this request, Hint what would be right.
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+	// Kind is that of the error: invalid, not_found, denied, limit, timeout, canceled, upstream, failed, internal.
+	Kind tool.Kind `json:"kind"`
+}
+
+// statusOf is the one table from errors to HTTP.
+func statusOf(err error) int {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return http.StatusRequestEntityTooLarge
+	}
+	if errors.Is(err, errMediaType) {
+		return http.StatusUnsupportedMediaType
+	}
+	switch tool.AsError(err).Kind {
+	case tool.Invalid:
+		return http.StatusBadRequest
+	case tool.NotFound:
+		return http.StatusNotFound
+	case tool.Denied:
+		return http.StatusForbidden
+	case tool.Limit:
+		return http.StatusTooManyRequests
+	case tool.Failed:
+		return http.StatusConflict
+	case tool.Timeout:
+		return http.StatusGatewayTimeout
+	case tool.Upstream:
+		return http.StatusBadGateway
+	case tool.Canceled:
+		return http.StatusServiceUnavailable
+	case tool.Internal:
+	}
+	return http.StatusInternalServerError
+}
+
+func writeProblem(w http.ResponseWriter, status int, e *tool.Error) {
+	data, err := json.Marshal(Problem{Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Kind: e.Kind})
+	if err != nil { // a struct of texts
+		data = []byte("{}")
+	}
+	write(w, status, "application/problem+json", data)
+}
