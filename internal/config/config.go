@@ -4,7 +4,11 @@
 // an [Error] with the line, a caret, and what was probably meant.
 package config
 
-import "time"
+import (
+	"time"
+
+	"sallyport/internal/policy"
+)
 
 // To add a key:
 //  1. add the field here, with its unit and its default in the doc comment;
@@ -45,6 +49,8 @@ type Config struct {
 	Privacy Privacy
 	// Approval says how long people have who are asked about calls.
 	Approval Approval
+	// Policy says which calls are made, asked about or refused; default: all are made, but for data flows that labels tell of.
+	Policy policy.Settings
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
@@ -176,6 +182,11 @@ type Upstream struct {
 
 	// Privacy is the mode of this upstream; "" is Config.Privacy.Mode.
 	Privacy PrivacyMode
+
+	// Labels say what is read from it, or sent to it: private, untrusted, external, or a word of the operator's.
+	Labels []string
+	// ToolLabels are further labels of tools, by globs (as path.Match) over wire names.
+	ToolLabels map[string][]string
 
 	// Timeout bounds one call of one tool; default 60s.
 	Timeout time.Duration

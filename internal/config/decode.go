@@ -50,6 +50,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"approval", func(at path, n *yaml.Node) { d.approval(at, n, &c.Approval) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
+		{"policy", func(at path, n *yaml.Node) { d.policy(at, n, &c.Policy) }},
 		{"profiles", d.profiles(&c.Profiles)},
 	})
 	for i := range c.Upstreams {
@@ -91,6 +92,8 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"rename", d.secrets((*Secrets)(&u.Rename))},
 		{"trust", d.oneOf((*string)(&u.Trust), trusts...)},
 		{"privacy", d.oneOf((*string)(&u.Privacy), privacyModes...)},
+		{"labels", d.texts(&u.Labels)},
+		{"tool_labels", func(at path, n *yaml.Node) { d.toolLabels(at, n, u) }},
 		{"timeout", scalar(d, &u.Timeout, parseDuration)},
 		{"concurrency", scalar(d, &u.Concurrency, parseCount)},
 		{"max_message", scalar(d, &u.MaxMessage, parseSize)},
@@ -221,10 +224,17 @@ func (d *decoder) report(problems []problem) {
 			continue
 		}
 		f := fault{message: p.message}
-		if where, ok := d.places[p.at.key()]; ok && p.onKey {
+		where, ok := d.places[p.at.key()]
+		if !ok && p.or != nil {
+			where, ok = d.places[p.or.key()]
+		}
+		if ok && p.onKey {
 			f.line, f.column = where.key.Line, where.key.Column
 		} else if ok {
 			f.line, f.column = where.value.Line, where.value.Column
+			if p.inside != nil {
+				f.line, f.column = d.src.inside(where.value, p.inside.Offset)
+			}
 		}
 		d.faults = append(d.faults, f)
 	}

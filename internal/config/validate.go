@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
 
@@ -30,9 +31,13 @@ const maxDescription = 200
 // problem is something that a Config must not say.
 type problem struct {
 	at path
+	// or is where it belongs to if there is nothing at at.
+	or path
 	// onKey: the caret belongs under the key, not under its value.
 	onKey   bool
 	message string
+	// inside is where in the text of the value it is, nil for the whole.
+	inside *expr.Error
 	// needs are paths besides at which, when they are bad, explain the problem away.
 	needs []path
 }
@@ -62,6 +67,7 @@ func (c *Config) problems() []problem {
 	}
 	all = append(all, c.Privacy.problems(path{"privacy"})...)
 	all = append(all, c.Approval.problems(path{"approval"})...)
+	all = append(all, c.policyProblems(path{"policy"})...)
 	all = append(all, c.HTTP.problems(path{"http"})...)
 	all = append(all, c.environmentProblems(path{"environments"})...)
 	all = append(all, c.workspaceProblems(path{"workspaces"})...)
@@ -103,6 +109,7 @@ func (u Upstream) problems(at path) []problem {
 	}
 	all = append(all, u.transportProblems(at)...)
 	all = append(all, u.nameRuleProblems(at)...)
+	all = append(all, u.labelProblems(at)...)
 	if u.Disabled || u.Problem != "" {
 		return all // its variables may be unset, so its values mean nothing
 	}

@@ -1,6 +1,11 @@
 package expr
 
 import (
+	"slices"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
 	celtypes "cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -40,4 +45,30 @@ func size(v ref.Val) uint64 {
 func items(v traits.Sizer) uint64 {
 	n, _ := v.Size().(celtypes.Int)
 	return 10 * uint64(max(n, 0))
+}
+
+const maxCheap = 100
+
+// steadily are functions that take at most as long as what they look at, and make nothing that is larger.
+var steadily = []string{
+	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
+	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Negate,
+	operators.In, operators.Index, operators.OptIndex, operators.OptSelect, overloads.Size, overloads.StartsWith, overloads.EndsWith, overloads.Contains,
+	"orValue", "hasValue", overloads.TimeGetHours, overloads.TimeGetDayOfWeek,
+}
+
+// cheap reports whether an expression does only a few steps of that kind, each once. To count their cost would take
+// longer than they do.
+func cheap(e ast.Expr) bool {
+	nodes, steady := 0, true
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		nodes++
+		switch e.Kind() {
+		case ast.ComprehensionKind, ast.StructKind:
+			steady = false
+		case ast.CallKind:
+			steady = steady && slices.Contains(steadily, e.AsCall().FunctionName())
+		}
+	}))
+	return steady && nodes <= maxCheap
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
 )
 
@@ -132,6 +133,7 @@ type Program struct {
 	source  string
 	want    Type
 	uses    []string
+	brief   bool // it ends before anybody could stop it
 }
 
 // Compile reads an expression that comes to a value of a type; what is of any type counts, and is looked at
@@ -144,11 +146,16 @@ func (e *Env) Compile(source string, want Type) (*Program, error) {
 	if got := ast.OutputType(); want != Any && !types(want).IsAssignableType(got) && !got.IsExactType(cel.DynType) {
 		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("this comes to a value of type %s, not %s", typeName(got), want)}
 	}
-	program, err := e.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostTracking(sizes{}), cel.CostLimit(e.cost), cel.InterruptCheckFrequency(steps))
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	brief := cheap(ast.NativeRep().Expr())
+	if !brief {
+		options = append(options, cel.CostTracking(sizes{}), cel.CostLimit(e.cost), cel.InterruptCheckFrequency(steps))
+	}
+	program, err := e.env.Program(ast, options...)
 	if err != nil {
 		return nil, &Error{Line: 1, Column: 1, Message: wording(err.Error())}
 	}
-	p := &Program{program: program, source: source, want: want}
+	p := &Program{program: program, source: source, want: want, brief: brief}
 	for _, ref := range ast.NativeRep().ReferenceMap() {
 		if slices.Contains(e.names, ref.Name) && !slices.Contains(p.uses, ref.Name) {
 			p.uses = append(p.uses, ref.Name)
@@ -164,12 +171,29 @@ func (p *Program) Uses(name string) bool { return slices.Contains(p.uses, name) 
 // ErrCost says that an evaluation cost more than it may.
 var ErrCost = errors.New("the expression costs more than it may")
 
-// Eval evaluates the expression. A variable is a bool, int64, float64, string, [time.Time], nil, or a []any, []string or map[string]...
-// of these, or a func() any that is called if it is needed, at most once; a variable that is missing is an error where
-// it is looked at. What comes back is one of these as JSON has them (a time is a string in RFC 3339), and has the type that was wanted.
-// An error's text names what was wrong, which may be a key of what was looked at, and shows no value.
-func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
-	out, _, err := p.program.ContextEval(ctx, vars)
+// Vars are the values that expressions are evaluated with. They may be used again, by one goroutine at a time.
+type Vars struct{ activation cel.Activation }
+
+// Bind gives variables their values. A value is a bool, int64, float64, string, [time.Time], nil, or a []any, []string or map[string]...
+// of these, or a func() (any, error) that returns one, which is called when it is first looked at; its error is that of the
+// evaluation. In a map[string]int64 a key that is not there has the value 0.
+func Bind(values map[string]any) Vars {
+	bound := make(map[string]any, len(values))
+	for name, value := range values {
+		bound[name] = bind(value)
+	}
+	activation, err := cel.NewActivation(bound)
+	if err != nil { // it is a map
+		activation = cel.NoVars()
+	}
+	return Vars{activation}
+}
+
+// Eval evaluates the expression. A variable that is missing is an error where it is looked at. What comes back has the
+// type that was wanted, in the form that JSON has for it: a time is a string in RFC 3339. An error's text says what was
+// wrong, and shows no value.
+func (p *Program) Eval(ctx context.Context, vars Vars) (any, error) {
+	out, err := p.eval(ctx, vars)
 	if err != nil {
 		return nil, p.evalError(ctx, err)
 	}
@@ -181,4 +205,13 @@ func (p *Program) Eval(ctx context.Context, vars map[string]any) (any, error) {
 		return nil, fmt.Errorf("it comes to %s, not %s", kindOf(value), p.want)
 	}
 	return value, nil
+}
+
+func (p *Program) eval(ctx context.Context, vars Vars) (ref.Val, error) {
+	if p.brief {
+		out, _, err := p.program.Eval(vars.activation)
+		return out, err
+	}
+	out, _, err := p.program.ContextEval(ctx, vars.activation)
+	return out, err
 }

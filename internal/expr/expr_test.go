@@ -21,14 +21,18 @@ func env(t testing.TB, opts *expr.Options) *expr.Env {
 	return e
 }
 
-func vars(t testing.TB, args string) map[string]any {
+func vars(t testing.TB, args string) expr.Vars {
 	t.Helper()
 	value, err := expr.Decode([]byte(args))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]any{"args": value, "labels": []string{"private"}, "calls": map[string]int64{"a.b": 3}, "name": "ann",
-		"time": time.Date(2026, 11, 22, 13, 4, 5, 0, time.UTC), "any": nil}
+	return bind(value, nil)
+}
+
+func bind(args, any_ any) expr.Vars {
+	return expr.Bind(map[string]any{"args": args, "labels": []string{"private"}, "calls": map[string]int64{"a.b": 3}, "name": "ann",
+		"time": time.Date(2026, 11, 22, 13, 4, 5, 0, time.UTC), "any": any_})
 }
 
 func TestEval(t *testing.T) {
@@ -53,6 +57,7 @@ func TestEval(t *testing.T) {
 		{`time`, expr.Any, "2026-11-22T13:04:05Z"},
 		{`args.big`, expr.Int, int64(9007199254740993)},
 		{`any == null`, expr.Bool, true},
+		{`calls["never.called"] == 0 && calls.x == 0 && !("x" in calls) && calls.size() == 1`, expr.Bool, true},
 	} {
 		p, err := e.Compile(tc.source, tc.type_)
 		if err != nil {
@@ -125,6 +130,24 @@ func TestEvalErrors(t *testing.T) {
 		if err == nil || err.Error() != want || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %s", source, err, want)
 		}
+	}
+}
+
+// What costs something to make is made once, and only if it is looked at.
+func TestLazy(t *testing.T) {
+	made, fault := 0, errors.New("twice a key")
+	v := bind(func() (any, error) { made++; return map[string]any{"a": int64(1)}, nil }, func() (any, error) { return nil, fault })
+	for source, want := range map[string]string{`name == "ann"`: "", `args.a == 1 && args.a < 2`: "", `args.a == 1`: "", `any == 1`: "it has no value for what it was given"} {
+		p, err := env(t, nil).Compile(source, expr.Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Eval(t.Context(), v); want == "" && (err != nil || got != true) || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %v %v", source, got, err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("made %d times", made)
 	}
 }
 
@@ -202,12 +225,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		v := vars(t, `{}`)
-		if object, ok := value.(map[string]any); ok {
-			v["args"] = object
-		}
-		v["any"] = value
-		_, _ = p.Eval(t.Context(), v)
+		_, _ = p.Eval(t.Context(), bind(value, value))
 	})
 }
 

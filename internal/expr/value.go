@@ -111,6 +111,44 @@ func number(n json.Number) (any, error) {
 	return f, nil
 }
 
+// bind is a value as CEL takes it.
+func bind(value any) any {
+	switch v := value.(type) {
+	case func() (any, error):
+		return func() ref.Val {
+			value, err := v()
+			if err != nil {
+				return celtypes.WrapErr(err)
+			}
+			return celtypes.DefaultTypeAdapter.NativeToValue(bind(value))
+		}
+	case map[string]int64:
+		counts, ok := celtypes.DefaultTypeAdapter.NativeToValue(v).(traits.Mapper)
+		if !ok {
+			return value
+		}
+		return tally{counts}
+	}
+	return value
+}
+
+// tally is a map in which what is not there is 0.
+type tally struct{ traits.Mapper }
+
+// Get implements CEL's indexer.
+func (t tally) Get(key ref.Val) ref.Val {
+	v, _ := t.Find(key)
+	return v
+}
+
+// Find implements CEL's mapper.
+func (t tally) Find(key ref.Val) (ref.Val, bool) {
+	if v, ok := t.Mapper.Find(key); ok {
+		return v, true
+	}
+	return celtypes.IntZero, true
+}
+
 // native is a value as JSON has it.
 func native(v ref.Val, depth int) (any, error) {
 	if depth > maxDepth {

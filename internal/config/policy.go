@@ -1,0 +1,263 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	glob "path"
+	"slices"
+	"strings"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/policy"
+	"sallyport/internal/tool"
+
+	"gopkg.in/yaml.v3"
+)
+
+// The words of a policy.
+var (
+	defaults = []string{string(policy.Allow), string(policy.Ask), string(policy.Deny)}
+	thens    = append(slices.Clone(defaults), string(policy.Limit))
+	flows    = []string{string(policy.FlowAsk), string(policy.FlowDeny), string(policy.FlowOff)}
+	pers     = []string{"minute", "hour", "day", "execution", "session"}
+	bys      = []string{"principal", "session", "execution", "everyone"}
+)
+
+func (d *decoder) policy(at path, n *yaml.Node, s *policy.Settings) {
+	seen := d.fields(at, n, []key{
+		{"default", d.oneOf((*string)(&s.Default), defaults...)},
+		{"flow", d.oneOf((*string)(&s.Flow), flows...)},
+		{"rules", func(at path, n *yaml.Node) { s.Rules = list(d, at, n, d.rule) }},
+		{"tests", func(at path, n *yaml.Node) { s.Tests = list(d, at, n, d.policyTest) }},
+	})
+	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone is no policy
+}
+
+// list reads a list of mappings.
+func list[T any](d *decoder, at path, n *yaml.Node, read func(at path, n *yaml.Node, into *T)) []T {
+	if !d.allowed(at, n) || !d.kind(at, n, yaml.SequenceNode, "a list") {
+		return nil
+	}
+	all := make([]T, len(n.Content))
+	for i, item := range n.Content {
+		if d.full() {
+			break
+		}
+		under := at.item(i)
+		d.places[under.key()] = place{item, item}
+		read(under, item, &all[i])
+	}
+	return all
+}
+
+func (d *decoder) rule(at path, n *yaml.Node, r *policy.Rule) {
+	d.fields(at, n, []key{
+		{"name", d.text(&r.Name)},
+		{"tools", d.texts(&r.Tools)},
+		{"when", d.expression(&r.When)},
+		{"then", d.oneOf((*string)(&r.Then), thens...)},
+		{"message", d.text(&r.Message)},
+		{"limit", func(at path, n *yaml.Node) { r.Limit = &policy.Limits{}; d.limit(at, n, r.Limit) }},
+	})
+}
+
+func (d *decoder) limit(at path, n *yaml.Node, l *policy.Limits) {
+	d.fields(at, n, []key{
+		{"calls", scalar(d, &l.Calls, parseCount)},
+		{"per", d.oneOf(&l.Per, pers...)},
+		{"by", d.oneOf(&l.By, bys...)},
+		{"cost", d.expression(&l.Cost)},
+	})
+}
+
+// expression reads a text as it is: what a variable has must not become a part of an expression.
+func (d *decoder) expression(into *string) reader {
+	return func(at path, n *yaml.Node) {
+		if d.allowed(at, n) && n.Kind == yaml.ScalarNode && (n.Tag == "!!bool" || n.Tag == "!!int") || d.isText(at, n) {
+			*into = n.Value // "when: true" is one
+		}
+	}
+}
+
+func (d *decoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
+	t.Line = n.Line
+	d.fields(at, n, []key{
+		{"call", d.text(&t.Call)},
+		{"args", func(at path, n *yaml.Node) { t.Args = d.json(at, n) }},
+		{"principal", d.text(&t.Principal)},
+		{"remote", scalar(d, &t.Remote, parseBool)},
+		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d, at, n, parseBool) }},
+		{"labels", d.texts(&t.Labels)},
+		{"read", d.texts(&t.Read)},
+		{"calls", func(at path, n *yaml.Node) {
+			t.Calls = mapOf(d, at, n, func(n *yaml.Node) (int64, string) { count, wrong := parseCount(n); return int64(count), wrong })
+		}},
+		{"expect", d.oneOf((*string)(&t.Expect), defaults...)},
+		{"rule", d.text(&t.Rule)},
+	})
+}
+
+func mapOf[T any](d *decoder, at path, n *yaml.Node, parse func(*yaml.Node) (T, string)) map[string]T {
+	all := map[string]T{}
+	d.each(at, n, func(under path, key, value *yaml.Node) {
+		var one T
+		scalar(d, &one, parse)(under, value)
+		all[key.Value] = one
+	})
+	return all
+}
+
+// json reads what stands there as the JSON of a call's arguments.
+func (d *decoder) json(at path, n *yaml.Node) json.RawMessage {
+	if !d.plainly(at, n) || !d.kind(at, n, yaml.MappingNode, "a mapping") {
+		return nil
+	}
+	var value map[string]any
+	if err := n.Decode(&value); err != nil {
+		d.fail(at, n, "%s is no JSON object", at.label())
+		return nil
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		d.fail(at, n, "%s has a value that JSON does not have, or a key that is no string", at.label())
+	}
+	return data
+}
+
+// plainly refuses, however deep, what YAML has and JSON does not need.
+func (d *decoder) plainly(at path, n *yaml.Node) bool {
+	if !d.allowed(at, n) {
+		return false
+	}
+	for _, child := range n.Content {
+		if !d.plainly(at, child) {
+			return false
+		}
+	}
+	return true
+}
+
+// policyProblems are those of the rules, each at the key that it is about, and names of upstreams that are none.
+func (c *Config) policyProblems(at path) []problem {
+	var all []problem
+	for _, p := range policy.Check(c.Policy) {
+		under := at
+		if p.Rule >= 0 {
+			part := "rules"
+			if p.InTests {
+				part = "tests"
+			}
+			under = at.to(part).item(p.Rule)
+		}
+		all = append(all, c.policyProblem(under, p))
+	}
+	for i, r := range c.Policy.Rules {
+		for j, g := range r.Tools {
+			if wrong := c.strangeGlob(g); wrong != "" {
+				all = append(all, problem{at: at.to("rules").item(i).to("tools").item(j), message: wrong})
+			}
+		}
+	}
+	for i, t := range c.Policy.Tests {
+		if wrong := c.strangeGlob(t.Call); wrong != "" {
+			all = append(all, problem{at: at.to("tests").item(i).to("call"), message: wrong})
+		}
+	}
+	return all
+}
+
+// policyProblem is at the key that a problem names, or at what is above it where the key is not there.
+func (c *Config) policyProblem(under path, p policy.Problem) problem {
+	owner := under
+	if p.Key != "" {
+		under = append(slices.Clip(under), strings.Split(p.Key, ".")...)
+	}
+	if p.Item >= 0 {
+		under = under.item(p.Item)
+	}
+	return problem{at: under, or: owner, message: p.Message, inside: p.At}
+}
+
+// strangeGlob says what is wrong with a name whose upstream is not there.
+func (c *Config) strangeGlob(text string) string {
+	up, _, ok := strings.Cut(text, ".")
+	if !ok || strings.ContainsAny(up, `*?[\`) {
+		return ""
+	}
+	var names []string
+	for _, u := range c.Upstreams {
+		if u.ID == tool.Identifier(up) {
+			return ""
+		}
+		names = append(names, u.Name)
+	}
+	if near := nearest.Of(up, names); near != "" {
+		return fmt.Sprintf("there is no upstream %.40q; did you mean %q?", up, near)
+	}
+	return fmt.Sprintf("there is no upstream %.40q; there are %s", up, someOf(names))
+}
+
+// someOf names the first few.
+func someOf(names []string) string {
+	const few = 8
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + ", ..."
+	}
+	return strings.Join(names, ", ")
+}
+
+func (d *decoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
+	u.ToolLabels = map[string][]string{}
+	d.each(at, n, func(under path, key, value *yaml.Node) {
+		var labels []string
+		d.texts(&labels)(under, value)
+		u.ToolLabels[key.Value] = labels
+	})
+}
+
+// knownLabels are those that data-flow rules know.
+var knownLabels = []string{policy.Private, policy.Untrusted, policy.External}
+
+func (u Upstream) labelProblems(at path) []problem {
+	all := labelProblems(at.to("labels"), u.Labels)
+	for _, tools := range slices.Sorted(maps.Keys(u.ToolLabels)) {
+		under := at.to("tool_labels").to(tools)
+		if _, err := glob.Match(tools, ""); err != nil || tools == "" {
+			all = append(all, problem{at: under, onKey: true, message: "this is no glob of tools' names"})
+		}
+		all = append(all, labelProblems(under, u.ToolLabels[tools])...)
+	}
+	return all
+}
+
+func labelProblems(at path, labels []string) []problem {
+	var all []problem
+	for i, l := range labels {
+		switch near := nearest.Of(l, knownLabels); {
+		case slices.Contains(knownLabels, l):
+		case near != "":
+			all = append(all, problem{at: at.item(i), message: fmt.Sprintf("%.40q is nearly a label that has a meaning; did you mean %q?", l, near)})
+		case !upstreamName.MatchString(l):
+			all = append(all, problem{at: at.item(i), message: fmt.Sprintf(`%.40q cannot be a label: a letter, then letters, digits, "-" and "_", at most 64`, l)})
+		}
+	}
+	return all
+}
+
+// LabelsOf returns the labels of a tool by its name on the wire, or of a method (resources/read), sorted.
+func (u Upstream) LabelsOf(wire string) []string {
+	all := slices.Clone(u.Labels)
+	for tools, labels := range u.ToolLabels {
+		if ok, _ := glob.Match(tools, wire); ok {
+			all = append(all, labels...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Labeled reports whether any upstream or tool has a label.
+func (c *Config) Labeled() bool {
+	return slices.ContainsFunc(c.Upstreams, func(u Upstream) bool { return len(u.Labels) > 0 || len(u.ToolLabels) > 0 })
+}

@@ -1,0 +1,199 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sallyport/internal/expr"
+	"sallyport/internal/tool"
+)
+
+// Variables are what expressions may look at.
+func Variables() []expr.Var {
+	return []expr.Var{
+		{Name: "upstream", Type: expr.String}, {Name: "tool", Type: expr.String}, {Name: "method", Type: expr.String},
+		{Name: "annotations", Type: expr.Bools}, {Name: "args", Type: expr.Map},
+		{Name: "principal", Type: expr.String}, {Name: "session", Type: expr.String}, {Name: "execution", Type: expr.String}, {Name: "remote", Type: expr.Bool},
+		{Name: "labels", Type: expr.Strings}, {Name: "read", Type: expr.Strings}, {Name: "calls", Type: expr.Counts}, {Name: "time", Type: expr.Time},
+	}
+}
+
+// Problem is something that is wrong with the settings.
+type Problem struct {
+	// Rule is the index of the rule or, with InTests, of the test; -1 is none.
+	Rule    int
+	InTests bool
+	// Key is which of its keys: "then", "tools", "when", "limit", "limit.cost", ...; Item is the place in a list, -1 for none.
+	Key  string
+	Item int
+	// At is where in an expression, nil for the whole.
+	At *expr.Error
+	// Message is one line.
+	Message string
+}
+
+// compiled is a rule, ready to be asked.
+type compiled struct {
+	Rule
+	index int
+	globs []string
+	when  *expr.Program // nil is true
+	cost  *expr.Program // nil is 1
+	limit limiter
+}
+
+// Policy are rules, compiled. It is safe for concurrent use.
+type Policy struct {
+	set    Settings
+	rules  []compiled
+	env    *expr.Env
+	counts *Counts
+}
+
+// evalCost is how much one expression may cost: some tens of milliseconds.
+const evalCost = 200_000
+
+// New compiles settings. Counts keep what limits have counted, also for rules that come after these; nil begins anew.
+// Settings that [Check] finds fault with are refused.
+func New(set Settings, counts *Counts) (*Policy, error) {
+	p, problems := compile(set)
+	if len(problems) > 0 {
+		return nil, errors.New(problems[0].Message)
+	}
+	if p.counts = counts; counts == nil {
+		p.counts = NewCounts()
+	}
+	return p, nil
+}
+
+// Check returns everything that is wrong with settings.
+func Check(set Settings) []Problem {
+	_, problems := compile(set)
+	return problems
+}
+
+func compile(set Settings) (*Policy, []Problem) {
+	p := &Policy{set: set}
+	var problems []Problem
+	if !slices.Contains([]Action{"", Allow, Deny, Ask}, set.Default) {
+		problems = append(problems, Problem{Rule: -1, Item: -1, Key: "default", Message: "default must be one of allow, ask, deny"})
+	}
+	if !slices.Contains([]Flow{"", FlowAsk, FlowDeny, FlowOff}, set.Flow) {
+		problems = append(problems, Problem{Rule: -1, Item: -1, Key: "flow", Message: "flow must be one of ask, deny, off"})
+	}
+	if len(set.Rules) == 0 {
+		return p, append(problems, p.testProblems()...)
+	}
+	env, err := expr.New(Variables(), &expr.Options{Cost: evalCost})
+	if err != nil { // the variables are ours
+		return p, append(problems, Problem{Rule: -1, Item: -1, Message: err.Error()})
+	}
+	p.env = env
+	for i, r := range set.Rules {
+		c := compiled{Rule: r, index: i}
+		if c.Name == "" {
+			c.Name = fmt.Sprintf("rule %d", i+1)
+		}
+		problems = append(problems, c.compile(env)...)
+		p.rules = append(p.rules, c)
+	}
+	problems = append(problems, p.nameProblems()...)
+	return p, append(problems, p.testProblems()...)
+}
+
+// compile checks one rule and makes it ready.
+func (r *compiled) compile(env *expr.Env) (problems []Problem) {
+	wrong := func(key string, item int, at *expr.Error, message string) {
+		problems = append(problems, Problem{Rule: r.index, Key: key, Item: item, At: at, Message: message})
+	}
+	if !slices.Contains([]Action{Allow, Deny, Ask, Limit}, r.Then) {
+		wrong("then", -1, nil, "a rule needs then: allow, deny, ask or limit")
+	}
+	for i, g := range r.Tools {
+		if !isToolGlob(g) {
+			wrong("tools", i, nil, fmt.Sprintf(`%.40q names no tools; write upstream.tool, upstream.* or "*"`, g))
+		}
+		r.globs = append(r.globs, glob(g))
+	}
+	if r.Tools != nil && len(r.Tools) == 0 {
+		wrong("tools", -1, nil, "an empty list matches no tool; leave the key out for all tools")
+	}
+	var bad *expr.Error
+	if r.When != "" {
+		if r.when, bad = compileExpr(env, r.When, expr.Bool); bad != nil {
+			wrong("when", -1, bad, bad.Message)
+		}
+	}
+	for _, w := range r.Limit.problems(r.Then) {
+		wrong(w.key, -1, nil, w.message)
+	}
+	if r.Limit != nil && r.Limit.Cost != "" {
+		if r.cost, bad = compileExpr(env, r.Limit.Cost, expr.Int); bad != nil {
+			wrong("limit.cost", -1, bad, bad.Message)
+		}
+	}
+	if r.Limit != nil {
+		r.limit = newLimiter(*r.Limit, r.identity())
+	}
+	return problems
+}
+
+func compileExpr(env *expr.Env, source string, want expr.Type) (*expr.Program, *expr.Error) {
+	p, err := env.Compile(source, want)
+	if err == nil {
+		return p, nil
+	}
+	if wrong, ok := errors.AsType[*expr.Error](err); ok {
+		return nil, wrong
+	}
+	return nil, &expr.Error{Line: 1, Column: 1, Message: err.Error()}
+}
+
+// nameProblems finds rules that could not be told apart.
+func (p *Policy) nameProblems() (problems []Problem) {
+	seen := map[string]bool{"default": true, "read-only": true, "flow": true, "approval": true}
+	for _, c := range p.rules {
+		if seen[c.Name] {
+			problems = append(problems, Problem{Rule: c.index, Key: "name", Item: -1, Message: fmt.Sprintf("there is another rule %.40q, or it is a word of ours; names tell rules apart", c.Name)})
+		}
+		seen[c.Name] = true
+	}
+	return problems
+}
+
+// isToolGlob reports whether a text is "*" or a glob with a dot, as the ids of tools have.
+func isToolGlob(text string) bool {
+	_, err := path.Match(text, "")
+	return err == nil && (text == "*" || strings.Contains(text, "."))
+}
+
+// glob is a glob as names are compared with it. An upstream may be written as it is in the settings.
+func glob(text string) string {
+	up, name, ok := strings.Cut(text, ".")
+	if !ok || strings.ContainsAny(up, `*?[\`) {
+		return text
+	}
+	return tool.Identifier(up) + "." + name
+}
+
+// nameOf is an id as globs see it: a method's slashes are dots.
+func nameOf(id tool.ID) string { return id.Upstream + "." + strings.ReplaceAll(id.Name, "/", ".") }
+
+// covers reports whether the rule is about a tool of that name.
+func (r *compiled) covers(name string) bool {
+	return r.globs == nil || slices.ContainsFunc(r.globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
+}
+
+// holds reports whether the rule's condition is true.
+func (r *compiled) holds(ctx context.Context, vars expr.Vars) (bool, error) {
+	if r.when == nil {
+		return true, nil
+	}
+	out, err := r.when.Eval(ctx, vars)
+	yes, _ := out.(bool)
+	return yes, err
+}

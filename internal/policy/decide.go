@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/expr"
+)
+
+// Decide says what becomes of a call, and counts it where it goes on or is asked about and a limit matches.
+// An expression that cannot be evaluated (a key that is not there, a wrong type, an argument twice) counts as true
+// in a rule that denies, asks or limits, and as false in one that allows.
+func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
+	v, limits, knows := p.search(ctx, c)
+	v = p.flow(c, v, knows)
+	if v.Action == Deny {
+		return v
+	}
+	if full := p.counts.take(c, limits); full != nil {
+		return full.used()
+	}
+	return v
+}
+
+// search finds the rule that decides, and the limits on the way to it. knows says that the rule looked at what was read.
+func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []wanted, knows bool) {
+	if !p.set.On {
+		return Decision{Action: Allow}, nil, false
+	}
+	name, vars, bound := c.name(), expr.Vars{}, false
+	for i := range p.rules {
+		r := &p.rules[i]
+		if !r.covers(name) {
+			continue
+		}
+		if !bound && (r.when != nil || r.cost != nil) {
+			vars, bound = variables(c), true
+		}
+		holds, err := r.holds(ctx, vars)
+		if err != nil {
+			holds = r.Then != Allow
+		}
+		switch {
+		case !holds:
+		case r.Then == Limit:
+			limits = append(limits, wanted{r, r.price(ctx, vars)})
+		default:
+			return r.decision(err), limits, r.when != nil && r.when.Uses("read")
+		}
+	}
+	return p.otherwise(c), limits, false
+}
+
+// otherwise is for a call that no rule decides.
+func (p *Policy) otherwise(c *Call) Decision {
+	if c.ReadsOnly() {
+		return Decision{Action: Allow, Rule: "read-only", Reason: "it only reads, and no rule says otherwise"}
+	}
+	then := p.set.Default
+	if then == "" {
+		then = Ask
+	}
+	if c.Annotations.Destructive != nil && *c.Annotations.Destructive {
+		return Decision{Action: then, Rule: "default", Reason: "the upstream says that it destroys, and no rule decides"}
+	}
+	return Decision{Action: then, Rule: "default", Reason: "the upstream does not say that it only reads, and no rule decides"}
+}
+
+// decision is what the rule says. An error is why it is taken to match.
+func (r *compiled) decision(err error) Decision {
+	reason := fmt.Sprintf("rule %q", r.Name)
+	if err != nil {
+		reason = fmt.Sprintf("rule %q could not be evaluated (%s), and counts as matching", r.Name, err)
+	}
+	return Decision{Action: r.Then, Rule: r.Name, Reason: reason, Message: r.Message}
+}
+
+// price is what a call counts. One that cannot be told, or is less than nothing, is more than there is.
+func (r *compiled) price(ctx context.Context, vars expr.Vars) int64 {
+	if r.cost == nil {
+		return 1
+	}
+	out, err := r.cost.Eval(ctx, vars)
+	if price, ok := out.(int64); ok && err == nil && price >= 0 {
+		return price
+	}
+	return r.limit.most + 1
+}
+
+// used is the decision where the rule's limit is used up.
+func (r *compiled) used() Decision {
+	what := fmt.Sprintf("the limit of %d per %s", r.Limit.Calls, r.Limit.Per)
+	return Decision{Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: %s is used up, or this call is more than is left of it", r.Name, what), Message: r.Message, Limited: true}
+}
+
+// flow holds a call that could carry out private data as somebody else's text asks for it. A rule that allows it with what was read in mind is obeyed.
+func (p *Policy) flow(c *Call, v Decision, knows bool) Decision {
+	if p.set.Flow == FlowOff || v.Action == Deny || knows && v.Action == Allow || !Trifecta(c.Labels, c.Read) {
+		return v
+	}
+	reason := "untrusted and private data was read, and this call can carry data outside"
+	if v.Action == Ask { // the rule's name stays: it asks too
+		v.Reason += "; " + reason
+	} else {
+		v = Decision{Action: Ask, Rule: "flow", Reason: reason}
+	}
+	if p.set.Flow == FlowDeny {
+		return Decision{Action: Deny, Rule: "flow", Reason: reason, Message: "this program or session has read untrusted and private data, and may not send anything outside any more"}
+	}
+	return v
+}
+
+// Trifecta reports whether a tool with these labels must not be called after data with those was read.
+func Trifecta(labels, read []string) bool {
+	return slices.Contains(labels, External) && slices.Contains(read, Private) && slices.Contains(read, Untrusted)
+}
+
+// variables are those of a call; what costs something to make is made when it is looked at.
+func variables(c *Call) expr.Vars {
+	annotations := map[string]bool{}
+	for name, hint := range map[string]*bool{"readOnly": c.Annotations.ReadOnly, "destructive": c.Annotations.Destructive, "idempotent": c.Annotations.Idempotent, "openWorld": c.Annotations.OpenWorld} {
+		if hint != nil {
+			annotations[name] = *hint
+		}
+	}
+	return expr.Bind(map[string]any{
+		"upstream": c.Tool.Upstream, "tool": strings.ReplaceAll(c.Tool.Name, "/", "."), "method": c.Tool.Method(), "annotations": annotations,
+		"args": c.arguments, "calls": c.counts,
+		"principal": c.Principal, "session": c.Session, "execution": c.Execution, "remote": c.Remote,
+		"labels": c.Labels, "read": c.Read, "time": c.Time,
+	})
+}
+
+// arguments are the call's.
+func (c *Call) arguments() (any, error) {
+	if c.Args == nil {
+		return map[string]any{}, nil
+	}
+	args, err := c.Args()
+	if _, ok := args.(map[string]any); !ok && err == nil {
+		return nil, errors.New("the arguments are no object")
+	}
+	return args, err
+}
+
+func (c *Call) counts() (any, error) {
+	if c.Calls == nil {
+		return map[string]int64{}, nil
+	}
+	return c.Calls(), nil
+}
