@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sallyport/gateway/upstream/oauth/oauthtest"
+	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
 )
@@ -23,6 +24,7 @@ import (
 // TestMain makes the test binary every program that a script names: sallyport
 // itself, and what stands on both sides of it.
 func TestMain(m *testing.M) {
+	upstreamtest.Main()
 	testscript.Main(m, map[string]func(){
 		"sallyport":  main,
 		"toyserver":  toyServer,
