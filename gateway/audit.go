@@ -2,13 +2,115 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
 	"time"
 
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/pii"
 	"sallyport/internal/tool"
 )
 
-// auditCall keeps what was decided about a call before it is made; what cannot be kept is not done.
-func (g *Gateway) auditCall(context.Context, tool.Call, verdict) error { return nil }
+// Audit puts an event on record, on behalf of whoever ctx says. The error is a *tool.Error: what is not on record must not
+// be done. Nothing of e may hold an argument, a result or a secret.
+func (g *Gateway) Audit(ctx context.Context, e audit.Event) error {
+	return g.auditor.append(g.on(ctx, e))
+}
 
-// auditResult keeps how a call went.
-func (g *Gateway) auditResult(context.Context, tool.Call, tool.Result, error, time.Duration) {}
+// on adds to an event on whose behalf it is.
+func (g *Gateway) on(ctx context.Context, e audit.Event) audit.Event {
+	e.Principal, e.Client = tool.Principal(ctx), tool.Client(ctx)
+	if session := tool.Session(ctx); session != "" && g.auditor.kept() {
+		e.Session = head(g.auditor.digest([]byte(session)), 16)
+	}
+	return e
+}
+
+// kept reports whether anything is put on record.
+func (a *auditor) kept() bool { return a != nil && a.dir != "" }
+
+// about is an event about a call.
+func (g *Gateway) about(ctx context.Context, kind audit.Kind, call tool.Call) audit.Event {
+	return g.on(ctx, audit.Event{Kind: kind, Execution: call.Execution, Tool: call.Tool.String()})
+}
+
+// auditCall keeps what was decided about a call before it is made; what cannot be kept is not done.
+func (g *Gateway) auditCall(ctx context.Context, call tool.Call, v verdict) error {
+	if !g.auditor.kept() {
+		return nil
+	}
+	e := g.about(ctx, audit.Call, call)
+	e.Decision, e.Rule, e.Approval = string(v.action), v.rule, v.approval
+	if known, ok := g.catalog.known(call.Tool); ok {
+		e.Definition = known.digest()
+	}
+	e.Arguments = g.auditor.digest(compact(call.Args))
+	return g.auditor.append(e)
+}
+
+// auditResult keeps how a call went. It is done by now: that it cannot be kept is logged.
+func (g *Gateway) auditResult(ctx context.Context, call tool.Call, result tool.Result, err error, took time.Duration) {
+	if !g.auditor.kept() {
+		return
+	}
+	e := g.about(ctx, audit.Result, call)
+	e.Outcome, e.Micros, e.Bytes = outcome(result, err), took.Microseconds(), textSize(result)
+	if call.Execution != "" {
+		e.Saved = e.Bytes / 4
+	}
+	_ = g.auditor.append(e) // append has logged it, and the next call is refused
+}
+
+// auditStart keeps that a program is about to run; what cannot be kept is not run.
+func (g *Gateway) auditStart(ctx context.Context, e *Execution, program Program) error {
+	if !g.auditor.kept() {
+		return nil
+	}
+	event := g.execution(ctx, audit.ExecutionStart, e, program)
+	event.Environment, event.Workspace, event.Resumes = program.Environment, program.Workspace, program.Resume
+	event.Limits = fmt.Sprintf("timeout=%s cpu=%s memory=%dMiB calls=%d", e.Limits.Timeout, e.Limits.CPU, e.Limits.Memory>>20, e.Limits.Calls)
+	if g.cfg.Load().Audit.Code == config.AuditText {
+		event.Text = g.withoutPrivate(program.Code)
+	}
+	return g.auditor.append(event)
+}
+
+func (g *Gateway) execution(ctx context.Context, kind audit.Kind, e *Execution, program Program) audit.Event {
+	digest := sha256.Sum256([]byte(program.Code))
+	return g.on(ctx, audit.Event{Kind: kind, Execution: e.ID, Language: e.Language, Code: hex.EncodeToString(digest[:])})
+}
+
+// auditEnd keeps how a program ended, or why it could not be run.
+func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, started time.Time, calls *callList, failed error) {
+	if !g.auditor.kept() {
+		return
+	}
+	event := g.execution(ctx, audit.ExecutionEnd, e, program)
+	made, read := calls.sums()
+	event.Outcome, event.Exit, event.Micros, event.Calls = string(e.Status), e.Exit, time.Since(started).Microseconds(), made
+	if failed != nil {
+		event.Outcome = "not_run:" + string(tool.AsError(failed).Kind)
+	} else {
+		text := e.Text()
+		event.Bytes = int64(len(text))
+		event.Saved = max(0, read-event.Bytes) / 4
+		if db := g.cfg.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
+			event.Output = head(g.withoutPrivate(text), maxAuditOutput)
+		}
+	}
+	_ = g.auditor.append(event) // append has logged it, and the next program is refused
+}
+
+// maxAuditOutput is how much of what a program said is kept where the settings want it, in characters.
+const maxAuditOutput = 4 << 10
+
+// withoutPrivate returns a text with names of kinds in place of personal data and secrets, whatever the settings of privacy say.
+func (g *Gateway) withoutPrivate(text string) string {
+	text = g.opts.secrets.For("").Text(text)
+	return g.privacy.rules.Load().detector.Replace(text, nil, func(kind pii.Kind, _ string, _ bool) (string, bool) {
+		return "[" + strings.ToUpper(string(kind)) + "]", true
+	})
+}

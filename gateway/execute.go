@@ -99,7 +99,11 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	g.Settle(ctx)
 	e := Execution{ID: job.ID, Language: languageName(interpreter), Limits: job.Limits}
 	started, running := time.Now(), newRunning(ctx, job.ID, program)
+	if err := g.auditStart(ctx, &e, program); err != nil {
+		return Execution{}, err
+	}
 	if err := g.run(ctx, job, program, &e, running); err != nil {
+		g.auditEnd(ctx, &e, program, started, running.calls, err)
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -111,6 +115,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if e.Fault != nil {
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
+	g.auditEnd(ctx, &e, program, started, running.calls, nil)
 	g.record(ctx, program, &e, started, running.calls)
 	g.skills.ended(ctx, e)
 	return e, nil

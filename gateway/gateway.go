@@ -59,6 +59,8 @@ type Options struct {
 	OnNotice func(id, method string, params json.RawMessage)
 	// NoPool has no sandbox wait for programs: for somebody who runs one and goes.
 	NoPool bool
+	// Purpose is what the process is for, such as "serve"; it is put on record.
+	Purpose string
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 
@@ -89,12 +91,15 @@ type Gateway struct {
 	choices choices
 	// journal has a record of each execution.
 	journal *journal
+	// auditor puts on record what happens.
+	auditor *auditor
 	privacy privacy
 	call    Handler
 	close   func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
+	inForce   inForce // what is on record of the settings; reloading guards it
 	settings  atomic.Pointer[Settings]
 }
 
@@ -134,6 +139,9 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.runner.shown = g.checks.show
 	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)
 	var err error
+	if g.auditor, err = newAuditor(cfg, g.opts); err != nil {
+		return nil, err
+	}
 	if g.journal, err = openJournal(g.opts.Records); err != nil {
 		return nil, err
 	}
@@ -154,7 +162,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.environments.close()
-		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close())
+		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
 	})
 	g.aid(cfg.Search)
 	return g, nil

@@ -217,6 +217,7 @@ type callList struct {
 	mu    sync.Mutex
 	calls []RecordedCall
 	made  int
+	bytes int64 // of the results of all that have ended
 }
 
 // begin notes a call, and returns what is to be called when it has ended.
@@ -225,16 +226,30 @@ func (l *callList) begin(call tool.Call, digest string) (end func(outcome string
 	defer l.mu.Unlock()
 	l.made++
 	if len(l.calls) == maxRecordedCalls {
-		return func(string, int64) {}
+		return func(_ string, size int64) { l.add(size) }
 	}
 	sum := sha256.Sum256(compact(call.Args))
 	at, start := len(l.calls), time.Now()
 	l.calls = append(l.calls, RecordedCall{Tool: call.Tool, Digest: digest, Arguments: hex.EncodeToString(sum[:]), Outcome: unfinished})
 	return func(outcome string, size int64) {
+		l.add(size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.calls[at].Outcome, l.calls[at].Duration, l.calls[at].Size = outcome, time.Since(start), size
 	}
+}
+
+func (l *callList) add(size int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes += size
+}
+
+// sums are how many calls were made, and how many bytes their results had.
+func (l *callList) sums() (made int, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made, l.bytes
 }
 
 func compact(args json.RawMessage) []byte {

@@ -76,6 +76,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if !reflect.DeepEqual(old.Workspaces, cfg.Workspaces) {
 		keys = append(keys, "workspaces (in the definition of execute_code)")
 	}
+	if !reflect.DeepEqual(old.Audit, cfg.Audit) {
+		keys = append(keys, "audit")
+	}
 	if !slices.Equal(old.Profiles, cfg.Profiles) {
 		keys = append(keys, "profiles")
 	}
@@ -92,6 +95,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 func (g *Gateway) Reload(cfg *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
+	if err := g.auditReload(cfg); err != nil {
+		return err
+	}
 	if err := g.privacy.adopt(cfg); err != nil { // before an upstream that the settings bring is called
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // running is one execution while its program runs: what its calls have in common.
 type running struct {
 	id, principal, session string
-	workspace              string
+	workspace, client      string
 	// peer is asked what a person has to answer; nil is nobody.
 	peer  tool.Peer
 	calls *callList
@@ -27,7 +27,7 @@ func runningOf(ctx context.Context) *running {
 
 // newRunning is an execution on behalf of whoever ctx says.
 func newRunning(ctx context.Context, id string, program Program) *running {
-	return &running{id: id, principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, peer: program.Peer, calls: &callList{}}
+	return &running{id: id, principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), peer: program.Peer, calls: &callList{}}
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context
@@ -44,7 +44,7 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		digest = e.digest()
 	}
 	end := a.calls.begin(call, digest)
-	ctx = withCandidate(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.skill)
+	ctx = withCandidate(tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.client), a.skill)
 	result, err := a.gateway.Call(context.WithValue(ctx, runningKey{}, a.running), call)
 	end(outcome(result, err), textSize(result))
 	return result, err

@@ -219,11 +219,15 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	}
 	running := newRunning(ctx, job.ID, Program{})
 	running.skill = &one
-	outcome, err := g.runner.run(ctx, job, agent{g, running})
+	e, program, started := Execution{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, Program{Code: job.Code}, time.Now()
+	if err := g.auditStart(ctx, &e, program); err != nil {
+		return err
+	}
+	e.Outcome, err = g.runner.run(ctx, job, agent{g, running})
+	g.auditEnd(ctx, &e, program, started, running.calls, err)
 	if err != nil {
 		return err
 	}
-	e := Execution{Outcome: outcome, Limits: job.Limits}
 	if e.Failed() || failedNodeTests(one, e) {
 		return failedTests(one, e.Text())
 	}

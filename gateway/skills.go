@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
@@ -200,6 +201,9 @@ func checkScope(scope string, allowed bool) error {
 func (g *Gateway) shareSkill(ctx context.Context, one skill.Skill, review bool) (string, error) {
 	if _, err := g.skills.store.Propose(tool.Principal(ctx), one); err != nil {
 		return "", g.unsaved(ctx, err)
+	}
+	if err := g.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, review %t", one.Name, one.Version, review)}); err != nil {
+		return "", err
 	}
 	if review {
 		return "it is yours; others see it when an operator has approved it (sallyport skills review)", nil

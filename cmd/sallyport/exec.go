@@ -91,7 +91,7 @@ func (a *app) exec(ctx context.Context, files []string, program gateway.Program,
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	opts := gateway.Options{NoPool: true}
+	opts := gateway.Options{NoPool: true, Purpose: "exec"}
 	if opts.DebugLog, err = a.debugLog(); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ func (a *app) openGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 		}
 		return a.newAuthorizer(up)
 	}
+	opts.Purpose = cmp.Or(opts.Purpose, "cli")
 	return gateway.Open(cfg, &opts)
 }
 
@@ -40,7 +42,7 @@ func (a *app) withGateway(ctx context.Context, opts gateway.Options, use func(ct
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	return use(ctx, g)
+	return use(tool.WithClient(ctx, "sallyport "+cmp.Or(opts.Purpose, "cli")), g)
 }
 
 // recordsPatience is how long serve waits for another that is about to end: clients start the next while the last one ends.

@@ -135,7 +135,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		defer func() { err = errors.Join(err, records.Close()) }()
 	}
 	notices := &mcpserver.Notices{}
-	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice})
+	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Purpose: "serve", Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice})
 	if err != nil {
 		return err
 	}
@@ -143,6 +143,9 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		err = errors.Join(err, g.Close())
 		log.Info("stopped")
 	}()
+	if a.dataDir() == "" {
+		log.Warn("nothing is put on record: there is no data directory")
+	}
 	if err := platform(cfg); err != nil {
 		log.Warn("programs cannot be run here", "error", err)
 	}
@@ -150,6 +153,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	following, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { g.Follow(following, load) })
+	work.Go(func() { g.KeepAudit(following) })
 	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log})
 	defer a.openControl(log, api)()
 	listed := make(chan struct{})

@@ -80,6 +80,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 		SubscribeHandler: d.subscribe, UnsubscribeHandler: d.unsubscribe,
 	})
 	d.server.AddReceivingMiddleware(d.receive)
+	d.server.AddReceivingMiddleware(withClient)
 	d.server.AddSendingMiddleware(sendRaw)
 	d.roster.Store(newRoster(nil, true, d.log))
 	ended := make(chan struct{})

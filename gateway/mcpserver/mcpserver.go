@@ -99,6 +99,7 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 	if opts.OnReady != nil {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
 	}
+	server.AddReceivingMiddleware(withClient)
 	return server
 }
 

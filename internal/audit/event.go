@@ -73,8 +73,10 @@ type Event struct {
 	Environment string `json:"environment,omitempty"`
 	Workspace   string `json:"workspace,omitempty"`
 	// Code is the SHA-256 of the program in hex, Text the program itself where the settings want it.
-	Code   string `json:"code,omitempty"`
-	Text   string `json:"text,omitempty"`
+	Code string `json:"code,omitempty"`
+	Text string `json:"text,omitempty"`
+	// Output is what a program said, where the settings want it.
+	Output string `json:"output,omitempty"`
 	Limits string `json:"limits,omitempty"`
 
 	Tool string `json:"tool,omitempty"`
@@ -121,11 +123,16 @@ func (e Event) bounded() Event {
 		*field = bound(*field, maxField)
 	}
 	e.Note = bound(e.Note, maxNote)
-	if len(e.Text) > maxText {
-		e.Text = strings.ToValidUTF8(e.Text[:maxText], "\uFFFD") + "\n[cut, " + sum(e.Text) + "]"
-	}
-	e.Text = strings.ToValidUTF8(e.Text, "\uFFFD")
+	e.Text, e.Output = boundLines(e.Text), boundLines(e.Output)
 	return e
+}
+
+// boundLines is bound for text of several lines.
+func boundLines(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText] + "\n[cut, " + sum(text) + "]"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // bound returns a text that fits as it is, and of any other what can be shown of it, with a digest of all of it.

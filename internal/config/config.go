@@ -51,6 +51,8 @@ type Config struct {
 	Approval Approval
 	// Policy says which calls are made, asked about or refused; default: all are made, but for data flows that labels tell of.
 	Policy policy.Settings
+	// Audit says what is put on record.
+	Audit Audit
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
@@ -329,7 +331,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

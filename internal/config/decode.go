@@ -51,6 +51,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"policy", func(at path, n *yaml.Node) { d.policy(at, n, &c.Policy) }},
+		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
 		{"profiles", d.profiles(&c.Profiles)},
 	})
 	for i := range c.Upstreams {

@@ -7,6 +7,7 @@ type (
 	sessionKey   struct{}
 	workspaceKey struct{}
 	remoteKey    struct{}
+	clientKey    struct{}
 	operatorKey  struct{}
 )
 
@@ -68,10 +69,25 @@ func Operator(ctx context.Context) string {
 	return name
 }
 
+// WithClient says with which program whoever asks is connected: a name and a version, as the client itself says
+// them, which nobody has checked.
+func WithClient(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, clientKey{}, name)
+}
+
+// Client returns what WithClient named, "" if it named nothing.
+func Client(ctx context.Context) string {
+	name, _ := ctx.Value(clientKey{}).(string)
+	return name
+}
+
 // Detached returns a context without an end that says of who is served what ctx
 // does, and has nothing else of it.
 func Detached(ctx context.Context) context.Context {
 	bare := WithWorkspace(WithSession(WithPrincipal(context.Background(), Principal(ctx)), Session(ctx)), Workspace(ctx))
+	if client := Client(ctx); client != "" {
+		bare = WithClient(bare, client)
+	}
 	if Remote(ctx) {
 		return WithRemote(bare)
 	}

@@ -1,0 +1,45 @@
+package mcpserver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// withClient says in the context of each request which client it is of, by its own word.
+func withClient(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if name := clientOf(req); name != "" {
+			ctx = tool.WithClient(ctx, name)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// maxClient is how much of a client's name is kept, in runes.
+const maxClient = 100
+
+// clientOf returns a client's name and version: of the request, which is all that a client without sessions has, or of its session.
+func clientOf(req mcp.Request) string {
+	if params := req.GetParams(); params != nil {
+		if info, ok := metaOf(params)[mcp.MetaKeyClientInfo].(map[string]any); ok {
+			name, _ := info["name"].(string)
+			version, _ := info["version"].(string)
+			return clientName(name, version)
+		}
+	}
+	session, ok := req.GetSession().(*mcp.ServerSession)
+	if !ok || session == nil || session.InitializeParams() == nil || session.InitializeParams().ClientInfo == nil {
+		return ""
+	}
+	info := session.InitializeParams().ClientInfo
+	return clientName(info.Name, info.Version)
+}
+
+func clientName(name, version string) string {
+	return plain.Line(strings.TrimSpace(name+" "+version), maxClient)
+}

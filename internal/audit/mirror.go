@@ -1,0 +1,105 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"sallyport/internal/store"
+)
+
+// Mirror is the copy of a log in the store of records, line by line as the files have it.
+type Mirror struct{ log *store.Log }
+
+// mirrorKey is what all batches of the copy are under.
+func mirrorKey() store.Key { return store.Key{"records"} }
+
+// maxMirror is how much of the store the copy takes at most, in bytes: it has the newest records.
+const maxMirror = 256 << 20
+
+// NewMirror returns the copy in a store, of records that are kept so long and so many bytes (0: without end).
+func NewMirror(in *store.Store, keep time.Duration, size int64) (*Mirror, error) {
+	if size == 0 || size > maxMirror {
+		size = maxMirror
+	}
+	log, err := in.Log("audit", store.Limits{Records: 1_000_000, Age: keep, Bytes: size})
+	if err != nil {
+		return nil, err
+	}
+	return &Mirror{log}, nil
+}
+
+// Send implements [Sink].
+func (m *Mirror) Send(ctx context.Context, records []Record) error {
+	lines := make([][]byte, len(records))
+	for i, r := range records {
+		lines[i] = r.Line
+	}
+	_, err := m.log.Append(ctx, mirrorKey(), bytes.Join(lines, []byte("\n")))
+	return err
+}
+
+// Last returns the number and the hash of the newest record in the copy, 0 for none.
+func (m *Mirror) Last(ctx context.Context) (seq uint64, hash string, err error) {
+	entry, err := m.log.Last(ctx, mirrorKey())
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, noHash, nil
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	r, err := decode(entry.Value[bytes.LastIndexByte(entry.Value, '\n')+1:])
+	if err != nil {
+		return 0, "", fmt.Errorf("%w: its copy: %w", ErrDamaged, err)
+	}
+	return r.Seq, r.Hash, nil
+}
+
+// Lines yields the lines of the copy, the oldest first.
+func (m *Mirror) Lines(ctx context.Context) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for entry, err := range m.log.Read(ctx, mirrorKey(), 0) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for line := range bytes.SplitSeq(entry.Value, []byte("\n")) {
+				if !yield(line, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Mirror copies all records to the store until ctx ends. What the copy has and the files do not have any more is put on record first.
+func (l *Log) Mirror(ctx context.Context, m *Mirror) error {
+	seq, hash, err := m.Last(ctx)
+	if err != nil {
+		return fmt.Errorf("copy audit records: %w", err)
+	}
+	if err := l.missed(end{seq, hash}); err != nil {
+		return fmt.Errorf("copy audit records: %w", err)
+	}
+	d := &delivery{log: l, sink: m, slog: l.log, state: State{Name: "records", Seq: seq}}
+	d.run(ctx)
+	return nil
+}
+
+// missed puts on record that records are missing, if they are.
+func (l *Log) missed(known end) error {
+	if known.seq == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.locked(func() error {
+		if known.seq <= l.at.seq {
+			return nil
+		}
+		return l.gap(known)
+	})
+}

@@ -1,0 +1,237 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/mask"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Audit says what is put on record of what happens, and for how long. The record is in the data directory.
+type Audit struct {
+	// Off records nothing.
+	Off bool
+	// Required is that the settings say enabled: true, so that nothing starts where nothing can be recorded.
+	Required bool
+	// Code is what is kept of programs: AuditDigest (default) or AuditText.
+	Code string
+	// Keep is how old a record becomes; default 90 days.
+	Keep time.Duration
+	// Size bounds the files of the record; default 1GiB. The oldest go.
+	Size Size
+	// Sinks are where records are sent to as well.
+	Sinks AuditSinks
+}
+
+// The values of Audit.Code.
+const (
+	AuditDigest = "digest"
+	AuditText   = "text"
+)
+
+// AuditSinks are where records are sent to besides the files; each is nil where it is not wanted.
+type AuditSinks struct {
+	Syslog    *Syslog
+	OTLP      *OTLP
+	SurrealDB *SurrealDB
+	// Problem says which references here have no value; nothing must be sent then. "" if all have one.
+	Problem string
+}
+
+// Syslog is a server that takes RFC 5424.
+type Syslog struct {
+	// Address is unix:PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.
+	Address string
+	// Facility is a number from 0 to 23; default 13 (log audit).
+	Facility int
+}
+
+// OTLP is a collector that takes OTLP logs over HTTP, as JSON.
+type OTLP struct {
+	// URL is that of the endpoint, to which "/v1/logs" is added unless it ends so.
+	URL string
+	// Headers go out with every request.
+	Headers Secrets
+}
+
+// SurrealDB is a database that gets a record of each execution, in the table execution_log.
+type SurrealDB struct {
+	// URL is that of the server, as in http://127.0.0.1:8000.
+	URL string
+	// Namespace and Database say where in it.
+	Namespace, Database string
+	// User and Password, or Token, log in.
+	User     string
+	Password Secret
+	Token    Secret
+	// Output sends what programs print as well, up to 4 KiB of each; it is in the record then. Default false.
+	Output bool
+}
+
+func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
+	enabled := true
+	seen := d.fields(at, n, []key{
+		{"enabled", scalar(d, &enabled, parseBool)},
+		{"code", d.oneOf(&a.Code, AuditDigest, AuditText)},
+		{"keep", scalar(d, &a.Keep, parseAge)},
+		{"size", scalar(d, &a.Size, parseSize)},
+		{"sinks", func(at path, n *yaml.Node) { d.auditSinks(at, n, &a.Sinks) }},
+	})
+	a.Off, a.Required = !enabled, enabled && seen["enabled"]
+}
+
+func (d *decoder) auditSinks(at path, n *yaml.Node, s *AuditSinks) {
+	d.excused = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
+	defer func() { d.excused = nil }()
+	d.fields(at, n, []key{
+		{"syslog", func(at path, n *yaml.Node) {
+			s.Syslog = &Syslog{Facility: 13}
+			d.fields(at, n, []key{{"address", d.text(&s.Syslog.Address)}, {"facility", scalar(d, &s.Syslog.Facility, parseCount)}})
+		}},
+		{"otlp", func(at path, n *yaml.Node) {
+			s.OTLP = &OTLP{}
+			d.fields(at, n, []key{{"url", d.text(&s.OTLP.URL)}, {"headers", d.secrets(&s.OTLP.Headers)}})
+		}},
+		{"surrealdb", func(at path, n *yaml.Node) { s.SurrealDB = &SurrealDB{}; d.surrealDB(at, n, s.SurrealDB) }},
+	})
+}
+
+func (d *decoder) surrealDB(at path, n *yaml.Node, s *SurrealDB) {
+	d.fields(at, n, []key{
+		{"url", d.text(&s.URL)},
+		{"namespace", d.text(&s.Namespace)},
+		{"database", d.text(&s.Database)},
+		{"user", d.text(&s.User)},
+		{"password", d.text((*string)(&s.Password))},
+		{"token", d.text((*string)(&s.Token))},
+		{"output", scalar(d, &s.Output, parseBool)},
+	})
+}
+
+// parseAge reads a duration that may be in days, as in 90d.
+func parseAge(n *yaml.Node) (time.Duration, string) {
+	if days, ok := strings.CutSuffix(n.Value, "d"); ok {
+		if count, err := strconv.Atoi(days); err == nil && count >= 0 && count <= 36500 {
+			return time.Duration(count) * 24 * time.Hour, ""
+		}
+	}
+	age, wrong := parseDuration(n)
+	if wrong != "" && n.Tag != "!!int" {
+		wrong = "is not an age: write a number and a unit, like 90d or 12h"
+	}
+	return age, wrong
+}
+
+func (a Audit) problems(at path) []problem {
+	sinks := at.to("sinks")
+	all := slices.Concat(
+		oneOfProblem(at.to("code"), a.Code, []string{AuditDigest, AuditText}),
+		between(at.to("keep"), a.Keep, time.Hour, 36500*24*time.Hour),
+		between(at.to("size"), a.Size, MiB, TiB),
+	)
+	if a.Sinks.Problem != "" {
+		return all // their values mean nothing
+	}
+	if s := a.Sinks.Syslog; s != nil {
+		all = append(all, s.problems(sinks.to("syslog"))...)
+	}
+	if o := a.Sinks.OTLP; o != nil {
+		all = append(all, neededURL(sinks.to("otlp"), o.URL)...)
+		all = append(all, headerProblems(sinks.to("otlp").to("headers"), o.Headers)...)
+		all = append(all, ownHeaderProblems(sinks.to("otlp").to("headers"), o.Headers)...)
+	}
+	if s := a.Sinks.SurrealDB; s != nil {
+		all = append(all, s.problems(sinks.to("surrealdb"))...)
+	}
+	return all
+}
+
+func (s Syslog) problems(at path) []problem {
+	all := between(at.to("facility"), s.Facility, 0, 23)
+	if s.Address == "" {
+		return append(all, problem{at: at, onKey: true, needs: []path{at.to("address"), at.unknown()}, message: `"syslog" needs "address", as in unix:/dev/log or tls://HOST:6514`})
+	}
+	if _, _, err := s.Dial(); err != nil {
+		all = append(all, problem{at: at.to("address"), message: err.Error()})
+	}
+	return all
+}
+
+// Dial returns what to connect to: the network (unix, udp, tcp or tls) and the address in it.
+func (s Syslog) Dial() (network, address string, err error) {
+	if path, ok := strings.CutPrefix(s.Address, "unix:"); ok && strings.HasPrefix(path, "/") {
+		return "unix", path, nil
+	}
+	network, address, _ = strings.Cut(s.Address, "://")
+	if !slices.Contains([]string{"udp", "tcp", "tls"}, network) {
+		return "", "", fmt.Errorf("an address is unix:/PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT")
+	}
+	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" || strings.ContainsAny(address, "/@?#") {
+		return "", "", fmt.Errorf("an address needs a host and a port, as in %s://logs.example.com:6514", network)
+	}
+	return network, address, nil
+}
+
+func neededURL(at path, text string) []problem {
+	if text == "" {
+		return []problem{{at: at, onKey: true, needs: []path{at.to("url"), at.unknown()}, message: fmt.Sprintf("%s needs %q", at.label(), "url")}}
+	}
+	return urlProblems(at.to("url"), text)
+}
+
+func (s SurrealDB) problems(at path) []problem {
+	all := neededURL(at, s.URL)
+	for _, part := range []struct{ name, value string }{{"namespace", s.Namespace}, {"database", s.Database}} {
+		switch {
+		case part.value == "":
+			all = append(all, problem{at: at, onKey: true, needs: []path{at.to(part.name), at.unknown()}, message: fmt.Sprintf("%s needs %q", at.label(), part.name)})
+		case len(part.value) > 64 || url.PathEscape(part.value) != part.value:
+			all = append(all, problem{at: at.to(part.name), message: fmt.Sprintf("%q has letters, digits and -._~, at most 64", part.name)})
+		}
+	}
+	if s.Token != "" && (s.User != "" || s.Password != "") {
+		all = append(all, problem{at: at.to("token"), onKey: true, message: "a token stands instead of user and password; keep one"})
+	}
+	return all
+}
+
+// secrets are those that log in to the sinks.
+func (s AuditSinks) secrets() (all []string) {
+	if o := s.OTLP; o != nil {
+		all = slices.Concat(all, mask.Values(o.Headers), mask.OfURL(o.URL))
+	}
+	if d := s.SurrealDB; d != nil {
+		all = slices.Concat(all, []string{string(d.Password), string(d.Token)}, mask.OfURL(d.URL))
+	}
+	return all
+}
+
+// String names the sinks only: addresses may hold secrets.
+func (s AuditSinks) String() string {
+	var names []string
+	for name, there := range map[string]bool{"syslog": s.Syslog != nil, "otlp": s.OTLP != nil, "surrealdb": s.SurrealDB != nil} {
+		if there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprint(names)
+}
+
+// Format writes String for every verb.
+func (s AuditSinks) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText returns String.
+func (s AuditSinks) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue returns String.
+func (s AuditSinks) LogValue() slog.Value { return slog.StringValue(s.String()) }
