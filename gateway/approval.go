@@ -1,13 +1,199 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"sync"
+	"time"
 
+	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
 
-// approve asks a person about a call. An error says that nobody can answer now, and ends the call.
-func (g *Gateway) approve(_ context.Context, _ tool.Call, v verdict) (verdict, error) {
-	v.action = deny
-	return v, nil
+const (
+	// askTime is how long a client has that is asked during a call. What it may wait itself (mcpserver's parked calls) is longer.
+	askTime = 4 * time.Minute
+	// maxPaused is how many calls of one principal may wait for a person while their programs keep their sandboxes,
+	// maxPausedAll how many of all.
+	maxPaused    = 16
+	maxPausedAll = 64
+	// maxAsked is about how much one execution may ask people.
+	maxAsked = 32
+)
+
+// approvals is the broker between calls and the people who are asked about them.
+type approvals struct {
+	book     *approval.Book
+	watchers watchers
+
+	mu     sync.Mutex
+	asking map[string]int // calls that wait, by principal
+	all    int
 }
+
+// pause notes a call that is about to wait, unless too many do.
+func (a *approvals) pause(principal string) (leave func(), ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asking[principal] >= maxPaused || a.all >= maxPausedAll {
+		return nil, false
+	}
+	a.asking[principal]++
+	a.all++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.all--
+		if a.asking[principal]--; a.asking[principal] == 0 {
+			delete(a.asking, principal)
+		}
+	}, true
+}
+
+// approve asks a person about a call. An error says that nobody can answer now, and ends the call. A program's call does
+// not return then before the program has been stopped.
+func (g *Gateway) approve(ctx context.Context, call tool.Call, v verdict) (verdict, error) {
+	request, err := g.request(ctx, call, v)
+	if err != nil {
+		return v, err
+	}
+	if decided, ok, err := g.decided(ctx, request, v, ""); ok || err != nil {
+		return decided, err
+	}
+	r := runningOf(ctx)
+	if r != nil && !r.holding.mayAsk() {
+		v.action, v.message = deny, call.Tool.String()+" needs approval, and this program has asked for too much already"
+		return v, nil
+	}
+	a, err := g.approvals.book.Ask(ctx, request)
+	if err != nil {
+		return v, g.approvalError(ctx, "", a, err)
+	}
+	g.approvals.watchers.tell()
+	w := &waiting{gateway: g, id: a.ID, request: request, verdict: v, running: r, peer: call.Peer}
+	if r != nil {
+		w.peer = r.peer
+	}
+	return w.wait(ctx, a)
+}
+
+// decided returns what has been decided about a call already. own is the question that it waits for, "" for none.
+func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdict, own string) (verdict, bool, error) {
+	a, found, err := g.approvals.book.Find(ctx, request, own)
+	if err != nil {
+		return v, false, g.approvalError(ctx, a.ID, a, err)
+	}
+	if !found {
+		return v, false, nil
+	}
+	v.approval = a.ID
+	if a.State == approval.Denied {
+		v.action, v.message = deny, refusal(a)
+		return v, true, nil
+	}
+	v.action = allow
+	return v, true, nil
+}
+
+// refusal is what a program reads of a denial.
+func refusal(a Approval) string {
+	message := a.Tool + " was not approved by " + cmp.Or(a.By, "the user")
+	if a.Note != "" {
+		message += ": " + a.Note
+	}
+	return message
+}
+
+// waiting is one call that waits for its approval.
+type waiting struct {
+	gateway *Gateway
+	id      string
+	request approval.Request
+	verdict verdict
+	running *running
+	peer    tool.Peer
+}
+
+// wait waits until somebody has answered, or has had the time for it.
+func (w *waiting) wait(ctx context.Context, a Approval) (verdict, error) {
+	defer w.gateway.approvals.book.Leave(w.id)
+	defer tool.Pause(ctx)()
+	leave, ok := w.gateway.approvals.pause(w.request.Principal)
+	if !ok {
+		return w.held(ctx)
+	}
+	defer leave()
+	asking, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
+	patience := time.NewTimer(w.gateway.cfg.Load().Approval.Wait)
+	defer patience.Stop()
+	var turn, silent chan struct{} // closed when it is this question's turn, and when the client has been asked
+	if w.peer != nil {
+		patience.Stop()
+		turn, silent = make(chan struct{}), make(chan struct{})
+		work.Go(func() {
+			defer close(silent)
+			w.ask(asking, a, turn)
+		})
+	}
+	return w.follow(ctx, patience, turn, silent)
+}
+
+// follow waits for an answer, wherever it comes from.
+func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (verdict, error) {
+	for {
+		changed := w.gateway.approvals.book.Changed()
+		if v, ok, err := w.gateway.decided(ctx, w.request, w.verdict, w.id); ok || err != nil {
+			w.done(ctx)
+			return v, err
+		}
+		select {
+		case <-changed:
+		case <-turn:
+			turn = nil
+			patience.Reset(askTime)
+		case <-silent:
+			turn, silent = nil, nil
+			patience.Reset(w.gateway.cfg.Load().Approval.Wait)
+		case <-patience.C:
+			return w.held(ctx)
+		case <-ctx.Done():
+			return w.gone(ctx)
+		}
+	}
+}
+
+// done takes the question back, where another one's answer has decided.
+func (w *waiting) done(ctx context.Context) {
+	if err := w.gateway.approvals.book.Withdraw(context.WithoutCancel(ctx), w.id); err != nil {
+		w.gateway.log.WarnContext(ctx, "approval is not withdrawn", "approval", w.id, "error", err)
+	}
+	w.gateway.approvals.watchers.tell()
+}
+
+// gone is for a call whose program has ended, or whose client has. Where the program was stopped since it waits for people,
+// or since the gateway ends, the question stands: the execution that resumes it finds the answer.
+func (w *waiting) gone(ctx context.Context) (verdict, error) {
+	if !w.gateway.runner.closing() && (w.running == nil || !w.running.holding.isHeld()) {
+		w.done(ctx)
+	}
+	return w.verdict, context.Cause(ctx)
+}
+
+// held ends a call that nobody has answered. A program's is stopped.
+func (w *waiting) held(ctx context.Context) (verdict, error) {
+	v := w.verdict
+	v.approval = w.id
+	if w.running == nil {
+		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id,
+			Hint: "a person can give it with `sallyport approvals approve " + w.id + "`; make the same call again then"}
+	}
+	w.running.holding.hold()
+	<-ctx.Done()
+	return v, errHeld
+}
+
+var errHeld = errors.New("the call waits for approval")

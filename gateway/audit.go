@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/pii"
@@ -113,4 +114,23 @@ func (g *Gateway) withoutPrivate(text string) string {
 	return g.privacy.rules.Load().detector.Replace(text, nil, func(kind pii.Kind, _ string, _ bool) (string, bool) {
 		return "[" + strings.ToUpper(string(kind)) + "]", true
 	})
+}
+
+// auditApproval keeps what a person is asked and answers, before it counts; what cannot be kept does not.
+func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
+	if !g.auditor.kept() {
+		return nil
+	}
+	e := g.on(tool.WithSession(tool.WithPrincipal(ctx, a.Principal), a.Session), audit.Event{
+		Kind: audit.ApprovalAnswered, Execution: a.Execution, Tool: a.Tool, Approval: a.ID, Rule: a.Rule, By: a.By, Outcome: string(a.State), Note: g.withoutPrivate(a.Note),
+	})
+	switch {
+	case a.State == approval.Waiting:
+		e.Kind, e.Decision = audit.ApprovalAsked, string(ask)
+	case a.State == approval.Denied:
+		e.Decision = string(deny)
+	case a.Scope != "":
+		e.Decision, e.Outcome = string(allow), e.Outcome+":"+string(a.Scope)
+	}
+	return g.auditor.append(e)
 }

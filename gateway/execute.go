@@ -57,6 +57,8 @@ type Execution struct {
 	sandbox.Outcome
 	// Limits are those that were in force.
 	Limits sandbox.Limits
+	// Approvals are what it waits for, with status [Held].
+	Approvals []Approval
 	// Warnings are what the types say of a program that failed, the nearest to its fault first.
 	Warnings []typecheck.Warning
 }
@@ -160,7 +162,10 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	if program.File == "" {
 		check = g.checks.begin(ctx, job.Interpreter, code)
 	}
-	e.Outcome, err = g.runner.run(ctx, job, agent{g, running})
+	within, ended := running.holding.within(ctx)
+	e.Outcome, err = g.runner.run(within, job, agent{g, running})
+	ended()
+	g.settleHeld(ctx, e, running)
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if _, ok := g.mapping(ctx, program.Workspace); ok {
 		who := []string{tool.Principal(ctx), tool.Session(ctx), program.Workspace}

@@ -94,8 +94,10 @@ type Gateway struct {
 	// auditor puts on record what happens.
 	auditor *auditor
 	privacy privacy
-	call    Handler
-	close   func() error
+	// approvals are what people are asked about calls.
+	approvals approvals
+	call      Handler
+	close     func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
@@ -143,6 +145,9 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, err
 	}
 	if g.journal, err = openJournal(g.opts.Records); err != nil {
+		return nil, err
+	}
+	if err = g.openApprovals(g.opts.Records); err != nil {
 		return nil, err
 	}
 	if g.sessions, err = openSessions(g.opts.Records); err != nil {

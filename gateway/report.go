@@ -104,6 +104,8 @@ func (e Execution) ending() string {
 		return fmt.Sprintf("stopped: it printed without end; only %d KiB are kept. Print what you need.", e.Limits.Output>>10)
 	case sandbox.Canceled:
 		return "canceled"
+	case Held:
+		return e.heldText()
 	default:
 		return e.crash()
 	}

@@ -144,6 +144,16 @@ func (r *runner) publish(files func() map[string][]byte) error {
 	return r.show()
 }
 
+// closing reports whether close has been called.
+func (r *runner) closing() bool {
+	select {
+	case <-r.quit:
+		return true
+	default:
+		return false
+	}
+}
+
 // close cancels what runs, waits for it, and removes the host.
 func (r *runner) close() error {
 	r.mu.Lock()

@@ -10,7 +10,11 @@ import (
 // running is one execution while its program runs: what its calls have in common.
 type running struct {
 	id, principal, session string
-	workspace, client      string
+	// root is the first of the executions that this one resumes, itself where there is none.
+	root string
+	// holding stops it where a call waits for approval.
+	holding           *holding
+	workspace, client string
 	// peer is asked what a person has to answer; nil is nobody.
 	peer  tool.Peer
 	calls *callList
@@ -27,7 +31,7 @@ func runningOf(ctx context.Context) *running {
 
 // newRunning is an execution on behalf of whoever ctx says.
 func newRunning(ctx context.Context, id string, program Program) *running {
-	return &running{id: id, principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), peer: program.Peer, calls: &callList{}}
+	return &running{id: id, root: id, holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), peer: program.Peer, calls: &callList{}}
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context
@@ -39,6 +43,12 @@ type agent struct {
 
 // Call implements [bridge.Caller].
 func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	leave, err := a.holding.begin(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer leave()
+	call.Peer = a.asked(ctx, call)
 	digest := ""
 	if e, known := a.gateway.catalog.known(call.Tool); known {
 		digest = e.digest()

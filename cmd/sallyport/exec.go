@@ -40,8 +40,8 @@ expression in TypeScript) is the last line of stdout; a fault goes to stderr.
 What it emits (images, files, tables) is listed on stderr; --emit writes it.
 
 Exit status: 0 it ran to its end; 1 it failed, or its own status if it exited
-by itself; 2 wrong usage or settings; 124 timeout; 125 another limit, or the
-sandbox could not run it; 130 interrupted.`,
+by itself; 2 wrong usage or settings; 75 a call needs approval; 124 timeout;
+125 another limit, or the sandbox could not run it; 130 interrupted.`,
 		Example: `  sallyport exec report.py
   echo '6 * 7' | sallyport exec -
   sallyport exec --timeout 5s --json job.ts | jq .value
@@ -247,6 +247,8 @@ func executionStatus(e gateway.Execution) error {
 		return status(exitTimeout)
 	case sandbox.Canceled:
 		return status(exitInterrupted)
+	case gateway.Held:
+		return status(exitHeld)
 	}
 	return status(exitUnable)
 }
@@ -255,7 +257,7 @@ func executionStatus(e gateway.Execution) error {
 type executionJSON struct {
 	ID       string `json:"id"`
 	Language string `json:"language"`
-	// Status is ok, failed, exited, timeout, cpu, memory, output, canceled or crashed.
+	// Status is ok, failed, exited, timeout, cpu, memory, output, canceled, held or crashed.
 	Status string `json:"status"`
 	// Exit is the program's own status, for exited and crashed.
 	Exit      int    `json:"exit,omitempty"`

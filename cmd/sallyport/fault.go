@@ -17,7 +17,8 @@ import (
 // The exit statuses that have a meaning of their own; see also exec, which passes on that of a program.
 const (
 	exitFailed      = 1
-	exitUsage       = 2 // the command line or the settings are wrong; nothing was done
+	exitUsage       = 2  // the command line or the settings are wrong; nothing was done
+	exitHeld        = 75 // a call needs approval: resumed once it has that
 	exitTimeout     = 124
 	exitUnable      = 125 // a limit, or a sandbox that does not start
 	exitInterrupted = 130

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 )
 
@@ -57,6 +58,9 @@ type Call struct {
 	Rounds bool
 }
 
+// ErrCannotAsk says of a [Peer] that it does not answer what it is asked, now or later.
+var ErrCannotAsk = errors.New("it cannot be asked")
+
 // Peer is whoever made a call, as the upstream sees it while the call runs. Its
 // methods may be called from any goroutine until the call has returned.
 type Peer interface {
@@ -65,6 +69,6 @@ type Peer interface {
 	Notify(method string, params json.RawMessage)
 	// Ask passes on a request of the upstream (elicitation/create,
 	// sampling/createMessage, roots/list) and returns the result as it was sent.
-	// An error says that there will be no answer.
+	// An error says that there will be no answer; ErrCannotAsk, that there can be none.
 	Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// request is a call as people are asked about it.
+func (g *Gateway) request(ctx context.Context, call tool.Call, v verdict) (approval.Request, error) {
+	canonical, shown, err := approval.Readable(call.Args)
+	if err != nil {
+		return approval.Request{}, &tool.Error{Kind: tool.Invalid, Message: "the call needs approval, and its arguments cannot be shown: " + err.Error()}
+	}
+	definition := ""
+	if e, known := g.catalog.known(call.Tool); known {
+		definition = e.digest()
+	}
+	sum := sha256.New()
+	for _, part := range []string{call.Tool.String(), definition, string(canonical)} {
+		fmt.Fprintf(sum, "%d %s ", len(part), part)
+	}
+	request := approval.Request{
+		Principal: tool.Principal(ctx), Session: tool.Session(ctx), Upstream: call.Tool.Upstream, Tool: call.Tool.String(),
+		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: plain.Line(v.rule, 100), Reason: plain.Line(v.reason, 300),
+	}
+	if r := runningOf(ctx); r != nil {
+		request.Execution, request.Root = r.id, r.root
+	}
+	return request, nil
+}
+
+// ask asks the program's client, or whoever calls, when it is this question's turn, and takes the answer down. It returns
+// when there is one, and when there will be none.
+func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
+	if w.running != nil {
+		select {
+		case w.running.holding.turn <- struct{}{}:
+			defer func() { <-w.running.holding.turn }()
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(turn)
+	if now, err := w.gateway.approvals.book.Get(ctx, w.id); err != nil || now.State != approval.Waiting || w.covered(ctx) {
+		return
+	}
+	reply, err := w.peer.Ask(context.WithValue(ctx, approvalKey{}, w.id), "elicitation/create", w.question(a))
+	if err != nil {
+		return // nobody answers
+	}
+	answer := answerOf(reply)
+	answer.By = "the user"
+	if _, err := w.gateway.approvals.book.Answer(ctx, w.id, answer); err != nil && !errors.Is(err, approval.ErrAnswered) {
+		w.gateway.log.WarnContext(ctx, "answer is not taken", "approval", w.id, "error", err)
+	}
+	w.gateway.approvals.watchers.tell()
+}
+
+// covered waits for nothing: a question of before that was answered for longer makes this one needless, and whoever
+// waits for it is about to notice.
+func (w *waiting) covered(ctx context.Context) bool {
+	all, err := w.gateway.approvals.book.List(ctx)
+	if err != nil {
+		return false
+	}
+	for _, a := range all {
+		if a.Covers(w.request) && a.Scope != approval.Once {
+			return true
+		}
+	}
+	return false
+}
+
+type approvalKey struct{}
+
+// Approving returns the approval that a client is asked for within ctx, "" where it is asked something else.
+func Approving(ctx context.Context) string {
+	id, _ := ctx.Value(approvalKey{}).(string)
+	return id
+}
+
+// ExecutionOf returns the execution that a call within ctx is made by, "" if by none.
+func ExecutionOf(ctx context.Context) string {
+	if r := runningOf(ctx); r != nil {
+		return r.id
+	}
+	return ""
+}
+
+// question is an elicitation. It begins with our name, as those of upstreams begin with theirs.
+func (w *waiting) question(a Approval) json.RawMessage {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Sallyport: allow this call of %s?\n%s", a.Tool, a.Arguments)
+	if a.Rule != "" {
+		b.WriteString("\nAsked by: " + a.Rule)
+	}
+	if a.Reason != "" {
+		b.WriteString("\nReason: " + a.Reason)
+	}
+	values, names := []string{"once", "session", "deny"}, []string{"Allow this call", "Allow any call of " + a.Tool + " in this session", "Deny"}
+	if a.Root != "" {
+		b.WriteString("\nAsked for by program " + a.Execution + ".")
+		values = []string{"once", "execution", "session", "deny"}
+		names = []string{names[0], "Allow any call of " + a.Tool + " by this program", names[1], names[2]}
+	}
+	decision := map[string]any{"type": "string", "title": "Decision", "enum": values, "enumNames": names}
+	data, err := plainJSON(map[string]any{"mode": "form", "message": b.String(), "requestedSchema": map[string]any{
+		"type": "object", "properties": map[string]any{"decision": decision}, "required": []string{"decision"},
+	}})
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return data
+}
+
+// answerOf reads what a client answers. Whatever does not clearly allow the call denies it.
+func answerOf(reply json.RawMessage) Answer {
+	var said struct {
+		Action  string `json:"action"`
+		Content struct {
+			Decision string `json:"decision"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(reply, &said) != nil || said.Action != "accept" {
+		return Answer{}
+	}
+	switch scope := approval.Scope(said.Content.Decision); scope {
+	case approval.Once, approval.Execution, approval.Session:
+		return Answer{Allow: true, Scope: scope}
+	}
+	return Answer{}
+}

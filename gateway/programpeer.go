@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// programPeer is a program during one call as the upstream sees it: what the upstream says goes to the program, and what it
+// asks to the program's client, in the upstream's name.
+type programPeer struct {
+	tool.Peer
+	client   tool.Peer
+	upstream string
+	ctx      context.Context //nolint:containedctx // of the one call, which it is asked during
+	running  *running
+}
+
+// asked returns who is asked during a call of a program.
+func (a agent) asked(ctx context.Context, call tool.Call) tool.Peer {
+	if a.peer == nil || call.Peer == nil {
+		return call.Peer
+	}
+	return programPeer{call.Peer, a.peer, call.Tool.Upstream, ctx, a.running}
+}
+
+// Ask implements [tool.Peer]. The program's clock stands still meanwhile. A program has no folders of its client's.
+func (p programPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	signed, ok := inName(p.upstream, method, params)
+	if !ok {
+		return p.Peer.Ask(ctx, method, params)
+	}
+	defer tool.Pause(p.ctx)()
+	reply, err := p.client.Ask(context.WithValue(ctx, runningKey{}, p.running), method, signed)
+	if errors.Is(err, tool.ErrCannotAsk) {
+		return p.Peer.Ask(ctx, method, params) // which says what would help
+	}
+	return reply, err
+}
+
+// maxAskedText is how much of an upstream's question a person reads, in characters.
+const maxAskedText = 4000
+
+// plainJSON is JSON whose texts have no HTML in mind.
+func plainJSON(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// inName has a question say whose it is, where a person sees it: in the message of an elicitation, and before the
+// system prompt of what a model is asked. ok is false for what is not passed on.
+func inName(upstream, method string, params json.RawMessage) (signed json.RawMessage, ok bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(params, &fields) != nil || fields == nil {
+		return nil, false
+	}
+	member, text, err := "", "", error(nil)
+	switch method {
+	case "elicitation/create":
+		member = "message"
+		_ = json.Unmarshal(fields[member], &text) // none then
+		text = upstream + ": " + plain.Text(text, maxAskedText)
+	case "sampling/createMessage":
+		member = "systemPrompt"
+		_ = json.Unmarshal(fields[member], &text) // none then
+		text = "Asked by the MCP server " + upstream + ", behind sallyport. " + text
+	default:
+		return nil, false
+	}
+	if fields[member], err = plainJSON(text); err != nil {
+		return nil, false
+	}
+	signed, err = plainJSON(fields)
+	return signed, err == nil
+}

@@ -1,0 +1,150 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"sallyport/internal/plain"
+)
+
+const (
+	// maxShown is how much of arguments a person reads, maxShownText how much of each text in them, in characters.
+	maxShown     = 2000
+	maxShownText = 400
+	// maxNested is how deep arguments may be that somebody is to read.
+	maxNested = 64
+)
+
+// Readable returns arguments in the one form that all that mean the same have, and as a person reads them. What names a
+// member twice is refused: who reads it and who does it might take different ones.
+func Readable(args json.RawMessage) (canonical []byte, shown string, err error) {
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if !utf8.Valid(args) {
+		return nil, "", errNoJSON
+	}
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	value, err := single(dec, maxNested)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, "", errNoJSON
+	}
+	if canonical, err = unescaped(value); err != nil {
+		return nil, "", err
+	}
+	if bytes.Contains(bytes.ToLower(args), []byte(`\ud`)) { // halves of pairs have no text of their own
+		canonical = append(canonical, args...)
+	}
+	short, err := unescaped(shortened(value))
+	if err != nil {
+		return nil, "", err
+	}
+	shown = plain.Text(string(short), maxShown)
+	if utf8.RuneCount(short) > maxShown {
+		shown += fmt.Sprintf(" (cut: %d bytes in all)", len(canonical))
+	}
+	return canonical, shown, nil
+}
+
+func unescaped(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+var (
+	errNoJSON = errors.New("they are no JSON")
+	errDeep   = errors.New("they are nested too deeply")
+)
+
+// single reads one value, in which no member is named twice, and not more than depth others are within each other.
+func single(dec *json.Decoder, depth int) (any, error) {
+	token, err := dec.Token()
+	switch {
+	case err != nil:
+		return nil, errNoJSON
+	case depth == 0:
+		return nil, errDeep
+	case token == json.Delim('{'):
+		return members(dec, depth-1)
+	case token != json.Delim('['):
+		return token, nil
+	}
+	list := []any{}
+	for dec.More() {
+		item, err := single(dec, depth-1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, item)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errNoJSON
+	}
+	return list, nil
+}
+
+func members(dec *json.Decoder, depth int) (map[string]any, error) {
+	object := map[string]any{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, errNoJSON
+		}
+		name, _ := key.(string)
+		if _, twice := object[name]; twice {
+			return nil, fmt.Errorf("%q is in them twice", plain.Line(name, 60))
+		}
+		if object[name], err = single(dec, depth); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errNoJSON
+	}
+	return object, nil
+}
+
+// shortened is a value with long texts cut, so that the others are seen.
+func shortened(v any) any {
+	switch v := v.(type) {
+	case string:
+		if n := utf8.RuneCountInString(v); n > maxShownText {
+			return fmt.Sprintf("%s… (%d characters)", plain.Text(v, maxShownText), n)
+		}
+		return plain.Text(v, maxShownText)
+	case map[string]any:
+		short := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			key := plain.Line(name, 100)
+			if key != name { // it hides something, perhaps that it is not another
+				key = plain.Line(strconv.QuoteToASCII(name), 100)
+			}
+			for _, taken := short[key]; taken; _, taken = short[key] {
+				key += "'"
+			}
+			short[key] = shortened(v[name])
+		}
+		return short
+	case []any:
+		short := make([]any, len(v))
+		for i := range v {
+			short[i] = shortened(v[i])
+		}
+		return short
+	}
+	return v
+}

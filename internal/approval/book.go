@@ -1,0 +1,363 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+const (
+	// maxWaiting is how many questions of one principal may wait, maxOwn how many of them are kept, maxKept how many of all.
+	maxWaiting = 64
+	maxOwn     = 256
+	maxKept    = 8192
+	// maxAge is for how long one is kept.
+	maxAge = 8 * 24 * time.Hour
+	// sessionIdle is after which time without a call what was allowed for a session has to be asked again.
+	sessionIdle = 30 * time.Minute
+	// patience is how long the store may take.
+	patience = 2 * time.Second
+)
+
+// Limits are those of the bucket of a [Book].
+func Limits() store.Limits {
+	return store.Limits{Records: 2 * maxKept, Age: maxAge, Bytes: 32 << 20, Record: 64 << 10}
+}
+
+// Options configure a book; nil means all defaults.
+type Options struct {
+	// Expire is how long a question can be answered, and a single approval be used after that; nil is an hour.
+	Expire func() time.Duration
+	// Record puts each question, answer and use on record before it counts; its error ends that. nil does nothing.
+	Record func(ctx context.Context, a Approval) error
+}
+
+// Book holds questions and answers, in memory and in a bucket that nobody else writes. It is safe for concurrent use.
+type Book struct {
+	kept *store.Bucket
+	opts Options
+
+	mu     sync.Mutex
+	loaded bool
+	pages  map[string]*page
+	alive  map[string]time.Time // last use of what was allowed for a session, in this run
+	bell   chan struct{}        // closed at the next change
+}
+
+type page struct {
+	Approval
+	key      store.Key
+	revision uint64
+	// awaited: the one that asked waits for it in this process, and nobody else gets what was allowed once.
+	awaited bool
+}
+
+// NewBook returns the book of what a bucket has, which is read when it is first asked for.
+func NewBook(kept *store.Bucket, opts *Options) *Book {
+	b := &Book{kept: kept, pages: map[string]*page{}, alive: map[string]time.Time{}, bell: make(chan struct{})}
+	if opts != nil {
+		b.opts = *opts
+	}
+	if b.opts.Expire == nil {
+		b.opts.Expire = func() time.Duration { return time.Hour }
+	}
+	if b.opts.Record == nil {
+		b.opts.Record = func(context.Context, Approval) error { return nil }
+	}
+	return b
+}
+
+// Changed returns what is closed when a question or an answer comes.
+func (b *Book) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bell
+}
+
+// ring is called with mu held.
+func (b *Book) ring() {
+	close(b.bell)
+	b.bell = make(chan struct{})
+}
+
+// load is called with mu held.
+func (b *Book) load(ctx context.Context) error {
+	if b.loaded {
+		return nil
+	}
+	for entry, err := range b.kept.List(ctx, nil) {
+		if err != nil {
+			return fmt.Errorf("read approvals: %w", err)
+		}
+		p := &page{key: entry.Key, revision: entry.Revision}
+		if err := json.Unmarshal(entry.Value, &p.Approval); err != nil {
+			return fmt.Errorf("read approval: %w", err)
+		}
+		b.pages[p.ID] = p
+	}
+	b.loaded = true
+	return nil
+}
+
+// enter locks the book, with all in it; the caller unlocks mu and calls done, whatever the error.
+func (b *Book) enter(ctx context.Context) (limited context.Context, done func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	b.mu.Lock()
+	err = b.load(limited)
+	b.forget(time.Now())
+	return limited, func() { b.mu.Unlock(); cancel() }, err
+}
+
+// forget drops what is of no use to anybody. It is called with mu held.
+func (b *Book) forget(now time.Time) {
+	for id, used := range b.alive {
+		if now.Sub(used) >= sessionIdle {
+			delete(b.alive, id)
+		}
+	}
+	for id, p := range b.pages {
+		if now.Sub(p.Asked) > maxAge {
+			delete(b.pages, id)
+		}
+	}
+}
+
+// blank returns the page for a new question, nil where too many wait. The records of one principal are written over, so
+// that nobody pushes another's out. It is called with mu held.
+func (b *Book) blank(principal string, now time.Time) *page {
+	var own, over []*page
+	for _, p := range b.pages {
+		if p.Principal == principal {
+			own = append(own, p)
+		}
+		if p.at(now).State != Waiting {
+			over = append(over, p)
+		}
+	}
+	older := func(a, b *page) int { return a.Asked.Compare(b.Asked) }
+	rest := slices.DeleteFunc(slices.Clone(own), func(p *page) bool { return p.at(now).State == Waiting })
+	switch {
+	case len(own)-len(rest) >= maxWaiting, len(b.pages) >= maxKept && len(over) == 0:
+		return nil
+	case len(own) >= maxOwn:
+		oldest := slices.MinFunc(rest, older)
+		delete(b.pages, oldest.ID)
+		return &page{key: oldest.key, revision: oldest.revision}
+	case len(b.pages) >= maxKept:
+		delete(b.pages, slices.MinFunc(over, older).ID)
+	}
+	return &page{}
+}
+
+// Ask notes a question, for somebody who waits until Leave. Errors are ErrMany, and those of the store and of Options.Record.
+func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
+	ctx, done, err := b.enter(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, err
+	}
+	now := time.Now()
+	p := b.blank(r.Principal, now)
+	if p == nil {
+		return Approval{}, ErrMany
+	}
+	a := Approval{ID: "a-" + strings.ToLower(rand.Text()), Request: r, State: Waiting, Asked: now.UTC(), Expires: now.Add(b.opts.Expire()).UTC()}
+	if p.key == nil {
+		p.key = store.Key{workspace.Folder(r.Principal), a.ID}
+	}
+	if err := b.write(ctx, p, a); err != nil {
+		return Approval{}, err
+	}
+	p.awaited = true
+	b.pages[p.ID] = p
+	return p.Approval, nil
+}
+
+// Leave says that whoever asked does not wait any more. The question stands: the same call made again finds the answer.
+func (b *Book) Leave(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pages[id]; p != nil {
+		p.awaited = false
+	}
+}
+
+// write puts a change on record and into the store, and then into the book. It is called with mu held.
+func (b *Book) write(ctx context.Context, p *page, next Approval) error {
+	if err := b.opts.Record(ctx, next); err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	data, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("keep approval: %w", err)
+	}
+	revision, err := b.put(ctx, p.key, data, p.revision)
+	if errors.Is(err, store.ErrConflict) {
+		b.loaded = false // somebody else has written
+		return ErrAnswered
+	}
+	if err != nil {
+		return fmt.Errorf("keep approval: %w", err)
+	}
+	p.Approval, p.revision = next, revision
+	b.ring()
+	return nil
+}
+
+func (b *Book) put(ctx context.Context, key store.Key, data []byte, revision uint64) (uint64, error) {
+	if revision == 0 {
+		return b.kept.Create(ctx, key, data)
+	}
+	return b.kept.Update(ctx, key, data, revision)
+}
+
+// Answer answers a question, once. Errors are ErrNotFound, ErrAnswered, ErrExpired, ErrInvalid, and those of the store
+// and of Options.Record.
+func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
+	answer.Scope = cmp.Or(answer.Scope, Once)
+	if answer.Scope != Once && answer.Scope != Execution && answer.Scope != Session {
+		return Approval{}, ErrInvalid
+	}
+	ctx, done, err := b.enter(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, err
+	}
+	p, now := b.pages[id], time.Now()
+	switch {
+	case p == nil:
+		return Approval{}, ErrNotFound
+	case p.at(now).State == Expired:
+		return p.at(now), ErrExpired
+	case p.State != Waiting:
+		return p.Approval, ErrAnswered
+	case answer.Allow && answer.Scope == Execution && p.Root == "":
+		return p.Approval, fmt.Errorf("%w: it is of no execution", ErrInvalid)
+	}
+	next := p.Approval
+	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(b.opts.Expire()).UTC()
+	if answer.Allow {
+		next.State, next.Scope = Allowed, answer.Scope
+	}
+	next.By, next.Note = plain.Line(answer.By, 100), plain.Line(answer.Note, 300)
+	if next.Scope == Session {
+		b.alive[id] = now
+	}
+	if err := b.write(ctx, p, next); err != nil {
+		delete(b.alive, id)
+		return p.Approval, err
+	}
+	return next, nil
+}
+
+// Withdraw says that nobody waits for an answer any more.
+func (b *Book) Withdraw(ctx context.Context, id string) error {
+	ctx, done, err := b.enter(ctx)
+	defer done()
+	p := b.pages[id]
+	if err != nil || p == nil || p.at(time.Now()).State != Waiting {
+		return err
+	}
+	next := p.Approval
+	next.State = Withdrawn
+	return b.write(ctx, p, next)
+}
+
+// Find returns what has been decided about a call: the answer that lets it through or denies it; found is false where
+// somebody has to be asked. What was allowed once is used up by it, so that of two only one gets it. own is the
+// question that whoever asks waits for, "" for none.
+func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, found bool, err error) {
+	ctx, done, err := b.enter(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, false, err
+	}
+	now := time.Now()
+	p := b.find(r, own, now)
+	if p == nil {
+		return Approval{}, false, nil
+	}
+	if p.State == Allowed && p.Scope == Session {
+		b.alive[p.ID] = now
+	}
+	if p.State == Denied || p.Scope != Once {
+		return p.Approval, true, nil
+	}
+	allowed, next := p.Approval, p.Approval
+	next.State = Used
+	if err := b.write(ctx, p, next); err != nil {
+		return Approval{}, false, err
+	}
+	return allowed, true, nil
+}
+
+// find prefers a denial of the very call to all else, and what is not used up to what is. It is called with mu held.
+func (b *Book) find(r Request, own string, now time.Time) (best *page) {
+	for _, p := range b.pages {
+		switch {
+		case p.State == Denied && (p.ID == own || r.Root != "" && p.isSame(r)):
+			return p
+		case !b.good(p, r, own, now):
+		case best == nil, best.Scope == Once && p.Scope != Once:
+			best = p
+		}
+	}
+	return best
+}
+
+// good reports whether what was allowed lets a call through. It is called with mu held.
+func (b *Book) good(p *page, r Request, own string, now time.Time) bool {
+	_, alive := b.alive[p.ID]
+	switch {
+	case !p.Covers(r):
+		return false
+	case p.Scope == Session:
+		return alive
+	case p.Scope == Once && p.awaited && p.ID != own:
+		return false
+	}
+	return now.Before(p.Expires)
+}
+
+// Get returns one question as it stands.
+func (b *Book) Get(ctx context.Context, id string) (Approval, error) {
+	_, done, err := b.enter(ctx)
+	defer done()
+	p := b.pages[id]
+	switch {
+	case err != nil:
+		return Approval{}, err
+	case p == nil:
+		return Approval{}, ErrNotFound
+	}
+	return p.at(time.Now()), nil
+}
+
+// List returns all that is kept, the newest first.
+func (b *Book) List(ctx context.Context) ([]Approval, error) {
+	_, done, err := b.enter(ctx)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	list := make([]Approval, 0, len(b.pages))
+	for _, p := range b.pages {
+		list = append(list, p.at(now))
+	}
+	slices.SortFunc(list, func(a, b Approval) int {
+		return cmp.Or(b.Asked.Compare(a.Asked), strings.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
