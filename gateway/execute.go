@@ -118,7 +118,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
 	g.auditEnd(ctx, &e, program, started, running.calls, nil)
-	g.record(ctx, program, &e, started, running.calls)
+	g.record(ctx, program, &e, started, running)
 	g.skills.ended(ctx, e)
 	return e, nil
 }
@@ -151,6 +151,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		if err := fits(ws, program.Workspace, e.Limits); err != nil {
 			return err
 		}
+		ws = g.watch(ctx, ws, program.Workspace, running)
 		job.Workspace = ws
 	}
 	code := job.Code

@@ -95,7 +95,7 @@ func (g *Gateway) files(ctx context.Context, asked string) (space, error) {
 	if ws == nil {
 		return nil, &tool.Error{Kind: tool.Denied, Message: "no files are kept here: there is no data directory"}
 	}
-	return ws, nil
+	return g.watch(ctx, ws, name, nil), nil
 }
 
 // filePath is the path in a workspace that somebody means.

@@ -96,8 +96,11 @@ type Gateway struct {
 	privacy privacy
 	// approvals are what people are asked about calls.
 	approvals approvals
-	call      Handler
-	close     func() error
+	// policies decide about calls, flows are what has been read.
+	policies policies
+	flows    flows
+	call     Handler
+	close    func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
@@ -127,6 +130,11 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if err := g.privacy.adopt(cfg); err != nil {
 		return nil, err
 	}
+	rules, err := g.compilePolicy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g.policies.rules.Store(rules)
 	if say := g.opts.OnNotice; say != nil {
 		g.opts.OnNotice = func(id, method string, params json.RawMessage) {
 			if method == "notifications/message" {
@@ -140,11 +148,13 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
 	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)
-	var err error
 	if g.auditor, err = newAuditor(cfg, g.opts); err != nil {
 		return nil, err
 	}
 	if g.journal, err = openJournal(g.opts.Records); err != nil {
+		return nil, err
+	}
+	if g.flows.spaces, err = openSpaces(g.opts.Records, g.log); err != nil {
 		return nil, err
 	}
 	if err = g.openApprovals(g.opts.Records); err != nil {

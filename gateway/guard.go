@@ -26,6 +26,26 @@ type verdict struct {
 	reason, message string
 	// approval is the id of what a person was asked, "" if nobody was.
 	approval string
+	// limited says that it is denied as a limit is used up.
+	limited bool
+}
+
+type decidedKey struct{}
+
+// noteDecision has the record of a program's call say what becomes of it.
+func (g *Gateway) noteDecision(ctx context.Context, call tool.Call, v verdict) {
+	r := g.policies.rules.Load()
+	if say, ok := ctx.Value(decidedKey{}).(func(verdict, []string)); ok && r.on {
+		say(v, noted(g.labelsOf(r, call.Tool)))
+	}
+}
+
+// denied is the error for a call that the rules or a person refuse.
+func (v verdict) denied() error {
+	if v.limited {
+		return &tool.Error{Kind: tool.Limit, Message: v.message}
+	}
+	return &tool.Error{Kind: tool.Denied, Message: v.message}
 }
 
 // guarded decides about each call before it goes anywhere, and keeps what was decided and how it went:
@@ -33,9 +53,13 @@ type verdict struct {
 func (g *Gateway) guarded(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		v := g.judge(ctx, call)
+		g.noteDecision(ctx, call, v)
 		var held error
 		if v.action == ask {
 			v, held = g.approve(ctx, call, v)
+			if held == nil {
+				g.noteDecision(ctx, call, v)
+			}
 		}
 		if err := g.auditCall(ctx, call, v); err != nil {
 			return tool.Result{}, err
@@ -44,11 +68,11 @@ func (g *Gateway) guarded(next Handler) Handler {
 			return tool.Result{}, held
 		}
 		if v.action == deny {
-			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: v.message}
+			return tool.Result{}, v.denied()
 		}
 		start := time.Now()
+		g.taint(ctx, call) // before the upstream says anything
 		result, err := next(ctx, call)
-		g.taint(ctx, call)
 		g.auditResult(ctx, call, result, err, time.Since(start))
 		return result, err
 	}

@@ -39,6 +39,8 @@ type Record struct {
 	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
 	Calls []RecordedCall `json:"calls,omitempty"`
 	Made  int            `json:"made,omitempty"`
+	// Read is what it had read at its end, with its session, by labels.
+	Read []Origin `json:"read,omitempty"`
 	// Stdout, Stderr and Value are sizes in bytes, with what was cut from the answer.
 	Stdout int64 `json:"stdout,omitempty"`
 	Stderr int64 `json:"stderr,omitempty"`
@@ -54,6 +56,12 @@ type RecordedCall struct {
 	Digest string `json:"digest,omitempty"`
 	// Arguments is the SHA-256 of the arguments in compact JSON, in hex.
 	Arguments string `json:"arguments"`
+	// Decision is what became of it by the policy ("allow", "deny", "ask" for one that nobody has answered), "" where there is none. Rule and
+	// Reason say why, Labels are those of what it brought.
+	Decision string   `json:"decision,omitempty"`
+	Rule     string   `json:"rule,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	Labels   []string `json:"labels,omitempty"`
 	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
 	Outcome  string        `json:"outcome"`
 	Duration time.Duration `json:"duration"`
@@ -192,7 +200,7 @@ func (r *resting) try(ctx context.Context, do func(context.Context) error) error
 }
 
 // record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
-func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, calls *callList) {
+func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, running *running) {
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
 		Environment: program.Environment, Language: e.Language, Code: program.Code,
@@ -206,7 +214,8 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	if e.Value != nil {
 		r.Value = e.Value.Size
 	}
-	r.Calls, r.Made = calls.list()
+	r.Calls, r.Made = running.calls.list()
+	r.Read = g.flows.origins(trailKey(ctx), running)
 	if err := g.journal.write(context.WithoutCancel(ctx), r); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
@@ -220,23 +229,30 @@ type callList struct {
 	bytes int64 // of the results of all that have ended
 }
 
-// begin notes a call, and returns what is to be called when it has ended.
-func (l *callList) begin(call tool.Call, digest string) (end func(outcome string, size int64)) {
+// begin notes a call, and returns what is to be called when it has ended, and before that when it is decided what becomes of it.
+func (l *callList) begin(call tool.Call, digest string) (end func(outcome string, size int64), decided func(verdict, []string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made++
 	if len(l.calls) == maxRecordedCalls {
-		return func(_ string, size int64) { l.add(size) }
+		return func(_ string, size int64) { l.add(size) }, func(verdict, []string) {}
 	}
 	sum := sha256.Sum256(compact(call.Args))
 	at, start := len(l.calls), time.Now()
 	l.calls = append(l.calls, RecordedCall{Tool: call.Tool, Digest: digest, Arguments: hex.EncodeToString(sum[:]), Outcome: unfinished})
-	return func(outcome string, size int64) {
+	end = func(outcome string, size int64) {
 		l.add(size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.calls[at].Outcome, l.calls[at].Duration, l.calls[at].Size = outcome, time.Since(start), size
 	}
+	decided = func(v verdict, labels []string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c := &l.calls[at]
+		c.Decision, c.Rule, c.Reason, c.Labels = string(v.action), v.rule, v.reason, labels
+	}
+	return end, decided
 }
 
 func (l *callList) add(size int64) {

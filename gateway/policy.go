@@ -2,12 +2,135 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
 
+	"sallyport/internal/config"
+	"sallyport/internal/expr"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
-// judge says what the rules of the settings say of a call.
-func (g *Gateway) judge(context.Context, tool.Call) verdict { return verdict{action: allow} }
+// policies are the rules in force, and what their limits have counted.
+type policies struct {
+	rules  atomic.Pointer[policyRules]
+	counts *policy.Counts
+}
 
-// taint notes what a call may have brought in, before anybody gets its result.
-func (g *Gateway) taint(context.Context, tool.Call) {}
+// policyRules are the settings, compiled.
+type policyRules struct {
+	*policy.Policy
+	// on: some call may be refused, or asked about.
+	on bool
+	// labeled are the upstreams that have labels, by id.
+	labeled map[string]config.Upstream
+}
+
+// compilePolicy makes rules of settings; adopt brings them into force.
+func (g *Gateway) compilePolicy(cfg *config.Config) (*policyRules, error) {
+	if g.policies.counts == nil {
+		g.policies.counts = policy.NewCounts()
+	}
+	compiled, err := policy.New(cfg.Policy, g.policies.counts)
+	if err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	r := &policyRules{Policy: compiled, on: cfg.Policy.On || cfg.Labeled(), labeled: map[string]config.Upstream{}}
+	for _, up := range cfg.Upstreams {
+		if len(up.Labels) > 0 || len(up.ToolLabels) > 0 {
+			r.labeled[up.ID] = up
+		}
+	}
+	return r, nil
+}
+
+// labels are those of a tool, or of a method of an upstream.
+func (r *policyRules) labels(id tool.ID, wire string) []string {
+	up, ok := r.labeled[id.Upstream]
+	if !ok {
+		return nil
+	}
+	return up.LabelsOf(wire)
+}
+
+// subject is a call as the policy sees it, but for what is known of this call only.
+func (g *Gateway) subject(ctx context.Context, r *policyRules, id tool.ID) *policy.Call {
+	c := &policy.Call{Tool: id, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Remote: tool.Remote(ctx), Time: time.Now()}
+	wire := id.Name
+	if e, ok := g.catalog.known(id); ok {
+		c.Annotations, wire = e.Annotations, e.Wire
+	}
+	c.Labels = r.labels(id, wire)
+	return c
+}
+
+// judge says what the rules of the settings say of a call.
+func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
+	r := g.policies.rules.Load()
+	if !r.on {
+		return verdict{action: allow}
+	}
+	c := g.subject(ctx, r, call.Tool)
+	c.Read = g.flows.readSoFar(ctx)
+	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
+	if running := runningOf(ctx); running != nil {
+		c.Execution, c.Calls, c.Remote = running.root, running.trail.called, running.remote
+	}
+	d := r.Decide(ctx, c)
+	return verdict{action: action(d.Action), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}
+}
+
+// seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.
+func (g *Gateway) seenByUpstream(ctx context.Context, call tool.Call) (any, error) {
+	args := call.Args
+	if r := g.privacy.rules.Load(); r.on {
+		restored, _, err := g.privacy.vault(ctx).RestoreJSON(args, r.mayGet(call.Tool))
+		if err != nil {
+			return nil, err
+		}
+		args = restored
+	}
+	return expr.Decode(args)
+}
+
+// refusedBy is what a model reads of a call that is refused: by which rule, and what to do.
+func refusedBy(id tool.ID, d policy.Decision) string {
+	why := d.Message
+	switch {
+	case d.Limited && why == "":
+		why = "its limit is used up: make fewer calls, or tell the user"
+	case why == "":
+		why = "do not try again or work around it: tell the user"
+	}
+	return fmt.Sprintf("policy refuses %s (%s): %s", id, ruleName(d.Rule), why)
+}
+
+// ruleName names a rule in a text.
+func ruleName(rule string) string {
+	if rule == "default" || rule == "flow" {
+		return rule
+	}
+	return fmt.Sprintf("rule %q", rule)
+}
+
+// noted are the labels that a call's result has: those of its tool, without what is said of its arguments.
+func noted(labels []string) []string {
+	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == policy.External })
+}
+
+// PolicyWhy tells what becomes of a call that is not made, on behalf of whoever asks, by the rules in force. It is counted by no limit.
+func (g *Gateway) PolicyWhy(ctx context.Context, call tool.Call) (policy.Decision, error) {
+	if _, _, err := g.catalog.find(ctx, call.Tool); err != nil && call.Tool.Method() == "tools/call" {
+		return policy.Decision{}, err
+	}
+	if len(call.Args) == 0 {
+		call.Args = json.RawMessage("{}")
+	}
+	r := g.policies.rules.Load()
+	c := g.subject(ctx, r, call.Tool)
+	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
+	return r.Uncounted().Decide(ctx, c), nil
+}

@@ -95,12 +95,17 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 func (g *Gateway) Reload(cfg *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
+	rules, err := g.compilePolicy(cfg)
+	if err != nil {
+		return err
+	}
 	if err := g.auditReload(cfg); err != nil {
 		return err
 	}
 	if err := g.privacy.adopt(cfg); err != nil { // before an upstream that the settings bring is called
 		return err
 	}
+	g.policies.rules.Store(rules)
 	g.opts.secrets.Set(cfg.Known()) // as well
 	counts, err := g.catalog.change(enabled(cfg))
 	if err != nil {
@@ -162,6 +167,7 @@ func (c *catalog) keep(m *member, up config.Upstream) bool {
 	old := *m.cfg.Load()
 	plainly := old
 	plainly.Name, plainly.Description, plainly.Trust, plainly.Privacy = up.Name, up.Description, up.Trust, up.Privacy
+	plainly.Labels, plainly.ToolLabels = up.Labels, up.ToolLabels
 	if !reflect.DeepEqual(plainly, up) {
 		return false
 	}

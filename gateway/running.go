@@ -19,6 +19,9 @@ type running struct {
 	peer  tool.Peer
 	calls *callList
 	skill *skill.Skill // what is tested, nil if it is no test
+	// trail is what it has read and called; remote says that it was asked for over HTTP.
+	trail  trail
+	remote bool
 }
 
 type runningKey struct{}
@@ -31,7 +34,7 @@ func runningOf(ctx context.Context) *running {
 
 // newRunning is an execution on behalf of whoever ctx says.
 func newRunning(ctx context.Context, id string, program Program) *running {
-	return &running{id: id, root: id, holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), peer: program.Peer, calls: &callList{}}
+	return &running{id: id, root: id, holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, calls: &callList{}}
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context
@@ -53,7 +56,8 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if e, known := a.gateway.catalog.known(call.Tool); known {
 		digest = e.digest()
 	}
-	end := a.calls.begin(call, digest)
+	end, decided := a.calls.begin(call, digest)
+	ctx = context.WithValue(ctx, decidedKey{}, decided)
 	ctx = withCandidate(tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.client), a.skill)
 	result, err := a.gateway.Call(context.WithValue(ctx, runningKey{}, a.running), call)
 	end(outcome(result, err), textSize(result))

@@ -25,6 +25,13 @@ func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
 	return v
 }
 
+// Uncounted is the policy with counts of its own, that nothing was added to: what is asked of it is no call.
+func (p *Policy) Uncounted() *Policy {
+	alone := *p
+	alone.counts = NewCounts()
+	return &alone
+}
+
 // search finds the rule that decides, and the limits on the way to it. knows says that the rule looked at what was read.
 func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []wanted, knows bool) {
 	if !p.set.On {

@@ -95,9 +95,7 @@ func (p *Policy) Run(ctx context.Context, t Test, labels []string) (Decision, er
 	if t.Labels != nil {
 		labels = t.Labels
 	}
-	alone := *p
-	alone.counts = NewCounts()
-	return alone.Decide(ctx, &Call{
+	return p.Uncounted().Decide(ctx, &Call{
 		Tool: id, Annotations: t.annotations(), Args: t.args, Principal: t.Principal, Session: "test", Execution: "test", Remote: t.Remote,
 		Labels: labels, Read: t.Read, Calls: func() map[string]int64 { return t.Calls }, Time: time.Now(),
 	}), nil
