@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,34 +65,44 @@ func (a *app) openControl(log *slog.Logger, api http.Handler) (stop func()) {
 type controls struct{ all []*http.Client }
 
 // withControls lets use ask the gateways that run on the data directory, and where none of them has the records
-// that are kept there, those too.
+// that are kept there, those too. Meanwhile no gateway can start that wants them.
 func (a *app) withControls(ctx context.Context, use func(ctx context.Context, c *controls) error) (err error) {
-	dir := a.dataDir()
-	if dir == "" {
-		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
-	}
-	c, kept := &controls{}, false
-	for _, path := range control.Sockets(dir) {
-		transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return control.Dial(ctx, path) }}
-		defer transport.CloseIdleConnections()
-		c.all = append(c.all, &http.Client{Transport: transport, Timeout: time.Minute})
-		kept = kept || isKept(ctx, c.all[len(c.all)-1])
-	}
-	if _, err := os.Stat(filepath.Join(dir, recordsFolder)); !kept && err == nil {
+	return a.withGateways(ctx, func(ctx context.Context, c *controls) (err error) {
+		dir := a.dataDir()
+		if _, err := os.Stat(filepath.Join(dir, recordsFolder)); err != nil || c.kept(ctx) {
+			return use(ctx, c)
+		}
 		own, closing, err := a.openKept(dir)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, closing()) }()
 		c.all = append(c.all, own)
+		return use(ctx, c)
+	})
+}
+
+// withGateways lets use ask the gateways that run on the data directory.
+func (a *app) withGateways(ctx context.Context, use func(ctx context.Context, c *controls) error) error {
+	dir := a.dataDir()
+	if dir == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
+	}
+	c := &controls{}
+	for _, path := range control.Sockets(dir) {
+		transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return control.Dial(ctx, path) }}
+		defer transport.CloseIdleConnections()
+		c.all = append(c.all, &http.Client{Transport: transport, Timeout: time.Minute})
 	}
 	return use(ctx, c)
 }
 
-// isKept reports whether a gateway has the records that are kept.
-func isKept(ctx context.Context, gate *http.Client) bool {
-	var health httpapi.Health
-	return ask(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
+// kept reports whether one of the gateways has the records that are kept.
+func (c *controls) kept(ctx context.Context) bool {
+	return slices.ContainsFunc(c.all, func(gate *http.Client) bool {
+		var health httpapi.Health
+		return ask(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
+	})
 }
 
 // openKept opens what is kept while no gateway has it. It has no upstreams and runs no programs.

@@ -404,3 +404,26 @@ func (d *counter) times(what string) int {
 	defer d.mu.Unlock()
 	return d.did[what]
 }
+
+// post sends one message of a client of 2026-07-28, and gives what comes back.
+func (g *guarded) post(t *testing.T, token, body string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": g.version, "Mcp-Method": "tools/call", "Mcp-Name": "execute_code"} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

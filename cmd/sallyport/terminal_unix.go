@@ -28,3 +28,20 @@ func hideInput(terminal *os.File) (restore func(), err error) {
 	}
 	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, nil
 }
+
+// singleKeys has a terminal hand over each key at once and show none, until restore is called. Ctrl-C stays what it is.
+// What was typed before goes.
+func singleKeys(terminal *os.File) (restore func(), err error) {
+	fd := int(terminal.Fd())
+	before, err := unix.IoctlGetTermios(fd, getTermios)
+	if err != nil {
+		return nil, err
+	}
+	keys := *before
+	keys.Lflag = keys.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
+	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(fd, setTermios, &keys); err != nil {
+		return nil, err
+	}
+	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, nil
+}

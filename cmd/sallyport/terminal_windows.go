@@ -27,3 +27,20 @@ func hideInput(terminal *os.File) (restore func(), err error) {
 	}
 	return func() { _ = windows.SetConsoleMode(console, before) }, nil
 }
+
+// singleKeys has a console hand over each key at once and show none, until restore is called.
+// What was typed before goes.
+func singleKeys(terminal *os.File) (restore func(), err error) {
+	console := windows.Handle(terminal.Fd())
+	var before uint32
+	if err := windows.GetConsoleMode(console, &before); err != nil {
+		return nil, err
+	}
+	if err := windows.FlushConsoleInputBuffer(console); err != nil {
+		return nil, err
+	}
+	if err := windows.SetConsoleMode(console, before&^(windows.ENABLE_ECHO_INPUT|windows.ENABLE_LINE_INPUT)|windows.ENABLE_PROCESSED_INPUT); err != nil {
+		return nil, err
+	}
+	return func() { _ = windows.SetConsoleMode(console, before) }, nil
+}

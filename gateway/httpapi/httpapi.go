@@ -21,6 +21,7 @@ import (
 
 // Verbs are what this face needs of the gateway.
 type Verbs interface {
+	Approvals
 	Executions
 	Upstreams() []gateway.Upstream
 }

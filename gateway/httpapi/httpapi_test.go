@@ -14,6 +14,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
+	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
 
@@ -41,6 +42,31 @@ func (h house) Recorded(ctx context.Context, id string) (gateway.Record, error) 
 		}
 	}
 	return gateway.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id, Hint: "use another"}
+}
+
+func (house) Approvals(ctx context.Context) ([]gateway.Approval, error) {
+	var mine []gateway.Approval
+	for i, who := range []string{"ada", "bob"} {
+		if tool.Operator(ctx) != "" || tool.Principal(ctx) == who {
+			mine = append(mine, gateway.Approval{ID: fmt.Sprint("a-", i), State: approval.Waiting, Request: approval.Request{Principal: who, Tool: "crm.delete"}})
+		}
+	}
+	return mine, nil
+}
+
+// Answer answers anybody: who may is for the face to know.
+func (h house) Answer(ctx context.Context, id string, a gateway.Answer) (gateway.Approval, error) {
+	all, err := h.Approvals(tool.WithOperator(ctx, "test"))
+	for _, one := range all {
+		if one.ID == id {
+			one.State, one.Scope, one.By, one.Note = approval.Denied, a.Scope, a.By, a.Note
+			if a.Allow {
+				one.State = approval.Allowed
+			}
+			return one, err
+		}
+	}
+	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval"}
 }
 
 // ask is a request of somebody, "op" is an operator; it gives the status and the body, which must be JSON.
@@ -94,6 +120,57 @@ func TestWhoSeesWhat(t *testing.T) {
 	}
 	if status, _, got := ask(t, "bob", http.MethodGet, "/health", ""); status != http.StatusOK || got["status"] != "ok" || got["kept"] != false {
 		t.Errorf("health: %d %v", status, got)
+	}
+}
+
+// TestWhoAnswers: an operator, once it is clear what is meant; nobody else.
+func TestWhoAnswers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		who, id, body string
+		status        int
+		says          string
+	}{
+		{"op", "a-0", `{"decision":"allow"}`, 200, "allowed  cli "},
+		{"op", "a-0", `{"decision":"allow","scope":"session"}`, 200, "allowed session cli "},
+		{"op", "a-1", `{"decision":"deny","reason":"no \u001b[31mway"}`, 200, "denied  cli no way"},
+		{"op", "a-9", `{"decision":"allow"}`, 404, "there is no approval"},
+		{"ada", "a-0", `{"decision":"allow"}`, 403, "only an operator may do this"},
+		{"", "a-0", `{"decision":"allow"}`, 403, "only an operator may do this"},
+		{"op", "a-0", `{}`, 400, "decision must be allow or deny"},
+		{"op", "a-0", `{"decision":"Allow"}`, 400, "decision must be allow or deny"},
+		{"op", "a-0", `{"decision":"deny","scope":"once"}`, 400, "a denial has no scope"},
+		{"op", "a-0", `{"decision":"deny","decision":"allow"}`, 400, "the body has decision twice"},
+		{"op", "a-0", `{"decision":"deny","Decision":"allow"}`, 400, "the body has no Decision"},
+		{"op", "a-0", `{"decision":"allow","by":"root"}`, 400, "the body has no by"},
+		{"op", "a-0", `{"decision":true}`, 400, "decision cannot be a bool"},
+		{"op", "a-0", `["allow"]`, 400, "the body must be one JSON object"},
+		{"op", "a-0", `{"decision":"allow"}{}`, 400, "the body is not JSON"},
+		{"op", "a-0", "{\"decision\":\"allow\",\"reason\":\"\xff\"}", 400, "the body is not JSON"},
+		{"op", "a-0", "", 400, "the body is not JSON"},
+		{"op", "a-0", `{"reason":"` + strings.Repeat("x", 65<<10) + `"}`, 413, "the body is too large"},
+	} {
+		status, _, got := ask(t, test.who, http.MethodPost, "/approvals/"+test.id, test.body)
+		said := fmt.Sprint(got["detail"])
+		if status == http.StatusOK {
+			text := func(name string) string { s, _ := got[name].(string); return s }
+			said = strings.Join([]string{text("state"), text("scope"), text("by"), text("note")}, " ")
+		}
+		if status != test.status || !strings.Contains(said, test.says) {
+			t.Errorf("%s %s %.60s: %d %s", test.who, test.id, test.body, status, said)
+		}
+	}
+	if status, _, _ := ask(t, "op", http.MethodPost, "/approvals/a-0", `{"decision":"allow"}`, "Content-Type: text/plain"); status != http.StatusUnsupportedMediaType {
+		t.Errorf("what a page can send unasked: %d", status)
+	}
+	if status, _, got := ask(t, "bob", http.MethodGet, "/approvals/a-0", ""); status != http.StatusNotFound {
+		t.Errorf("bob sees ada's: %d %v", status, got)
+	}
+	if status, _, got := ask(t, "bob", http.MethodGet, "/approvals/a-1", ""); status != http.StatusOK || got["tool"] != "crm.delete" {
+		t.Errorf("bob sees his: %d %v", status, got)
+	}
+	if _, _, got := ask(t, "", http.MethodGet, "/approvals", ""); len(got["approvals"].([]any)) != 0 {
+		t.Errorf("nobody sees %v", got)
 	}
 }
 

@@ -26,6 +26,9 @@ type route struct {
 func (a *api) routes() []route {
 	return []route{
 		get("/health", "how the gateway is", a.health),
+		get("/approvals", "what waits for a person, and what was answered lately", a.approvals),
+		get("/approvals/{id}", "one of them", a.approval),
+		forOperators(post("/approvals/{id}", "allow or deny a call that waits", a.decide)),
 		get("/executions", "the last executions, the newest first (?limit=1 to 1000)", a.executions),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution),
 	}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
+	"sallyport/internal/approval"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+)
+
+func approvalsCommand(a *app) *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "approvals [flags]",
+		Short: "answer calls of tools that wait for a person",
+		Long: `Approvals lists the calls that wait for a person, of all clients, because a rule in
+upstreams.yaml says so: those of the gateways that run on the data directory,
+and those that outlived theirs. Arguments have tokens in the place of personal data.
+
+A program that waits goes on with the answer. One that was stopped meanwhile has
+told its model how to resume it, and is not asked again then.`,
+		Example: `  sallyport approvals
+  sallyport approvals approve a-k3vq7m2yhx4dn --for execution
+  sallyport approvals deny a-k3vq7m2yhx4dn --reason "not on a Friday"
+  sallyport approvals watch`,
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.approvals(cmd.Context(), all, asJSON) },
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show those too that were answered lately, or have expired")
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(approveCommand(a, &asJSON), denyCommand(a, &asJSON), watchCommand(a))
+	return cmd
+}
+
+func approveCommand(a *app, asJSON *bool) *cobra.Command {
+	scope := ""
+	cmd := &cobra.Command{
+		Use:     "approve [flags] ID",
+		Short:   "let a call that waits go on",
+		Example: "  sallyport approvals approve a-k3vq7m2yhx4dn",
+		Args:    oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkScope(scope); err != nil {
+				return err
+			}
+			return a.decide(cmd.Context(), args[0], httpapi.Decision{Decision: httpapi.Allow, Scope: approval.Scope(scope)}, *asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&scope, "for", "once", "allow this call (once), or any call of the tool, until the program\nends (execution) or the client's session (session): `SCOPE`")
+	complete(cmd, "for", scopes()...)
+	return cmd
+}
+
+func denyCommand(a *app, asJSON *bool) *cobra.Command {
+	reason := ""
+	cmd := &cobra.Command{
+		Use:     "deny [flags] ID",
+		Short:   "refuse a call that waits",
+		Example: "  sallyport approvals deny a-k3vq7m2yhx4dn --reason \"ask Ann first\"",
+		Args:    oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decide(cmd.Context(), args[0], httpapi.Decision{Decision: httpapi.Deny, Reason: reason}, *asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "tell the program why: `TEXT`, one line")
+	return cmd
+}
+
+func scopes() []string {
+	return []string{string(approval.Once), string(approval.Execution), string(approval.Session)}
+}
+
+func checkScope(scope string) error {
+	if slices.Contains(scopes(), scope) {
+		return nil
+	}
+	hint := "use once, execution or session"
+	if near := nearest.Of(scope, scopes()); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("a call cannot be approved for %.40q", scope), Hint: hint}
+}
+
+// waiting returns what the gateways have, the oldest first; with all, what does not wait any more as well.
+func waiting(ctx context.Context, c *controls, all bool) ([]gateway.Approval, error) {
+	list := []gateway.Approval{}
+	err := everywhere(ctx, c, "/approvals", func(more httpapi.ApprovalList) { list = append(list, more.Approvals...) })
+	if !all {
+		list = slices.DeleteFunc(list, func(one gateway.Approval) bool { return one.State != approval.Waiting })
+	}
+	slices.SortStableFunc(list, func(x, y gateway.Approval) int { return x.Asked.Compare(y.Asked) })
+	return list, err
+}
+
+func (a *app) approvals(ctx context.Context, all, asJSON bool) error {
+	var list []gateway.Approval
+	err := a.withControls(ctx, func(ctx context.Context, c *controls) (err error) {
+		list, err = waiting(ctx, c, all)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(httpapi.ApprovalList{Approvals: list})
+	}
+	if len(list) == 0 {
+		a.say("nothing waits for approval")
+		return nil
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tSTATE\tAGE\tWHO\tTOOL\tARGUMENTS\tREASON")
+	for _, one := range list {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(one.ID, 40), cell(string(one.State), 12), age(one.Asked), cell(one.Principal, 30), cell(one.Tool, 80),
+			cell(strings.Join(strings.Fields(one.Arguments), " "), 80), cell(one.Reason, 100))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return a.print(b.String())
+}
+
+func (a *app) decide(ctx context.Context, id string, d httpapi.Decision, asJSON bool) error {
+	var now gateway.Approval
+	err := a.withControls(ctx, func(ctx context.Context, c *controls) error { return answer(ctx, c, id, d, &now) })
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(now)
+	}
+	return a.print(decided(now, d))
+}
+
+// answer gives the answer to the gateway that has the question.
+func answer(ctx context.Context, c *controls, id string, d httpapi.Decision, now *gateway.Approval) error {
+	return c.find(ctx, "/approvals/"+url.PathEscape(id), d, now)
+}
+
+// decided says what an answer has brought about.
+func decided(now gateway.Approval, d httpapi.Decision) string {
+	if d.Decision == httpapi.Deny {
+		return fmt.Sprintf("denied %s: %s", now.ID, now.Tool)
+	}
+	what := "this call"
+	if now.Scope == approval.Execution || now.Scope == approval.Session {
+		what = "any call of it in this " + string(now.Scope)
+	}
+	return fmt.Sprintf("approved %s: %s, %s", now.ID, now.Tool, what)
+}

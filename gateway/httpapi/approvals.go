@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"sallyport/gateway"
+	"sallyport/internal/approval"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Approvals are what people are asked about calls, of whoever asks, for an operator of all. Only an operator answers.
+type Approvals interface {
+	Approvals(ctx context.Context) ([]gateway.Approval, error)
+	Answer(ctx context.Context, id string, answer gateway.Answer) (gateway.Approval, error)
+}
+
+// ApprovalList is what GET /approvals gives.
+type ApprovalList struct {
+	// Approvals are those that wait, and those that were answered lately, the newest first.
+	Approvals []gateway.Approval `json:"approvals"`
+}
+
+// Decision is what POST /approvals/{id} takes.
+type Decision struct {
+	// Decision is allow or deny.
+	Decision string `json:"decision"`
+	// Scope of what is allowed is once (the default: this call), execution or session (any call of the tool).
+	Scope approval.Scope `json:"scope"`
+	// Reason is told to the program that is denied, at most 300 bytes.
+	Reason string `json:"reason"`
+}
+
+// The decisions.
+const (
+	Allow = "allow"
+	Deny  = "deny"
+)
+
+// maxReason is how much of a reason is taken, in bytes.
+const maxReason = 300
+
+func (a *api) approvals(r *http.Request) (ApprovalList, error) {
+	all, err := a.verbs.Approvals(r.Context())
+	if all == nil {
+		all = []gateway.Approval{}
+	}
+	return ApprovalList{Approvals: all}, err
+}
+
+func (a *api) approval(r *http.Request) (gateway.Approval, error) {
+	id := r.PathValue("id")
+	all, err := a.verbs.Approvals(r.Context())
+	if err != nil {
+		return gateway.Approval{}, err
+	}
+	for _, one := range all {
+		if one.ID == id {
+			return one, nil
+		}
+	}
+	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + plain.Line(id, 60), Hint: "GET /approvals lists them"}
+}
+
+func (a *api) decide(r *http.Request, d Decision) (gateway.Approval, error) {
+	answer := gateway.Answer{Scope: d.Scope, By: tool.Operator(r.Context()), Note: plain.Line(d.Reason, maxReason)}
+	switch {
+	case d.Decision == Allow:
+		answer.Allow = true
+	case d.Decision != Deny:
+		return gateway.Approval{}, invalid("decision must be allow or deny")
+	case d.Scope != "":
+		return gateway.Approval{}, invalid("a denial has no scope")
+	}
+	return a.verbs.Answer(r.Context(), r.PathValue("id"), answer)
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/testutil"
+)
+
+var (
+	heading = regexp.MustCompile("(?m)^### `([A-Z]+) (/[^`]*)`$")
+	example = regexp.MustCompile("(?ms)^```json ([a-z]+)\n(.*?)^```$")
+)
+
+// TestDocumentOfRoutes: docs/api.md has every route and no other, and its examples are of the routes' types.
+func TestDocumentOfRoutes(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "api.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	sections := heading.FindAllStringSubmatchIndex(string(page), -1)
+	for i, at := range sections {
+		name := string(page[at[2]:at[3]]) + " " + string(page[at[4]:at[5]])
+		told = append(told, name)
+		end := len(page)
+		if i+1 < len(sections) {
+			end = sections[i+1][0]
+		}
+		index := slices.IndexFunc((&api{}).routes(), func(r route) bool { return r.method+" "+r.path == name })
+		if index < 0 {
+			t.Errorf("docs/api.md has %s, which is no route", name)
+			continue
+		}
+		checkExamples(t, (&api{}).routes()[index], page[at[1]:end])
+	}
+	for _, r := range (&api{}).routes() {
+		if !slices.Contains(told, r.method+" "+r.path) {
+			t.Errorf("docs/api.md does not have %s %s: %s", r.method, r.path, r.does)
+		}
+	}
+	for _, problem := range example.FindAllSubmatch(page[:sections[0][0]], -1) {
+		fits(t, "a problem", reflect.TypeFor[Problem](), problem[2])
+	}
+}
+
+func checkExamples(t *testing.T, r route, section []byte) {
+	t.Helper()
+	for _, found := range example.FindAllSubmatch(section, -1) {
+		switch of := string(found[1]); {
+		case of == "answer":
+			fits(t, r.path, r.out, found[2])
+		case of == "request" && r.in != nil:
+			fits(t, r.path, r.in, found[2])
+		default:
+			t.Errorf("%s %s has an example of its %s", r.method, r.path, of)
+		}
+	}
+}
+
+// fits checks that an example is one value of a type, with no name that the type does not have, and that nothing of it is lost.
+func fits(t *testing.T, what string, kind reflect.Type, text []byte) {
+	t.Helper()
+	value := reflect.New(kind)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(value.Interface()); err != nil {
+		t.Errorf("%s: %v in %s", what, err, text)
+		return
+	}
+	again, err := json.Marshal(value.Interface())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.SplitSeq(string(text), `"`) {
+		if !strings.Contains(string(again), name) && !strings.ContainsAny(name, "\n,") {
+			t.Errorf("%s loses %q: %s", what, name, again)
+		}
+	}
+}
