@@ -60,6 +60,11 @@ func calls(ctx context.Context, b *bench) (err error) {
 
 // open opens a gateway in this process whose upstream is in this process.
 func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() error, error) {
+	return b.openWith(ctx, dir, func(*config.Config, *gateway.Options) {})
+}
+
+// openWith is open with settings that change has changed.
+func (b *bench) openWith(ctx context.Context, dir string, change func(cfg *config.Config, opts *gateway.Options)) (*gateway.Gateway, func() error, error) {
 	socket := filepath.Join(dir, "up.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -76,7 +81,9 @@ func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() 
 	if err := os.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run")); err != nil {
 		return nil, nil, err
 	}
-	g, err := gateway.Open(&cfg, &gateway.Options{CacheDir: filepath.Join(dir, "cache")})
+	opts := &gateway.Options{CacheDir: filepath.Join(dir, "cache")}
+	change(&cfg, opts)
+	g, err := gateway.Open(&cfg, opts)
 	if err != nil {
 		return nil, nil, errors.Join(err, web.Close())
 	}

@@ -1,7 +1,7 @@
 // Command latency measures what a program costs in Sallyport's sandbox: from an
 // MCP client's call of execute_code to its result, as a ratio to the bare
 // interpreter that the same harness starts in between; what a tool call from a
-// program costs; how many programs go through on this machine; and what a
+// program costs, with and without the guard; how many programs go through on this machine; and what a
 // sandbox that waits takes of its memory. It prints a table with the bars that
 // are met and missed, and writes it, with a line of JSON for each row, to a file.
 package main
@@ -32,7 +32,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 30, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
-	only := flag.String("only", "", "regular expression of the groups to run: protocol, warm, pressed, checked, empty, again, nothing, calls, sustained, memory")
+	only := flag.String("only", "", "regular expression of the groups to run: protocol, warm, pressed, checked, empty, again, nothing, calls, guard, sustained, memory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,6 +69,7 @@ func groups() []group {
 		{"again", both(again)},
 		{"nothing", both(nothing)},
 		{"calls", calls},
+		{"guard", guard},
 		{"sustained", sustained},
 		{"memory", memory},
 	}

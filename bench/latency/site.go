@@ -16,6 +16,9 @@ func newSite() *site {
 	for kind, answer := range large() {
 		s.results[kind] = result(answer)
 	}
+	for kind, answer := range people() {
+		s.results[kind] = result(answer)
+	}
 	return s
 }
 

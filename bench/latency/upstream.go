@@ -34,7 +34,7 @@ func upstreamServer() *mcp.Server {
 
 const (
 	echoSchema  = `{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`
-	largeSchema = `{"type":"object","required":["kind"],"properties":{"kind":{"enum":["text","rows"]}}}`
+	largeSchema = `{"type":"object","required":["kind"],"properties":{"kind":{"enum":["text","rows","typical","dense"]}}}`
 )
 
 var echoed = json.RawMessage(`{"ok":true}`)
