@@ -54,6 +54,8 @@ type Options struct {
 	Auth func(up config.Upstream) upstream.Authorizer
 	// Asks says that calls may come with a [tool.Peer] that can be asked.
 	Asks bool
+	// NoRoots says that none of them lists folders: a program has none of its client's.
+	NoRoots bool
 	// OnNotice hears what an upstream says outside of any call (notifications/resources/updated,
 	// notifications/message), with the upstream's id. It must not block.
 	OnNotice func(id, method string, params json.RawMessage)

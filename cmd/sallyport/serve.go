@@ -135,7 +135,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		defer func() { err = errors.Join(err, records.Close()) }()
 	}
 	notices := &mcpserver.Notices{}
-	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Purpose: "serve", Asks: s.mode == modeDirect || s.http != "", OnNotice: notices.Notice})
+	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Purpose: "serve", Asks: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,11 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		stop()
 		work.Wait()
 	}()
-	if err := serve(ctx, &service{serving: s, cfg: cfg, gateway: g, api: api, notices: notices, log: log, ready: sync.OnceFunc(func() { close(listed) })}); err != nil {
+	key, err := g.StateKey()
+	if err != nil {
+		log.Warn("clients that are asked something must answer before a restart", "error", err)
+	}
+	if err := serve(ctx, &service{serving: s, key: key, cfg: cfg, gateway: g, api: api, notices: notices, log: log, ready: sync.OnceFunc(func() { close(listed) })}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
@@ -180,6 +184,8 @@ type service struct {
 	cfg     *config.Config
 	gateway *gateway.Gateway
 	api     http.Handler
+	// key signs what clients are handed that have to answer something.
+	key     []byte
 	notices *mcpserver.Notices
 	log     *slog.Logger
 	// ready is called when a client is likely to run programs soon.
@@ -198,13 +204,13 @@ func (s *service) protocol() *slog.Logger {
 func (s *service) tools() *mcpserver.Options {
 	return &mcpserver.Options{
 		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway, Catalog: s.gateway, Stats: s.gateway, Choices: s.gateway,
-		Profiles: s.cfg.Profiles, Workspaces: s.cfg.Workspaces, Files: s.gateway, Skills: s.gateway, Privacy: s.gateway, OnReady: s.ready,
+		Profiles: s.cfg.Profiles, Workspaces: s.cfg.Workspaces, Files: s.gateway, Skills: s.gateway, Privacy: s.gateway, OnReady: s.ready, StateKey: s.key,
 	}
 }
 
 func (s *service) direct() *mcpserver.Direct {
 	return mcpserver.NewDirect(s.gateway, &mcpserver.DirectOptions{
-		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices,
+		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key,
 	})
 }
 
@@ -224,6 +230,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log}
 		if s.mode == modeTools {
 			opts.Tools = mcpserver.New(s.gateway, s.tools())
+			defer opts.Tools.Close()
 		}
 		s.log.Info("listening", "address", mcpserver.Address(listener))
 		return mcpserver.NewSite(direct, opts).Serve(ctx, listener)

@@ -30,6 +30,10 @@ type client struct {
 	token json.RawMessage
 	// level is how much a modern client wants to read of the log, "" for nothing.
 	level string
+	// typed: its answers are what the SDK's types make of them, as they are where its messages do not carry their bytes.
+	typed bool
+	// form: it shows forms, which approvals are; a client may open pages only.
+	form bool
 	// can has the methods that the client has said it answers.
 	can map[string]bool
 	out *outbox
@@ -70,6 +74,11 @@ func (c *client) abilities(raw json.RawMessage) {
 		value, ok := has[name]
 		c.can[method] = ok && string(value) != "null"
 	}
+	var modes object
+	_ = json.Unmarshal(has["elicitation"], &modes) // none then
+	_, form := modes["form"]
+	_, url := modes["url"]
+	c.form = c.can[askElicit] && (form || !url)
 }
 
 // refuse says that the client did not offer to answer a method, nil if it did.
@@ -77,7 +86,7 @@ func (c *client) refuse(method string) error {
 	if c.can[method] {
 		return nil
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not answer %.40s", method)}
+	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not answer %.40s", method)})
 }
 
 // Notify implements [tool.Peer].
@@ -130,19 +139,22 @@ func (c *client) Ask(ctx context.Context, method string, params json.RawMessage)
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	c.out.flush() // what was said before the question comes before it
-	meta, err := c.ask(outgoing(ctx, orEmpty(params)), method, params)
+	result, meta, err := c.ask(outgoing(ctx, orEmpty(params)), method, params)
 	if err != nil {
 		return nil, err
 	}
 	raw, ok := rawOf(meta)
-	if !ok {
-		return nil, &tool.Error{Kind: tool.Internal, Message: "the client's answer is no object"}
+	switch {
+	case ok:
+		return raw, nil
+	case c.typed:
+		return encode(result), nil
 	}
-	return raw, nil
+	return nil, &tool.Error{Kind: tool.Internal, Message: "the client's answer is no object"}
 }
 
-// ask has the SDK send the question, and returns the _meta of the answer.
-func (c *client) ask(ctx context.Context, method string, params json.RawMessage) (map[string]any, error) {
+// ask has the SDK send the question, and returns the answer with its _meta.
+func (c *client) ask(ctx context.Context, method string, params json.RawMessage) (mcp.Result, map[string]any, error) {
 	switch method {
 	case askElicit:
 		var question struct{ Mode string }
@@ -152,21 +164,21 @@ func (c *client) ask(ctx context.Context, method string, params json.RawMessage)
 		}
 		result, err := c.session.Elicit(ctx, &mcp.ElicitParams{Mode: question.Mode})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return result.Meta, nil
+		return result, result.Meta, nil
 	case askSample:
 		result, err := c.session.CreateMessageWithTools(ctx, nil) //nolint:staticcheck // deprecated, and still to be passed on
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return result.Meta, nil
+		return result, result.Meta, nil
 	default:
 		result, err := c.session.ListRoots(ctx, nil) //nolint:staticcheck // as above
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return result.Meta, nil
+		return result, result.Meta, nil
 	}
 }
 

@@ -35,6 +35,8 @@ type DirectOptions struct {
 	// WireNames shows tools and prompts by their own names, without that of
 	// their upstream.
 	WireNames bool
+	// StateKey signs what clients are handed for calls that wait; nil is one that ends with the process.
+	StateKey []byte
 	// Notices brings what upstreams say outside of calls; nil is nothing.
 	Notices *Notices
 }
@@ -49,7 +51,7 @@ type Direct struct {
 	log    *slog.Logger
 	server *mcp.Server
 	roster atomic.Pointer[roster]
-	parked *parking
+	talks  *talks
 	watch  subscriptions
 
 	loudness loudness
@@ -68,7 +70,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	if opts == nil {
 		opts = &DirectOptions{}
 	}
-	d := &Direct{verbs: verbs, opts: *opts, log: opts.Logger, parked: newParking(), changed: make(chan struct{}, 1)}
+	d := &Direct{verbs: verbs, opts: *opts, log: opts.Logger, talks: newTalks(opts.StateKey), changed: make(chan struct{}, 1)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -99,7 +101,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 		stop()
 		unhear()
 		close(ended)
-		d.parked.close()
+		d.talks.close()
 		d.work.Wait()
 		d.notices.flush()
 	})

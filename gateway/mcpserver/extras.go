@@ -18,16 +18,13 @@ type extra struct {
 }
 
 // add puts an extra into a server.
-func (e extra) add(server *mcp.Server) {
-	server.AddTool(e.tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (e extra) add(tools *Tools) {
+	tools.AddTool(e.tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		defer pulse(ctx, req)()
+		r := tools.request(ctx, req)
 		ctx, cancel := bare(ctx)
 		defer cancel()
-		result, err := e.answer(context.WithValue(ctx, requestKey{}, req), req.Params.Arguments)
-		if err != nil {
-			return failure(err), nil
-		}
-		return result, nil
+		return orFailure(e.answer(context.WithValue(ctx, requestKey{}, r), req.Params.Arguments))
 	})
 }
 

@@ -160,6 +160,6 @@ func (f files) execute(ctx context.Context, args json.RawMessage) (*mcp.CallTool
 		return nil, err
 	}
 	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
-	req, _ := ctx.Value(requestKey{}).(*mcp.CallToolRequest)
-	return executed(ctx, f.verbs, p, req)
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r.run(ctx, f.verbs, p)
 }

@@ -47,6 +47,20 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	return finish(ctx, method, c.modern, raw, err)
 }
 
+// talk makes a call for a modern client, or goes on with one that waits.
+func (d *Direct) talk(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
+	result, err := d.talks.talk(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
+		call.Peer, call.Rounds = d.asking(peer, call), true
+		raw, err := answer(d.verbs.Call(ctx, call))
+		return d.asked(raw, call), err
+	})
+	if asked, ok := result.(asking); ok {
+		return asked.raw(), err
+	}
+	raw, _ := result.(json.RawMessage)
+	return raw, err
+}
+
 func (d *Direct) call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ctx, cancel := bare(ctx)
 	defer cancel()

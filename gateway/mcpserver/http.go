@@ -43,7 +43,7 @@ type Site struct {
 // SiteOptions configure a site.
 type SiteOptions struct {
 	// Tools is what New made, for /mcp; nil: direct mode is there as well.
-	Tools *mcp.Server
+	Tools *Tools
 	// API is served at /api/, to who has a token; nil: it is not there.
 	API http.Handler
 	// Settings say who may use the site, and how.
@@ -73,7 +73,7 @@ func NewSite(direct *Direct, opts *SiteOptions) *Site {
 	passing := protect(whole(int64(settings.Body), s.endpoint(leaving, direct.server, true)))
 	mux.Handle("/mcp/direct", passing)
 	if opts.Tools != nil {
-		mux.Handle("/mcp", protect(whole(int64(settings.Body), s.endpoint(leaving, opts.Tools, false))))
+		mux.Handle("/mcp", protect(whole(int64(settings.Body), s.endpoint(leaving, opts.Tools.Server, false))))
 	} else {
 		mux.Handle("/mcp", passing)
 	}

@@ -57,6 +57,8 @@ type Options struct {
 	Privacy Privacy
 	// Profiles are the tools that clients see beside the two; the zero value is none.
 	Profiles config.Profiles
+	// StateKey signs what clients are handed for programs that wait for them; nil is one that ends with the process.
+	StateKey []byte
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
 	OnReady func()
 }
@@ -69,14 +71,16 @@ type Packages interface {
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
 func ServeStdio(ctx context.Context, verbs Verbs, opts *Options) error {
-	if err := New(verbs, opts).Run(ctx, &mcp.StdioTransport{}); ctx.Err() == nil {
+	tools := New(verbs, opts)
+	defer tools.Close()
+	if err := tools.Run(ctx, &mcp.StdioTransport{}); ctx.Err() == nil {
 		return err
 	}
 	return nil // told to end, it ended
 }
 
 // New returns the MCP server with its two tools, and those about packages where an environment allows them.
-func New(verbs Verbs, opts *Options) *mcp.Server {
+func New(verbs Verbs, opts *Options) *Tools {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -89,18 +93,19 @@ func New(verbs Verbs, opts *Options) *mcp.Server {
 		&mcp.ServerOptions{Instructions: instructions, Logger: opts.Logger},
 	)
 	server.AddReceivingMiddleware(onlyTools)
-	f := &face{verbs: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
+	tools := newTools(server, opts.StateKey)
+	f := &face{tools: tools, verbs: verbs, environments: opts.Environments, workspaces: workspaceProperty(opts) != ""}
 	search, execute := core(verbs, opts)
 	server.AddTool(search, f.search)
 	server.AddTool(execute, f.execute)
 	for _, e := range extras(verbs, opts) {
-		e.add(server)
+		e.add(tools)
 	}
 	if opts.OnReady != nil {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
 	}
 	server.AddReceivingMiddleware(withClient)
-	return server
+	return tools
 }
 
 // core are the two tools that every client sees.
@@ -164,6 +169,7 @@ func pulse(ctx context.Context, req *mcp.CallToolRequest) (stop func()) {
 
 // face answers the two tools.
 type face struct {
+	tools        *Tools
 	verbs        Verbs
 	environments map[string]config.Environment
 	workspaces   bool // the schema of execute_code has the parameter
@@ -200,9 +206,17 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	p.Memory = int64(max(0, min(megabytes, 1e9)) * (1 << 20))
 	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
 	defer pulse(ctx, req)()
+	r := f.tools.request(ctx, req)
 	ctx, cancel := bare(ctx)
 	defer cancel()
-	result, err := executed(ctx, f.verbs, p, req)
+	return orFailure(r.run(ctx, f.verbs, p))
+}
+
+// orFailure makes of an error a result that a model can read, unless it is one of the protocol.
+func orFailure(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
+	if wrong, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, wrong
+	}
 	if err != nil {
 		return failure(err), nil
 	}

@@ -96,32 +96,32 @@ func FuzzAnnotate(f *testing.F) {
 func TestParkedCallsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newParking()
+		p := newParking(nil)
 		ended := make(chan error, 100)
 		newTalk := func() *talk {
 			ctx, end := context.WithCancelCause(context.Background())
 			context.AfterFunc(ctx, func() { ended <- context.Cause(ctx) })
 			return &talk{end: end}
 		}
-		first, err := p.park(newTalk(), "ada", "b")
+		first, err := p.park(newTalk(), "ada", []byte("b"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.resume(first, "c"); err == nil {
+		if _, err := p.resume(first, []byte("c")); err == nil {
 			t.Error("resumed by another request")
 		}
 		for range maxParked - 1 {
-			if _, err := p.park(newTalk(), "ada", "b"); err != nil {
+			if _, err := p.park(newTalk(), "ada", []byte("b")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.park(newTalk(), "ada", "b"); tool.AsError(err).Kind != tool.Limit {
+		if _, err := p.park(newTalk(), "ada", []byte("b")); tool.AsError(err).Kind != tool.Limit {
 			t.Errorf("one more: %v", err)
 		}
-		if _, err := p.park(newTalk(), "bob", "b"); err != nil {
+		if _, err := p.park(newTalk(), "bob", []byte("b")); err != nil {
 			t.Errorf("another's: %v", err)
 		}
-		if talk, err := p.resume(first, "b"); talk == nil || err != nil {
+		if talk, err := p.resume(first, []byte("b")); talk == nil || err != nil {
 			t.Errorf("resume: %v, %v", talk, err)
 		}
 		time.Sleep(parkedTime + time.Second)
@@ -129,15 +129,15 @@ func TestParkedCallsEnd(t *testing.T) {
 		if len(ended) != maxParked || !errors.Is(<-ended, errNoAnswer) || len(p.spots)+len(p.count) > 0 {
 			t.Errorf("%d ended, %d wait", len(ended), len(p.spots))
 		}
-		if _, err := p.park(newTalk(), "ada", "b"); err != nil {
+		if _, err := p.park(newTalk(), "ada", []byte("b")); err != nil {
 			t.Fatal(err)
 		}
 		p.close()
-		if _, err := p.park(newTalk(), "ada", "b"); !errors.Is(err, errStopping) {
+		if _, err := p.park(newTalk(), "ada", []byte("b")); !errors.Is(err, errStopping) {
 			t.Errorf("after the end: %v", err)
 		}
 		for state, want := range map[string]bool{"": false, "theirs": false, "sallyport.x": true} {
-			_, err := p.resume(state, "b")
+			_, err := p.resume(state, []byte("b"))
 			if e, refused := errors.AsType[*jsonrpc.Error](err); refused != want || refused && e.Code != jsonrpc.CodeInvalidParams {
 				t.Errorf("state %q: %v", state, err)
 			}

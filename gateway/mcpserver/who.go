@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"sallyport/gateway"
 	"sallyport/internal/tool"
 )
 
@@ -28,6 +29,9 @@ type signed struct {
 
 // Ask implements [tool.Peer].
 func (s signed) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if gateway.Approving(ctx) != "" { // the gateway asks, and says so
+		return s.Peer.Ask(ctx, method, params)
+	}
 	return s.Peer.Ask(ctx, method, sign(params, s.upstream))
 }
 

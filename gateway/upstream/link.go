@@ -190,11 +190,14 @@ func (d *dialer) capabilities() *mcp.ClientCapabilities {
 	if !d.opts.Asks {
 		return &mcp.ClientCapabilities{}
 	}
-	return &mcp.ClientCapabilities{
-		RootsV2:     &mcp.RootCapabilities{},     //nolint:staticcheck // servers of older revisions ask for them
-		Sampling:    &mcp.SamplingCapabilities{}, //nolint:staticcheck // as above
+	can := &mcp.ClientCapabilities{
+		Sampling:    &mcp.SamplingCapabilities{}, //nolint:staticcheck // servers of older revisions ask for it
 		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 	}
+	if !d.opts.NoRoots {
+		can.RootsV2 = &mcp.RootCapabilities{} //nolint:staticcheck // as above
+	}
+	return can
 }
 
 func (d *dialer) implementation() *mcp.Implementation {

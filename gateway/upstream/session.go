@@ -98,6 +98,8 @@ type Options struct {
 	// Asks declares that calls may come with a [tool.Peer] that can be asked
 	// (elicitation, sampling, roots). Upstreams show other tools then.
 	Asks bool
+	// NoRoots says that such a peer is not asked for folders.
+	NoRoots bool
 	// OnNotice is told what the upstream says to nobody in particular: that a
 	// resource was updated or an elicitation completed, and log messages outside of
 	// a call. It is called from any goroutine and must not block.

@@ -1,0 +1,106 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// Tools is the MCP server that New makes. Close it.
+type Tools struct {
+	*mcp.Server
+	talks *talks
+	close func()
+}
+
+// Close ends the programs that wait for an answer of their client, and waits for them. It is idempotent.
+func (t *Tools) Close() { t.close() }
+
+func newTools(server *mcp.Server, key []byte) *Tools {
+	t := &Tools{Server: server, talks: newTalks(key)}
+	t.close = sync.OnceFunc(t.talks.close)
+	server.AddSendingMiddleware(sendRaw)
+	return t
+}
+
+// request is one call of a tool that runs programs.
+type request struct {
+	*mcp.CallToolRequest
+	client *client
+	talks  *talks
+}
+
+func (t *Tools) request(ctx context.Context, req *mcp.CallToolRequest) *request {
+	c := newClient(ctx, req.Session, object{"_meta": encode(req.Params.Meta)}, req)
+	c.typed = true
+	return &request{req, c, t.talks}
+}
+
+// run runs a program, whose client can be asked meanwhile if it answers anything at all.
+func (r *request) run(ctx context.Context, verbs Verbs, p gateway.Program) (*mcp.CallToolResult, error) {
+	defer r.client.out.flush()
+	asks := r.client.can[askElicit] || r.client.can[askSample]
+	switch {
+	case r.client.modern && (asks || r.Params.RequestState != ""):
+		return r.talk(ctx, verbs, p)
+	case asks:
+		p.Peer = programClient{r.client, func() bool { return r.client.form }}
+	}
+	return executed(ctx, verbs, p, r.CallToolRequest)
+}
+
+// talk runs a program for a modern client, or goes on with one that waits.
+func (r *request) talk(ctx context.Context, verbs Verbs, p gateway.Program) (*mcp.CallToolResult, error) {
+	params := object{
+		"name": encode(r.Params.Name), "arguments": orEmpty(r.Params.Arguments),
+		"requestState": encode(r.Params.RequestState), "inputResponses": encode(r.Params.InputResponses),
+	}
+	if state := r.Params.RequestState; state != "" && !isTicket(state) {
+		return nil, errTicket
+	}
+	result, err := r.talks.talk(ctx, r.client, "tools/call", params, func(ctx context.Context, peer tool.Peer) (any, error) {
+		t, _ := peer.(*talk)
+		p.Peer = programClient{peer, func() bool { return t.client.Load().form }}
+		return executed(ctx, verbs, p, r.CallToolRequest)
+	})
+	if gone, ok := errors.AsType[*goneError](err); ok {
+		return text(gone.Error(), true), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	asked, ok := result.(asking)
+	if !ok {
+		done, _ := result.(*mcp.CallToolResult)
+		return done, nil
+	}
+	more := &mcp.CallToolResult{RequestState: asked.ticket}
+	if err := json.Unmarshal(asked.requests(), &more.InputRequests); err != nil {
+		return nil, err
+	}
+	return more, nil
+}
+
+// programClient is the client of a program, which is asked by the gateway and by upstreams. What a program's upstream
+// says by itself goes to the program.
+type programClient struct {
+	tool.Peer
+	form func() bool
+}
+
+// Notify implements [tool.Peer].
+func (programClient) Notify(string, json.RawMessage) {}
+
+// Ask implements [tool.Peer].
+func (p programClient) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if gateway.Approving(ctx) != "" && !p.form() {
+		return nil, tool.ErrCannotAsk
+	}
+	return p.Peer.Ask(ctx, method, params)
+}
