@@ -53,7 +53,7 @@ func (r *policyRules) labels(id tool.ID, wire string) []string {
 	if !ok {
 		return nil
 	}
-	return up.LabelsOf(wire)
+	return up.LabelsOf(wire, id.Name)
 }
 
 // subject is a call as the policy sees it, but for what is known of this call only.

@@ -187,7 +187,7 @@ type Upstream struct {
 
 	// Labels say what is read from it, or sent to it: private, untrusted, external, or a word of the operator's.
 	Labels []string
-	// ToolLabels are further labels of tools, by globs (as path.Match) over wire names.
+	// ToolLabels are further labels of tools, by globs (as path.Match) over their names, on the wire or in programs, and of methods (resources/read).
 	ToolLabels map[string][]string
 
 	// Timeout bounds one call of one tool; default 60s.

@@ -245,11 +245,11 @@ func labelProblems(at path, labels []string) []problem {
 	return all
 }
 
-// LabelsOf returns the labels of a tool by its name on the wire, or of a method (resources/read), sorted.
-func (u Upstream) LabelsOf(wire string) []string {
+// LabelsOf returns the labels of a tool by its names, on the wire and in programs, or of a method (resources/read), sorted.
+func (u Upstream) LabelsOf(names ...string) []string {
 	all := slices.Clone(u.Labels)
 	for tools, labels := range u.ToolLabels {
-		if ok, _ := glob.Match(tools, wire); ok {
+		if slices.ContainsFunc(names, func(name string) bool { ok, _ := glob.Match(tools, name); return ok }) {
 			all = append(all, labels...)
 		}
 	}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+)
+
+func explainCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain [flags] EXECUTION",
+		Short: "show what was decided about an execution's calls, and why",
+		Long: `Explain prints the calls of one execution in their order: what became of each by
+the policy, by which rule, and which labels its result brought. Below stands what
+the execution had read in all, with its session and its files, and where each
+label came from. Arguments and results are not kept, and not shown.`,
+		Example: "  sallyport explain e-2f6qdmnhx3k4c",
+		Args:    oneID,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0], asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record as JSON")
+	return cmd
+}
+
+func (a *app) explain(ctx context.Context, id string, asJSON bool) error {
+	r, err := a.execution(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(r)
+	}
+	text, err := explained(r)
+	if err != nil {
+		return err
+	}
+	return a.print(text)
+}
+
+// explained is the story of an execution.
+func explained(r gateway.Record) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cell(r.ID, 40), cell(r.Language, 20), cell(string(r.Status), 20), cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i, c := range r.Calls {
+		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s\t%s\n", i+1, cell(c.Tool.String(), 80), cmp.Or(c.Decision, "-"), cell(c.Rule, 60), cell(c.Outcome, 20), brought(c.Labels))
+	}
+	if err := table.Flush(); err != nil {
+		return "", err
+	}
+	if more := r.Made - len(r.Calls); more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	for i, c := range r.Calls {
+		if c.Decision == "deny" || c.Decision == "ask" || c.Rule == "approval" {
+			fmt.Fprintf(&b, "call %d, %s: %s: %s\n", i+1, cell(c.Tool.String(), 80), decision(c.Decision), cell(c.Reason, 300))
+		}
+	}
+	for _, o := range r.Read {
+		fmt.Fprintf(&b, "read %s: %s\n", cell(o.Label, 64), origin(o, r.ID))
+	}
+	return b.String(), nil
+}
+
+// decision is what became of a call, in words.
+func decision(action string) string {
+	switch action {
+	case "deny":
+		return "refused"
+	case "ask":
+		return "waits for approval"
+	}
+	return "allowed"
+}
+
+// brought says which labels a result had.
+func brought(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return "brings " + plain.Line(strings.Join(labels, ", "), 100)
+}
+
+// origin says where a label came from.
+func origin(o gateway.Origin, execution string) string {
+	from := "from " + cell(o.Tool, 80)
+	if o.File != "" {
+		from = fmt.Sprintf("from the file %s, which was written by one that had read it", cell(o.File, 200))
+	}
+	switch {
+	case o.Execution == execution:
+		from += ", by this execution"
+	case o.Execution != "":
+		from += ", by execution " + cell(o.Execution, 40)
+	default:
+		from += ", by a call of the client"
+	}
+	return from + ", " + o.Time.Local().Format(time.DateTime)
+}
