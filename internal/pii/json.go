@@ -35,7 +35,12 @@ type job struct {
 	*Detector
 	Look
 	swap Swap
+	// room is where the last findings were: nobody needs them once their text is put together.
+	room []Finding
 }
+
+// maxRoom is how many findings may stay allocated.
+const maxRoom = 1024
 
 // Replace puts something else in place of what is found in a text. A text that is a
 // whole JSON object or array, one such on each line, or a table with a head (CSV,
@@ -49,7 +54,7 @@ func (d *Detector) job(look *Look, swap Swap) *job {
 	if look == nil {
 		look = &Look{}
 	}
-	return &job{d, *look, swap}
+	return &job{Detector: d, Look: *look, swap: swap}
 }
 
 // find is that of the detector, as the job wants it.
@@ -58,12 +63,18 @@ func (j *job) find(text string, h hint) []Finding {
 	if j.Only {
 		found = j.forged(text)
 	} else {
-		found = j.Detector.find(text, h)
+		found = j.Detector.find(text, h, j.room[:0])
+		if cap(found) > cap(j.room) && cap(found) <= maxRoom {
+			j.room = found
+		}
 	}
 	if len(j.Known) == 0 {
 		return found
 	}
-	return merged(j.known(text), found)
+	if known := j.known(text); len(known) > 0 {
+		return merged(known, found)
+	}
+	return found
 }
 
 // forged finds what looks like a token.
@@ -140,7 +151,14 @@ func replaced(text string, found []Finding, swap Swap) string {
 	if len(found) == 0 {
 		return text
 	}
+	if f := found[0]; len(found) == 1 && f.Start == 0 && f.End == len(text) && !f.number {
+		if instead, ok := swap(f.Kind, text, false); ok {
+			return instead
+		}
+		return text
+	}
 	var b strings.Builder
+	b.Grow(len(text))
 	at := 0
 	for _, f := range found {
 		instead, ok := swap(f.Kind, text[f.Start:f.End], f.number)
@@ -223,7 +241,8 @@ type walker struct {
 	fields cursor
 	skip   cursor
 	stack  []frame
-	key    hint // of the member that comes next
+	key    hint             // of the member that comes next
+	keys   map[string]sense // in which nothing was found
 	// leaf returns what a decoded string becomes; number is for a number, ok false leaves it.
 	leaf   func(text string, h hint, isKey bool) string
 	number func(text string, h hint) (string, bool)
@@ -315,33 +334,54 @@ func (w *walker) text(i int) int {
 		}
 		end++
 	}
-	inner := w.raw[i+1 : end]
-	text := inner
+	text := w.raw[i+1 : end]
 	if escaped {
-		_ = json.Unmarshal([]byte(w.raw[i:end+1]), &text) // it is valid
+		text = unescaped(w.raw[i : end+1])
 	}
-	top := w.top()
-	isKey := top != nil && top.object && top.wantKey
-	var h hint
-	if isKey {
-		top.wantKey = false
-	} else {
-		h, _ = w.here()
+	if top := w.top(); top != nil && top.object && top.wantKey {
+		w.member(top, text, i, end+1)
+		return end + 1
 	}
-	if w.literal != nil && !isKey {
+	h, _ := w.here()
+	if w.literal != nil {
 		if raw, ok := w.literal(text); ok {
 			w.put(i, end+1, raw)
 			return end + 1
 		}
 	}
-	if now := w.leaf(text, h, isKey); now != text {
-		w.put(i, end+1, quote(now))
-	}
-	if isKey {
-		w.key = hint{sense: senseOfKey(text)}
-		top.member = cursors{top.self.take.member(text), top.self.leave.member(text)}
+	if now := w.leaf(text, h, false); now != text {
+		w.putText(i, end+1, now)
 	}
 	return end + 1
+}
+
+// maxKeys is how many keys are remembered.
+const maxKeys = 256
+
+// member handles the key of an object's member. Rows have the same keys again and again:
+// one in which nothing was found is not gone through anew.
+func (w *walker) member(top *frame, key string, start, end int) {
+	top.wantKey = false
+	said, known := w.keys[key]
+	if !known {
+		said = senseOfKey(key)
+		if now := w.leaf(key, hint{}, true); now != key {
+			w.putText(start, end, now)
+		} else if len(w.keys) < maxKeys {
+			if w.keys == nil {
+				w.keys = make(map[string]sense, 16)
+			}
+			w.keys[key] = said
+		}
+	}
+	w.key = hint{sense: said}
+	top.member = cursors{top.self.take.member(key), top.self.leave.member(key)}
+}
+
+// unescaped reads a string of valid JSON.
+func unescaped(raw string) (text string) {
+	_ = json.Unmarshal([]byte(raw), &text) // it is valid
+	return text
 }
 
 // digits handles the number that begins at i.
@@ -352,22 +392,39 @@ func (w *walker) digits(i int) int {
 	}
 	h, _ := w.here()
 	if instead, ok := w.number(w.raw[i:end], h); ok {
-		w.put(i, end, quote(instead))
+		w.putText(i, end, instead)
 	}
 	return end
 }
 
 // put replaces a part of the raw text.
 func (w *walker) put(start, end int, instead string) {
-	w.out = append(append(w.out, w.raw[w.copied:start]...), instead...)
+	w.upTo(start)
+	w.out = append(w.out, instead...)
 	w.copied = end
+}
+
+// putText is put for a string, which gets its quotes.
+func (w *walker) putText(start, end int, text string) {
+	w.upTo(start)
+	if isPlain(text) {
+		w.out = append(append(append(w.out, '"'), text...), '"')
+	} else {
+		w.out = append(w.out, quote(text)...)
+	}
+	w.copied = end
+}
+
+// upTo copies what was left as it is before start.
+func (w *walker) upTo(start int) {
+	if w.out == nil {
+		w.out = make([]byte, 0, len(w.raw)+len(w.raw)/8)
+	}
+	w.out = append(w.out, w.raw[w.copied:start]...)
 }
 
 // quote writes a string of JSON, without escapes that are for HTML.
 func quote(text string) string {
-	if isPlain(text) {
-		return `"` + text + `"`
-	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

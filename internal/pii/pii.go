@@ -159,14 +159,14 @@ func (d *Detector) allowed(kind Kind, value string) bool {
 
 // Find returns what is in a text, in order and without overlap. Text that looks like
 // a token is among it, as of kind [Text].
-func (d *Detector) Find(text string) []Finding { return d.find(text, hint{}) }
+func (d *Detector) Find(text string) []Finding { return d.find(text, hint{}, nil) }
 
-// find is Find of what stands where hint says.
-func (d *Detector) find(text string, h hint) []Finding {
-	if found, ok := d.whole(text, h); ok {
-		return found
+// find is Find of what stands where hint says; room is empty, and for what is found.
+func (d *Detector) find(text string, h hint, room []Finding) []Finding {
+	if kind, ok := d.whole(text, h); ok {
+		return append(room, Finding{Kind: kind, Start: 0, End: len(text)})
 	}
-	s := scan{d: d, t: text, hint: h}
+	s := scan{d: d, t: text, hint: h, found: room}
 	s.run()
 	if len(d.custom) > 0 {
 		s.found = d.withCustom(text, s.found)

@@ -10,30 +10,26 @@ import (
 const maxWhole = 300
 
 // whole judges a value by what its key says of all of it.
-func (d *Detector) whole(text string, h hint) ([]Finding, bool) {
-	kind := Kind("")
+func (d *Detector) whole(text string, h hint) (kind Kind, ok bool) {
 	switch trimmed := strings.TrimSpace(text); {
 	case h.field:
 		kind = Field
 		if k := wholeKind(h.sense); k != "" {
 			kind = k
 		}
-		if trimmed == "" {
-			return nil, false
-		}
-		return []Finding{{Kind: kind, Start: 0, End: len(text)}}, true
+		return kind, trimmed != ""
 	case len(text) > maxWhole || trimmed != text || text == "":
-		return nil, false
+		return "", false
 	default:
 		kind = wholeKind(h.sense)
 	}
 	if kind == "" || !d.kinds[kind] || !isLike(kind, text) || d.allowed(kind, text) {
-		return nil, false
+		return "", false
 	}
 	if d.tokenAt(text, 0) == len(text) {
-		return nil, false
+		return "", false
 	}
-	return []Finding{{Kind: kind, Start: 0, End: len(text)}}, true
+	return kind, true
 }
 
 func wholeKind(said sense) Kind {
