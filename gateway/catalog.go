@@ -90,6 +90,7 @@ func snapshots(cache string) string {
 
 // boot starts members, on all cores: what the cache has of sixty is megabytes.
 func (c *catalog) boot(members []*member) {
+	each(len(members), func(i int) { members[i].authorize(c) }) // all of them: one upstream may come upon another's tokens
 	each(len(members), func(i int) { members[i].boot(c) })
 }
 

@@ -37,6 +37,7 @@ type member struct {
 	replaced atomic.Bool // by other settings
 	cancel   context.CancelFunc
 	poked    chan struct{}                           // another attempt to connect need not wait
+	auth     upstream.Authorizer                     // nil for none
 	login    login                                   // nil where nobody can log in
 	begin    func(connect func(ctx context.Context)) // in work, until cancel
 	work     sync.WaitGroup
@@ -102,7 +103,7 @@ func (m *member) boot(c *catalog) {
 
 func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
 	opts := &upstream.Options{
-		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Secrets: c.opts.secrets,
+		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Auth: m.auth, Secrets: c.opts.secrets,
 		OnOffer: func(offer tool.Offer) {
 			changed := c.take(m, offer)
 			m.fresh.Store(true) // not before: see find
@@ -115,11 +116,22 @@ func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options
 	if c.opts.OnNotice != nil {
 		opts.OnNotice = func(method string, params json.RawMessage) { c.opts.OnNotice(m.id, method, params) }
 	}
-	if up := m.cfg.Load(); c.opts.Auth != nil && up.URL != "" && up.Problem == "" {
-		opts.Auth = c.opts.Auth(*up)
-		m.login, _ = opts.Auth.(login)
-	}
 	return opts
+}
+
+// authorize makes what brings the member's tokens; those that there are must not be seen.
+func (m *member) authorize(c *catalog) {
+	up := m.cfg.Load()
+	if c.opts.Auth == nil || up.URL == "" || up.Problem != "" {
+		return
+	}
+	m.auth = c.opts.Auth(*up)
+	m.login, _ = m.auth.(login)
+	if s, ok := m.auth.(interface{ Secrets() []string }); ok {
+		for _, token := range s.Secrets() {
+			c.opts.secrets.Learn(m.id, token)
+		}
+	}
 }
 
 func settings(up config.Upstream) upstream.Settings {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"sallyport/gateway/upstream/oauth/oauthtest"
@@ -29,6 +31,7 @@ func TestMain(m *testing.M) {
 		"sallyport":  main,
 		"toyserver":  toyServer,
 		"listserver": listServer,
+		"leaky":      leaky,
 		"checktools": checkTools,
 		"mcpclient":  mcpClient,
 		"hold":       hold,
@@ -37,6 +40,21 @@ func TestMain(m *testing.M) {
 		"taken":      taken,
 		"beside":     beside,
 	})
+}
+
+// leaky is "leaky FILE [die] ...": an upstream that says all secrets in the file, which holds a list in JSON.
+func leaky() {
+	known := func() (list []string) {
+		data, err := os.ReadFile(os.Args[1])
+		check(err)
+		check(json.Unmarshal(data, &list))
+		return list
+	}
+	fmt.Fprintln(os.Stderr, known(), os.Args, os.Environ())
+	if len(os.Args) > 2 && os.Args[2] == "die" {
+		os.Exit(7)
+	}
+	check(upstreamtest.Leaky(known).Run(context.Background(), &mcp.StdioTransport{}))
 }
 
 // browse is the person at the browser that auth login opens.

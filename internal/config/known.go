@@ -47,9 +47,5 @@ func (c *Config) ownSecrets() []string {
 	if e := c.Search.Embeddings; e != nil {
 		all = slices.Concat(all, mask.Values(e.Headers), mask.OfURL(e.URL))
 	}
-	all = append(all, c.Audit.Sinks.secrets()...)
-	for _, e := range c.Environments {
-		all = slices.Concat(all, mask.OfURL(e.Python.Index), mask.OfURL(e.TypeScript.Registry), mask.OfURL(e.Image))
-	}
-	return all
+	return append(all, c.Audit.Sinks.secrets()...)
 }

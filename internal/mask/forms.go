@@ -44,11 +44,21 @@ func (f *forms) secret(s string) {
 	for _, t := range []string{s, url.QueryEscape(s), url.PathEscape(s), inURL(s), smallEscapes(url.QueryEscape(s)), smallEscapes(inURL(s)), html.EscapeString(s)} {
 		f.json(t)
 	}
+	for _, t := range []string{s, url.QueryEscape(s), url.PathEscape(s), inURL(s), html.EscapeString(s), inJSON(s, false), inJSON(s, true)} {
+		f.encoded(t)
+	}
 	f.add(hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
+}
+
+// encoded adds what base64 makes of a text, once and twice.
+func (f *forms) encoded(t string) {
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			part := inner(enc, s, shift)
+			part := inner(enc, t, shift)
 			f.add(part, strings.ReplaceAll(part, "/", `\/`), url.QueryEscape(part))
+			for again := range 3 {
+				f.add(inner(enc, part, again))
+			}
 		}
 	}
 }

@@ -185,12 +185,19 @@ func (h *Handler) Token(ctx context.Context) (string, error) {
 	return r.Secret.Access, nil
 }
 
-// Secrets returns what must not be seen: the tokens, and the client's secret.
+// Secrets returns what must not be seen: the tokens in use or in the file, and the client's
+// secret. It does not ask the keyring.
 func (h *Handler) Secrets() []string {
 	h.machine.mu.Lock()
 	all := []string{h.settings.ClientSecret, h.machine.token}
 	h.machine.mu.Unlock()
-	if r, err := h.store.cached(); err == nil && r != nil {
+	h.store.mu.Lock()
+	r := h.store.last
+	h.store.mu.Unlock()
+	if r == nil {
+		r, _ = h.store.public() // an error is told to who needs a token
+	}
+	if r != nil {
 		all = append(all, r.Secret.Access, r.Secret.Refresh, r.Secret.ClientSecret)
 	}
 	return all
