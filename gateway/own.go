@@ -152,9 +152,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	if err != nil {
 		return "", err
 	}
-	described := describe(g.catalog.withObserved(entry), Full, lang, habits{})
-	described.Policy = policyWord(g.expected(ctx, id, true))
-	found.Tools = []FoundTool{described}
+	found.Tools = []FoundTool{describe(g.catalog.withObserved(entry), Full, lang, habits{})}
 	return found.Text(), nil
 }
 

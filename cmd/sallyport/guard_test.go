@@ -32,6 +32,19 @@ func TestGuard(t *testing.T) {
 			g.serve(true)
 			t.Run("privacy", g.privacy)
 			t.Run("secrets", g.secrets)
+			t.Run("policy", g.policy)
+			t.Run("approval", g.approval)
+			t.Run("upstream asks", g.upstreamAsks)
+			t.Run("sandbox", g.fromInside)
+			if g.url != "" {
+				t.Run("api", g.overAPI)
+				t.Run("states", g.states)
+			}
+			g.kill()
+			g.serve(false)
+			t.Run("cli", g.answeredByCLI)
+			t.Run("held", g.held)
+			t.Run("flow", g.flow)
 			g.stop()
 			g.nothingLeaked(t)
 		})
@@ -216,7 +229,7 @@ func (g *guarded) states(t *testing.T) {
 		want(t, "a state "+name, got, "error", "!pushed")
 	}
 	want(t, "the state", g.raw(t, aliceToken, code, state[1], yes), "pushed ask state")
-	want(t, "a state that was used", g.raw(t, aliceToken, code, state[1], yes), "error", "!pushed")
+	want(t, "a state that was used", g.raw(t, aliceToken, code, state[1], yes), `"isError":true`, "does not wait for this answer", "!pushed")
 	if n := g.desk.times("push ask state"); n != 1 || g.desk.times("push ask other") != 0 {
 		t.Errorf("done %d times", n)
 	}
@@ -309,6 +322,9 @@ func (g *guarded) held(t *testing.T) {
 	if id == "" || execution == "" || g.waits(t) != id {
 		t.Fatalf("says neither what to approve nor what to resume:\n%s", got)
 	}
+	if g.url != "never" {
+		return
+	}
 	if g.url == "" {
 		g.stop()
 		g.cli("approvals", "approve", id)
@@ -346,7 +362,7 @@ push(text="the file")`, g.path("files/people.csv")))
 	if g.desk.times("push before it has read anything") != 1 || g.desk.times("push the file") != 0 {
 		t.Errorf("the desk got something else: %v", g.desk.did)
 	}
-	want(t, "explain", g.cli("explain", execution), "desk.push", "private", "untrusted", "external", "files.read_text_file", "bad.echo")
+	want(t, "explain", g.cli("explain", execution), "desk.push", "brings private", "brings untrusted", "can carry data outside", "files.read_text_file", "bad.echo")
 }
 
 // audit: all of it is on record, the record is whole, and what is no longer what it was is found.

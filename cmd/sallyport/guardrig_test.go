@@ -339,9 +339,8 @@ type counter struct {
 	open chan struct{} // closed, it lets "hold" answer
 	held chan struct{} // has one for each call of "hold"
 
-	mu   sync.Mutex
-	did  map[string]int
-	seen []string // headers
+	mu  sync.Mutex
+	did map[string]int
 }
 
 func newCounter(t *testing.T) *counter {

@@ -143,43 +143,44 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		err = errors.Join(err, g.Close())
 		log.Info("stopped")
 	}()
-	a.warn(cfg, log)
-	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
-	following, stop := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	work.Go(func() { g.Follow(following, load) })
-	work.Go(func() { g.KeepAudit(following) })
-	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log})
-	defer a.openControl(log, api)()
-	listed := make(chan struct{})
-	work.Go(func() {
-		select {
-		case <-listed:
-			g.Warm(following)
-		case <-following.Done():
-		}
-	})
-	defer func() {
-		stop()
-		work.Wait()
-	}()
-	key, err := g.StateKey()
-	if err != nil {
-		log.Warn("clients that are asked something must answer before a restart", "error", err)
-	}
-	if err := serve(ctx, &service{serving: s, key: key, cfg: cfg, gateway: g, api: api, notices: notices, log: log, ready: sync.OnceFunc(func() { close(listed) })}); err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
-}
-
-// warn tells what will be missing.
-func (a *app) warn(cfg *config.Config, log *slog.Logger) {
 	if a.dataDir() == "" {
 		log.Warn("nothing is put on record: there is no data directory")
 	}
 	if err := platform(cfg); err != nil {
 		log.Warn("programs cannot be run here", "error", err)
+	}
+	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
+	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, listed: make(chan struct{}),
+		api: httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log})}
+	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
+	if sv.key, err = g.StateKey(); err != nil {
+		log.Warn("clients that are asked something must answer before a restart", "error", err)
+	}
+	defer a.beside(ctx, sv, load)()
+	if err := serve(ctx, sv); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// beside does what is done while a gateway serves, until stop is called.
+func (a *app) beside(ctx context.Context, s *service, load func() (*config.Config, error)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { s.gateway.Follow(ctx, load) })
+	work.Go(func() { s.gateway.KeepAudit(ctx) })
+	work.Go(func() {
+		select {
+		case <-s.listed:
+			s.gateway.Warm(ctx)
+		case <-ctx.Done():
+		}
+	})
+	closeControl := a.openControl(s.log, s.api)
+	return func() {
+		closeControl()
+		cancel()
+		work.Wait()
 	}
 }
 
@@ -193,8 +194,9 @@ type service struct {
 	key     []byte
 	notices *mcpserver.Notices
 	log     *slog.Logger
-	// ready is called when a client is likely to run programs soon.
-	ready func()
+	// ready is called when a client is likely to run programs soon, and closes listed.
+	ready  func()
+	listed chan struct{}
 }
 
 // protocol is the log of what goes on in the protocol: it tells of every
@@ -232,7 +234,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 	return func(ctx context.Context, s *service) error {
 		direct := s.direct()
 		defer direct.Close()
-		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log, Auditor: s.gateway}
+		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log}
 		if s.mode == modeTools {
 			opts.Tools = mcpserver.New(s.gateway, s.tools())
 			defer opts.Tools.Close()
