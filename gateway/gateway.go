@@ -153,16 +153,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if g.auditor, err = newAuditor(cfg, g.opts); err != nil {
 		return nil, err
 	}
-	if g.journal, err = openJournal(g.opts.Records); err != nil {
-		return nil, err
-	}
-	if g.flows.spaces, err = openSpaces(g.opts.Records, g.log); err != nil {
-		return nil, err
-	}
-	if err = g.openApprovals(g.opts.Records); err != nil {
-		return nil, err
-	}
-	if g.sessions, err = openSessions(g.opts.Records); err != nil {
+	if err := g.openRecords(g.opts.Records); err != nil {
 		return nil, err
 	}
 	functions, err := functionIndex()
@@ -183,6 +174,24 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	})
 	g.aid(cfg.Search)
 	return g, nil
+}
+
+// openRecords opens what is kept in the store; in memory, for nil.
+func (g *Gateway) openRecords(in *store.Store) (err error) {
+	if err = g.privacy.shareNumbers(in, g.log); err != nil {
+		return err
+	}
+	if g.journal, err = openJournal(in); err != nil {
+		return err
+	}
+	if g.flows.spaces, err = openSpaces(in, g.log); err != nil {
+		return err
+	}
+	if err = g.openApprovals(in); err != nil {
+		return err
+	}
+	g.sessions, err = openSessions(in)
+	return err
 }
 
 // Close stops running programs and every upstream, and waits for both. It is idempotent.

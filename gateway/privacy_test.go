@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -100,8 +102,10 @@ func TestPrivacyTokens(t *testing.T) {
 	wantAll(t, "a tool of another upstream that gets values", ask("web.echo", `{"a":"[EMAIL_1]"}`), "[EMAIL_1]", "!ann@")
 
 	// To others these are texts.
-	for _, other := range []context.Context{t.Context(), tool.WithSession(ctx, "2"), tool.WithPrincipal(ctx, "bob")} {
-		wantAll(t, "another one's token", askedAs(other, t, g, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "[TEXT_1] [TEXT_2]", "!ann@", "!bob@")
+	for number, others := range map[string][]context.Context{"": {t.Context(), tool.WithPrincipal(ctx, "bob")}, "10": {tool.WithSession(ctx, "2")}} {
+		for _, other := range others { // of one principal no two sessions have the same numbers
+			wantAll(t, "another one's token", askedAs(other, t, g, "crm.echo", `{"to":"[EMAIL_1] [EMAIL_2]"}`), "[TEXT_"+number+"1] [TEXT_"+number+"2]", "!ann@", "!bob@")
+		}
 	}
 	for _, r := range log.list {
 		r.Attrs(func(a slog.Attr) bool {
@@ -161,5 +165,44 @@ func TestSanitize(t *testing.T) {
 	}
 	if text, err := g.Unmask(t.Context(), clean); err != nil || text != "mail ann@corp.example, [EMAIL_7]" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// A token in a conversation that is older than the gateway, or of another session, never means another value.
+func TestTokensOutliveNobody(t *testing.T) {
+	dir := t.TempDir()
+	crm := newSite(t, people)
+	seen := map[string]bool{}
+	for run := range 3 {
+		records, err := store.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := settings(map[string]*site{"crm": crm})
+		cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}
+		g, err := gateway.Open(cfg, &gateway.Options{Records: records})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Settle(t.Context())
+		for _, session := range []string{"", "s1"} {
+			ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), session)
+			page := askedAs(ctx, t, g, "crm.page", "{}")
+			token := page[strings.Index(page, "[EMAIL_"):]
+			token = token[:strings.IndexByte(token, ']')+1]
+			if seen[token] || token == "" {
+				t.Errorf("run %d, session %q: %s was given before", run, session, token)
+			}
+			for old := range seen {
+				wantAll(t, "an old token", askedAs(ctx, t, g, "crm.echo", `{"to":"`+old+`"}`), "[TEXT_", "!ann@", "!bob@")
+			}
+			seen[token] = true
+		}
+		if err := errors.Join(g.Close(), records.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !seen["[EMAIL_1]"] || !seen["[EMAIL_501]"] {
+		t.Errorf("tokens are %v", seen)
 	}
 }

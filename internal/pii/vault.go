@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
@@ -31,8 +30,8 @@ const (
 type Vault struct {
 	mu     sync.Mutex
 	limit  int
-	base   int // numbers begin behind it
-	last   map[string]int
+	given  numbers
+	last   map[string]int // how many values of a kind there were
 	values map[valueKey]*entry
 	tokens map[tokenKey]*entry
 	same   map[sameKey]*group
@@ -67,10 +66,10 @@ type entry struct {
 }
 
 // NewVault returns an empty vault.
-func NewVault() *Vault { return newVault(maxValues, 0) }
+func NewVault() *Vault { return newVault(maxValues, inARow()) }
 
-func newVault(limit, base int) *Vault {
-	return &Vault{limit: limit, base: base, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
+func newVault(limit int, lease func(size int) int) *Vault {
+	return &Vault{limit: limit, given: numbers{lease: lease}, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
 }
 
 // Token returns the token of a value that came from origin.
@@ -95,7 +94,7 @@ func (v *Vault) keep(key valueKey) *entry {
 	if g == nil {
 		name := label(key.kind)
 		v.last[name]++
-		g = &group{number: v.base + v.last[name]}
+		g = &group{number: v.given.nth(v.last[name])}
 		v.same[same] = g
 	}
 	g.spellings++
@@ -152,7 +151,7 @@ func (v *Vault) look(k token) (*entry, error) {
 	if e := v.tokens[tokenKey{k.label, k.number, k.spell}]; e != nil {
 		return e, nil
 	}
-	if k.spell == 1 && k.number > v.base && k.number <= v.base+v.last[k.label] {
+	if at := v.given.place(k.number); k.spell == 1 && at > 0 && at <= v.last[k.label] {
 		return nil, fmt.Errorf("%s: %w", k, ErrForgotten)
 	}
 	return nil, nil
@@ -328,10 +327,13 @@ const maxVaults = 256
 // Vaults are those of all principals and sessions. The zero value has none yet. It is
 // safe for concurrent use.
 type Vaults struct {
-	mu      sync.Mutex
-	all     map[string]*Vault
-	used    []string // the latest last
-	dropped bool
+	mu     sync.Mutex
+	all    map[string]*Vault
+	used   []string // the latest last
+	leased map[string]int
+
+	// Lease, if set before the first use, keeps numbers apart beyond the life of this process.
+	Lease Lease
 }
 
 // Of returns the vault of a session of a principal.
@@ -350,13 +352,28 @@ func (v *Vaults) Of(principal, session string) *Vault {
 	}
 	if len(v.used) == maxVaults {
 		delete(v.all, v.used[0])
-		v.used, v.dropped = slices.Delete(v.used, 0, 1), true
+		v.used = slices.Delete(v.used, 0, 1)
 	}
-	base := 0
-	if v.dropped { // whoever comes back has tokens of before, which must not mean something else now
-		base = 1_000_000 + rand.IntN(400_000)*1000
+	lease := v.Lease
+	if lease == nil {
+		lease = v.lease
 	}
-	v.all[key] = newVault(maxValues, base)
+	v.all[key] = newVault(maxValues, func(size int) int { return lease(principal, size) })
 	v.used = append(v.used, key)
 	return v.all[key]
+}
+
+// maxNumber is where numbers begin anew: more digits than that are no token's.
+const maxNumber = 900_000_000
+
+// lease keeps numbers apart as long as the process lives.
+func (v *Vaults) lease(principal string, size int) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.leased == nil {
+		v.leased = map[string]int{}
+	}
+	base := v.leased[principal] % maxNumber
+	v.leased[principal] = base + size
+	return base
 }

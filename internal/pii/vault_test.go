@@ -143,3 +143,30 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 }
+
+// Numbers run on over the ranges that a vault was given, and what is gone is known for gone.
+func TestNumbers(t *testing.T) {
+	var vaults pii.Vaults
+	a, b := vaults.Of("ann", "1"), vaults.Of("ann", "2")
+	got := map[string]bool{}
+	for i := range 1500 {
+		for who, v := range []*pii.Vault{a, b} {
+			token := v.Token(pii.Email, fmt.Sprintf("a%d-%d@b.io", who, i), false, "x")
+			if got[token] {
+				t.Fatalf("%s was given twice", token)
+			}
+			got[token] = true
+			if text, _, err := v.Restore(token, everyone); err != nil || text != fmt.Sprintf("a%d-%d@b.io", who, i) {
+				t.Fatalf("%s is %q, %v", token, text, err)
+			}
+		}
+	}
+	if text, _, err := a.Restore("[EMAIL_101]", everyone); err != nil || text != "[EMAIL_101]" {
+		t.Errorf("the other's: %q %v", text, err)
+	}
+	if token := vaults.Of("bob", "1").Token(pii.Email, "a@b.io", false, "x"); token != "[EMAIL_1]" {
+		t.Errorf("another principal begins with %s", token)
+	}
+}
+
+func everyone(pii.Kind, []string) bool { return true }

@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+
+	"sallyport/internal/store"
+)
+
+// tokenNumbers gives each vault numbers that the principal's other vaults, of this process and of those
+// before, have not had: a token in an old conversation must not come to mean another value. Only how many
+// numbers were given is kept.
+type tokenNumbers struct {
+	kept    *store.Bucket
+	resting resting
+	log     *slog.Logger
+}
+
+// mostNumber is where numbers begin anew: a token has nine digits at most.
+const mostNumber = 900_000_000
+
+// shareNumbers has vaults take their numbers from a store; nil leaves that to the process.
+func (p *privacy) shareNumbers(in *store.Store, log *slog.Logger) error {
+	if in == nil {
+		return nil
+	}
+	kept, err := in.Bucket("tokens", store.Limits{Records: 100_000, Bytes: 16 << 20})
+	if err != nil {
+		return err
+	}
+	n := &tokenNumbers{kept: kept, log: log}
+	p.vaults.Lease = n.lease
+	return nil
+}
+
+// lease implements [pii.Lease]. Where the store does not answer, numbers are far away and random.
+func (n *tokenNumbers) lease(principal string, size int) (base int) {
+	err := n.resting.try(context.Background(), func(ctx context.Context) error {
+		const tries = 10
+		err := store.ErrConflict
+		for range tries {
+			if base, err = n.take(ctx, keyOf(principal), size); !errors.Is(err, store.ErrConflict) {
+				break
+			}
+		}
+		return err
+	})
+	if err == nil {
+		return base
+	}
+	n.log.Warn("numbers of tokens cannot be kept", "error", err)
+	return mostNumber/2 + rand.IntN(mostNumber/2-size)
+}
+
+// take moves the counter on.
+func (n *tokenNumbers) take(ctx context.Context, key store.Key, size int) (int, error) {
+	entry, err := n.kept.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		_, err = n.kept.Create(ctx, key, []byte(strconv.Itoa(size)))
+		return 0, err
+	}
+	if err != nil {
+		return 0, err
+	}
+	base, err := strconv.Atoi(string(entry.Value))
+	if err != nil {
+		return 0, err
+	}
+	if base >= mostNumber/2 {
+		base = 0
+	}
+	_, err = n.kept.Update(ctx, key, []byte(strconv.Itoa(base+size)), entry.Revision)
+	return base, err
+}

@@ -1,0 +1,64 @@
+package pii
+
+// Lease returns where a range of numbers begins that nobody else of the principal has had or will
+// have: of this many behind base. It may write a file; it is called rarely.
+type Lease func(principal string, size int) (base int)
+
+const (
+	// firstRange is how many numbers a vault gets at first, and tenfold with each further range.
+	firstRange = 100
+	mostRange  = 100_000
+)
+
+// numbers are those that a vault may give. A token in a model's context may be older than the vault (the
+// gateway was started anew, the client's session is another): it must not mean another value then.
+type numbers struct {
+	lease  func(size int) (base int)
+	ranges []numberRange
+}
+
+type numberRange struct{ base, size int }
+
+// nth returns the number of the nth value of a kind, from 1 on.
+func (n *numbers) nth(i int) int {
+	for at := 0; ; at++ {
+		if at == len(n.ranges) {
+			n.more()
+		}
+		r := n.ranges[at]
+		if i <= r.size {
+			return r.base + i
+		}
+		i -= r.size
+	}
+}
+
+func (n *numbers) more() {
+	size := firstRange
+	if len(n.ranges) > 0 {
+		size = min(mostRange, 10*n.ranges[len(n.ranges)-1].size)
+	}
+	n.ranges = append(n.ranges, numberRange{n.lease(size), size})
+}
+
+// place is the inverse of nth; 0 for a number that is not among them.
+func (n *numbers) place(number int) int {
+	before := 0
+	for _, r := range n.ranges {
+		if number > r.base && number <= r.base+r.size {
+			return before + number - r.base
+		}
+		before += r.size
+	}
+	return 0
+}
+
+// inARow is a lease for who shares no numbers.
+func inARow() func(size int) int {
+	next := 0
+	return func(size int) int {
+		base := next
+		next += size
+		return base
+	}
+}
