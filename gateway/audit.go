@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,7 +24,7 @@ func (g *Gateway) Audit(ctx context.Context, e audit.Event) error {
 
 // on adds to an event on whose behalf it is.
 func (g *Gateway) on(ctx context.Context, e audit.Event) audit.Event {
-	e.Principal, e.Client = tool.Principal(ctx), tool.Client(ctx)
+	e.Principal, e.Client, e.By = tool.Principal(ctx), tool.Client(ctx), cmp.Or(e.By, tool.Operator(ctx))
 	if session := tool.Session(ctx); session != "" && g.auditor.kept() {
 		e.Session = head(g.auditor.digest([]byte(session)), 16)
 	}

@@ -84,11 +84,29 @@ func (f Found) closing(hits int) string {
 	if f.Unknown != "" {
 		b.WriteString(f.noUpstream("; all were searched"))
 	}
+	b.WriteString(f.refused())
 	for _, h := range f.Quarantined {
+		if h.Reason == reasonDenied {
+			continue
+		}
 		fmt.Fprintf(&b, "(%s [quarantined]: %s; an operator must approve it)\n", h.ID, whyHeld(h.Reason))
 	}
 	f.writeMissing(&b)
 	return b.String()
+}
+
+// refused names what the policy refuses, so that nobody looks for it any longer.
+func (f Found) refused() string {
+	var ids []string
+	for _, h := range f.Quarantined {
+		if h.Reason == reasonDenied {
+			ids = append(ids, h.ID.String())
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return "(refused by policy: " + strings.Join(ids, ", ") + ")\n"
 }
 
 // noUpstream says that the query restricts itself to an upstream that does not exist.
@@ -225,12 +243,22 @@ func (w *toolWriter) end() string {
 	return ""
 }
 
-// mark is what a caller must know before all else. That a call needs approval will stand here too.
+// mark is what a caller must know before all else.
 func (t FoundTool) mark() string {
+	var words []string
 	if t.Destructive {
-		return " [destructive]"
+		words = append(words, "destructive")
 	}
-	return ""
+	switch t.Policy {
+	case "ask":
+		words = append(words, "needs approval")
+	case "deny":
+		words = append(words, "refused by policy")
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(words, ", ") + "]"
 }
 
 // name is the id, or how a program reaches what is no tool.

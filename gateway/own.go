@@ -152,7 +152,9 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	if err != nil {
 		return "", err
 	}
-	found.Tools = []FoundTool{describe(g.catalog.withObserved(entry), Full, lang, habits{})}
+	described := describe(g.catalog.withObserved(entry), Full, lang, habits{})
+	described.Policy = policyWord(g.expected(ctx, id, true))
+	found.Tools = []FoundTool{described}
 	return found.Text(), nil
 }
 

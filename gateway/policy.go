@@ -134,3 +134,23 @@ func (g *Gateway) PolicyWhy(ctx context.Context, call tool.Call) (policy.Decisio
 	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
 	return r.Uncounted().Decide(ctx, c), nil
 }
+
+// expected is what becomes of a tool's calls, whatever their arguments; Allow where that cannot be said, and for what is not known.
+func (g *Gateway) expected(ctx context.Context, id tool.ID, known bool) policy.Action {
+	r := g.policies.rules.Load()
+	if !known || !r.on {
+		return policy.Allow
+	}
+	return r.Expected(ctx, g.subject(ctx, r, id))
+}
+
+// reasonDenied is that of a FoundHeld that the policy refuses.
+const reasonDenied = "denied"
+
+// policyWord is what a search says of an action.
+func policyWord(a policy.Action) string {
+	if a == policy.Allow {
+		return ""
+	}
+	return string(a)
+}

@@ -175,3 +175,30 @@ func TestFlowOfPrograms(t *testing.T) {
 		t.Errorf("read: %+v", r.Read)
 	}
 }
+
+// A search says what needs approval and what is refused, where that does not depend on the arguments.
+func TestPolicyInSearch(t *testing.T) {
+	g, _, _ := firm(t, policy.Settings{On: true, Rules: []policy.Rule{
+		{Tools: []string{"web.*"}, Then: policy.Allow},
+		{Tools: []string{"firm.post"}, When: "has(args.x)", Then: policy.Allow},
+		{Tools: []string{"firm.get*"}, When: `principal == "bob"`, Then: policy.Deny},
+	}}, nil, nil)
+	search := func(principal, query string) string {
+		t.Helper()
+		found, err := g.Search(tool.WithPrincipal(t.Context(), principal), gateway.Search{Query: query, Upstream: "firm", Budget: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Text()
+	}
+	wantAll(t, "ask", search("ann", "drop"), "drop(", "[destructive, needs approval]")
+	wantAll(t, "it depends", search("ann", "post"), "post(", "!approval")
+	wantAll(t, "reads", search("ann", "get"), "get(", "!approval", "!refused")
+	wantAll(t, "denied", search("bob", "get"), "(refused by policy: firm.get, firm.get_secret)", "!get(")
+	wantAll(t, "a listing", search("bob", ""), "drop(", "!get", "!refused")
+	web, err := g.Search(t.Context(), gateway.Search{Query: "drop", Upstream: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, "allowed", web.Text(), "[destructive]", "!approval")
+}

@@ -67,25 +67,28 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Pool != n.Pool || o.SessionIdle != n.SessionIdle || !slices.Equal(o.Masked, n.Masked) {
 		keys = append(keys, "sandbox.pool, session_idle, masked")
 	}
-	if !reflect.DeepEqual(old.Environments, cfg.Environments) {
-		keys = append(keys, "environments")
-	}
-	if old.Observe != cfg.Observe {
-		keys = append(keys, "observe")
-	}
-	if !reflect.DeepEqual(old.Workspaces, cfg.Workspaces) {
-		keys = append(keys, "workspaces (in the definition of execute_code)")
-	}
-	if !reflect.DeepEqual(old.Audit, cfg.Audit) {
-		keys = append(keys, "audit")
-	}
-	if !slices.Equal(old.Profiles, cfg.Profiles) {
-		keys = append(keys, "profiles")
-	}
-	if !reflect.DeepEqual(old.HTTP, cfg.HTTP) {
-		keys = append(keys, "http")
+	for _, of := range []struct {
+		key      string
+		old, now any
+	}{
+		{"environments", old.Environments, cfg.Environments},
+		{"observe", old.Observe, cfg.Observe},
+		{"workspaces (in the definition of execute_code)", old.Workspaces, cfg.Workspaces},
+		{"audit", recorded(old.Audit), recorded(cfg.Audit)},
+		{"profiles", append(config.Profiles{}, old.Profiles...), append(config.Profiles{}, cfg.Profiles...)},
+		{"http", old.HTTP, cfg.HTTP},
+	} {
+		if !reflect.DeepEqual(of.old, of.now) {
+			keys = append(keys, of.key)
+		}
 	}
 	return keys
+}
+
+// recorded is the settings of the record without what counts at once.
+func recorded(a config.Audit) config.Audit {
+	a.Code = ""
+	return a
 }
 
 // Reload brings other settings into force. Upstreams that they leave as they are

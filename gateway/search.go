@@ -12,6 +12,7 @@ import (
 	"sallyport/index"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -104,6 +105,8 @@ type FoundTool struct {
 	Notes []string `json:"notes,omitempty"`
 	// Destructive says that the upstream itself calls the tool destructive.
 	Destructive bool `json:"destructive,omitempty"`
+	// Policy is "ask" where a person is asked about every call of it, "deny" where all are refused.
+	Policy string `json:"policy,omitempty"`
 	// Hints are, for Full, what the upstream says of the tool: "read-only",
 	// "destructive", "idempotent", "open-world".
 	Hints []string `json:"hints,omitempty"`
@@ -113,10 +116,10 @@ type FoundTool struct {
 	parts codegen.Description // of Text, for Full
 }
 
-// FoundHeld is a tool that is quarantined. Nothing of the definition that waits is in it.
+// FoundHeld is a tool that is quarantined, of whose definition that waits nothing is in it, or that the policy refuses.
 type FoundHeld struct {
 	ID     tool.ID `json:"id"`
-	Reason string  `json:"reason"` // one of trust's
+	Reason string  `json:"reason"` // one of trust's, or "denied"
 }
 
 // FoundUpstream is one upstream in an answer.
@@ -200,13 +203,22 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 	list, best, usual := make([]candidate, 0, len(results.Hits)), 0.0, g.catalog.current().usual
 	for i, hit := range results.Hits {
 		best = max(best, hit.Cover)
-		if e, ok := g.catalog.known(hit.ID); ok {
-			tell := func(d Detail) FoundTool { return describe(g.catalog.withObserved(e), d, lang, habitsIn(usual, hit.ID)) }
+		e, ok := g.catalog.known(hit.ID)
+		becomes := g.expected(ctx, hit.ID, ok)
+		if ok && becomes != policy.Deny {
+			tell := func(d Detail) FoundTool {
+				found := describe(g.catalog.withObserved(e), d, lang, habitsIn(usual, hit.ID))
+				found.Policy = policyWord(becomes)
+				return found
+			}
 			hints := func() []string { return habitsIn(usual, hit.ID).params.Hints(e.Tool, lang, maxNotes) }
 			list = append(list, candidate{hit.ID, hit.Score, hit.Cover, names(s.Query, hit.ID), tell, hints})
 			continue
 		}
-		found.Total-- // gone since the index was made, or held
+		found.Total-- // gone since the index was made, held, or refused
+		if refused := ok && !found.Listing; refused && (i < maxHeldRank || names(s.Query, hit.ID)) {
+			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, reasonDenied})
+		}
 		if held, ok := g.catalog.heldTool(hit.ID); ok && i < maxHeldRank {
 			found.Quarantined = append(found.Quarantined, held)
 		}

@@ -106,7 +106,7 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
-	for _, f := range checkSections(ctx, cfg) {
+	for _, f := range append(checkSections(ctx, cfg), a.checkAudit(cfg)...) {
 		if err := note(f); err != nil {
 			return err
 		}

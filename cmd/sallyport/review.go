@@ -13,6 +13,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/trust"
+	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
@@ -203,6 +204,13 @@ func (a *app) upstreamsApprove(names []string) error {
 	if len(chosen) == 0 {
 		a.say("no tool waits for approval")
 		return nil
+	}
+	var events []audit.Event
+	for _, h := range chosen {
+		events = append(events, audit.Event{Kind: audit.DefinitionApproved, Tool: heldID(cfg, h), Definition: h.Digest, Note: h.Reason})
+	}
+	if err := a.onRecord(events...); err != nil {
+		return err
 	}
 	if err := book.Approve(chosen...); err != nil {
 		return err

@@ -82,6 +82,7 @@ func TestScripts(t *testing.T) {
 			"status":      wantStatus,
 			"nothingleft": nothingLeft,
 			"lines":       wantLines,
+			"edited":      edited,
 		},
 	})
 }
@@ -153,6 +154,20 @@ func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s ended with status %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+// edited is "edited FILE OLD NEW": the first OLD in the file becomes NEW.
+func edited(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: edited FILE OLD NEW")
+	}
+	data, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	with := strings.Replace(string(data), args[1], args[2], 1)
+	if with == string(data) {
+		ts.Fatalf("%s has no %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(with), 0o600))
 }
 
 // wantLines is "lines N FILE": the file, stdout or stderr has that many lines.

@@ -143,12 +143,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		err = errors.Join(err, g.Close())
 		log.Info("stopped")
 	}()
-	if a.dataDir() == "" {
-		log.Warn("nothing is put on record: there is no data directory")
-	}
-	if err := platform(cfg); err != nil {
-		log.Warn("programs cannot be run here", "error", err)
-	}
+	a.warn(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
 	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, listed: make(chan struct{}),
 		api: httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log})}
@@ -181,6 +176,16 @@ func (a *app) beside(ctx context.Context, s *service, load func() (*config.Confi
 		closeControl()
 		cancel()
 		work.Wait()
+	}
+}
+
+// warn tells what will be missing.
+func (a *app) warn(cfg *config.Config, log *slog.Logger) {
+	if a.dataDir() == "" {
+		log.Warn("nothing is put on record: there is no data directory")
+	}
+	if err := platform(cfg); err != nil {
+		log.Warn("programs cannot be run here", "error", err)
 	}
 }
 
@@ -234,7 +239,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 	return func(ctx context.Context, s *service) error {
 		direct := s.direct()
 		defer direct.Close()
-		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log}
+		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log, Auditor: s.gateway}
 		if s.mode == modeTools {
 			opts.Tools = mcpserver.New(s.gateway, s.tools())
 			defer opts.Tools.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway/trust"
+	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -233,7 +234,7 @@ func (a *app) skillsApprove(s *skill.Store, names []string) error {
 	var b strings.Builder
 	for _, name := range names {
 		name, digest, _ := strings.Cut(name, "@")
-		one, err := s.Approve(name, digest)
+		one, err := a.approveSkill(s, name, digest)
 		if err != nil {
 			_ = a.print(b.String())
 			return a.skillError(s, "", true, name, err)
@@ -243,11 +244,24 @@ func (a *app) skillsApprove(s *skill.Store, names []string) error {
 	return a.print(b.String())
 }
 
+// approveSkill shares a skill, and puts that on record first.
+func (a *app) approveSkill(s *skill.Store, name, digest string) (skill.Skill, error) {
+	if waits, err := s.LoadPending(name); err == nil {
+		if err := a.onRecord(audit.Event{Kind: audit.SkillApproved, After: waits.Digest(), Note: name}); err != nil {
+			return skill.Skill{}, err
+		}
+	}
+	return s.Approve(name, digest)
+}
+
 func (a *app) eachSkill(names []string, done string, do func(string) error, list func() []string) error {
 	for _, name := range names {
 		known := list()
 		if err := do(name); err != nil {
 			return noSkill(name, known, err)
+		}
+		if err := a.onRecord(audit.Event{Kind: audit.SkillRemoved, Note: name + " " + done}); err != nil {
+			return err
 		}
 		if err := a.print(done + " " + name + "\n"); err != nil {
 			return err

@@ -34,14 +34,15 @@ type bearer struct {
 	tokens map[string][sha256.Size]byte // digests, by the token's name
 	issuer *issuer                      // nil: none
 	log    *slog.Logger
+	logins *logins
 }
 
 // newBearer returns nil where the settings ask for no token.
-func newBearer(settings config.HTTP, log *slog.Logger) *bearer {
+func newBearer(settings config.HTTP, log *slog.Logger, logins *logins) *bearer {
 	if len(settings.Tokens) == 0 && settings.OAuth == nil {
 		return nil
 	}
-	b := &bearer{tokens: map[string][sha256.Size]byte{}, log: log}
+	b := &bearer{tokens: map[string][sha256.Size]byte{}, log: log, logins: logins}
 	for name, token := range settings.Tokens {
 		b.tokens[name] = sha256.Sum256([]byte(token))
 	}
@@ -75,15 +76,18 @@ func (b *bearer) verify(ctx context.Context, token string, r *http.Request) (*au
 		if b.issuer != nil {
 			info.Scopes = b.issuer.Scopes // scopes are for access tokens
 		}
+		b.logins.in(ctx, info.UserID, r)
 		return info, nil
 	}
 	err := errors.New("unknown token")
 	if b.issuer != nil {
 		var info *auth.TokenInfo
 		if info, err = b.issuer.verify(ctx, token); err == nil {
+			b.logins.in(ctx, info.UserID, r)
 			return info, nil
 		}
 	}
+	b.logins.refused(ctx, r)
 	b.log.WarnContext(ctx, "token refused", "remote", r.RemoteAddr, "reason", plain.Line(err.Error(), 200))
 	return nil, auth.ErrInvalidToken // the reason is for the log, not for whoever is guessing
 }

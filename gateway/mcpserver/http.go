@@ -48,6 +48,8 @@ type SiteOptions struct {
 	API http.Handler
 	// Settings say who may use the site, and how.
 	Settings config.HTTP
+	// Auditor puts on record who logs in; nil: nobody does.
+	Auditor Auditor
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger
 }
@@ -62,7 +64,7 @@ func NewSite(direct *Direct, opts *SiteOptions) *Site {
 	s := &Site{settings: settings, log: log, calls: newCalls(log), leave: leave}
 	protect := func(h http.Handler) http.Handler { return h }
 	mux := http.NewServeMux()
-	b := newBearer(settings, log)
+	b := newBearer(settings, log, newLogins(opts.Auditor))
 	if b != nil {
 		protect = b.around
 		if b.issuer != nil {

@@ -168,6 +168,30 @@ func Read(dir string, from uint64) iter.Seq2[Record, error] {
 	}
 }
 
+// Since returns the number of a record from which on a reader finds all that were written at a time or later.
+func Since(dir string, then time.Time) (uint64, error) {
+	all, err := segments(dir)
+	if err != nil {
+		return 0, err
+	}
+	from := uint64(1)
+	for _, s := range all {
+		r := NewReader(dir, 0)
+		err := r.start(s)
+		if err == nil {
+			var first Record
+			if first, err = r.Next(); err == nil && first.Time.Before(then) {
+				from = first.Seq
+			}
+		}
+		_ = r.Close()
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, ErrDamaged) {
+			return 0, err
+		}
+	}
+	return from, nil
+}
+
 // pollEvery is how often a log is looked at for what other processes append.
 const pollEvery = 500 * time.Millisecond
 

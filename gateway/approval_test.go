@@ -1,0 +1,289 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/approval"
+	"sallyport/internal/policy"
+	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// person is a client with somebody in front of it.
+type person struct {
+	decide func(message string) string // "" cancels
+
+	mu      sync.Mutex
+	asked   []string
+	forms   []json.RawMessage
+	at      int // questions at once
+	highest int
+}
+
+func (*person) Notify(string, json.RawMessage) {}
+
+func (p *person) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if method != "elicitation/create" {
+		return nil, tool.ErrCannotAsk
+	}
+	var form struct{ Message string }
+	_ = json.Unmarshal(params, &form)
+	p.mu.Lock()
+	p.asked, p.forms = append(p.asked, form.Message), append(p.forms, params)
+	p.at++
+	p.highest = max(p.highest, p.at)
+	p.mu.Unlock()
+	said := p.decide(form.Message)
+	p.mu.Lock()
+	p.at--
+	p.mu.Unlock()
+	switch said {
+	case "":
+		return json.RawMessage(`{"action":"cancel"}`), nil
+	case "nothing":
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}
+	return json.RawMessage(`{"action":"accept","content":{"decision":"` + said + `"}}`), nil
+}
+
+func (p *person) questions() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.asked)
+}
+
+func always(said string) func(string) string { return func(string) string { return said } }
+
+// guardedOffice is one whose policy asks about all that does not say that it only reads.
+func guardedOffice(t *testing.T, wait time.Duration) (*gateway.Gateway, map[string]*site) {
+	t.Helper()
+	sites := map[string]*site{"notes": newSite(t, notes), "calc": newSite(t, calc)}
+	cfg := withRunsc(t, settings(sites))
+	cfg.Policy = policy.Settings{On: true, Default: policy.Ask, Rules: []policy.Rule{{Name: "sums", Tools: []string{"calc.add"}, Then: policy.Allow}}}
+	cfg.Approval.Wait = wait
+	g := open(t, cfg, nil)
+	g.Settle(t.Context())
+	return g, sites
+}
+
+func TestProgramsAsk(t *testing.T) {
+	g, sites := guardedOffice(t, 20*time.Second)
+	const note = "from servers.notes import create_note\nfrom sallyport import ToolError, parallel\n"
+	for name, c := range map[string]struct {
+		code, want string
+		decide     func(string) string
+		asked      int
+		hits       int32
+	}{
+		"once":      {note + "create_note(title='a'), create_note(title='b')", `["ok","ok"]`, always("once"), 2, 2},
+		"execution": {note + "create_note(title='a'), create_note(title='b')", `["ok","ok"]`, always("execution"), 1, 2},
+		"denied, and not asked again": {note + `said = []
+for title in 'a', 'a', 'b':
+    try: create_note(title=title)
+    except ToolError as e: said.append([e.kind, str(e)])
+said`, `[["denied","notes.create_note was not approved by the user"],["denied","notes.create_note was not approved by the user"],["denied","notes.create_note was not approved by the user"]]`, always("deny"), 2, 0},
+		"an answer without a decision": {note + "try: create_note(title='a')\nexcept ToolError as e: said = e.kind\nsaid", `"denied"`, always("nothing"), 1, 0},
+		"one that is no scope":         {note + "try: create_note(title='a')\nexcept ToolError as e: said = e.kind\nsaid", `"denied"`, always("forever"), 1, 0},
+		"canceled":                     {note + "try: create_note(title='a')\nexcept ToolError as e: said = e.kind\nsaid", `"denied"`, always(""), 1, 0},
+		"at once, asked one by one": {note + "parallel(*[lambda i=i: create_note(title=str(i)) for i in range(4)])", `["ok","ok","ok","ok"]`,
+			func(string) string { time.Sleep(20 * time.Millisecond); return "once" }, 4, 4},
+		"at once, one answer for all": {note + "parallel(*[lambda i=i: create_note(title=str(i)) for i in range(4)])", `["ok","ok","ok","ok"]`, always("execution"), 1, 4},
+		"the same at once":            {note + "parallel(*[lambda: create_note(title='x') for i in range(3)])", `["ok","ok","ok"]`, always("once"), 3, 3},
+		"a flood":                     {note + "n = 0\nfor i in range(60):\n    try: create_note(title=str(i))\n    except ToolError as e: n += 'asked for too much' in str(e)\nn", `28`, always("deny"), 32, 0},
+		"what needs no approval":      {"from servers.calc import add\nadd(a=1, b=2)", `"3"`, always("deny"), 0, 0},
+	} {
+		before := sites["notes"].hits.Load()
+		p := &person{decide: c.decide}
+		e, err := g.Execute(tool.WithSession(t.Context(), name), gateway.Program{Code: c.code, Peer: p})
+		if err != nil || e.Value == nil || e.Value.Text != c.want {
+			t.Errorf("%s: %v, %s, want %s", name, err, e.Text(), c.want)
+		}
+		if hits := sites["notes"].hits.Load() - before; p.questions() != c.asked || hits != c.hits || p.highest > 1 {
+			t.Errorf("%s: asked %d times, %d at once, %d calls; want %d and %d", name, p.questions(), p.highest, hits, c.asked, c.hits)
+		}
+	}
+}
+
+// TestQuestion is what a person reads and can answer.
+func TestQuestion(t *testing.T) {
+	g, _ := guardedOffice(t, 20*time.Second)
+	p := &person{decide: always("session")}
+	ctx := tool.WithSession(t.Context(), "s1")
+	code := "from servers.notes import create_note\ncreate_note(title='a\\x1b[31m\\u202eb', text='x' * 5000)"
+	first, err := g.Execute(ctx, gateway.Program{Code: code, Peer: p})
+	if err != nil || first.Failed() {
+		t.Fatalf("%v, %s", err, first.Text())
+	}
+	want := "Sallyport: allow this call of notes.create_note?\n{\"text\":\"" + strings.Repeat("x", 399) + "…… (5000 characters)\",\"title\":\"ab\"}\nAsked by: default"
+	if !strings.HasPrefix(p.asked[0], want) || !strings.HasSuffix(p.asked[0], "\nAsked for by program "+first.ID+".") {
+		t.Errorf("asked %q\nwant  %q", p.asked[0], want)
+	}
+	if !strings.Contains(string(p.forms[0]), `"enum":["once","execution","session","deny"]`) {
+		t.Errorf("%s", p.forms[0])
+	}
+	for session, asked := range map[string]int{"s1": 1, "s2": 2} { // the answer was for its session
+		e, err := g.Execute(tool.WithSession(t.Context(), session), gateway.Program{Code: code, Peer: p})
+		if err != nil || e.Failed() {
+			t.Errorf("%v, %s", err, e.Text())
+		}
+		if session == "s1" && p.questions() > 2 {
+			t.Errorf("asked %d times, want %d", p.questions(), asked)
+		}
+	}
+	if p.questions() != 2 {
+		t.Errorf("asked %d times", p.questions())
+	}
+	other, err := g.Execute(tool.WithPrincipal(ctx, "eve"), gateway.Program{Code: code, Peer: p})
+	if err != nil || other.Failed() || p.questions() != 3 {
+		t.Errorf("another principal: %v, asked %d times", err, p.questions())
+	}
+	slow(t, g)
+}
+
+// slow: a person may take longer than a program has.
+func slow(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	p := &person{decide: func(string) string { time.Sleep(1500 * time.Millisecond); return "once" }}
+	e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
+	if err != nil || e.Failed() {
+		t.Errorf("%v, %s", err, e.Text())
+	}
+}
+
+// TestHeld: nobody can be asked, so the program ends without doing anything else, and says how to go on.
+func TestHeld(t *testing.T) {
+	g, sites := guardedOffice(t, 100*time.Millisecond)
+	code := `from servers.notes import create_note
+from servers.calc import add
+from sallyport import parallel
+print(add(a=1, b=2))
+try: parallel(lambda: create_note(title='a'), lambda: create_note(title='b'))
+finally: add(a=3, b=4)`
+	e, err := g.Execute(tool.WithPrincipal(t.Context(), "ann"), gateway.Program{Code: code})
+	if err != nil || e.Status != gateway.Held || len(e.Approvals) != 2 || sites["notes"].hits.Load() != 0 || sites["calc"].hits.Load() != 1 {
+		t.Fatalf("%v, %s, %+v: %s", err, e.Status, e.Approvals, e.Text())
+	}
+	for _, want := range []string{"held: it needs approval", "notes.create_note", "sallyport approvals approve " + e.Approvals[0].ID, `execute_code(code="", resume="` + e.ID + `")`} {
+		if !strings.Contains(e.Text(), want) {
+			t.Errorf("%q is not in %q", want, e.Text())
+		}
+	}
+	if r, err := g.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != gateway.Held {
+		t.Errorf("%v, %+v", err, r)
+	}
+	seen := func(ctx context.Context) int { all, _ := g.Approvals(ctx); return len(all) }
+	ann, operator := tool.WithPrincipal(t.Context(), "ann"), tool.WithOperator(t.Context(), "cli")
+	if seen(ann) != 2 || seen(operator) != 2 || seen(tool.WithPrincipal(t.Context(), "eve")) != 0 {
+		t.Error("somebody sees too much, or too little")
+	}
+	id := e.Approvals[0].ID
+	_, err = g.Answer(ann, id, gateway.Answer{Allow: true})
+	wantError(t, err, tool.NotFound, "there is no approval")
+	if a, err := g.Answer(operator, id, gateway.Answer{Allow: true}); err != nil || a.State != approval.Allowed || a.By != "cli" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	_, err = g.Answer(operator, id, gateway.Answer{})
+	wantError(t, err, tool.Invalid, "does not wait for an answer any more: it is allowed")
+}
+
+// TestAnsweredElsewhere: while a program waits whose client cannot be asked, an operator answers.
+func TestAnsweredElsewhere(t *testing.T) {
+	g, sites := guardedOffice(t, 30*time.Second)
+	operator := tool.WithOperator(t.Context(), "cli")
+	changed := make(chan struct{}, 100)
+	defer g.WatchApprovals(func() { changed <- struct{}{} })()
+	var work sync.WaitGroup
+	work.Go(func() {
+		for said := map[string]bool{}; len(said) < 2; <-changed {
+			all, err := g.Approvals(operator)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, a := range all {
+				if a.State == approval.Waiting && !said[a.ID] {
+					said[a.ID] = true
+					if _, err := g.Answer(operator, a.ID, gateway.Answer{Allow: strings.Contains(a.Arguments, "good"), Note: "too bold"}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+	})
+	e, err := g.Execute(t.Context(), gateway.Program{Code: `from servers.notes import create_note
+from sallyport import ToolError
+print(create_note(title='good'))
+try: create_note(title='bad')
+except ToolError as e: print(e)`})
+	work.Wait()
+	if want := "ok\nnotes.create_note was not approved by cli: too bold\n"; err != nil || e.Stdout.Text != want || sites["notes"].hits.Load() != 1 {
+		t.Errorf("%v, %s", err, e.Text())
+	}
+}
+
+// TestDirectCallsAsk: without a program a call waits, then says what to approve, and goes through once after that.
+func TestDirectCallsAsk(t *testing.T) {
+	g, sites := guardedOffice(t, 50*time.Millisecond)
+	ctx := tool.WithSession(t.Context(), "s")
+	create := func(ctx context.Context, title string, peer tool.Peer) error {
+		_, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"` + title + `"}`), Peer: peer})
+		return err
+	}
+	wantError(t, create(ctx, "a", nil), tool.Denied, "notes.create_note waits for approval a-")
+	all, err := g.Approvals(ctx)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if _, err := g.Answer(tool.WithOperator(ctx, "cli"), all[0].ID, gateway.Answer{Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, create(ctx, "b", nil), tool.Denied, "waits for approval")
+	wantError(t, create(tool.WithSession(ctx, "other"), "a", nil), tool.Denied, "waits for approval")
+	wantError(t, create(tool.WithPrincipal(ctx, "eve"), "a", nil), tool.Denied, "waits for approval")
+	if err := create(ctx, "a", nil); err != nil {
+		t.Error(err)
+	}
+	wantError(t, create(ctx, "a", nil), tool.Denied, "waits for approval")
+	if err := create(ctx, "c", &person{decide: always("once")}); err != nil {
+		t.Error(err)
+	}
+	wantError(t, create(ctx, "d", &person{decide: always("deny")}), tool.Denied, "was not approved by the user")
+	if hits := sites["notes"].hits.Load(); hits != 2 {
+		t.Errorf("%d calls", hits)
+	}
+	_, err = g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"a","title":"b"}`)})
+	wantError(t, err, tool.Invalid, `"title" is in them twice`)
+}
+
+// TestManyWait: a principal cannot have any number of programs wait in their sandboxes; those beyond are held at once.
+func TestManyWait(t *testing.T) {
+	g, _ := guardedOffice(t, time.Minute)
+	ctx, stop := context.WithCancel(tool.WithPrincipal(t.Context(), "eve"))
+	defer stop()
+	var work sync.WaitGroup
+	defer work.Wait()
+	for i := range 16 {
+		work.Go(func() {
+			_, _ = g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: fmt.Appendf(nil, `{"title":"%d"}`, i)})
+		})
+	}
+	testutil.Eventually(t, "16 calls wait", 10*time.Second, func() bool { all, _ := g.Approvals(ctx); return len(all) == 16 })
+	code := "from servers.notes import create_note\ncreate_note(title='a')"
+	e, err := g.Execute(ctx, gateway.Program{Code: code})
+	if err != nil || e.Status != gateway.Held {
+		t.Errorf("%v, %s", err, e.Text())
+	}
+	p := &person{decide: always("once")}
+	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), gateway.Program{Code: code, Peer: p}); err != nil || e.Status != sandbox.OK {
+		t.Errorf("another principal: %v, %s", err, e.Text())
+	}
+	stop()
+}
