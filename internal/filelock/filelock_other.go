@@ -5,6 +5,7 @@ package filelock
 
 import (
 	"errors"
+	"os"
 	"time"
 )
 
@@ -14,3 +15,6 @@ var ErrBusy = errors.New("another process holds the lock")
 // Dir does nothing here: of two processes that change a file at the same moment
 // one may lose what it wrote.
 func Dir(string, time.Duration) (unlock func(), err error) { return func() {}, nil }
+
+// File does nothing here.
+func File(*os.File) error { return nil }

@@ -1,0 +1,272 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/internal/filelock"
+)
+
+const ending = ".journal"
+
+var validID = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+
+// Path is where in a folder the journal of an execution is. What cannot be an execution's id has a path where nothing is.
+func Path(dir, id string) string {
+	if !validID.MatchString(id) {
+		return filepath.Join(dir, ".none"+ending)
+	}
+	return filepath.Join(dir, id+ending)
+}
+
+// Contents are what a journal says.
+type Contents struct {
+	Header
+	// Calls are in the order in which they began, those that were carried over first.
+	Calls []Call
+	// Over is what was recorded at the program's end; nil: it has not come to its end.
+	Over json.RawMessage
+	// Resumed is the execution that goes on with this one, "" if none does.
+	Resumed string
+	// Kept: its record is kept elsewhere.
+	Kept bool
+	// Whole is how many bytes of the file count: what follows is damaged, or half a record.
+	Whole int64
+}
+
+// Parse reads a journal. An error says that not even its header can be read.
+func Parse(data []byte) (*Contents, error) {
+	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w: it begins otherwise", ErrDamaged)
+	}
+	p := parser{Contents: Contents{Whole: int64(len(magic))}}
+	for {
+		f, n := nextFrame(data[p.Whole:])
+		if n == 0 || p.take(f) != nil {
+			break
+		}
+		p.Whole += int64(n)
+	}
+	if p.ID == "" {
+		return nil, fmt.Errorf("%w: it has no header", ErrDamaged)
+	}
+	p.order()
+	return &p.Contents, nil
+}
+
+type parser struct {
+	Contents
+	frames   int
+	begun    int   // the frame of the last beginning
+	ended    []int // by place in Calls: the frame of its end, 0 for none
+	consumed []bool
+}
+
+var errUnexpected = errors.New("a record that cannot be here")
+
+// take adds what one frame says; an error says that it cannot be.
+func (p *parser) take(f frame) error {
+	p.frames++
+	if (f.kind == isHeader) != (p.ID == "") {
+		return errUnexpected
+	}
+	switch f.kind {
+	case isHeader:
+		return decode(f.head, &p.Header)
+	case isBegin, isRefused, isCarried:
+		return p.begin(f)
+	case isEnd:
+		return p.end(f)
+	case isAsked:
+		return p.asked(f)
+	case isOver:
+		if !json.Valid(f.head) {
+			return errUnexpected
+		}
+		p.Over = f.head
+	case isResumed:
+		return decode(f.head, &p.Resumed)
+	case isKept:
+		p.Kept = true
+	default:
+		return errUnexpected
+	}
+	return nil
+}
+
+func (p *parser) begin(f frame) error {
+	var l line
+	if err := decode(f.head, &l); err != nil {
+		return err
+	}
+	if l.Number != len(p.Calls)+1 || !slices.Contains([]State{Begun, Ended, Refused}, l.State) {
+		return errUnexpected
+	}
+	c, err := callOf(l, f.rest)
+	if err != nil {
+		return err
+	}
+	c.Asked = f.kind != isCarried
+	if c.Asked {
+		p.begun = p.frames
+	}
+	ended := 0
+	if c.State != Begun && c.Asked {
+		ended = p.frames
+	}
+	p.Calls, p.ended, p.consumed = append(p.Calls, c), append(p.ended, ended), append(p.consumed, false)
+	return nil
+}
+
+func (p *parser) end(f frame) error {
+	var l line
+	if err := decode(f.head, &l); err != nil {
+		return err
+	}
+	if l.Number < 1 || l.Number > len(p.Calls) || p.Calls[l.Number-1].State != Begun {
+		return errUnexpected
+	}
+	c := &p.Calls[l.Number-1]
+	c.State, p.ended[l.Number-1] = Ended, p.frames
+	return c.settle(l, f.rest)
+}
+
+func (p *parser) asked(f frame) error {
+	var l line
+	if err := decode(f.head, &l); err != nil {
+		return err
+	}
+	if l.Number < 1 || l.Number > len(p.Calls) || p.Calls[l.Number-1].Asked {
+		return errUnexpected
+	}
+	at := l.Number - 1
+	p.Calls[at].Optional = false
+	p.Calls[at].Asked, p.begun, p.ended[at] = true, p.frames, p.frames
+	p.consumed[at] = p.Calls[at].State != Ended
+	return nil
+}
+
+// order says of each call whether anything began after it, and leaves out those that were made anew.
+func (p *parser) order() {
+	var calls []Call
+	for i, c := range p.Calls {
+		if p.ended[i] > 0 {
+			c.Last = p.ended[i] >= p.begun
+		}
+		if !p.consumed[i] {
+			calls = append(calls, c)
+		}
+	}
+	p.Calls = calls
+}
+
+// File is the journal of an execution that does not run, locked until Close.
+type File struct {
+	*Contents
+	file *os.File
+	path string
+}
+
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 512 << 20
+
+// Open reads a journal and keeps others away from it. Errors are fs.ErrNotExist, ErrRunning, ErrDamaged, or the system's.
+func Open(path string) (*File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	file := &File{file: f, path: path}
+	if err := file.read(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), f.Close())
+	}
+	return file, nil
+}
+
+func (f *File) read() error {
+	if err := filelock.File(f.file); errors.Is(err, filelock.ErrBusy) {
+		return ErrRunning
+	} else if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(f.path); err != nil { // who had the lock before has removed it
+		return err
+	}
+	data, err := io.ReadAll(io.LimitReader(f.file, maxFile))
+	if err != nil {
+		return err
+	}
+	f.Contents, err = Parse(data)
+	return err
+}
+
+// Resume notes that another execution goes on with this one; "" takes that back.
+func (f *File) Resume(by string) error {
+	head, err := json.Marshal(by)
+	if err != nil {
+		return err
+	}
+	f.Resumed = by
+	return f.write(isResumed, head)
+}
+
+// End notes how an execution ended that could not say so itself.
+func (f *File) End(record json.RawMessage) error {
+	f.Over = record
+	return f.write(isOver, record)
+}
+
+// Keep notes that the record is kept elsewhere.
+func (f *File) Keep() error {
+	f.Kept = true
+	return f.write(isKept, nil)
+}
+
+// write appends a frame to what is whole.
+func (f *File) write(kind byte, head []byte) error {
+	data := appendFrame(nil, kind, head)
+	if err := f.file.Truncate(f.Whole); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	if _, err := f.file.Write(data); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	f.Whole += int64(len(data))
+	return nil
+}
+
+// Remove closes and removes the file.
+func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.Close()) }
+
+// Close lets others have the file.
+func (f *File) Close() error { return f.file.Close() }
+
+// List returns the ids of the journals in a folder, the latest file first; none where there is no folder.
+func List(dir string) []string {
+	entries, _ := os.ReadDir(dir) // none is none
+	type one struct {
+		id   string
+		info fs.FileInfo
+	}
+	var all []one
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ending)
+		if info, err := e.Info(); ok && err == nil && info.Mode().IsRegular() && validID.MatchString(id) {
+			all = append(all, one{id, info})
+		}
+	}
+	slices.SortFunc(all, func(a, b one) int { return b.info.ModTime().Compare(a.info.ModTime()) })
+	ids := make([]string, len(all))
+	for i, a := range all {
+		ids[i] = a.id
+	}
+	return ids
+}

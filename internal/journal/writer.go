@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"sallyport/internal/filelock"
+	"sallyport/internal/tool"
+)
+
+// Results is how much of the results of one execution is kept, in bytes. What is over is marked as lost.
+const Results = 64 << 20
+
+// Options configure a writer; nil means all defaults.
+type Options struct {
+	// Results is how many bytes of results are kept; 0 is [Results], less than 0 none.
+	Results int64
+}
+
+// Writer writes the journal of an execution that runs. It is safe for concurrent use. After an error it writes nothing
+// more, and removes the file: half a journal would have calls made twice.
+type Writer struct {
+	path string
+
+	mu     sync.Mutex
+	file   *os.File
+	buf    []byte
+	calls  int
+	room   int64
+	broken error
+}
+
+// errClosed is what a writer says that was closed.
+var errClosed = errors.New("the journal is closed")
+
+// Create begins a journal with a header and the calls that it carries over from the one before. The folder is made if it is
+// not there.
+func Create(dir string, h Header, carried []Call, opts *Options) (*Writer, error) {
+	room := int64(Results)
+	if opts != nil && opts.Results != 0 {
+		room = max(0, opts.Results)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make folder of journals: %w", err)
+	}
+	path := Path(dir, h.ID)
+	if _, err := os.Lstat(path); err == nil {
+		return nil, fmt.Errorf("create journal %s: %w", h.ID, fs.ErrExist)
+	}
+	early := filepath.Join(dir, "."+h.ID) // nobody looks at it before it has its lock and its header
+	f, err := os.OpenFile(early, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create journal: %w", err)
+	}
+	w := &Writer{path: early, file: f, room: room}
+	err = filelock.File(f)
+	if err == nil {
+		err = w.start(h, carried)
+	}
+	if err == nil {
+		err = os.Rename(early, path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create journal: %w", err), f.Close(), os.Remove(early))
+	}
+	w.path = path
+	return w, nil
+}
+
+// start writes what a journal begins with.
+func (w *Writer) start(h Header, carried []Call) error {
+	head, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	w.buf = appendFrame([]byte(magic), isHeader, head)
+	if _, err := w.file.Write(w.buf); err != nil {
+		return err
+	}
+	for _, c := range carried {
+		w.calls++
+		c.Number = w.calls
+		if err := w.put(isCarried, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes what is kept of a call, with mu held or before anybody else has the writer.
+func (w *Writer) put(kind byte, c Call) error {
+	l, bodies := lineOf(c)
+	size := int64(0)
+	for _, body := range bodies {
+		size += int64(len(body))
+	}
+	if size > w.room && l.Result != nil {
+		l.Result, l.Lost, bodies, size = nil, true, nil, 0
+	}
+	if kind == isEnd { // the beginning has said it
+		l.Tool, l.Definition, l.Arguments = "", "", ""
+	}
+	head, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	w.room -= size
+	return w.write(kind, head, bodies...)
+}
+
+// write writes one frame with one system call.
+func (w *Writer) write(kind byte, head []byte, bodies ...[]byte) error {
+	const reuse = 1 << 20
+	w.buf = appendFrame(w.buf[:0], kind, head, bodies...)
+	_, err := w.file.Write(w.buf)
+	if cap(w.buf) > reuse {
+		w.buf = nil
+	}
+	return err
+}
+
+// do writes with mu held, unless an earlier write has failed.
+func (w *Writer) do(write func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return w.broken
+	}
+	if err := write(); err != nil {
+		w.broken = fmt.Errorf("write journal: %w", err)
+		return errors.Join(w.broken, w.file.Close(), os.Remove(w.path))
+	}
+	return nil
+}
+
+// Begin notes that a call goes to its upstream now, and returns its number.
+func (w *Writer) Begin(id tool.ID, definition, arguments string) (number int, err error) {
+	return w.add(isBegin, Call{Tool: id, Definition: definition, Arguments: arguments, State: Begun})
+}
+
+// Refused notes a call that did not go to its upstream.
+func (w *Writer) Refused(id tool.ID, definition, arguments string, why *tool.Error) error {
+	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Refused, Err: why})
+	return err
+}
+
+func (w *Writer) add(kind byte, c Call) (number int, err error) {
+	err = w.do(func() error {
+		w.calls++
+		number = w.calls
+		c.Number = number
+		return w.put(kind, c)
+	})
+	return number, err
+}
+
+// End notes what a call came to that had begun: a result, or an error if that is not nil.
+func (w *Writer) End(number int, result tool.Result, failed *tool.Error) error {
+	return w.do(func() error { return w.put(isEnd, Call{Number: number, State: Ended, Result: result, Err: failed}) })
+}
+
+// Asked notes that the program has asked for a call that was carried over, by its place among those, from 1. One that has
+// not ended is not carried further: it is made anew.
+func (w *Writer) Asked(carried int) error {
+	head, err := json.Marshal(line{Number: carried})
+	if err != nil {
+		return err
+	}
+	return w.do(func() error { return w.write(isAsked, head) })
+}
+
+// Over notes the end of the program, with what is recorded of it, in JSON.
+func (w *Writer) Over(record json.RawMessage) error {
+	return w.do(func() error { return w.write(isOver, record) })
+}
+
+// Kept notes that the record is kept elsewhere, and closes the file, after it is on the disk. It can be resumed from now on.
+func (w *Writer) Kept() error {
+	err := w.do(func() error {
+		if err := w.write(isKept, nil); err != nil {
+			return err
+		}
+		return w.file.Sync()
+	})
+	return errors.Join(err, w.Close())
+}
+
+// Close closes the file, and leaves it. It is idempotent.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return nil
+	}
+	w.broken = errClosed
+	return w.file.Close()
+}
+
+// Remove closes the file and removes it: nobody needs it any more.
+func (w *Writer) Remove() error {
+	err := w.Close()
+	if gone := os.Remove(w.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
+}
