@@ -59,6 +59,8 @@ type Execution struct {
 	Limits sandbox.Limits
 	// Approvals are what it waits for, with status [Held].
 	Approvals []Approval
+	// Resume is its ID where it failed after calls that should not be made again, for a [Program] to go on with.
+	Resume string
 	// Warnings are what the types say of a program that failed, the nearest to its fault first.
 	Warnings []typecheck.Warning
 }
@@ -71,49 +73,75 @@ const maxCode = 1 << 20
 // *tool.Error, for a request that makes no sense and for a machine that cannot
 // run sandboxes.
 func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, error) {
-	if err := g.readFile(ctx, &program); err != nil {
-		return Execution{}, err
-	}
-	interpreter, err := interpreterFor(program.Language)
+	before, err := g.resume(ctx, &program)
 	if err != nil {
 		return Execution{}, err
 	}
-	program.Environment = g.environmentOf(ctx, program.Environment)
-	if err := checkCode(program.Code); err != nil {
-		return Execution{}, err
+	defer before.close()
+	if before == nil { // else it has the file's code, as it was
+		if err := g.readFile(ctx, &program); err != nil {
+			return Execution{}, err
+		}
 	}
-	if err := g.checkGiven(program); err != nil {
-		return Execution{}, err
-	}
-	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(program)}
-	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
-		return Execution{}, err
-	}
-	if job.Session, err = sessionKey(ctx, program.Session, g.workspaceKey(ctx, program.Workspace)); err != nil {
-		return Execution{}, err
-	}
-	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
-		return Execution{}, err
-	}
-	if err := g.saveProgram(ctx, &program, interpreter); err != nil {
+	job, err := g.prepare(ctx, &program)
+	if err != nil {
 		return Execution{}, err
 	}
 	g.Settle(ctx)
-	e := Execution{ID: job.ID, Language: languageName(interpreter), Limits: job.Limits}
+	return g.execute(ctx, job, program, before)
+}
+
+// prepare checks what was asked for, and makes a job of it.
+func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, error) {
+	interpreter, err := interpreterFor(program.Language)
+	if err != nil {
+		return sandbox.Job{}, err
+	}
+	program.Environment = g.environmentOf(ctx, program.Environment)
+	if err := checkCode(program.Code); err != nil {
+		return sandbox.Job{}, err
+	}
+	if err := g.checkGiven(*program); err != nil {
+		return sandbox.Job{}, err
+	}
+	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(*program)}
+	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
+		return sandbox.Job{}, err
+	}
+	if job.Session, err = sessionKey(ctx, program.Session, g.workspaceKey(ctx, program.Workspace)); err != nil {
+		return sandbox.Job{}, err
+	}
+	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
+		return sandbox.Job{}, err
+	}
+	return job, g.saveProgram(ctx, program, interpreter)
+}
+
+// execute runs a job and keeps what it was.
+func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
+	e := Execution{ID: job.ID, Language: languageName(job.Interpreter), Limits: job.Limits}
+	program.Language = e.Language
 	started, running := time.Now(), newRunning(ctx, job.ID, program)
+	if err := g.begin(ctx, running, program, before); err != nil {
+		return Execution{}, err
+	}
 	if err := g.auditStart(ctx, &e, program); err != nil {
+		g.undo(ctx, running, before)
 		return Execution{}, err
 	}
 	if err := g.run(ctx, job, program, &e, running); err != nil {
+		g.undo(ctx, running, before)
 		g.auditEnd(ctx, &e, program, started, running.calls, err)
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
 		return Execution{}, err
 	}
+	e.Notes = append(e.Notes, running.replay.notes()...)
+	e.Resume = g.canResume(&e, running)
 	g.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
-	g.explainMissing(&e, interpreter, program.Environment)
+	g.explainMissing(&e, job.Interpreter, program.Environment)
 	if e.Fault != nil {
 		g.explainSkills(ctx, e.Fault.Lines)
 	}

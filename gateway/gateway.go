@@ -91,8 +91,8 @@ type Gateway struct {
 	sessions *sessions
 	// choices are the environments that clients' sessions have chosen.
 	choices choices
-	// journal has a record of each execution.
-	journal *journal
+	// recorder has a record of each execution.
+	recorder *recorder
 	// auditor puts on record what happens.
 	auditor *auditor
 	privacy privacy
@@ -167,10 +167,13 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.catalog = catalog
 	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
+	g.recorder.start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.environments.close()
-		return errors.Join(g.runner.close(), g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
+		err := g.runner.close()
+		g.recorder.close()
+		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
 	})
 	g.aid(cfg.Search)
 	return g, nil
@@ -181,7 +184,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if err = g.privacy.shareNumbers(in, g.log); err != nil {
 		return err
 	}
-	if g.journal, err = openJournal(in); err != nil {
+	if g.recorder, err = openRecorder(g.opts, func() config.Journal { return g.cfg.Load().Journal }); err != nil {
 		return err
 	}
 	if g.flows.spaces, err = openSpaces(in, g.log); err != nil {

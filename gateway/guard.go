@@ -52,7 +52,7 @@ func (v verdict) denied() error {
 // judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
 func (g *Gateway) guarded(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		v := g.judge(ctx, call)
+		v := doubted(ctx, g.judge(ctx, call))
 		g.noteDecision(ctx, call, v)
 		var held error
 		if v.action == ask {

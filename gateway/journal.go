@@ -3,8 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -31,6 +29,8 @@ type Record struct {
 	Workspace   string `json:"workspace,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	Language    string `json:"language"`
+	// Resumes is the execution that it went on with, "" if none.
+	Resumes string `json:"resumes,omitempty"`
 	// Code is the program as it was given, at most 1 MiB.
 	Code     string         `json:"code"`
 	Status   sandbox.Status `json:"status"`
@@ -63,7 +63,9 @@ type RecordedCall struct {
 	Reason   string   `json:"reason,omitempty"`
 	Labels   []string `json:"labels,omitempty"`
 	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
-	Outcome  string        `json:"outcome"`
+	Outcome string `json:"outcome"`
+	// Replayed says that it was not made, but answered from the journal of the execution before.
+	Replayed bool          `json:"replayed,omitempty"`
 	Duration time.Duration `json:"duration"`
 	// Size is how many bytes of text the result had, or of structured content where there is no text.
 	Size int64 `json:"size,omitempty"`
@@ -75,95 +77,57 @@ const (
 	unfinished       = "unfinished"
 )
 
-// journal keeps a record of each execution.
-type journal struct {
-	records *store.Bucket
-	resting resting
-}
-
-// openJournal keeps the records in a store; in memory, for nil.
-func openJournal(in *store.Store) (*journal, error) {
-	limits := store.Limits{Records: 10_000, Age: 30 * 24 * time.Hour, Bytes: 256 << 20, Record: 4 << 20}
-	if in == nil {
-		in = store.Memory()
-		limits.Bytes = 16 << 20
-	}
-	records, err := in.Bucket("executions", limits)
-	if err != nil {
-		return nil, err
-	}
-	return &journal{records: records}, nil
-}
-
 // keyOf keeps each principal's records apart.
 func keyOf(principal string, id ...string) store.Key {
 	return append(store.Key{workspace.Folder(principal)}, id...)
 }
 
-// write keeps a record.
-func (j *journal) write(ctx context.Context, r Record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return j.resting.try(ctx, func(ctx context.Context) error {
-		_, err := j.records.Put(ctx, keyOf(r.Principal, r.ID), data)
-		return err
-	})
-}
-
 // Recorded returns the record of an execution of whoever asks, of anybody's for an operator. Errors are
 // *tool.Error; NotFound also for an execution of somebody else's.
 func (g *Gateway) Recorded(ctx context.Context, id string) (Record, error) {
-	entry, err := g.journal.find(ctx, id)
+	r, err := g.recorder.find(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
-		return Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions"}
+		return Record{}, noExecution(id)
 	case err != nil:
 		return Record{}, g.unreadable(ctx, err)
 	}
-	return g.readRecord(ctx, entry)
+	return r, nil
 }
 
-// find returns what is kept under an id of whoever asks, of anybody's for an operator.
-func (j *journal) find(ctx context.Context, id string) (store.Entry, error) {
-	if tool.Operator(ctx) == "" {
-		return j.records.Get(ctx, keyOf(tool.Principal(ctx), id))
-	}
-	for entry, err := range j.records.List(ctx, nil) {
-		if err != nil || entry.Key[len(entry.Key)-1] == id {
-			return entry, err
-		}
-	}
-	return store.Entry{}, store.ErrNotFound
+func noExecution(id string) error {
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions"}
 }
 
 // Records walks over the records of whoever asks, of all for an operator, the oldest first, until the
 // first error, a *tool.Error.
 func (g *Gateway) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		whose := keyOf(tool.Principal(ctx))
-		if tool.Operator(ctx) != "" {
+		whose, operator := keyOf(tool.Principal(ctx)), tool.Operator(ctx) != ""
+		if operator {
 			whose = nil
 		}
-		for entry, err := range g.journal.records.List(ctx, whose) {
+		late, told := g.recorder.waiting(tool.Principal(ctx), operator), map[string]bool{}
+		for entry, err := range g.recorder.records.List(ctx, whose) {
+			r := Record{}
+			if err == nil {
+				r, err = recordOf(entry)
+			}
 			if err != nil {
 				yield(Record{}, g.unreadable(ctx, err))
 				return
 			}
-			r, err := g.readRecord(ctx, entry)
-			if !yield(r, err) || err != nil {
+			told[r.ID] = true
+			if !yield(r, nil) {
+				return
+			}
+		}
+		for _, r := range late {
+			if !told[r.ID] && !yield(r, nil) {
 				return
 			}
 		}
 	}
-}
-
-func (g *Gateway) readRecord(ctx context.Context, entry store.Entry) (r Record, err error) {
-	if err := json.Unmarshal(entry.Value, &r); err != nil {
-		return Record{}, g.unreadable(ctx, err)
-	}
-	return r, nil
 }
 
 // unreadable is the error for records that cannot be read now.
@@ -203,7 +167,7 @@ func (r *resting) try(ctx context.Context, do func(context.Context) error) error
 func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, running *running) {
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
-		Environment: program.Environment, Language: e.Language, Code: program.Code,
+		Environment: program.Environment, Language: e.Language, Code: program.Code, Resumes: program.Resume,
 		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
 		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,
 		Tokens: (len(e.Text()) + 3) / 4,
@@ -216,7 +180,11 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	}
 	r.Calls, r.Made = running.calls.list()
 	r.Read = g.flows.origins(trailKey(ctx), running)
-	if err := g.journal.write(context.WithoutCancel(ctx), r); err != nil {
+	fault := ""
+	if e.Fault != nil {
+		fault = e.Fault.Message
+	}
+	if err := g.recorder.put(context.WithoutCancel(ctx), r, running.journal, fault); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }
@@ -230,21 +198,22 @@ type callList struct {
 }
 
 // begin notes a call, and returns what is to be called when it has ended, and before that when it is decided what becomes of it.
-func (l *callList) begin(call tool.Call, digest string) (end func(outcome string, size int64), decided func(verdict, []string)) {
+// What made says at its end is noted too.
+func (l *callList) begin(made *madeCall) (end func(outcome string, size int64), decided func(verdict, []string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made++
 	if len(l.calls) == maxRecordedCalls {
 		return func(_ string, size int64) { l.add(size) }, func(verdict, []string) {}
 	}
-	sum := sha256.Sum256(compact(call.Args))
 	at, start := len(l.calls), time.Now()
-	l.calls = append(l.calls, RecordedCall{Tool: call.Tool, Digest: digest, Arguments: hex.EncodeToString(sum[:]), Outcome: unfinished})
+	l.calls = append(l.calls, RecordedCall{Tool: made.tool, Digest: made.definition, Arguments: made.arguments, Outcome: unfinished})
 	end = func(outcome string, size int64) {
 		l.add(size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.calls[at].Outcome, l.calls[at].Duration, l.calls[at].Size = outcome, time.Since(start), size
+		c := &l.calls[at]
+		c.Outcome, c.Duration, c.Size, c.Replayed = outcome, time.Since(start), size, made.replayed
 	}
 	decided = func(v verdict, labels []string) {
 		l.mu.Lock()

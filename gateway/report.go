@@ -36,6 +36,9 @@ func (e Execution) Text() string {
 	if ending := e.ending(); ending != "" {
 		parts = append(parts, ending)
 	}
+	if e.Resume != "" && e.Status != Held {
+		parts = append(parts, fmt.Sprintf("its calls are not made again with resume=%q", e.Resume))
+	}
 	for _, note := range e.Notes[:min(len(e.Notes), maxSaid)] {
 		parts = append(parts, "note: "+plain.Line(note, 300))
 	}

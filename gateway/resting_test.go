@@ -56,7 +56,7 @@ func BenchmarkRecord(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = records.Close() }()
-	j, err := openJournal(records)
+	j, err := openRecorder(Options{Records: records}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func BenchmarkRecord(b *testing.B) {
 	for b.Loop() {
 		*calls = callList{}
 		for range 10 {
-			calls.begin(tool.Call{Tool: tool.ID{Upstream: "a", Name: "b"}, Args: []byte(`{"a": 1}`)}, "digest")
+			calls.begin(&madeCall{tool: tool.ID{Upstream: "a", Name: "b"}, definition: "digest", arguments: strings.Repeat("a", 64)})
 		}
 		r := Record{ID: newID(), Code: strings.Repeat("print(1)\n", 230)}
 		r.Calls, r.Made = calls.list()

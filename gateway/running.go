@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
+	"sallyport/internal/journal"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
 )
@@ -22,6 +25,11 @@ type running struct {
 	// trail is what it has read and called; remote says that it was asked for over HTTP.
 	trail  trail
 	remote bool
+	// journal keeps its calls, nil where nothing is kept; replay has those of the execution that it resumes, nil for none.
+	journal     *journal.Writer
+	replay      *replay
+	unjournaled sync.Once
+	done        atomic.Int64 // calls that ended well, and did something
 }
 
 type runningKey struct{}
@@ -52,14 +60,12 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	}
 	defer leave()
 	call.Peer = a.asked(ctx, call)
-	digest := ""
-	if e, known := a.gateway.catalog.known(call.Tool); known {
-		digest = e.digest()
-	}
-	end, decided := a.calls.begin(call, digest)
+	made := a.gateway.newMadeCall(call)
+	end, decided := a.calls.begin(made)
 	ctx = context.WithValue(ctx, decidedKey{}, decided)
 	ctx = withCandidate(tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.client), a.skill)
-	result, err := a.gateway.Call(context.WithValue(ctx, runningKey{}, a.running), call)
+	ctx = context.WithValue(context.WithValue(ctx, runningKey{}, a.running), madeKey{}, made)
+	result, err := a.gateway.Call(ctx, call)
 	end(outcome(result, err), textSize(result))
 	return result, err
 }

@@ -199,7 +199,7 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 	var seconds float64
 	var megabytes float64
 	if err := read(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
-		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace,
+		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace, "resume": &p.Resume,
 	}); err != nil {
 		return failure(err), nil
 	}

@@ -47,6 +47,8 @@ type Config struct {
 	Skills Skills
 	// Privacy is what happens to personal data in results.
 	Privacy Privacy
+	// Journal says how long what programs did can be gone on with.
+	Journal Journal
 	// Approval says how long people have who are asked about calls.
 	Approval Approval
 	// Policy says which calls are made, asked about or refused; default: all are made, but for data flows that labels tell of.
@@ -331,7 +333,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

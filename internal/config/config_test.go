@@ -55,7 +55,7 @@ upstreams:
 	}
 	want := &Config{
 		Path: "/etc/sallyport/upstreams.yaml", Dir: "/etc/sallyport",
-		Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: Approval{Wait: 30 * time.Second, Expire: time.Hour}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB},
+		Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: Approval{Wait: 30 * time.Second, Expire: time.Hour}, Journal: Journal{Keep: 24 * time.Hour, Size: 256 * MiB}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB},
 		Upstreams: []Upstream{
 			with(Upstream{Name: "z-last", ID: "z_last", Description: "what it is", Command: "./server", Args: []string{"a", "8080", secret, ""},
 				Env: Secrets{"TOKEN": secret, "MODE": "no"}, Dir: "/etc/work", Timeout: 90 * time.Second, Disabled: true}),

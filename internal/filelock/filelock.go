@@ -49,10 +49,8 @@ func lock(fd int, patience time.Duration) error {
 // File takes the lock of an open file until that is closed, or says ErrBusy at once where somebody else has it, in this
 // process or another. Where the file system has no locks it does nothing.
 func File(f *os.File) error {
-	switch err := lock(int(f.Fd()), 0); err { //nolint:errorlint // as above
-	case nil, unix.ENOTSUP, unix.ENOLCK:
-		return nil
-	default:
+	if err := lock(int(f.Fd()), 0); err != unix.ENOTSUP && err != unix.ENOLCK { //nolint:errorlint // as above
 		return err
 	}
+	return nil
 }

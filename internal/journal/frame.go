@@ -14,11 +14,7 @@ import (
 // says what it is; one line of JSON; and the bytes that the JSON tells the sizes of.
 const magic = "sallyJ1\n"
 
-const (
-	frameHead = 8
-	// maxFrame is the largest frame, in bytes: a result may have 64 MiB, and a program with its variables too.
-	maxFrame = 160 << 20
-)
+const frameHead = 8
 
 // What a frame is.
 const (
@@ -123,7 +119,7 @@ func appendFrame(b []byte, kind byte, head []byte, bodies ...[]byte) []byte {
 		b = append(b, body...)
 	}
 	content := b[start+frameHead:]
-	binary.LittleEndian.PutUint32(b[start:], uint32(len(content))) //nolint:gosec // bounded by maxFrame
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(content))) //nolint:gosec // results are bounded
 	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(content, castagnoli()))
 	return b
 }

@@ -72,6 +72,21 @@ func newVault(limit int, lease func(size int) int) *Vault {
 	return &Vault{limit: limit, given: numbers{lease: lease}, last: map[string]int{}, values: map[valueKey]*entry{}, tokens: map[tokenKey]*entry{}, same: map[sameKey]*group{}}
 }
 
+// Stranger returns the first token in a text that this vault knows nothing of, as one of an older vault; "" if there is none.
+func (v *Vault) Stranger(text string) string {
+	for i := range len(text) {
+		if text[i] != '[' && text[i] != '%' {
+			continue
+		}
+		if k, ok := readToken(text, i); ok {
+			if e, err := v.look(k); e == nil && err == nil {
+				return text[i:k.end]
+			}
+		}
+	}
+	return ""
+}
+
 // Token returns the token of a value that came from origin.
 func (v *Vault) Token(kind Kind, value string, number bool, origin string) string {
 	v.mu.Lock()

@@ -1,0 +1,259 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/journal"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+	"sallyport/sandbox"
+)
+
+// recorder keeps a record of each execution. Of one that has a journal the record is in there at once, and goes from there
+// into the store in a goroutine of the recorder's, after the answer.
+type recorder struct {
+	records *store.Bucket
+	durable bool   // the store outlives the process
+	root    string // of the journals, "" for none
+	limits  func() config.Journal
+	log     *slog.Logger
+	resting resting
+
+	quit chan struct{} // closed by close
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	pending map[string]*pending
+	queue   chan *pending
+	closed  bool
+}
+
+// pending is a record on its way into the store.
+type pending struct {
+	record  Record
+	journal *journal.Writer
+	done    chan struct{} // closed when it is there, and its journal can be read
+}
+
+const (
+	// maxPending is how many records may be on their way; of more than that the answer waits.
+	maxPending = 64
+	// sweepEvery is how often journals are looked at that nobody may want any more.
+	sweepEvery = 10 * time.Minute
+)
+
+// openRecorder keeps the records in a store; in memory, for nil. Start it, and close it.
+func openRecorder(opts Options, limits func() config.Journal) (*recorder, error) {
+	in, room := opts.Records, store.Limits{Records: 10_000, Age: 30 * 24 * time.Hour, Bytes: 256 << 20, Record: 4 << 20}
+	if in == nil {
+		in = store.Memory()
+		room.Bytes = 16 << 20
+	}
+	records, err := in.Bucket("executions", room)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{
+		records: records, durable: opts.Records != nil, limits: limits, log: opts.Logger,
+		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), quit: make(chan struct{}),
+	}
+	if opts.DataDir != "" {
+		r.root = filepath.Join(opts.DataDir, "executions")
+	}
+	return r, nil
+}
+
+// start begins the recorder's own work.
+func (r *recorder) start() { r.work.Go(r.follow) }
+
+// close writes what is on its way, and waits for that. It is idempotent.
+func (r *recorder) close() {
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.quit)
+		close(r.queue)
+	}
+	r.mu.Unlock()
+	r.work.Wait()
+}
+
+// follow writes records as they come, after those that an earlier process has left.
+func (r *recorder) follow() {
+	r.tidy()
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case p, ok := <-r.queue:
+			if !ok {
+				return
+			}
+			r.settle(p)
+		case <-ticker.C:
+			r.tidy()
+		}
+	}
+}
+
+// tidy takes over what processes have left that are gone, and removes what is too old or too much.
+func (r *recorder) tidy() {
+	if r.root == "" {
+		return
+	}
+	if r.durable {
+		r.recover()
+	}
+	limits := r.limits()
+	journal.Sweep(r.root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
+}
+
+// put keeps a record: at once, or where it is in a journal already, soon.
+func (r *recorder) put(ctx context.Context, record Record, w *journal.Writer, fault string) error {
+	if w == nil {
+		return r.write(ctx, record)
+	}
+	data, err := json.Marshal(overOf(record, fault))
+	if err == nil {
+		err = w.Over(data)
+	}
+	p := &pending{record: record, journal: w, done: make(chan struct{})}
+	r.mu.Lock()
+	r.pending[record.ID] = p
+	queued := false
+	if err == nil && !r.closed {
+		select {
+		case r.queue <- p:
+			queued = true
+		default:
+		}
+	}
+	r.mu.Unlock()
+	if !queued {
+		r.settle(p)
+	}
+	return err
+}
+
+// settle puts a record where it is kept, and lets go of its journal; of an execution that went well nobody needs that.
+func (r *recorder) settle(p *pending) {
+	err := r.write(context.Background(), p.record)
+	if err != nil {
+		r.log.Error("execution is not recorded", "execution", p.record.ID, "error", err)
+	}
+	end := p.journal.Close
+	switch {
+	case p.record.Status == sandbox.OK && err == nil:
+		end = p.journal.Remove
+	case err == nil && r.durable:
+		end = p.journal.Kept
+	}
+	if failed := end(); failed != nil {
+		r.log.Error("journal is not closed", "execution", p.record.ID, "error", failed)
+	}
+	r.mu.Lock()
+	delete(r.pending, p.record.ID)
+	r.mu.Unlock()
+	close(p.done)
+}
+
+// write puts a record into the store.
+func (r *recorder) write(ctx context.Context, record Record) error {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return r.resting.try(ctx, func(ctx context.Context) error {
+		_, err := r.records.Put(ctx, keyOf(record.Principal, record.ID), data)
+		return err
+	})
+}
+
+// waiting are the records of a principal that are on their way, of everybody for all; the oldest first.
+func (r *recorder) waiting(principal string, all bool) []Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []Record
+	for _, p := range r.pending {
+		if all || p.record.Principal == principal {
+			list = append(list, p.record)
+		}
+	}
+	slices.SortFunc(list, func(a, b Record) int { return a.Started.Compare(b.Started) })
+	return list
+}
+
+// flush waits until the record of an execution is where it is kept; "" is all of them.
+func (r *recorder) flush(ctx context.Context, id string) {
+	r.mu.Lock()
+	var list []*pending
+	for _, p := range r.pending {
+		if id == "" || p.record.ID == id {
+			list = append(list, p)
+		}
+	}
+	r.mu.Unlock()
+	for _, p := range list {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// folder is where the journals of a principal are.
+func (r *recorder) folder(principal string) string {
+	return filepath.Join(r.root, workspace.Folder(principal))
+}
+
+// find returns what is kept under an id of whoever asks, of anybody's for an operator.
+func (r *recorder) find(ctx context.Context, id string) (Record, error) {
+	operator := tool.Operator(ctx) != ""
+	for _, record := range r.waiting(tool.Principal(ctx), operator) {
+		if record.ID == id {
+			return record, nil
+		}
+	}
+	record, err := r.stored(ctx, id, operator)
+	if errors.Is(err, store.ErrNotFound) {
+		if left, ok := r.left(tool.Principal(ctx), id, operator); ok {
+			return left, nil
+		}
+	}
+	return record, err
+}
+
+// stored returns what the store has under an id.
+func (r *recorder) stored(ctx context.Context, id string, operator bool) (Record, error) {
+	if !operator {
+		entry, err := r.records.Get(ctx, keyOf(tool.Principal(ctx), id))
+		if err != nil {
+			return Record{}, err
+		}
+		return recordOf(entry)
+	}
+	for entry, err := range r.records.List(ctx, nil) {
+		if err != nil {
+			return Record{}, err
+		}
+		if entry.Key[len(entry.Key)-1] == id {
+			return recordOf(entry)
+		}
+	}
+	return Record{}, store.ErrNotFound
+}
+
+func recordOf(entry store.Entry) (record Record, err error) {
+	err = json.Unmarshal(entry.Value, &record)
+	return record, err
+}

@@ -1,0 +1,33 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Journal says how long what programs did can be gone on with.
+type Journal struct {
+	// Keep is how long the calls and results of a program are kept that did not end well; default 24h. 0 keeps no results:
+	// nothing can be resumed.
+	Keep time.Duration
+	// Size is how much all of them take on the disk, the oldest go; default 256MiB.
+	Size Size
+}
+
+func defaultJournal() Journal { return Journal{Keep: 24 * time.Hour, Size: 256 * MiB} }
+
+func (d *decoder) journal(at path, n *yaml.Node, j *Journal) {
+	d.fields(at, n, []key{
+		{"keep", scalar(d, &j.Keep, parseDuration)},
+		{"size", scalar(d, &j.Size, parseSize)},
+	})
+}
+
+func (j Journal) problems(at path) []problem {
+	return slices.Concat(
+		between(at.to("keep"), j.Keep, 0, 30*24*time.Hour),
+		between(at.to("size"), j.Size, MiB, TiB),
+	)
+}
