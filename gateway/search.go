@@ -12,7 +12,6 @@ import (
 	"sallyport/index"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
-	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -200,29 +199,7 @@ func (g *Gateway) candidates(ctx context.Context, s Search, lang codegen.Languag
 		return nil, searchError(err)
 	}
 	found.adopt(results)
-	list, best, usual := make([]candidate, 0, len(results.Hits)), 0.0, g.catalog.current().usual
-	for i, hit := range results.Hits {
-		best = max(best, hit.Cover)
-		e, ok := g.catalog.known(hit.ID)
-		becomes := g.expected(ctx, hit.ID, ok)
-		if ok && becomes != policy.Deny {
-			tell := func(d Detail) FoundTool {
-				found := describe(g.catalog.withObserved(e), d, lang, habitsIn(usual, hit.ID))
-				found.Policy = policyWord(becomes)
-				return found
-			}
-			hints := func() []string { return habitsIn(usual, hit.ID).params.Hints(e.Tool, lang, maxNotes) }
-			list = append(list, candidate{hit.ID, hit.Score, hit.Cover, names(s.Query, hit.ID), tell, hints})
-			continue
-		}
-		found.Total-- // gone since the index was made, held, or refused
-		if refused := ok && !found.Listing; refused && (i < maxHeldRank || names(s.Query, hit.ID)) {
-			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, reasonDenied})
-		}
-		if held, ok := g.catalog.heldTool(hit.ID); ok && i < maxHeldRank {
-			found.Quarantined = append(found.Quarantined, held)
-		}
-	}
+	list, best := g.hits(ctx, s, lang, results.Hits, found)
 	if found.Listing {
 		return list, nil
 	}
