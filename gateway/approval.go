@@ -3,7 +3,9 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,6 +96,23 @@ func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdi
 	}
 	v.action = allow
 	return v, true, nil
+}
+
+// renew gives an approval of one call back where the upstream has not done it yet: it asks first (2026-07-28), and the
+// client makes the same call again with its answers.
+func (g *Gateway) renew(ctx context.Context, v verdict, result tool.Result) {
+	if v.approval == "" || !strings.Contains(string(result.Raw), "input_required") {
+		return
+	}
+	var said struct {
+		Type string `json:"resultType"`
+	}
+	if json.Unmarshal(result.Raw, &said) != nil || said.Type != "input_required" {
+		return
+	}
+	if err := g.approvals.book.Renew(context.WithoutCancel(ctx), v.approval); err != nil {
+		g.log.WarnContext(ctx, "approval is used up", "approval", v.approval, "error", err)
+	}
 }
 
 // refusal is what a program reads of a denial.

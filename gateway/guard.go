@@ -73,6 +73,7 @@ func (g *Gateway) guarded(next Handler) Handler {
 		start := time.Now()
 		g.taint(ctx, call) // before the upstream says anything
 		result, err := next(ctx, call)
+		g.renew(ctx, v, result)
 		g.auditResult(ctx, call, result, err, time.Since(start))
 		return result, err
 	}

@@ -302,6 +302,19 @@ func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, fou
 	return allowed, true, nil
 }
 
+// Renew takes back that an approval was used: the call was not made.
+func (b *Book) Renew(ctx context.Context, id string) error {
+	ctx, done, err := b.enter(ctx)
+	defer done()
+	p := b.pages[id]
+	if err != nil || p == nil || p.State != Used {
+		return err
+	}
+	next := p.Approval
+	next.State, p.awaited = Allowed, false
+	return b.write(ctx, p, next)
+}
+
 // find prefers a denial of the very call to all else, and what is not used up to what is. It is called with mu held.
 func (b *Book) find(r Request, own string, now time.Time) (best *page) {
 	for _, p := range b.pages {

@@ -187,6 +187,14 @@ func TestUsedOnce(t *testing.T) {
 	if allowed.Load() != 1 {
 		t.Errorf("%d calls went through", allowed.Load())
 	}
+	if err := d.Renew(t.Context(), first.ID); err != nil {
+		t.Error(err)
+	}
+	if err := d.Renew(t.Context(), second.ID); err != nil { // which waits
+		t.Error(err)
+	}
+	d.finds("what was not made", write(), "", approval.Allowed)
+	d.finds("nothing else", write(), second.ID, "")
 }
 
 func TestTimes(t *testing.T) {
