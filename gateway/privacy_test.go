@@ -35,6 +35,9 @@ func people(s *site) {
 	})
 	s.tool("set", "Set the phone.", `"required":["phone"],"properties":{"phone":{"type":"integer"},"to":{"type":"string","pattern":"@"}}`, echo)
 	s.tool("echo", "Give back the arguments.", `"additionalProperties":true`, echo)
+	s.tool("letter", "A letter.", "", func(json.RawMessage) *mcp.CallToolResult {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Ann O'Neil's letter"}}, StructuredContent: map[string]any{"body": "Yours, Ann O'Neil", "by": map[string]any{"full_name": "Ann O'Neil"}}}
+	})
 	s.tool("keys", "A paper.", "", func(json.RawMessage) *mcp.CallToolResult { return text("the title is Blue, [email_1] [EMAIL_2]") })
 }
 
@@ -130,6 +133,16 @@ func TestPrivacyEcho(t *testing.T) {
 	wantAll(t, "echo", askedAs(t.Context(), t, g, "web.echo", `{"q":"Hi [NAME_1], [EMAIL_1], [PHONE_1]"}`), "Hi [NAME_1], [EMAIL_1], [PHONE_1", "!ann@", "!4155552671", "!O'Neil")
 	wantAll(t, "off", askedAs(t.Context(), t, g, "web.page", "{}"), "bob@corp.example", "4111 1111 1111 1111")
 	wantAll(t, "forged", askedAs(t.Context(), t, g, "web.keys", "{}"), "[TEXT_2] [TEXT_3]", "![email_1]")
+}
+
+// A name is looked for in prose once a key said that it is one, also in what stood before.
+func TestPrivacyNames(t *testing.T) {
+	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"*"}}, nil)
+	wantAll(t, "the same result", askedAs(t.Context(), t, g, "crm.letter", "{}"), "[NAME_1]'s letter", `"Yours, [NAME_1]"`, `"full_name":"[NAME_1]"`, "!O'Neil")
+	wantAll(t, "another's", askedAs(t.Context(), t, g, "web.echo", `{"a":"[NAME_1] and Ann Other"}`), "[NAME_1] and Ann Other", "!O'Neil")
+	other := tool.WithSession(t.Context(), "2")
+	wantAll(t, "another session", askedAs(other, t, g, "crm.echo", `{"a":"Ann O'Neil"}`), "Ann O'Neil")
+	wantAll(t, "another session, later", askedAs(other, t, g, "crm.letter", "{}")+askedAs(other, t, g, "crm.echo", `{"a":"Ann O'Neil"}`), `{"a":"[NAME_101]"}`, "!O'Neil")
 }
 
 func TestPrivacyModes(t *testing.T) {

@@ -97,6 +97,9 @@ func (v *visit) swap(kind pii.Kind, value string, number bool) (string, bool) {
 // look is how a result is gone through. whole: as it was sent, with the structured content in it.
 func (v *visit) look(whole bool) *pii.Look {
 	l := &pii.Look{Known: v.echoes, Only: (v.mode == config.PrivacyOff || v.mode == "") && !v.thorough}
+	if v.hides() {
+		l.Names = v.vault.Names
+	}
 	if fields := v.rules.fieldsOf(v.id); !whole {
 		l.Fields = fields
 	} else {
@@ -107,6 +110,37 @@ func (v *visit) look(whole bool) *pii.Look {
 
 // result hides what is in a result. A program gets no raw one.
 func (v *visit) result(r tool.Result, program bool) tool.Result {
+	known := v.vault.NamesKnown()
+	r = v.hidden(r, program)
+	if v.hides() && v.vault.NamesKnown() > known {
+		r = v.withoutNames(r)
+	}
+	return r
+}
+
+// withoutNames looks once more for names that came behind a key in the result itself: they may stand in
+// prose before that.
+func (v *visit) withoutNames(r tool.Result) tool.Result {
+	look := &pii.Look{Names: v.vault.Names, NamesOnly: true}
+	for i := range r.Content {
+		v.block(&r.Content[i], look, look)
+	}
+	raw := *look
+	raw.Skip = v.rules.binary
+	if r.Raw != nil {
+		r.Raw = v.rules.detector.ReplaceJSON(r.Raw, &raw, v.swap)
+	}
+	if r.Structured == nil {
+		return r
+	}
+	if v.id.Method() != "tools/call" {
+		look = &raw
+	}
+	r.Structured = v.rules.detector.ReplaceJSON(r.Structured, look, v.swap)
+	return r
+}
+
+func (v *visit) hidden(r tool.Result, program bool) tool.Result {
 	look, bare := v.look(false), v.look(false)
 	bare.Fields = nil
 	if len(r.Content) > 0 {

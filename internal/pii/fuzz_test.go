@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 
 	"sallyport/internal/pii"
@@ -110,4 +111,26 @@ func decode(text string, into *any) bool {
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.UseNumber()
 	return dec.Decode(into) == nil
+}
+
+// Names that are known are gone from any text, and what is no name is still there.
+func FuzzNames(f *testing.F) {
+	f.Add("Ann O'Neil", "by Ann O'Neil's, Ann\nO'Neil ANN O'NEIL")
+	f.Add("J. R. Doe", "J. R. Doe J. R. J. R. Doe")
+	f.Fuzz(func(t *testing.T, name, text string) {
+		v := pii.NewVault()
+		v.Token(pii.Name, name, false, "up")
+		end := 0
+		for _, found := range v.Names(text) {
+			if found.Start < end || found.End <= found.Start || found.End > len(text) || found.Kind != pii.Name {
+				t.Fatalf("%+v of %q", found, text)
+			}
+			if end = found.End; strings.EqualFold(text[found.Start:found.End], name) {
+				continue
+			}
+			if a, b := strings.Fields(text[found.Start:found.End]), strings.Fields(name); len(a) != len(b) {
+				t.Errorf("%q is not %q", text[found.Start:found.End], name)
+			}
+		}
+	})
 }

@@ -20,8 +20,12 @@ type Look struct {
 	Skip *Fields
 	// Known are values to take wherever they stand as words of their own.
 	Known []Known
-	// Only takes nothing but those, and what looks like a token.
+	// Names, if set, finds further ones in each text.
+	Names func(text string) []Finding
+	// Only takes nothing but Known, and what looks like a token.
 	Only bool
+	// NamesOnly takes nothing but what Names finds.
+	NamesOnly bool
 }
 
 // Known is a value and its kind.
@@ -60,21 +64,33 @@ func (d *Detector) job(look *Look, swap Swap) *job {
 // find is that of the detector, as the job wants it.
 func (j *job) find(text string, h hint) []Finding {
 	var found []Finding
-	if j.Only {
+	switch {
+	case j.NamesOnly:
+		return j.Names(text)
+	case j.Only:
 		found = j.forged(text)
-	} else {
+	default:
 		found = j.Detector.find(text, h, j.room[:0])
 		if cap(found) > cap(j.room) && cap(found) <= maxRoom {
 			j.room = found
 		}
 	}
-	if len(j.Known) == 0 {
-		return found
+	if len(j.Known) > 0 {
+		if known := j.known(text); len(known) > 0 {
+			found = merged(known, found)
+		}
 	}
-	if known := j.known(text); len(known) > 0 {
-		return merged(known, found)
+	if j.Names != nil && !j.Only && !coversAll(found, text) {
+		if names := j.Names(text); len(names) > 0 {
+			found = merged(found, names) // what stands in an address or behind a key is that
+		}
 	}
 	return found
+}
+
+// coversAll reports whether a text is one finding.
+func coversAll(found []Finding, text string) bool {
+	return len(found) == 1 && found[0].Start == 0 && found[0].End == len(text)
 }
 
 // forged finds what looks like a token.
@@ -215,7 +231,7 @@ func (j *job) replaceJSON(raw string, fields, skip *Fields, nested int) string {
 // numberKind judges a number of JSON by its key.
 func (j *job) numberKind(text string, h hint) Kind {
 	switch {
-	case h.skip || j.Only && len(j.Known) == 0:
+	case h.skip || j.NamesOnly || j.Only && len(j.Known) == 0:
 		return ""
 	case h.field && !j.Only:
 		return Field

@@ -37,6 +37,7 @@ type Vault struct {
 	same   map[sameKey]*group
 	oldest []*entry
 	bytes  int
+	names  names
 }
 
 type valueKey struct {
@@ -118,6 +119,9 @@ func (v *Vault) keep(key valueKey) *entry {
 	e.text = token{label: e.token.label, number: e.token.number, spell: e.token.spell}.String()
 	v.values[key], v.tokens[e.token] = e, e
 	v.oldest = append(v.oldest, e)
+	if key.kind == Name {
+		v.names.add(key.value)
+	}
 	v.bytes += len(key.value)
 	for len(v.values) > 1 && (len(v.values) > v.limit || v.bytes > maxBytes) {
 		v.drop()
@@ -133,6 +137,9 @@ func (v *Vault) drop() {
 	delete(v.values, e.valueKey)
 	delete(v.tokens, e.token)
 	v.bytes -= len(e.value)
+	if e.kind == Name {
+		v.names.remove(e.value)
+	}
 	same := sameKey{e.kind, normal(e.kind, e.value)}
 	if g := v.same[same]; g != nil {
 		if g.kept--; g.kept == 0 {
@@ -170,6 +177,21 @@ func (v *Vault) look(k token) (*entry, error) {
 		return nil, fmt.Errorf("%s: %w", k, ErrForgotten)
 	}
 	return nil, nil
+}
+
+// Names finds the full names in a text that have tokens already: those that stood behind a key
+// once are found in prose, too.
+func (v *Vault) Names(text string) []Finding {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.names.find(text)
+}
+
+// NamesKnown is how many full names have tokens.
+func (v *Vault) NamesKnown() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.names.count
 }
 
 // May says whether a value from these origins may be put back.

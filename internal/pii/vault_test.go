@@ -170,3 +170,28 @@ func TestNumbers(t *testing.T) {
 }
 
 func everyone(pii.Kind, []string) bool { return true }
+
+// A full name that stood behind a key once is found in prose; single words and other words are not.
+func TestNamesInProse(t *testing.T) {
+	d, v := detector(t, nil), pii.NewVault()
+	swap := tokens(v)
+	d.Replace(`{"full_name":"Ann O'Neil","first_name":"Rose","authors":[{"full_name":"Jean-Luc de la Tour"},{"full_name":"J. Doe"},{"full_name":"Ann O'Neil Smith"}]}`, nil, swap)
+	look := &pii.Look{Names: v.Names}
+	for in, want := range map[string]string{
+		"Mail from Ann O'Neil, and Ann O'Neil's dog":         "Mail from [NAME_1], and [NAME_1]'s dog",
+		"ANN O'NEIL and Ann\nO'Neil wrote":                   "[NAME_1_2] and [NAME_1_3] wrote",
+		"Jean-Luc de la Tour, Jean-Luc de la Torre":          "[NAME_3], Jean-Luc de la Torre",
+		"Ann O'Neil Smith; J. Doe":                           "[NAME_5]; [NAME_4]",
+		"Rose was here, Ann was not, O'Neil Ann, ann o'neil": "Rose was here, Ann was not, O'Neil Ann, ann o'neil",
+		"xAnn O'Neil 7Ann O'Neil Ann O'Neilson Ann_O'Neil":   "xAnn O'Neil 7Ann O'Neil Ann O'Neilson Ann_O'Neil",
+		"Ann O'Neil <ann@corp.example>":                      "[NAME_1] <[EMAIL_1]>",
+		`{"body":"by Ann O'Neil"}`:                           `{"body":"by [NAME_1]"}`,
+	} {
+		if got := d.Replace(in, look, swap); got != want {
+			t.Errorf("%q\n got %q\nwant %q", in, got, want)
+		}
+	}
+	if got := d.Replace("[NAME_9] Ann O'Neil ann@corp.example", &pii.Look{Names: v.Names, NamesOnly: true}, swap); got != "[NAME_9] [NAME_1] ann@corp.example" {
+		t.Error(got)
+	}
+}
