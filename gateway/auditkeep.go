@@ -24,7 +24,6 @@ const (
 // KeepAudit looks after the audit record until ctx ends: it puts on record which settings are in force, lets old records go,
 // copies them to the store, and sends them to the sinks. It is for a gateway that serves.
 func (g *Gateway) KeepAudit(ctx context.Context) {
-	var sinks map[string]audit.Sink
 	l, err := g.auditor.get()
 	for l == nil {
 		if err == nil {
@@ -35,6 +34,10 @@ func (g *Gateway) KeepAudit(ctx context.Context) {
 			return
 		}
 		l, err = g.auditor.get()
+	}
+	sinks, err := audit.NewSinks(g.started.Audit.Sinks, g.opts.Version)
+	if err != nil {
+		g.log.ErrorContext(ctx, "audit records go to no sink", "error", err)
 	}
 	var work sync.WaitGroup
 	defer work.Wait()

@@ -186,7 +186,7 @@ func (a *app) showLog(ctx context.Context, l logging) error {
 	}
 	err = audit.Follow(ctx, dir, next, func(r audit.Record, damaged error) error { return a.printRecord(recordOrError{r, damaged}, from, l) })
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it was interrupted, as it is meant to end
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func (o *Options) withDefaults() Options {
 type Log struct {
 	dir  string
 	opts Options
-	keys keys
+	keys atomic.Pointer[keys]
 	log  *slog.Logger
 
 	mu     sync.Mutex
@@ -115,7 +115,7 @@ func (l *Log) open() error {
 		return errors.Join(err, lock.Close())
 	}
 	defer lock.Leave()
-	if l.keys, err = loadKeys(l.dir, true); err == nil {
+	if err = l.load(true); err == nil {
 		_, _, _, _, err = lastOf(l.dir)
 	}
 	if err == nil {
@@ -140,7 +140,7 @@ func (l *Log) Digest(data []byte) string {
 	if len(data) == 0 {
 		return ""
 	}
-	return l.keys.digestOf(data)
+	return l.keys.Load().digestOf(data)
 }
 
 // Append adds an event. When it returns nil the record survives a kill of the process.
@@ -255,7 +255,15 @@ func (l *Log) sameDirectory() error {
 	}
 	_ = l.lock.Close()
 	l.lock = lock
-	l.keys, err = loadKeys(l.dir, l.at.seq == 0)
+	return l.load(l.at.seq == 0)
+}
+
+// load reads the keys, which may be made where there are no records yet.
+func (l *Log) load(mayMake bool) error {
+	k, err := loadKeys(l.dir, mayMake)
+	if err == nil {
+		l.keys.Store(&k)
+	}
 	return err
 }
 
@@ -302,7 +310,7 @@ func (l *Log) noteLoss(known end, rest torn) error {
 			return err
 		}
 	}
-	if head, err := readHead(l.dir); err == nil && head.check(l.keys.public()) && head.Seq > known.seq {
+	if head, err := readHead(l.dir); err == nil && head.check(l.keys.Load().public()) && head.Seq > known.seq {
 		known = end{head.Seq, head.Hash}
 	}
 	if known.seq <= l.at.seq {
@@ -427,10 +435,10 @@ func (l *Log) publish(at end) error {
 		return err
 	}
 	defer func() { l.lock.Leave() }()
-	if head, err := readHead(l.dir); err == nil && head.Seq >= at.seq && head.check(l.keys.public()) {
+	if head, err := readHead(l.dir); err == nil && head.Seq >= at.seq && head.check(l.keys.Load().public()) {
 		return nil
 	}
-	if err := writeHead(l.dir, l.keys.sign(Head{Seq: at.seq, Hash: at.hash, Time: time.Now().UTC()})); err != nil {
+	if err := writeHead(l.dir, l.keys.Load().sign(Head{Seq: at.seq, Hash: at.hash, Time: time.Now().UTC()})); err != nil {
 		return fmt.Errorf("publish head of audit log: %w", err)
 	}
 	return nil
@@ -440,7 +448,7 @@ func (l *Log) publish(at end) error {
 func (l *Log) Head() Head {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.keys.sign(Head{Seq: l.at.seq, Hash: l.at.hash, Time: time.Now().UTC()})
+	return l.keys.Load().sign(Head{Seq: l.at.seq, Hash: l.at.hash, Time: time.Now().UTC()})
 }
 
 // Close writes to the disk what was appended, and ends the log. It is idempotent.

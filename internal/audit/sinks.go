@@ -1,0 +1,101 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+)
+
+// NewSinks makes the sinks of the settings, by their names. version is ours.
+func NewSinks(set config.AuditSinks, version string) (map[string]Sink, error) {
+	sinks := map[string]Sink{}
+	if set.Problem != "" {
+		return nil, fmt.Errorf("make audit sinks: %s", set.Problem)
+	}
+	if s := set.Syslog; s != nil {
+		sink, err := newSyslog(*s)
+		if err != nil {
+			return nil, fmt.Errorf("make audit sinks: %w", err)
+		}
+		sinks["syslog"] = sink
+	}
+	if o := set.OTLP; o != nil {
+		sinks["otlp"] = newOTLP(*o, version)
+	}
+	if d := set.SurrealDB; d != nil {
+		sinks["surrealdb"] = newSurreal(*d)
+	}
+	return sinks, nil
+}
+
+const (
+	// webTime bounds one request to a sink, maxAnswer what is read of its answer.
+	webTime   = 20 * time.Second
+	maxAnswer = 1 << 20
+)
+
+// newWeb is a client that goes nowhere but where it is told to: what it carries is for one server.
+func newWeb() *http.Client {
+	return &http.Client{Timeout: webTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// answerOf sends a request and reads its answer. One that the server will never take is an ErrRefused.
+func answerOf(web *http.Client, r *http.Request) ([]byte, error) {
+	response, err := web.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch code := response.StatusCode; {
+	case code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge || code == http.StatusRequestURITooLong || code == http.StatusUnprocessableEntity:
+		return nil, fmt.Errorf("%w: HTTP %d: %s", ErrRefused, code, plain.Line(string(body), 200))
+	case code < 200 || code > 299:
+		return nil, fmt.Errorf("HTTP %d: %s", code, plain.Line(string(body), 200))
+	}
+	return body, err
+}
+
+// withoutTexts is the line of a record without what may be long: the program and what it said. It is for those who take no more.
+func (r Record) withoutTexts() []byte {
+	r.Text, r.Output = "", ""
+	line, err := json.Marshal(r)
+	if err != nil { // strings and numbers can always be written
+		return []byte("{}")
+	}
+	return line
+}
+
+// Summary says in a line what a record is about.
+func (e Event) Summary() string {
+	return strings.Join(strings.Fields(strings.Join([]string{string(e.Kind), e.Tool, e.Decision, e.Outcome, e.Principal}, " ")), " ")
+}
+
+// hostName is this machine's, "-" where it has none.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "-"
+	}
+	return cmp.Or(name, "-")
+}
+
+// post makes a request with JSON in it.
+func post(ctx context.Context, url string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	return r, nil
+}

@@ -1,0 +1,128 @@
+package audit
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/config"
+)
+
+const (
+	// maxDatagram is the largest message of syslog over UDP or a Unix socket, in bytes; a longer one goes without its texts.
+	maxDatagram = 8 << 10
+	// dialTime bounds connecting, writeTime writing one batch.
+	dialTime  = 10 * time.Second
+	writeTime = 20 * time.Second
+)
+
+// syslog sends each record as a message of RFC 5424: over TCP and TLS with its length before it (RFC 6587, RFC 5425), else
+// one to a datagram. It is for one goroutine.
+type syslog struct {
+	network, address string
+	facility         int
+	host             string
+	conn             net.Conn
+	stream           bool
+}
+
+func newSyslog(set config.Syslog) (*syslog, error) {
+	network, address, err := set.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return &syslog{network: network, address: address, facility: set.Facility, host: token(hostName(), 255)}, nil
+}
+
+// token is a text as a field of the header takes it: visible ASCII without spaces, "-" for none.
+func token(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, text)
+	if text == "" {
+		return "-"
+	}
+	return text[:min(most, len(text))]
+}
+
+// message is a record in RFC 5424. Its text is the line of the record, which has no control characters.
+func (s *syslog) message(r Record, line []byte) []byte {
+	severity := map[string]int{"error": 3, "warn": 4, "info": 6}[r.Severity()]
+	return fmt.Appendf(nil, "<%d>1 %s %s sallyport %d %s - %s", s.facility*8+severity,
+		r.Time.UTC().Format("2006-01-02T15:04:05.000000Z07:00"), s.host, os.Getpid(), token(string(r.Kind), 32), line)
+}
+
+// Send implements [Sink].
+func (s *syslog) Send(ctx context.Context, records []Record) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return s.broken(err)
+	}
+	for _, r := range records {
+		message := s.message(r, r.Line)
+		if !s.stream && len(message) > maxDatagram {
+			message = s.message(r, r.withoutTexts())
+		}
+		if s.stream {
+			message = append(strconv.AppendInt(nil, int64(len(message)), 10), append([]byte(" "), message...)...)
+		}
+		if _, err := s.conn.Write(message); err != nil {
+			return s.broken(err)
+		}
+	}
+	return nil
+}
+
+func (s *syslog) broken(err error) error {
+	_ = s.conn.Close()
+	s.conn = nil
+	return err
+}
+
+// connect makes a connection, unless the one that there is is still good.
+func (s *syslog) connect(ctx context.Context) error {
+	if s.conn != nil && (!s.stream || s.open()) {
+		return nil
+	}
+	if s.conn != nil {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+	dialer := &net.Dialer{Timeout: dialTime}
+	var err error
+	switch s.network {
+	case "unix":
+		s.conn, err = dialer.DialContext(ctx, "unixgram", s.address)
+		if s.stream = err != nil; err != nil {
+			s.conn, err = dialer.DialContext(ctx, "unix", s.address)
+		}
+	case "tls":
+		s.stream = true
+		s.conn, err = (&tls.Dialer{NetDialer: dialer, Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext(ctx, "tcp", s.address)
+	default:
+		s.stream = s.network == "tcp"
+		s.conn, err = dialer.DialContext(ctx, s.network, s.address)
+	}
+	return err
+}
+
+// open reports whether the other side has not ended the connection: a write would not tell at once. Nothing is ever said to us.
+func (s *syslog) open() bool {
+	if s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+		return false
+	}
+	_, err := s.conn.Read(make([]byte, 1))
+	return !errors.Is(err, io.EOF) && (err == nil || errors.Is(err, os.ErrDeadlineExceeded))
+}
