@@ -46,6 +46,7 @@ func TestGuard(t *testing.T) {
 			t.Run("held", g.held)
 			t.Run("flow", g.flow)
 			g.stop()
+			t.Run("audit", g.audit)
 			g.nothingLeaked(t)
 		})
 	}
