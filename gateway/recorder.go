@@ -28,8 +28,9 @@ type recorder struct {
 	log     *slog.Logger
 	resting resting
 
-	quit chan struct{} // closed by close
-	work sync.WaitGroup
+	tidied chan struct{} // closed when what earlier processes have left is taken over
+	quit   chan struct{} // closed by close
+	work   sync.WaitGroup
 
 	mu      sync.Mutex
 	pending map[string]*pending
@@ -64,7 +65,7 @@ func openRecorder(opts Options, limits func() config.Journal) (*recorder, error)
 	}
 	r := &recorder{
 		records: records, durable: opts.Records != nil, limits: limits, log: opts.Logger,
-		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), quit: make(chan struct{}),
+		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), tidied: make(chan struct{}), quit: make(chan struct{}),
 	}
 	if opts.DataDir != "" {
 		r.root = filepath.Join(opts.DataDir, "executions")
@@ -90,6 +91,7 @@ func (r *recorder) close() {
 // follow writes records as they come, after those that an earlier process has left.
 func (r *recorder) follow() {
 	r.tidy()
+	close(r.tidied)
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -192,8 +194,14 @@ func (r *recorder) waiting(principal string, all bool) []Record {
 	return list
 }
 
-// flush waits until the record of an execution is where it is kept; "" is all of them.
+// flush waits until the record of an execution is where it is kept; "" is all of them. What an earlier process has left
+// is taken over before: meanwhile its journals are ours, and nobody else's.
 func (r *recorder) flush(ctx context.Context, id string) {
+	select {
+	case <-r.tidied:
+	case <-ctx.Done():
+		return
+	}
 	r.mu.Lock()
 	var list []*pending
 	for _, p := range r.pending {
