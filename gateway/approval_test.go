@@ -69,13 +69,29 @@ func guardedOffice(t *testing.T, wait time.Duration) (*gateway.Gateway, map[stri
 	cfg := withRunsc(t, settings(sites))
 	cfg.Policy = policy.Settings{On: true, Default: policy.Ask, Rules: []policy.Rule{{Name: "sums", Tools: []string{"calc.add"}, Then: policy.Allow}}}
 	cfg.Approval.Wait = wait
-	g := open(t, cfg, nil)
+	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
 	g.Settle(t.Context())
 	return g, sites
 }
 
-func TestProgramsAsk(t *testing.T) {
-	g, sites := guardedOffice(t, 20*time.Second)
+// TestApproval has one gateway whose people take their time, and one where they have none.
+func TestApproval(t *testing.T) {
+	t.Run("patient", func(t *testing.T) {
+		g, sites := guardedOffice(t, 20*time.Second)
+		t.Run("programs ask", func(t *testing.T) { programsAsk(t, g, sites) })
+		t.Run("question", func(t *testing.T) { question(t, g) })
+		t.Run("slow", func(t *testing.T) { slow(t, g) })
+		t.Run("answered elsewhere", func(t *testing.T) { answeredElsewhere(t, g, sites) })
+	})
+	t.Run("hasty", func(t *testing.T) {
+		g, sites := guardedOffice(t, 100*time.Millisecond)
+		t.Run("held", func(t *testing.T) { held(t, g, sites) })
+		t.Run("direct", func(t *testing.T) { direct(t, g, sites) })
+		t.Run("many", func(t *testing.T) { many(t, g) })
+	})
+}
+
+func programsAsk(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
 	const note = "from servers.notes import create_note\nfrom sallyport import ToolError, parallel\n"
 	for name, c := range map[string]struct {
 		code, want string
@@ -112,9 +128,8 @@ said`, `[["denied","notes.create_note was not approved by the user"],["denied","
 	}
 }
 
-// TestQuestion is what a person reads and can answer.
-func TestQuestion(t *testing.T) {
-	g, _ := guardedOffice(t, 20*time.Second)
+// question is what a person reads and can answer.
+func question(t *testing.T, g *gateway.Gateway) {
 	p := &person{decide: always("session")}
 	ctx := tool.WithSession(t.Context(), "s1")
 	code := "from servers.notes import create_note\ncreate_note(title='a\\x1b[31m\\u202eb', text='x' * 5000)"
@@ -145,12 +160,10 @@ func TestQuestion(t *testing.T) {
 	if err != nil || other.Failed() || p.questions() != 3 {
 		t.Errorf("another principal: %v, asked %d times", err, p.questions())
 	}
-	slow(t, g)
 }
 
 // slow: a person may take longer than a program has.
 func slow(t *testing.T, g *gateway.Gateway) {
-	t.Helper()
 	p := &person{decide: func(string) string { time.Sleep(1500 * time.Millisecond); return "once" }}
 	e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
 	if err != nil || e.Failed() {
@@ -158,9 +171,8 @@ func slow(t *testing.T, g *gateway.Gateway) {
 	}
 }
 
-// TestHeld: nobody can be asked, so the program ends without doing anything else, and says how to go on.
-func TestHeld(t *testing.T) {
-	g, sites := guardedOffice(t, 100*time.Millisecond)
+// held: nobody can be asked, so the program ends without doing anything else, and says how to go on.
+func held(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
 	code := `from servers.notes import create_note
 from servers.calc import add
 from sallyport import parallel
@@ -192,11 +204,24 @@ finally: add(a=3, b=4)`
 	}
 	_, err = g.Answer(operator, id, gateway.Answer{})
 	wantError(t, err, tool.Invalid, "does not wait for an answer any more: it is allowed")
+
+	// The one that resumes it makes the call that was approved, and waits for the other one.
+	again, err := g.Execute(ann, gateway.Program{Resume: e.ID})
+	if err != nil || again.Status != gateway.Held || len(again.Approvals) != 1 || again.Approvals[0].ID != e.Approvals[1].ID || sites["notes"].hits.Load() != 1 || sites["calc"].hits.Load() != 1 {
+		t.Fatalf("%v, %s, %+v: %s", err, again.Status, again.Approvals, again.Text())
+	}
+	if _, err := g.Answer(operator, again.Approvals[0].ID, gateway.Answer{Allow: true, Scope: approval.Execution}); err != nil {
+		t.Error(err)
+	}
+	last, err := g.Execute(ann, gateway.Program{Resume: again.ID})
+	if err != nil || last.Status != sandbox.OK || sites["notes"].hits.Load() != 2 || sites["calc"].hits.Load() != 2 {
+		t.Errorf("%v, %s; %d notes, %d sums", err, last.Text(), sites["notes"].hits.Load(), sites["calc"].hits.Load())
+	}
 }
 
-// TestAnsweredElsewhere: while a program waits whose client cannot be asked, an operator answers.
-func TestAnsweredElsewhere(t *testing.T) {
-	g, sites := guardedOffice(t, 30*time.Second)
+// answeredElsewhere: while a program waits whose client cannot be asked, an operator answers.
+func answeredElsewhere(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+	before := sites["notes"].hits.Load()
 	operator := tool.WithOperator(t.Context(), "cli")
 	changed := make(chan struct{}, 100)
 	defer g.WatchApprovals(func() { changed <- struct{}{} })()
@@ -224,20 +249,21 @@ print(create_note(title='good'))
 try: create_note(title='bad')
 except ToolError as e: print(e)`})
 	work.Wait()
-	if want := "ok\nnotes.create_note was not approved by cli: too bold\n"; err != nil || e.Stdout.Text != want || sites["notes"].hits.Load() != 1 {
+	if want := "ok\nnotes.create_note was not approved by cli: too bold\n"; err != nil || e.Stdout.Text != want || sites["notes"].hits.Load() != before+1 {
 		t.Errorf("%v, %s", err, e.Text())
 	}
 }
 
-// TestDirectCallsAsk: without a program a call waits, then says what to approve, and goes through once after that.
-func TestDirectCallsAsk(t *testing.T) {
-	g, sites := guardedOffice(t, 50*time.Millisecond)
+// direct: without a program a call waits, then says what to approve, and goes through once after that.
+func direct(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+	before := sites["notes"].hits.Load()
 	ctx := tool.WithSession(t.Context(), "s")
 	create := func(ctx context.Context, title string, peer tool.Peer) error {
 		_, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"` + title + `"}`), Peer: peer})
 		return err
 	}
 	wantError(t, create(ctx, "a", nil), tool.Denied, "notes.create_note waits for approval a-")
+	wantError(t, create(ctx, "a", nil), tool.Denied, "notes.create_note waits for approval a-") // the same question
 	all, err := g.Approvals(ctx)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
@@ -256,28 +282,28 @@ func TestDirectCallsAsk(t *testing.T) {
 		t.Error(err)
 	}
 	wantError(t, create(ctx, "d", &person{decide: always("deny")}), tool.Denied, "was not approved by the user")
-	if hits := sites["notes"].hits.Load(); hits != 2 {
+	if hits := sites["notes"].hits.Load() - before; hits != 2 {
 		t.Errorf("%d calls", hits)
 	}
 	_, err = g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"a","title":"b"}`)})
 	wantError(t, err, tool.Invalid, `"title" is in them twice`)
 }
 
-// TestManyWait: a principal cannot have any number of programs wait in their sandboxes; those beyond are held at once.
-func TestManyWait(t *testing.T) {
-	g, _ := guardedOffice(t, time.Minute)
-	ctx, stop := context.WithCancel(tool.WithPrincipal(t.Context(), "eve"))
+// many: a principal cannot have any number of programs wait in their sandboxes; those beyond are held at once.
+func many(t *testing.T, g *gateway.Gateway) {
+	ctx, stop := context.WithCancel(tool.WithPrincipal(t.Context(), "mallory"))
 	defer stop()
 	var work sync.WaitGroup
 	defer work.Wait()
+	slow := &person{decide: func(string) string { <-ctx.Done(); return "" }}
 	for i := range 16 {
 		work.Go(func() {
-			_, _ = g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: fmt.Appendf(nil, `{"title":"%d"}`, i)})
+			_, _ = g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: fmt.Appendf(nil, `{"title":"%d"}`, i), Peer: slow})
 		})
 	}
 	testutil.Eventually(t, "16 calls wait", 10*time.Second, func() bool { all, _ := g.Approvals(ctx); return len(all) == 16 })
 	code := "from servers.notes import create_note\ncreate_note(title='a')"
-	e, err := g.Execute(ctx, gateway.Program{Code: code})
+	e, err := g.Execute(ctx, gateway.Program{Code: code, Peer: slow})
 	if err != nil || e.Status != gateway.Held {
 		t.Errorf("%v, %s", err, e.Text())
 	}

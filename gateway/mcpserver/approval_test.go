@@ -37,7 +37,9 @@ func newShop(t *testing.T) (url string, sold *atomic.Int32) {
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: said}}}, nil
 			})
 	}
-	add("sell", false, func(context.Context, *mcp.CallToolRequest) (string, error) { return fmt.Sprint("sold ", sold.Add(1)), nil })
+	add("sell", false, func(context.Context, *mcp.CallToolRequest) (string, error) {
+		return fmt.Sprint("sold ", sold.Add(1)), nil
+	})
 	add("greet", true, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
 		answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sallyport: allow this call?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}}}`)})
 		if err != nil {

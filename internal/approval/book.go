@@ -160,7 +160,8 @@ func (b *Book) blank(principal string, now time.Time) *page {
 	return &page{}
 }
 
-// Ask notes a question, for somebody who waits until Leave. Errors are ErrMany, and those of the store and of Options.Record.
+// Ask notes a question, for somebody who waits until Leave; one of before about the same call, that nobody waits for now,
+// is taken up again. Errors are ErrMany, and those of the store and of Options.Record.
 func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -168,6 +169,15 @@ func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 		return Approval{}, err
 	}
 	now := time.Now()
+	for _, p := range b.pages {
+		if p.at(now).State == Waiting && !p.awaited && p.isSame(r) && p.Rule == r.Rule {
+			next := p.Approval
+			next.Execution = r.Execution
+			err := b.write(ctx, p, next)
+			p.awaited = err == nil
+			return next, err
+		}
+	}
 	p := b.blank(r.Principal, now)
 	if p == nil {
 		return Approval{}, ErrMany

@@ -244,6 +244,26 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestTakenUp: an execution that resumes another, or a call that is made again, does not ask twice what nobody has answered.
+func TestTakenUp(t *testing.T) {
+	d := open(t)
+	a := d.ask(write())
+	if b := d.ask(write()); b.ID == a.ID { // for one that waits, too
+		t.Error("two that wait share a question")
+	}
+	d.Leave(a.ID)
+	resumed := d.ask(with(func(r *approval.Request) { r.Execution = "e-2" }))
+	if resumed.ID != a.ID || resumed.Execution != "e-2" || !resumed.Expires.Equal(a.Expires) {
+		t.Errorf("%+v, then %+v", a, resumed)
+	}
+	d.Leave(a.ID)
+	for what, r := range others() {
+		if d.ask(r).ID == a.ID {
+			t.Errorf("%s takes it up", what)
+		}
+	}
+}
+
 // TestFlood: one principal cannot fill the book for another.
 func TestFlood(t *testing.T) {
 	d := open(t)
