@@ -54,6 +54,9 @@ type Policy struct {
 	counts *Counts
 }
 
+// maxRules is as many as are compiled in a moment.
+const maxRules = 500
+
 // evalCost is how much one expression may cost: some tens of milliseconds.
 const evalCost = 200_000
 
@@ -84,6 +87,9 @@ func compile(set Settings) (*Policy, []Problem) {
 	}
 	if !slices.Contains([]Flow{"", FlowAsk, FlowDeny, FlowOff}, set.Flow) {
 		problems = append(problems, Problem{Rule: -1, Item: -1, Key: "flow", Message: "flow must be one of ask, deny, off"})
+	}
+	if len(set.Rules) > maxRules {
+		return p, append(problems, Problem{Rule: -1, Item: -1, Key: "rules", Message: fmt.Sprintf("there are %d rules, of at most %d", len(set.Rules), maxRules)})
 	}
 	if len(set.Rules) == 0 {
 		return p, append(problems, p.testProblems()...)

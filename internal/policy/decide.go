@@ -109,15 +109,13 @@ func (p *Policy) flow(c *Call, v Decision, knows bool) Decision {
 		return v
 	}
 	reason := "untrusted and private data was read, and this call can carry data outside"
-	if v.Action == Ask { // the rule's name stays: it asks too
-		v.Reason += "; " + reason
-	} else {
-		v = Decision{Action: Ask, Rule: "flow", Reason: reason}
+	if v.Action == Ask { // who has approved what that rule asks about has not approved this
+		reason += "; besides, " + v.Reason
 	}
 	if p.set.Flow == FlowDeny {
 		return Decision{Action: Deny, Rule: "flow", Reason: reason, Message: "this program or session has read untrusted and private data, and may not send anything outside any more"}
 	}
-	return v
+	return Decision{Action: Ask, Rule: "flow", Reason: reason}
 }
 
 // Trifecta reports whether a tool with these labels must not be called after data with those was read.

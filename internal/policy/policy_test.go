@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 		"half of it":                     {call("mail.send", "{}", labels("external"), read("private")), policy.Allow, "mail", ""},
 		"not external":                   {call("mail.send", "{}", labels("private"), read("private", "untrusted")), policy.Allow, "mail", ""},
 		"flow does not soften":           {call("github.delete_repo", "{}", labels("external"), read("private", "untrusted")), policy.Deny, "no-admin", ""},
-		"flow beside another question":   {call("x.post", "{}", labels("external"), read("private", "untrusted")), policy.Ask, "default", "untrusted and private"},
+		"flow beside another question":   {call("x.post", "{}", labels("external"), read("private", "untrusted")), policy.Ask, "flow", "besides, the upstream does not say"},
 		"a rule that knows of flow":      {call("my_chat.post", `{"channel":"sec"}`, labels("external"), read("private", "untrusted")), policy.Allow, "channel", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,6 +227,14 @@ func TestLimitsStay(t *testing.T) {
 			t.Errorf("%d: %d", i, n)
 		}
 		set.Rules = append(set.Rules, policy.Rule{Name: "more", Tools: []string{"x.*"}, Then: policy.Deny})
+	}
+}
+
+// So many rules that compiling them would take long are refused at once.
+func TestTooManyRules(t *testing.T) {
+	problems := policy.Check(policy.Settings{On: true, Rules: make([]policy.Rule, 50_000)})
+	if len(problems) != 1 || problems[0].Key != "rules" {
+		t.Errorf("%d problems", len(problems))
 	}
 }
 
