@@ -3,6 +3,9 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,20 +167,30 @@ func TestKeepAudit(t *testing.T) {
 		return cfg
 	}
 	records := store.Memory()
-	cfg := write("upstreams: {}\n")
+	var sent atomic.Int32
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent.Add(int32(strings.Count(string(body), `"eventName"`)))
+	}))
+	t.Cleanup(collector.Close)
+	sinks := "upstreams: {}\naudit: {sinks: {otlp: {url: \"" + collector.URL + "\"}}}\n"
+	cfg := write(sinks)
 	g := open(t, cfg, &gateway.Options{DataDir: data, Records: records})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	work.Go(func() { g.KeepAudit(ctx) })
 	waitFor(t, "what is on record", func() bool { return len(audited(t, data)) >= 2 })
-	if err := g.Reload(write("upstreams: {}\npolicy: {default: deny}\n")); err != nil {
+	if err := g.Reload(write(sinks + "policy: {default: deny}\n")); err != nil {
 		t.Fatal(err)
 	}
 	copied, err := audit.NewMirror(records, cfg.Audit.Keep, int64(cfg.Audit.Size))
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "what is on record", func() bool { seq, _, err := copied.Last(t.Context()); return err == nil && seq == 5 })
+	waitFor(t, "what is on record", func() bool {
+		seq, _, err := copied.Last(t.Context())
+		return err == nil && seq == 5 && sent.Load() == 5
+	})
 	cancel()
 	work.Wait()
 	all := audited(t, data)

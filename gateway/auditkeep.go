@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -27,7 +28,10 @@ func (g *Gateway) KeepAudit(ctx context.Context) {
 	l, err := g.auditor.get()
 	for l == nil {
 		if err == nil {
-			return // nothing is recorded, or it is over
+			return // nothing is recorded
+		}
+		if errors.Is(err, audit.ErrClosed) {
+			return
 		}
 		g.log.ErrorContext(ctx, "audit records cannot be written, so nothing is run", "directory", g.auditor.dir, "error", err)
 		if !pause(ctx, auditRetry) {

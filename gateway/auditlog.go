@@ -59,7 +59,10 @@ func (a *auditor) get() (*audit.Log, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.opened != nil || a.ended {
+	if a.ended {
+		return a.opened, audit.ErrClosed
+	}
+	if a.opened != nil {
 		return a.opened, nil
 	}
 	var err error
@@ -73,7 +76,10 @@ func (a *auditor) append(e audit.Event) error {
 	if err == nil && l != nil {
 		err = l.Append(e)
 	}
-	if err == nil || l != nil && errors.Is(err, audit.ErrClosed) {
+	if errors.Is(err, audit.ErrClosed) {
+		return closedError()
+	}
+	if err == nil {
 		if a != nil && a.failed.Swap(false) {
 			a.slog.Info("audit records can be written again")
 		}

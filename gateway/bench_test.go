@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
@@ -15,14 +16,15 @@ import (
 const benchArgs = `{"city":"Lisbon","days":3}`
 
 // BenchmarkCall is one call of a server in this process over streamable HTTP:
-// through Gateway.Call, and through nothing but the SDK's client. The server and
+// through Gateway.Call, without a record and with one, and through nothing but the SDK's client. The server and
 // its garbage are in both. The revision is pinned by what the server speaks.
 func BenchmarkCall(b *testing.B) {
 	for _, modern := range []bool{false, true} {
 		name := map[bool]string{false: "sessions", true: "stateless"}[modern]
 		url := benchSite(b, modern)
 		b.Run(name+"/sdk", func(b *testing.B) { benchSDK(b, url) })
-		b.Run(name+"/gateway", func(b *testing.B) { benchGateway(b, url) })
+		b.Run(name+"/gateway", func(b *testing.B) { benchGateway(b, url, nil) })
+		b.Run(name+"/on_record", func(b *testing.B) { benchGateway(b, url, &gateway.Options{DataDir: b.TempDir()}) })
 	}
 }
 
@@ -52,11 +54,11 @@ func benchSDK(b *testing.B, url string) {
 	})
 }
 
-func benchGateway(b *testing.B, url string) {
+func benchGateway(b *testing.B, url string, opts *gateway.Options) {
 	b.Helper()
 	cfg := settings(nil)
 	cfg.Upstreams = append(cfg.Upstreams, upstreamOf("up", url))
-	g := open(b, cfg, nil)
+	g := open(b, cfg, opts)
 	g.Settle(b.Context())
 	id := tool.ID{Upstream: "up", Name: "forecast"}
 	testutil.Measure(b, func() error {

@@ -210,6 +210,9 @@ func (d *delivery) send(ctx context.Context, batch []Record) bool {
 			batch, rest = batch[len(part):], firstRest
 			continue
 		}
+		if ctx.Err() != nil {
+			return false
+		}
 		d.failed(err)
 		if !pause(ctx, rest/2+rand.N(rest)) {
 			return false
