@@ -12,18 +12,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// benchmarkPrivate measures the middleware alone on a structured result of 2 KB.
-func benchmarkPrivate(b *testing.B, mode config.PrivacyMode) {
+// benchmarkPrivate measures the middleware alone on a structured result.
+func benchmarkPrivate(b *testing.B, mode config.PrivacyMode, structured string) {
 	b.Helper()
 	g := &Gateway{log: slog.New(slog.DiscardHandler)}
 	if err := g.privacy.adopt(&config.Config{Privacy: config.Privacy{Mode: mode, RestoreTo: []string{"*"}}, Upstreams: []config.Upstream{{ID: "crm"}}}); err != nil {
 		b.Fatal(err)
 	}
-	var rows []string
-	for i := range 12 {
-		rows = append(rows, fmt.Sprintf(`{"id":%d,"full_name":"Ann Smith %c","email":"user%d@example.com","title":"some words about an issue that was closed","updated_at":"2026-01-02T03:04:05Z"}`, i, 'a'+i, i))
-	}
-	result := tool.Result{Structured: json.RawMessage("[" + strings.Join(rows, ",") + "]")}
+	result := tool.Result{Structured: json.RawMessage(structured)}
 	handler := g.private(func(context.Context, tool.Call) (tool.Result, error) { return result, nil })
 	call := tool.Call{Tool: tool.ID{Upstream: "crm", Name: "list"}, Args: json.RawMessage(`{"to":"[EMAIL_1]"}`), Execution: "e-1"}
 	b.SetBytes(int64(len(result.Structured)))
@@ -36,6 +32,14 @@ func benchmarkPrivate(b *testing.B, mode config.PrivacyMode) {
 }
 
 func BenchmarkPrivacy(b *testing.B) {
-	b.Run("off", func(b *testing.B) { benchmarkPrivate(b, config.PrivacyOff) })
-	b.Run("tokenize", func(b *testing.B) { benchmarkPrivate(b, config.PrivacyTokenize) })
+	var rows []string
+	for i := range 12 {
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"full_name":"Ann Smith %c","email":"user%d@example.com","title":"some words about an issue that was closed","updated_at":"2026-01-02T03:04:05Z"}`, i, 'a'+i, i))
+	}
+	dense := "[" + strings.Join(rows, ",") + "]"
+	typical := `{"id":4711,"title":"Export of the report stops after the first page","state":"open","labels":["bug"],"author":{"login":"ann","email":"ann.smith@example.com"},` +
+		`"assignee":{"login":"bob","email":"bob@example.org"},"body":"` + strings.Repeat("The export stops when there are more rows than fit on one page. ", 12) + `"}`
+	b.Run("off", func(b *testing.B) { benchmarkPrivate(b, config.PrivacyOff, dense) })
+	b.Run("dense", func(b *testing.B) { benchmarkPrivate(b, config.PrivacyTokenize, dense) })
+	b.Run("typical", func(b *testing.B) { benchmarkPrivate(b, config.PrivacyTokenize, typical) })
 }
