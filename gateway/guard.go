@@ -34,10 +34,16 @@ type decidedKey struct{}
 
 // noteDecision has the record of a program's call say what becomes of it.
 func (g *Gateway) noteDecision(ctx context.Context, call tool.Call, v verdict) {
+	say, ok := ctx.Value(decidedKey{}).(func(verdict, []string))
 	r := g.policies.rules.Load()
-	if say, ok := ctx.Value(decidedKey{}).(func(verdict, []string)); ok && r.on {
-		say(v, noted(g.labelsOf(r, call.Tool)))
+	if !ok || !r.on && v.rule == "" {
+		return
 	}
+	var labels []string
+	if v.action == allow {
+		labels = noted(g.labelsOf(r, call.Tool))
+	}
+	say(v, labels)
 }
 
 // denied is the error for a call that the rules or a person refuse.
@@ -57,9 +63,7 @@ func (g *Gateway) guarded(next Handler) Handler {
 		var held error
 		if v.action == ask {
 			v, held = g.approve(ctx, call, v)
-			if held == nil {
-				g.noteDecision(ctx, call, v)
-			}
+			g.noteDecision(ctx, call, v)
 		}
 		if err := g.auditCall(ctx, call, v); err != nil {
 			return tool.Result{}, err

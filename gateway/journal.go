@@ -62,6 +62,8 @@ type RecordedCall struct {
 	Rule     string   `json:"rule,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	Labels   []string `json:"labels,omitempty"`
+	// Approval is the id of what a person was asked about it, "" if nobody was.
+	Approval string `json:"approval,omitempty"`
 	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
 	Outcome string `json:"outcome"`
 	// Replayed says that it was not made, but answered from the journal of the execution before.
@@ -219,7 +221,7 @@ func (l *callList) begin(made *madeCall) (end func(outcome string, size int64), 
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		c := &l.calls[at]
-		c.Decision, c.Rule, c.Reason, c.Labels = string(v.action), v.rule, v.reason, labels
+		c.Decision, c.Rule, c.Reason, c.Labels, c.Approval = string(v.action), v.rule, v.reason, labels, v.approval
 	}
 	return end, decided
 }

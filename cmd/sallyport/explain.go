@@ -52,7 +52,7 @@ func explained(r gateway.Record) (string, error) {
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cell(r.ID, 40), cell(r.Language, 20), cell(string(r.Status), 20), cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for i, c := range r.Calls {
-		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s\t%s\n", i+1, cell(c.Tool.String(), 80), cmp.Or(c.Decision, "-"), cell(c.Rule, 60), cell(c.Outcome, 20), brought(c.Labels))
+		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s%s\n", i+1, cell(c.Tool.String(), 80), decision(c), cell(c.Rule, 60), cell(c.Outcome, 20), brought(c.Labels))
 	}
 	if err := table.Flush(); err != nil {
 		return "", err
@@ -61,9 +61,10 @@ func explained(r gateway.Record) (string, error) {
 		fmt.Fprintf(&b, "and %d more\n", more)
 	}
 	for i, c := range r.Calls {
-		if c.Decision == "deny" || c.Decision == "ask" || c.Rule == "approval" {
-			fmt.Fprintf(&b, "call %d, %s: %s: %s\n", i+1, cell(c.Tool.String(), 80), decision(c.Decision), cell(c.Reason, 300))
+		if c.Decision == "" || c.Decision == "allow" && c.Approval == "" {
+			continue
 		}
+		fmt.Fprintf(&b, "call %d, %s: %s: %s\n", i+1, cell(c.Tool.String(), 80), told(c), cell(c.Reason, 300))
 	}
 	for _, o := range r.Read {
 		fmt.Fprintf(&b, "read %s: %s\n", cell(o.Label, 64), origin(o, r.ID))
@@ -71,15 +72,27 @@ func explained(r gateway.Record) (string, error) {
 	return b.String(), nil
 }
 
-// decision is what became of a call, in words.
-func decision(action string) string {
-	switch action {
-	case "deny":
-		return "refused"
-	case "ask":
-		return "waits for approval"
+// decision is what became of a call, in a word.
+func decision(c gateway.RecordedCall) string {
+	if c.Replayed {
+		return "replayed"
 	}
-	return "allowed"
+	return cmp.Or(c.Decision, "-")
+}
+
+// told is what became of a call, for who asks why.
+func told(c gateway.RecordedCall) string {
+	text := "approved"
+	switch c.Decision {
+	case "deny":
+		text = "refused"
+	case "ask":
+		text = "waits for approval"
+	}
+	if c.Approval != "" {
+		text += " (" + cell(c.Approval, 60) + ")"
+	}
+	return text
 }
 
 // brought says which labels a result had.
@@ -87,7 +100,7 @@ func brought(labels []string) string {
 	if len(labels) == 0 {
 		return ""
 	}
-	return "brings " + plain.Line(strings.Join(labels, ", "), 100)
+	return "\tbrings " + plain.Line(strings.Join(labels, ", "), 100)
 }
 
 // origin says where a label came from.

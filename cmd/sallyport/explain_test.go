@@ -15,12 +15,14 @@ func TestExplained(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)
 	id := func(up, name string) tool.ID { return tool.ID{Upstream: up, Name: name} }
 	text, err := explained(gateway.Record{
-		ID: "e-1", Language: "python", Status: sandbox.Failed, Principal: "ann", Started: at, Made: 6,
+		ID: "e-1", Language: "python", Status: sandbox.Failed, Principal: "ann", Started: at, Made: 8,
 		Calls: []gateway.RecordedCall{
 			{Tool: id("web", "fetch"), Decision: "allow", Rule: "read-only", Outcome: "ok", Labels: []string{"untrusted"}},
 			{Tool: id("crm", "get"), Decision: "allow", Rule: "reads", Outcome: "ok", Labels: []string{"private", "prod"}},
 			{Tool: id("sallyport", "search_tools"), Outcome: "ok"},
-			{Tool: id("web", "post"), Decision: "ask", Rule: "flow", Reason: "untrusted and private data was read\x1b[2J", Outcome: "canceled"},
+			{Tool: id("crm", "get"), Outcome: "ok", Replayed: true},
+			{Tool: id("web", "post"), Decision: "ask", Rule: "flow", Reason: "untrusted and private data was read\x1b[2J", Outcome: "canceled", Approval: "a-1"},
+			{Tool: id("web", "put"), Decision: "allow", Rule: "default", Reason: "no rule decides", Outcome: "ok", Approval: "a-2"},
 			{Tool: id("crm", "drop"), Decision: "deny", Rule: "no-drops", Reason: `rule "no-drops"`, Outcome: "denied"},
 		},
 		Read: []gateway.Origin{
