@@ -80,29 +80,30 @@ func (k keptProgram) fill(p *Program, same bool) {
 }
 
 // lastFailed is the last execution of the caller's that can be resumed, of the same client session if there is one; "" if there is none.
-func (g *Gateway) lastFailed(ctx context.Context) (other string) {
+func (g *Gateway) lastFailed(ctx context.Context) string {
 	if g.recorder.root == "" {
 		return ""
 	}
 	g.recorder.flush(ctx, "")
 	folder := g.recorder.folder(tool.Principal(ctx))
 	ids := journal.List(folder)
+	var last, same journal.Header // of all, and of the session
 	for _, id := range ids[:min(len(ids), maxLast)] {
 		f, err := journal.Open(journal.Path(folder, id))
 		if err != nil {
 			continue
 		}
-		candidate := f.Resumed == "" && overIn(f.Contents, time.Time{}).Record.Status != sandbox.OK
-		session := f.Session
+		if f.Resumed == "" && overIn(f.Contents, time.Time{}).Record.Status != sandbox.OK {
+			if f.Started.After(last.Started) {
+				last = f.Header
+			}
+			if f.Session == tool.Session(ctx) && f.Started.After(same.Started) {
+				same = f.Header
+			}
+		}
 		_ = f.Close()
-		if candidate && session == tool.Session(ctx) {
-			return id
-		}
-		if candidate && other == "" {
-			other = id
-		}
 	}
-	return other
+	return cmp.Or(same.ID, last.ID)
 }
 
 // openResumed opens the journal of an execution of the caller's that did not end well.

@@ -1,0 +1,262 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/journal"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+func pastCall(name, arguments string, change func(*journal.Call)) journal.Call {
+	c := journal.Call{Tool: tool.ID{Upstream: "up", Name: name}, Arguments: arguments, State: journal.Ended, Asked: true,
+		Result: tool.Result{Content: []tool.Content{{Type: "text", Text: name + arguments}}}}
+	if change != nil {
+		change(&c)
+	}
+	return c
+}
+
+func failedWith(kind tool.Kind, message string) func(*journal.Call) {
+	return func(c *journal.Call) { c.Result, c.Err = tool.Result{}, &tool.Error{Kind: kind, Message: message} }
+}
+
+func made(name, arguments string) *madeCall {
+	return &madeCall{tool: tool.ID{Upstream: "up", Name: name}, arguments: arguments}
+}
+
+// TestFates: what ended is answered, and so is a failure that the program went on after; what it died of, and what it did not
+// get to know the end of, is made again.
+func TestFates(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		call journal.Call
+		want fate
+	}{
+		"ended":                   {pastCall("a", "1", nil), answered},
+		"ended last":              {pastCall("a", "1", func(c *journal.Call) { c.Last = true }), answered},
+		"no end is known":         {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Begun }), again},
+		"refused":                 {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Refused }), again},
+		"its result is lost":      {pastCall("a", "1", func(c *journal.Call) { c.Lost = true }), again},
+		"a failure it survived":   {pastCall("a", "1", failedWith(tool.Timeout, "timed out")), answered},
+		"a failure at the end":    {pastCall("a", "1", func(c *journal.Call) { c.Last = true; failedWith(tool.Upstream, "gone")(c) }), again},
+		"the failure it died of":  {pastCall("a", "1", failedWith(tool.Upstream, "the disk is full")), again},
+		"the tool's no, survived": {pastCall("a", "1", func(c *journal.Call) { c.Result.IsError = true }), answered},
+	} {
+		if got := fateOf(test.call, "ToolError: the disk is full"); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestReplayInOrder: equal calls get the answers in their order, those that failed for good come after those with an answer.
+func TestReplayInOrder(t *testing.T) {
+	t.Parallel()
+	list := []journal.Call{
+		pastCall("poll", "1", func(c *journal.Call) { c.State = journal.Refused }),
+		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "first" }),
+		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "second" }),
+	}
+	r, carried := newReplay(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, "", true)
+	if len(carried) != 3 || carried[0].Optional != true || carried[1].Optional {
+		t.Errorf("carried: %+v", carried)
+	}
+	for _, want := range []string{"first", "second", ""} {
+		p, err := r.take(t.Context(), made("poll", "1"))
+		if err != nil || p == nil || p.Definition != want {
+			t.Errorf("%+v, %v, want %q", p, err, want)
+		}
+	}
+	if p, err := r.take(t.Context(), made("poll", "1")); p != nil || err != nil {
+		t.Errorf("a fourth one: %+v, %v", p, err)
+	}
+}
+
+// TestDivergence: a new call waits while the program still asks for what it did before, however slowly, and fails a second
+// after it has ceased to.
+func TestDivergence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var list []journal.Call
+		for i := range 3 {
+			list = append(list, pastCall("a", strconv.Itoa(i), nil))
+		}
+		contents := &journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}
+		for missing := range 2 {
+			r, _ := newReplay(contents, "", true)
+			start := time.Now()
+			var work sync.WaitGroup
+			work.Go(func() {
+				p, err := r.take(t.Context(), made("b", "9"))
+				if missing == 0 && (p != nil || err != nil) {
+					t.Errorf("a new call after all that were due: %v, %v", p, err)
+				}
+				if e := tool.AsError(err); missing == 1 && (err == nil || e.Kind != tool.Invalid || !strings.Contains(e.Message, "call 3 differs from the journal of e-1: was up.a(2), now up.b(9)")) {
+					t.Errorf("diverged: %v", err)
+				}
+			})
+			for i := range 3 - missing {
+				time.Sleep(900 * time.Millisecond)
+				if p, err := r.take(t.Context(), made("a", strconv.Itoa(i))); p == nil || err != nil {
+					t.Errorf("call %d: %v, %v", i, p, err)
+				}
+			}
+			work.Wait()
+			if took := time.Since(start); took != 2700*time.Millisecond+time.Duration(missing)*100*time.Millisecond {
+				t.Errorf("with %d missing it took %v", missing, took)
+			}
+			if _, err := r.take(t.Context(), made("c", "9")); (err != nil) != (missing == 1) {
+				t.Errorf("the next one: %v", err)
+			}
+		}
+		r, _ := newReplay(contents, "", false)
+		if p, err := r.take(t.Context(), made("b", "9")); p != nil || err != nil {
+			t.Errorf("with new code: %v, %v", p, err)
+		}
+		r, _ = newReplay(contents, "", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.take(ctx, made("b", "9")); !errors.Is(err, context.Canceled) {
+			t.Errorf("canceled: %v", err)
+		}
+	})
+}
+
+// TestRecordAfterTheAnswer: a record that is not in the store yet is found, by its owner alone; the store gets it, and the
+// journal of what ended well goes; of what did not it stays, and says that the record is kept.
+func TestRecordAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	records, dir := store.Memory(), t.TempDir()
+	r, err := openRecorder(Options{Records: records, DataDir: dir}, func() config.Journal { return config.Default().Journal })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	for id, status := range map[string]sandbox.Status{"e-ok": sandbox.OK, "e-failed": sandbox.Failed} {
+		w, err := journal.Create(r.folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(`{"code":"x"}`)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, w, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.find(ada, id); err != nil || got.Status != status {
+			t.Errorf("%s before it is kept: %+v, %v", id, got, err)
+		}
+		if _, err := r.find(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s of another: %v", id, err)
+		}
+	}
+	if _, err := r.stored(ada, "e-ok", false); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is kept already: %v", err)
+	}
+	r.start()
+	r.close()
+	for _, id := range []string{"e-ok", "e-failed"} {
+		if got, err := r.stored(ada, id, false); err != nil || got.Code != "x" {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+	}
+	if left := journal.List(r.folder("ada")); len(left) != 1 || left[0] != "e-failed" || !journal.Settled(journal.Path(r.folder("ada"), "e-failed")) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestLeftByAKill: what a process left that was killed is put on record by the next: an end that was written down as it was,
+// and one that was not as interrupted, with its calls.
+func TestLeftByAKill(t *testing.T) {
+	t.Parallel()
+	records, dir := store.Memory(), t.TempDir()
+	limits := func() config.Journal { return config.Default().Journal }
+	before, err := openRecorder(Options{Records: records, DataDir: dir}, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"e-ended", "e-killed", "e-runs"} {
+		w, err := journal.Create(before.folder("ada"), journal.Header{ID: id, Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x","language":"python"}`)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Begin(tool.ID{Upstream: "up", Name: "a"}, "def", "args"); err != nil {
+			t.Fatal(err)
+		}
+		if id == "e-ended" {
+			if err := w.Over([]byte(`{"record":{"id":"e-ended","principal":"ada","status":"failed"}}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if id == "e-runs" {
+			defer func() { _ = w.Close() }()
+		} else if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	if r, err := before.find(ada, "e-killed"); err != nil || r.Status != Interrupted {
+		t.Errorf("asked for before it is on record: %+v, %v", r, err)
+	}
+	r, err := openRecorder(Options{Records: records, DataDir: dir}, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	r.flush(t.Context(), "")
+	r.close()
+	if got, err := r.stored(ada, "e-ended", false); err != nil || got.Status != sandbox.Failed || got.Code != "x" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err := r.stored(ada, "e-killed", false)
+	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != unfinished || got.Language != "python" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := r.stored(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("one that runs: %v", err)
+	}
+}
+
+// BenchmarkJournaled is what an answer waits for of its record: the journal's beginning and end, and 10 calls in it.
+func BenchmarkJournaled(b *testing.B) {
+	records, err := store.Open(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	r, err := openRecorder(Options{Records: records, DataDir: b.TempDir()}, func() config.Journal { return config.Default().Journal })
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.start()
+	defer r.close()
+	code := strings.Repeat("print(1)\n", 230)
+	for b.Loop() {
+		id := newID()
+		w, err := journal.Create(r.folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(strconv.Quote(code))}, nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 10 {
+			n, err := w.Begin(tool.ID{Upstream: "a", Name: "b"}, "def", "args")
+			if err == nil {
+				err = w.End(n, tool.Result{Content: []tool.Content{{Type: "text", Text: code}}}, nil)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, w, ""); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		r.flush(b.Context(), id)
+		b.StartTimer()
+	}
+}
