@@ -246,7 +246,11 @@ func (a *app) skillsApprove(s *skill.Store, names []string) error {
 
 // approveSkill shares a skill, and puts that on record first.
 func (a *app) approveSkill(s *skill.Store, name, digest string) (skill.Skill, error) {
-	if waits, err := s.LoadPending(name); err == nil {
+	waits, err := s.LoadPending(name)
+	if err != nil {
+		waits, err = s.LoadShared(name, 0)
+	}
+	if (err == nil || errors.Is(err, skill.ErrChanged)) && strings.HasPrefix(waits.Digest(), digest) {
 		if err := a.onRecord(audit.Event{Kind: audit.SkillApproved, After: waits.Digest(), Note: name}); err != nil {
 			return skill.Skill{}, err
 		}
