@@ -43,7 +43,6 @@ func TestGuard(t *testing.T) {
 			t.Run("killed", g.killed)
 			t.Run("cli", g.answeredByCLI)
 			t.Run("held", g.held)
-			t.Run("killed", g.killed)
 			t.Run("flow", g.flow)
 			g.stop()
 			t.Run("audit", g.audit)
