@@ -92,6 +92,7 @@ func TestApproval(t *testing.T) {
 }
 
 func programsAsk(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+	t.Helper()
 	const note = "from servers.notes import create_note\nfrom sallyport import ToolError, parallel\n"
 	for name, c := range map[string]struct {
 		code, want string
@@ -130,6 +131,7 @@ said`, `[["denied","notes.create_note was not approved by the user"],["denied","
 
 // question is what a person reads and can answer.
 func question(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
 	p := &person{decide: always("session")}
 	ctx := tool.WithSession(t.Context(), "s1")
 	code := "from servers.notes import create_note\ncreate_note(title='a\\x1b[31m\\u202eb', text='x' * 5000)"
@@ -164,6 +166,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 
 // slow: a person may take longer than a program has.
 func slow(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
 	p := &person{decide: func(string) string { time.Sleep(1500 * time.Millisecond); return "once" }}
 	e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
 	if err != nil || e.Failed() {
@@ -173,6 +176,7 @@ func slow(t *testing.T, g *gateway.Gateway) {
 
 // held: nobody can be asked, so the program ends without doing anything else, and says how to go on.
 func held(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+	t.Helper()
 	code := `from servers.notes import create_note
 from servers.calc import add
 from sallyport import parallel
@@ -221,6 +225,7 @@ finally: add(a=3, b=4)`
 
 // answeredElsewhere: while a program waits whose client cannot be asked, an operator answers.
 func answeredElsewhere(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+	t.Helper()
 	before := sites["notes"].hits.Load()
 	operator := tool.WithOperator(t.Context(), "cli")
 	changed := make(chan struct{}, 100)
@@ -256,6 +261,7 @@ except ToolError as e: print(e)`})
 
 // direct: without a program a call waits, then says what to approve, and goes through once after that.
 func direct(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
+	t.Helper()
 	before := sites["notes"].hits.Load()
 	ctx := tool.WithSession(t.Context(), "s")
 	create := func(ctx context.Context, title string, peer tool.Peer) error {
@@ -291,6 +297,7 @@ func direct(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
 
 // many: a principal cannot have any number of programs wait in their sandboxes; those beyond are held at once.
 func many(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
 	ctx, stop := context.WithCancel(tool.WithPrincipal(t.Context(), "mallory"))
 	defer stop()
 	var work sync.WaitGroup

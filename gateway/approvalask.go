@@ -29,13 +29,22 @@ func (g *Gateway) request(ctx context.Context, call tool.Call, v verdict) (appro
 		fmt.Fprintf(sum, "%d %s ", len(part), part)
 	}
 	request := approval.Request{
-		Principal: tool.Principal(ctx), Session: tool.Session(ctx), Upstream: call.Tool.Upstream, Tool: call.Tool.String(),
+		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Upstream: call.Tool.Upstream, Tool: call.Tool.String(),
 		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: plain.Line(v.rule, 100), Reason: plain.Line(v.reason, 300),
 	}
 	if r := runningOf(ctx); r != nil {
 		request.Execution, request.Root = r.id, r.root
 	}
 	return request, nil
+}
+
+// shortSession names a session to people, who could speak in it if they knew its id.
+func shortSession(id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ask asks the program's client, or whoever calls, when it is this question's turn, and takes the answer down. It returns

@@ -122,7 +122,7 @@ func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
 	if !g.auditor.kept() {
 		return nil
 	}
-	e := g.on(tool.WithSession(tool.WithPrincipal(ctx, a.Principal), a.Session), audit.Event{
+	e := g.on(tool.WithPrincipal(ctx, a.Principal), audit.Event{
 		Kind: audit.ApprovalAnswered, Execution: a.Execution, Tool: a.Tool, Approval: a.ID, Rule: a.Rule, By: a.By, Outcome: string(a.State), Note: g.withoutPrivate(a.Note),
 	})
 	switch {

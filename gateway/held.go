@@ -114,7 +114,7 @@ func (g *Gateway) settleHeld(ctx context.Context, e *Execution, r *running) {
 	}
 	for _, a := range all {
 		switch {
-		case a.Execution != e.ID || a.Principal != tool.Principal(ctx) || a.State != approval.Waiting && a.State != approval.Allowed:
+		case a.Execution != e.ID || a.Principal != tool.Principal(ctx) || a.State != approval.Waiting:
 		case e.Status == sandbox.Canceled:
 			e.Approvals = append(e.Approvals, a)
 		default:
@@ -133,6 +133,9 @@ func (g *Gateway) settleHeld(ctx context.Context, e *Execution, r *running) {
 func (e Execution) heldText() string {
 	var b strings.Builder
 	b.WriteString("held: it needs approval, and nobody could be asked in time.")
+	if len(e.Approvals) == 0 {
+		b.WriteString(" It is answered by now.")
+	}
 	for _, a := range e.Approvals[:min(len(e.Approvals), maxSaid)] {
 		b.WriteString("\n" + a.Tool)
 		if why := cmp.Or(a.Reason, a.Rule); why != "" {

@@ -48,7 +48,7 @@ func newShop(t *testing.T) (url string, sold *atomic.Int32) {
 		return fmt.Sprint(answer.Action, " ", answer.Content["name"]), nil
 	})
 	add("poem", true, func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
-		answer, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{SystemPrompt: "Rhyme.", MaxTokens: 9, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "roses"}}}})
+		answer, err := req.Session.CreateMessage(ctx, &mcp.CreateMessageParams{SystemPrompt: "Rhyme.", MaxTokens: 9, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "roses"}}}}) //nolint:staticcheck // deprecated, and still to be passed on
 		if err != nil {
 			return "", err
 		}
@@ -108,9 +108,9 @@ func (h *hand) client() *mcp.Client {
 			}
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
 		},
-		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // as above
 			h.note(req.Params.SystemPrompt)
-			return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "red"}}, nil
+			return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "red"}}, nil //nolint:staticcheck // as above
 		},
 	})
 }
@@ -171,6 +171,7 @@ func TestProgramsAskInBothEras(t *testing.T) {
 
 // cannotAsk: a client that answers nothing gets what to approve, and how to go on.
 func cannotAsk(t *testing.T, tools *mcpserver.Tools) {
+	t.Helper()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		near, far := mcp.NewInMemoryTransports()
 		if _, err := tools.Connect(t.Context(), far, nil); err != nil {
@@ -194,6 +195,7 @@ func cannotAsk(t *testing.T, tools *mcpserver.Tools) {
 
 // directAsks: in direct mode the gateway's question has no upstream's name, and an upstream's has.
 func directAsks(t *testing.T, url string) {
+	t.Helper()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		h := &hand{}
 		session, err := h.client().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: version})

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway"
 	"sallyport/internal/tool"
 )
 
@@ -81,9 +82,9 @@ func (c *client) abilities(raw json.RawMessage) {
 	c.form = c.can[askElicit] && (form || !url)
 }
 
-// refuse says that the client did not offer to answer a method, nil if it did.
-func (c *client) refuse(method string) error {
-	if c.can[method] {
+// refuse says that the client did not offer to answer a method, or to show the form that an approval is; nil if it did.
+func (c *client) refuse(ctx context.Context, method string) error {
+	if c.can[method] && (c.form || gateway.Approving(ctx) == "") {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not answer %.40s", method)})
@@ -133,7 +134,7 @@ func log(ctx context.Context, session *mcp.ServerSession, params json.RawMessage
 // Ask implements [tool.Peer]: it asks a client of an older revision over its
 // session, in the stream of the request.
 func (c *client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := c.refuse(method); err != nil {
+	if err := c.refuse(ctx, method); err != nil {
 		return nil, err
 	}
 	ctx, cancel := c.within(ctx)

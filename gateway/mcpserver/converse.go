@@ -50,7 +50,7 @@ func (r *request) run(ctx context.Context, verbs Verbs, p gateway.Program) (*mcp
 	case r.client.modern && (asks || r.Params.RequestState != ""):
 		return r.talk(ctx, verbs, p)
 	case asks:
-		p.Peer = programClient{r.client, func() bool { return r.client.form }}
+		p.Peer = programClient{r.client}
 	}
 	return executed(ctx, verbs, p, r.CallToolRequest)
 }
@@ -65,8 +65,7 @@ func (r *request) talk(ctx context.Context, verbs Verbs, p gateway.Program) (*mc
 		return nil, errTicket
 	}
 	result, err := r.talks.talk(ctx, r.client, "tools/call", params, func(ctx context.Context, peer tool.Peer) (any, error) {
-		t, _ := peer.(*talk)
-		p.Peer = programClient{peer, func() bool { return t.client.Load().form }}
+		p.Peer = programClient{peer}
 		return executed(ctx, verbs, p, r.CallToolRequest)
 	})
 	if gone, ok := errors.AsType[*goneError](err); ok {
@@ -89,18 +88,7 @@ func (r *request) talk(ctx context.Context, verbs Verbs, p gateway.Program) (*mc
 
 // programClient is the client of a program, which is asked by the gateway and by upstreams. What a program's upstream
 // says by itself goes to the program.
-type programClient struct {
-	tool.Peer
-	form func() bool
-}
+type programClient struct{ tool.Peer }
 
 // Notify implements [tool.Peer].
 func (programClient) Notify(string, json.RawMessage) {}
-
-// Ask implements [tool.Peer].
-func (p programClient) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if gateway.Approving(ctx) != "" && !p.form() {
-		return nil, tool.ErrCannotAsk
-	}
-	return p.Peer.Ask(ctx, method, params)
-}

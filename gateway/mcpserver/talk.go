@@ -69,7 +69,7 @@ func (t *talk) Notify(method string, params json.RawMessage) { t.client.Load().N
 
 // Ask implements [tool.Peer].
 func (t *talk) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if err := t.client.Load().refuse(method); err != nil {
+	if err := t.client.Load().refuse(ctx, method); err != nil {
 		return nil, err
 	}
 	q := &question{method: method, params: orEmpty(params), reply: make(chan json.RawMessage, 1), execution: gateway.ExecutionOf(ctx)}

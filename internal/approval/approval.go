@@ -37,7 +37,7 @@ const (
 // Request is what somebody wants to call. All texts are clean and bounded: people read them.
 type Request struct {
 	Principal string `json:"principal,omitempty"`
-	// Session is the client's session, see [tool.Session].
+	// Session stands for the client's session, see [tool.Session]: who reads it cannot speak in it.
 	Session string `json:"session,omitempty"`
 	// Execution is the id of the one that asks, Root of the first of those that it resumes, itself where there is none;
 	// both "" for a call that is of no program.
