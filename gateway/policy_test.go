@@ -11,6 +11,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -201,4 +202,52 @@ func TestPolicyInSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantAll(t, "allowed", web.Text(), "[destructive]", "!approval")
+}
+
+// Files keep what those had read who wrote them, beyond the gateway; others have nothing of it.
+func TestFlowOfFiles(t *testing.T) {
+	records, data := store.Memory(), t.TempDir()
+	opts := &gateway.Options{DataDir: data, Records: records}
+	first, sites, cfg := firm(t, policy.Settings{Flow: policy.FlowDeny}, withLabels, opts)
+	as := func(session string) context.Context {
+		return tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), session)
+	}
+	write := func(g *gateway.Gateway, session, path string) {
+		t.Helper()
+		if _, err := g.WriteFile(as(session), gateway.FileWrite{Path: path, Content: "x", Verb: gateway.FileReplace}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := func(g *gateway.Gateway, session, path string, want bool) {
+		t.Helper()
+		if path != "" {
+			if _, err := g.ReadFile(as(session), gateway.FileRead{Path: path}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Contains(askedAs(as(session), t, g, "web.post", "{}"), "policy refuses"); got != want {
+			t.Errorf("session %s, which has read %q: held is %v", session, path, got)
+		}
+	}
+	write(first, "a", "before.txt")
+	askedAs(as("a"), t, first, "firm.get_secret", "{}")
+	askedAs(as("a"), t, first, "web.get", "{}")
+	write(first, "a", "after.txt")
+	held(first, "a", "", true)
+	held(first, "b", "before.txt", false)
+	held(first, "c", "after.txt", true)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	next := open(t, cfg, opts)
+	next.Settle(t.Context())
+	held(next, "a", "", false) // what a session has read is in memory
+	held(next, "d", "before.txt", false)
+	held(next, "e", "after.txt", true)
+	write(next, "f", "after.txt") // which looks at the file that it replaces
+	held(next, "g", "after.txt", true)
+	if sites["web"].hits.Load() == 0 {
+		t.Error("nothing was posted")
+	}
 }
