@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ type otlp struct {
 	url     string
 	version string
 	host    string
-	web     *http.Client
+	web     web
 }
 
 func newOTLP(set config.OTLP, version string) *otlp {
@@ -28,7 +27,7 @@ func newOTLP(set config.OTLP, version string) *otlp {
 	if !strings.HasSuffix(url, "/v1/logs") {
 		url += "/v1/logs"
 	}
-	return &otlp{set: set, url: url, version: version, host: hostName(), web: newWeb()}
+	return &otlp{set: set, url: url, version: version, host: hostName(), web: newWeb(config.AuditSinks{OTLP: &set}.Known())}
 }
 
 // The messages of opentelemetry.proto.collector.logs.v1 that are needed. 64-bit numbers are strings in JSON.
@@ -116,7 +115,7 @@ func (o *otlp) Send(ctx context.Context, records []Record) error {
 	for name, value := range o.set.Headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := answerOf(o.web, r)
+	answer, err := o.web.answer(r)
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"sallyport/internal/config"
+	"sallyport/internal/mask"
 	"sallyport/internal/plain"
 )
 
@@ -43,19 +46,32 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// newWeb is a client that goes nowhere but where it is told to: what it carries is for one server.
-func newWeb() *http.Client {
-	return &http.Client{Timeout: webTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// web is a client that goes nowhere but where it is told to: what it carries is for one server. What comes
+// back is without the secrets that it carries, for errors quote it and are kept.
+type web struct {
+	client *http.Client
+	mask   *mask.Mask
 }
 
-// answerOf sends a request and reads its answer. One that the server will never take is an ErrRefused.
-func answerOf(web *http.Client, r *http.Request) ([]byte, error) {
-	response, err := web.Do(r)
+func newWeb(secrets []string) web {
+	return web{
+		client: &http.Client{Timeout: webTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		mask:   (&mask.Book{}).For("", secrets...),
+	}
+}
+
+// answer sends a request and reads its answer. One that the server will never take is an ErrRefused.
+func (w web) answer(r *http.Request) ([]byte, error) {
+	response, err := w.client.Do(r)
 	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL, which has the record in it, and may have a key
+			err = e.Err
+		}
 		return nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body = w.mask.Hide(body)
 	switch code := response.StatusCode; {
 	case code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge || code == http.StatusRequestURITooLong || code == http.StatusUnprocessableEntity:
 		return nil, fmt.Errorf("%w: HTTP %d: %s", ErrRefused, code, plain.Line(string(body), 200))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ import (
 type surreal struct {
 	set config.SurrealDB
 	url string
-	web *http.Client
+	web web
 	// snippets are the programs of executions that have not ended yet, where they are on record.
 	snippets map[string]string
 }
@@ -36,7 +35,7 @@ const (
 
 func newSurreal(set config.SurrealDB) *surreal {
 	url := strings.TrimSuffix(strings.TrimSuffix(set.URL, "/"), "/sql")
-	return &surreal{set: set, url: url + "/sql", web: newWeb(), snippets: map[string]string{}}
+	return &surreal{set: set, url: url + "/sql", web: newWeb(config.AuditSinks{SurrealDB: &set}.Known()), snippets: map[string]string{}}
 }
 
 // surrealRow is one execution.
@@ -134,7 +133,7 @@ func (s *surreal) create(ctx context.Context, row surrealRow) error {
 	} else if s.set.User != "" {
 		r.SetBasicAuth(s.set.User, string(s.set.Password))
 	}
-	answer, err := answerOf(s.web, r)
+	answer, err := s.web.answer(r)
 	if err != nil {
 		return withoutQuery(err)
 	}

@@ -204,8 +204,8 @@ func (s SurrealDB) problems(at path) []problem {
 	return all
 }
 
-// secrets are those that log in to the sinks.
-func (s AuditSinks) secrets() (all []string) {
+// Known returns the secrets that log in to the sinks.
+func (s AuditSinks) Known() (all []string) {
 	if o := s.OTLP; o != nil {
 		all = slices.Concat(all, mask.Values(o.Headers), mask.OfURL(o.URL))
 	}
