@@ -370,7 +370,10 @@ func (l *Log) roll() error {
 	if err := old.Close(); err != nil {
 		return err
 	}
-	return l.prune(time.Now())
+	if err := l.prune(time.Now()); err != nil { // no reason to refuse what is to be recorded
+		l.log.Error("old audit records stay", "directory", l.dir, "error", err)
+	}
+	return nil
 }
 
 // keepSynced writes to the disk what was appended, and publishes the head, until Close.
