@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
@@ -54,15 +53,6 @@ const (
 	guardRounds = 10
 	guardCalls  = 230
 )
-
-// processorTime is what this process has used, in microseconds.
-func processorTime() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1000
-}
 
 // addGuard adds two rows: the calls without anything, and with all of it beside them.
 func (b *bench) addGuard(what string, off, on summary, processor float64, barred bool) {
