@@ -376,6 +376,15 @@ func (g *guarded) audit(t *testing.T) {
 			t.Errorf("the record has %q", word)
 		}
 	}
+	segments, _ := filepath.Glob(g.path("data/sallyport/audit/*.jsonl"))
+	if len(segments) == 0 {
+		t.Fatal("the record has no files")
+	}
+	name := strings.TrimPrefix(segments[0], g.dir+"/")
+	g.write(name, strings.Replace(g.read(name), `"decision":"deny"`, `"decision":"allow"`, 1))
+	if out, err := g.try("log", "verify"); err == nil {
+		t.Errorf("a decision was changed, and nobody notices:\n%s", out)
+	}
 }
 
 // nothingLeaked looks through all that the gateway has kept and logged.
