@@ -37,7 +37,7 @@ func (e Execution) Text() string {
 		parts = append(parts, ending)
 	}
 	if e.Resume != "" && e.Status != Held {
-		parts = append(parts, fmt.Sprintf("its calls are not made again with resume=%q", e.Resume))
+		parts = append(parts, fmt.Sprintf("with resume=%q no call is repeated", e.Resume))
 	}
 	for _, note := range e.Notes[:min(len(e.Notes), maxSaid)] {
 		parts = append(parts, "note: "+plain.Line(note, 300))

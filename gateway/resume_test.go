@@ -130,7 +130,7 @@ func TestResume(t *testing.T) {
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "client-1")
 	const python = "from servers.ledger import book, total\nfrom sallyport import parallel\nprint(book(name='a'))\nprint(parallel(*[lambda n=n: book(name=n) for n in ('b','c','d')]))\nn = total()['total']\n"
 	t.Run("python", func(t *testing.T) {
-		failed := went(ctx, t, g, gateway.Program{Code: python + "raise ValueError(n)"}, sandbox.Failed, "ValueError: 4", "its calls are not made again with resume=")
+		failed := went(ctx, t, g, gateway.Program{Code: python + "raise ValueError(n)"}, sandbox.Failed, "ValueError: 4", "no call is repeated")
 		l.want(t, "a b c d")
 		twice := went(ctx, t, g, gateway.Program{Resume: failed.ID}, sandbox.Failed, "booked a", "ValueError: 4", "5 calls answered from the journal of "+failed.ID)
 		l.want(t, "")

@@ -54,3 +54,6 @@ func File(f *os.File) error {
 	}
 	return nil
 }
+
+// Unlock gives the lock of a file back before that is closed: a process that is just being started has its descriptor too, for a moment.
+func Unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }

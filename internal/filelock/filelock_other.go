@@ -18,3 +18,6 @@ func Dir(string, time.Duration) (unlock func(), err error) { return func() {}, n
 
 // File does nothing here.
 func File(*os.File) error { return nil }
+
+// Unlock does nothing here.
+func Unlock(*os.File) {}

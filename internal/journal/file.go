@@ -171,8 +171,9 @@ func (p *parser) order() {
 // File is the journal of an execution that does not run, locked until Close.
 type File struct {
 	*Contents
-	file *os.File
-	path string
+	file   *os.File
+	path   string
+	closed bool
 }
 
 // maxFile is the largest file that is read, in bytes.
@@ -186,7 +187,7 @@ func Open(path string) (*File, error) {
 	}
 	file := &File{file: f, path: path}
 	if err := file.read(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("open journal: %w", err), file.Close())
 	}
 	return file, nil
 }
@@ -247,7 +248,13 @@ func (f *File) write(kind byte, head []byte) error {
 func (f *File) Remove() error { return errors.Join(os.Remove(f.path), f.Close()) }
 
 // Close lets others have the file.
-func (f *File) Close() error { return f.file.Close() }
+func (f *File) Close() error {
+	if !f.closed {
+		filelock.Unlock(f.file)
+		f.closed = true
+	}
+	return f.file.Close()
+}
 
 // List returns the ids of the journals in a folder, the latest file first; none where there is no folder.
 func List(dir string) []string {

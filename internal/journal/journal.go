@@ -1,6 +1,6 @@
 // Package journal keeps what one execution did in a file of its own, so that it can be run again without doing it twice:
 // its program, each call as it begins and what it came to, and its end. A record is with the kernel when its method
-// returns, so it survives a kill of the process; [Writer.Sync] makes it survive a loss of power too. The main types are
+// returns, so it survives a kill of the process; [Writer.Kept] makes it survive a loss of power too. The main types are
 // [Writer], of an execution that runs, and [File], of one that has run, which [Open] reads.
 //
 // While an execution runs, its file is locked: one whose process is gone can be told by that. Each record has its length

@@ -198,6 +198,7 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.broken = errClosed
+	filelock.Unlock(w.file)
 	return w.file.Close()
 }
 
