@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -96,6 +98,7 @@ func (a *app) exec(ctx context.Context, files []string, program gateway.Program,
 		return err
 	}
 	return a.withGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
+		defer a.openControl(a.logger(slog.LevelError), httpapi.New(g, nil))() // what it asks can be answered from another terminal
 		for _, program := range programs {
 			if err := a.runProgram(ctx, g, program, folder, asJSON); err != nil {
 				return err

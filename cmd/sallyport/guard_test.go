@@ -46,7 +46,7 @@ func TestGuard(t *testing.T) {
 			t.Run("flow", g.flow)
 			g.stop()
 			t.Run("audit", g.audit)
-			g.nothingLeaked(t)
+			t.Run("leaks", g.nothingLeaked)
 		})
 	}
 }
