@@ -389,6 +389,7 @@ func (g *guarded) audit(t *testing.T) {
 
 // nothingLeaked looks through all that the gateway has kept and logged.
 func (g *guarded) nothingLeaked(t *testing.T) {
+	t.Helper()
 	for _, word := range []string{deskSecret, aliceToken, "ann.lee@example", "bob.roy@example"} {
 		if strings.Contains(g.log.String(), word) {
 			t.Errorf("the log has %q", word)
