@@ -34,5 +34,5 @@ func TestExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "testdata/explained.txt", text)
+	golden.Check(t, "testdata/golden/explained.txt", text)
 }
