@@ -144,7 +144,7 @@ func TestConformanceRootless(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "sandbox.test"), "-test.run=^(TestConformance|TestCrash|TestKilledHost)$", "-test.v",
-		"-test.skip=^TestConformance$/^(faults|values|functions|emit|mistakes)$")
+		"-test.skip=^TestConformance$/^(faults|values|functions|emit|mistakes)$|^TestConformance$/^bridge$/^[^A-Z]") // of the bridge the attacks
 	cmd.Dir = filepath.Join(dir, "tmp")
 	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_RUNSC="+filepath.Join(dir, "runsc"), "TMPDIR="+filepath.Join(dir, "tmp"), "HOME="+dir, "XDG_RUNTIME_DIR=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
