@@ -178,6 +178,15 @@ for (;;);`, sandbox.Node, sandbox.TimedOut, func(l *sandbox.Limits) { l.Timeout 
 import os
 open("new", "w").write("kept"); os.remove("old"); open("changed", "a").write("!"); os.mkdir("closed"); open("closed/x", "w").write("1")
 while True: os.write(1, b"x" * 65536)`, sandbox.Python, sandbox.Flooded, nil},
+		{"python in a call", `
+import os
+from sallyport import call
+open("new", "w").write("kept"); os.remove("old"); open("changed", "a").write("!"); os.mkdir("closed"); open("closed/x", "w").write("1")
+call("test.slow", {})`, sandbox.Python, sandbox.TimedOut, func(l *sandbox.Limits) { l.Timeout = 2 * time.Second }},
+		{"node in a call", `import fs from "node:fs"; process.chdir("/workspace");
+const { call } = globalThis[Symbol.for("sallyport")];
+fs.writeFileSync("new", "kept"); fs.rmSync("old"); fs.appendFileSync("changed", "!"); fs.mkdirSync("closed"); fs.writeFileSync("closed/x", "1");
+await call("test.slow");`, sandbox.Node, sandbox.TimedOut, func(l *sandbox.Limits) { l.Timeout = 3 * time.Second }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for try := 0; ; try++ {
@@ -195,6 +204,9 @@ while True: os.write(1, b"x" * 65536)`, sandbox.Python, sandbox.Flooded, nil},
 				outcome, err := host.Run(t.Context(), job, sandboxtest.Echo{})
 				if err != nil || outcome.Status != test.status {
 					t.Fatalf("status %s, %v, fault %+v", outcome.Status, err, outcome.Fault)
+				}
+				if outcome.Stderr.Text != "" {
+					t.Errorf("it said %q", outcome.Stderr.Text)
 				}
 				if try < 5 && len(outcome.Notes) == 1 && strings.HasPrefix(outcome.Notes[0], lost) {
 					continue

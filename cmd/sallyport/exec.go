@@ -134,6 +134,9 @@ func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program gatewa
 	if err := cmp.Or(err, unwritten); err != nil {
 		return err
 	}
+	if e.Status == gateway.Held {
+		a.say("what exec asks ends with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
+	}
 	return executionStatus(e)
 }
 

@@ -67,6 +67,7 @@ class Program {
   report() {
     if (this.reported) return;
     this.reported = true;
+    if (bridge.lost) return void setTimeout(() => process.exit(1), 2000); // we are being stopped: while we stay, what is in /workspace can still be read
     bridge.over = true;
     bridge.flush();
     if (bridge.socket.writableLength) bridge.socket.write("", () => this.conclude());

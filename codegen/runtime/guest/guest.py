@@ -14,6 +14,7 @@ import itertools
 import os
 import resource
 import threading
+import time
 import types
 
 import sallyport
@@ -161,10 +162,14 @@ def main():
             os.chdir("/workspace")  # another one than we started in
         # Lines of earlier programs stay theirs: each has a name of its own.
         done = execute(job, scope, of_file(job["file"], scope) if job.get("file") else NAME if number == 1 else f"program-{number}.py")
-        bridge.rest()
-        if "workspace" in job:
-            hand_over(bridge, files, job["workspace"])
-        bridge.send(done)
+        try:
+            bridge.rest()
+            if "workspace" in job:
+                hand_over(bridge, files, job["workspace"])
+            bridge.send(done)
+        except ConnectionError:  # we are being stopped: while we stay, what is in /workspace can still be read
+            time.sleep(2)
+            os._exit(1)
         if not job.get("keep"):
             break
         resource.setrlimit(resource.RLIMIT_AS, limits)
