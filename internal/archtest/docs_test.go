@@ -15,7 +15,6 @@ import (
 // notFiles look like files or rooms of ours in the docs, and are none.
 var notFiles = map[string]string{
 	"config.json": "of an OCI bundle, made at run time", "tools/list": "a method of MCP", "tools/call": "a method of MCP",
-	"gateway/httpapi": "a room that is to come", "gateway/workflow": "a room that is to come",
 	"A.txt": "an example of a name", "a.txt": "an example of a name",
 	"getUser.py": "an example of a name", "getuser.py": "an example of a name",
 }
