@@ -1,0 +1,76 @@
+package workflow
+
+import (
+	"encoding/json"
+	"time"
+
+	"sallyport/internal/tool"
+)
+
+// Start says which run to start.
+type Start struct {
+	Workflow string
+	// Inputs is an object in JSON; nil is an empty one.
+	Inputs json.RawMessage
+	// Trigger is as in Run.
+	Trigger string
+	// Key makes the start happen once: where a run was started with the same workflow and key, it is returned. "" is none.
+	Key string
+	// Peer can be asked for what is missing, at once; nil cannot.
+	Peer tool.Peer
+	// Parent is the execution whose program starts it; "" is none.
+	Parent string
+}
+
+// Filter says which runs are meant. The zero value is all.
+type Filter struct {
+	Workflow string
+	Status   Status
+	// Limit is how many at most, the newest; 0 is all.
+	Limit int
+}
+
+// Info is a workflow in a list, as its file is now.
+type Info struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Path is the file of the definition.
+	Path string `json:"path"`
+	// Digest is its SHA-256 in hex.
+	Digest string `json:"digest"`
+	// Exposed says that programs can call it, as workflows.NAME.
+	Exposed bool `json:"exposed"`
+	// Inputs and Outputs are the JSON Schemas of the objects that it takes and gives.
+	Inputs  json.RawMessage `json:"inputs"`
+	Outputs json.RawMessage `json:"outputs"`
+	// Prompts are what a person is asked for inputs that are missing, by their names.
+	Prompts map[string]string `json:"prompts,omitempty"`
+	// Schedules are when it starts by itself; Webhook says that requests to /hooks/NAME start it.
+	Schedules []Clock `json:"schedules,omitempty"`
+	Webhook   bool    `json:"webhook,omitempty"`
+	// Steps are what it does, in order.
+	Steps []Outline `json:"steps"`
+}
+
+// Clock is one schedule of a workflow.
+type Clock struct {
+	// Cron and Zone, or Every, are as in the definition.
+	Cron  string `json:"cron,omitempty"`
+	Zone  string `json:"zone,omitempty"`
+	Every string `json:"every,omitempty"`
+	// Next is when it is due next, where that is known.
+	Next time.Time `json:"next,omitzero"`
+}
+
+// Outline is a step as a list of steps shows it.
+type Outline struct {
+	// ID is "" for what holds the steps of a branch, a case and the like; Kind says what it is then.
+	ID string `json:"id,omitempty"`
+	// Kind is tool, code, skill, workflow, parallel, for_each, switch, while, wait, form or try; or branch, case, default, catch, finally.
+	Kind string `json:"kind"`
+	// Of is the tool, skill, workflow, condition or the like.
+	Of          string    `json:"of,omitempty"`
+	Description string    `json:"description,omitempty"`
+	If          string    `json:"if,omitempty"`
+	Steps       []Outline `json:"steps,omitempty"`
+}
