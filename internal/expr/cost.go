@@ -17,7 +17,7 @@ type sizes struct{}
 
 // CallCost implements CEL's estimator. Where a function is known by its types, CEL's own price counts.
 func (sizes) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
-	if overload != "" {
+	if overload != "" && !ours(overload) {
 		return nil
 	}
 	price := 1 + size(result)/10

@@ -123,6 +123,11 @@ func (p *Program) evalError(ctx context.Context, err error) error {
 	if _, key, ok := strings.Cut(message, "no such key: "); ok && key != "" && strings.Contains(p.source, key) { // it was named, not computed
 		return errors.New(plain.Line("there is no key "+key, maxMessage))
 	}
+	for _, known := range []error{ErrSize, ErrDepth, errTooLarge, errNoJSON} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
 	for _, f := range faults {
 		if strings.Contains(message, f.start) {
 			return errors.New(f.says)

@@ -67,13 +67,15 @@ type Var struct {
 	Type Type
 }
 
-// Options bound what expressions cost; nil means all defaults.
+// Options bound what expressions cost, and may add functions; nil means all defaults.
 type Options struct {
 	// Cost is how much one evaluation may cost: about one for each step, and one for every ten
 	// characters of a text that is looked at; 0 is 1,000,000, a few tenths of a second.
 	Cost uint64
 	// Length is how long an expression may be, in characters; 0 is 10,000.
 	Length int
+	// Data adds functions over values as results have them: text(x) and json(x), see [Text] and [JSON], parse_json(text), sum(list), base64.encode and base64.decode.
+	Data bool
 }
 
 const (
@@ -116,6 +118,9 @@ func New(vars []Var, opts *Options) (*Env, error) {
 		cel.ParserExpressionSizeLimit(length), cel.ParserRecursionLimit(maxNested), cel.ExpressionNodeLimit(maxNodes),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateComprehensionNestingLimit(maxLoops)),
 	}
+	if opts.Data {
+		set = append(set, dataFunctions()...)
+	}
 	for _, v := range vars {
 		set = append(set, cel.Variable(v.Name, types(v.Type)))
 		e.names = append(e.names, v.Name)
@@ -125,6 +130,23 @@ func New(vars []Var, opts *Options) (*Env, error) {
 		return nil, fmt.Errorf("declare variables: %w", err)
 	}
 	return e, nil
+}
+
+// With returns an Env that has these variables as well, or in place of those of the same names. It costs less than [New].
+func (e *Env) With(vars ...Var) (*Env, error) {
+	out := &Env{cost: e.cost, names: slices.Clone(e.names)}
+	var set []cel.EnvOption
+	for _, v := range vars {
+		set = append(set, cel.Variable(v.Name, types(v.Type)))
+		if !slices.Contains(out.names, v.Name) {
+			out.names = append(out.names, v.Name)
+		}
+	}
+	var err error
+	if out.env, err = e.env.Extend(set...); err != nil {
+		return nil, fmt.Errorf("declare variables: %w", err)
+	}
+	return out, nil
 }
 
 // Program is one expression, compiled. It is safe for concurrent use.
@@ -197,7 +219,7 @@ func (p *Program) Eval(ctx context.Context, vars Vars) (any, error) {
 	if err != nil {
 		return nil, p.evalError(ctx, err)
 	}
-	value, err := native(out, 0)
+	value, err := native(out)
 	if err != nil {
 		return nil, err
 	}

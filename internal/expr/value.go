@@ -27,6 +27,14 @@ var (
 	ErrDepth = errors.New("values are nested too deep")
 )
 
+// ErrSize says that an expression comes to more than it may.
+var ErrSize = errors.New("it comes to more than 8 MiB")
+
+var (
+	errTooLarge = errors.New("a number is too large")
+	errNoJSON   = errors.New("a text is no JSON")
+)
+
 // Decode reads one JSON value for an expression: a number that is whole is an int64, however it is written (1, 1.0, 1e0),
 // and all others are a float64. An object that has a key twice is refused, since an upstream may take another one than we do.
 func Decode(data []byte) (any, error) {
@@ -103,7 +111,7 @@ func number(n json.Number) (any, error) {
 	}
 	f, err := strconv.ParseFloat(n.String(), 64)
 	if err != nil {
-		return nil, errors.New("a number is too large")
+		return nil, errTooLarge
 	}
 	if f == math.Trunc(f) && math.Abs(f) <= maxWhole {
 		return int64(f), nil
@@ -149,10 +157,32 @@ func (t tally) Find(key ref.Val) (ref.Val, bool) {
 	return celtypes.IntZero, true
 }
 
+// maxSize is how long what an expression comes to may be as JSON, in bytes, about.
+const maxSize = 8 << 20
+
 // native is a value as JSON has it.
-func native(v ref.Val, depth int) (any, error) {
+func native(v ref.Val) (any, error) {
+	n := natively{left: maxSize}
+	return n.value(v, 0)
+}
+
+// natively counts what has been copied: a small expression can name a large value many times.
+type natively struct{ left int }
+
+// take counts the bytes of one value.
+func (n *natively) take(size int) error {
+	if n.left -= size; n.left < 0 {
+		return ErrSize
+	}
+	return nil
+}
+
+func (n *natively) value(v ref.Val, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, ErrDepth
+	}
+	if err := n.take(2); err != nil {
+		return nil, err
 	}
 	switch v := v.(type) {
 	case celtypes.Bool:
@@ -161,15 +191,24 @@ func native(v ref.Val, depth int) (any, error) {
 		return int64(v), nil
 	case celtypes.Uint:
 		if uint64(v) > math.MaxInt64 {
-			return nil, errors.New("a number is too large")
+			return nil, errTooLarge
 		}
 		return int64(v), nil
 	case celtypes.Double:
+		if math.IsInf(float64(v), 0) || math.IsNaN(float64(v)) {
+			return nil, errTooLarge
+		}
 		return float64(v), nil
 	case celtypes.String:
-		return string(v), nil
+		return string(v), n.take(len(v))
 	case celtypes.Null:
 		return nil, nil
+	}
+	return n.other(v, depth)
+}
+
+func (n *natively) other(v ref.Val, depth int) (any, error) {
+	switch v := v.(type) {
 	case celtypes.Timestamp:
 		return v.Format(time.RFC3339Nano), nil
 	case celtypes.Duration:
@@ -178,19 +217,21 @@ func native(v ref.Val, depth int) (any, error) {
 		if !v.HasValue() {
 			return nil, nil
 		}
-		return native(v.GetValue(), depth+1)
+		return n.value(v.GetValue(), depth+1)
 	case traits.Lister:
-		return nativeList(v, depth)
+		return n.list(v, depth)
 	case traits.Mapper:
-		return nativeMap(v, depth)
+		return n.object(v, depth)
+	case *celtypes.Err:
+		return nil, v
 	}
 	return nil, fmt.Errorf("a value of type %s has no form in JSON", v.Type().TypeName())
 }
 
-func nativeList(v traits.Lister, depth int) (any, error) {
+func (n *natively) list(v traits.Lister, depth int) (any, error) {
 	list := []any{}
 	for it := v.Iterator(); it.HasNext() == celtypes.True; {
-		item, err := native(it.Next(), depth+1)
+		item, err := n.value(it.Next(), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +240,7 @@ func nativeList(v traits.Lister, depth int) (any, error) {
 	return list, nil
 }
 
-func nativeMap(v traits.Mapper, depth int) (any, error) {
+func (n *natively) object(v traits.Mapper, depth int) (any, error) {
 	object := map[string]any{}
 	for it := v.Iterator(); it.HasNext() == celtypes.True; {
 		key := it.Next()
@@ -207,7 +248,10 @@ func nativeMap(v traits.Mapper, depth int) (any, error) {
 		if !ok {
 			return nil, errors.New("a key of a map is no text")
 		}
-		item, err := native(v.Get(key), depth+1)
+		if err := n.take(len(name) + 2); err != nil {
+			return nil, err
+		}
+		item, err := n.value(v.Get(key), depth+1)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,122 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"cel.dev/cel-go/cel"
+	celtypes "cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/ext"
+)
+
+// The overloads of the functions of [Options].Data.
+const (
+	textOf    = "text_any"
+	jsonOf    = "json_any"
+	parseJSON = "parse_json_string"
+	sumOf     = "sum_list"
+)
+
+// dataFunctions are what CEL lacks and expressions over results want.
+func dataFunctions() []cel.EnvOption {
+	unary := func(name, overload string, arg, result *cel.Type, do func(ref.Val) ref.Val) cel.EnvOption {
+		return cel.Function(name, cel.Overload(overload, []*cel.Type{arg}, result, cel.UnaryBinding(do)))
+	}
+	return []cel.EnvOption{
+		ext.Encoders(),
+		unary("text", textOf, cel.DynType, cel.StringType, func(v ref.Val) ref.Val { return written(v, Text) }),
+		unary("json", jsonOf, cel.DynType, cel.StringType, func(v ref.Val) ref.Val { return written(v, JSON) }),
+		unary("parse_json", parseJSON, cel.StringType, cel.DynType, parsed),
+		unary("sum", sumOf, cel.ListType(cel.DynType), cel.DynType, sum),
+	}
+}
+
+// ours reports whether a function is one of these, which CEL does not know what to charge for.
+func ours(overload string) bool {
+	return slices.Contains([]string{textOf, jsonOf, parseJSON, sumOf}, overload)
+}
+
+// written is a value as a text.
+func written(v ref.Val, how func(any) (string, error)) ref.Val {
+	value, err := native(v)
+	if err != nil {
+		return celtypes.WrapErr(err)
+	}
+	text, err := how(value)
+	if err != nil {
+		return celtypes.WrapErr(err)
+	}
+	return celtypes.String(text)
+}
+
+func parsed(v ref.Val) ref.Val {
+	text, ok := v.(celtypes.String)
+	if !ok {
+		return celtypes.MaybeNoSuchOverloadErr(v)
+	}
+	value, err := Decode([]byte(text))
+	if err != nil {
+		return celtypes.WrapErr(errNoJSON)
+	}
+	return celtypes.DefaultTypeAdapter.NativeToValue(value)
+}
+
+// sum adds numbers: whole ones as long as all are.
+func sum(v ref.Val) ref.Val {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return celtypes.MaybeNoSuchOverloadErr(v)
+	}
+	var total ref.Val = celtypes.IntZero
+	for it := list.Iterator(); it.HasNext() == celtypes.True; {
+		next := it.Next()
+		_, whole := next.(celtypes.Int)
+		if _, still := total.(celtypes.Int); still != whole {
+			total, next = toDouble(total), toDouble(next)
+		}
+		adder, ok := total.(traits.Adder)
+		if !ok {
+			return total
+		}
+		total = adder.Add(next)
+	}
+	return total
+}
+
+func toDouble(v ref.Val) ref.Val {
+	switch v.(type) {
+	case celtypes.Int, celtypes.Double, celtypes.Uint:
+		return v.ConvertToType(celtypes.DoubleType)
+	}
+	return celtypes.MaybeNoSuchOverloadErr(v)
+}
+
+// Text is what a value of an expression is within a text: a string as it is, nothing for nil, all others as [JSON] has them.
+func Text(value any) (string, error) {
+	switch v := value.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	}
+	return JSON(value)
+}
+
+// JSON is a value of an expression as compact JSON, with the keys of its maps in order.
+func JSON(value any) (string, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(out.Bytes(), []byte("\n"))), nil
+}
