@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/internal/strict"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -19,15 +21,15 @@ type Approval struct {
 func defaultApproval() Approval { return Approval{Wait: 30 * time.Second, Expire: time.Hour} }
 
 func (d *decoder) approval(at path, n *yaml.Node, a *Approval) {
-	d.fields(at, n, []key{
-		{"wait", scalar(d, &a.Wait, parseDuration)},
-		{"expire", scalar(d, &a.Expire, parseDuration)},
+	d.Fields(at, n, []key{
+		{"wait", scalar(d, &a.Wait, strict.Duration)},
+		{"expire", scalar(d, &a.Expire, strict.Duration)},
 	})
 }
 
 func (a Approval) problems(at path) []problem {
 	return slices.Concat(
-		between(at.to("wait"), a.Wait, 0, time.Hour),
-		between(at.to("expire"), a.Expire, time.Minute, 7*24*time.Hour),
+		between(at.To("wait"), a.Wait, 0, time.Hour),
+		between(at.To("expire"), a.Expire, time.Minute, 7*24*time.Hour),
 	)
 }

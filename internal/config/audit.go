@@ -7,11 +7,11 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"sallyport/internal/mask"
+	"sallyport/internal/strict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -79,10 +79,10 @@ type SurrealDB struct {
 
 func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
 	enabled := true
-	seen := d.fields(at, n, []key{
-		{"enabled", scalar(d, &enabled, parseBool)},
-		{"code", d.oneOf(&a.Code, AuditDigest, AuditText)},
-		{"keep", scalar(d, &a.Keep, parseAge)},
+	seen := d.Fields(at, n, []key{
+		{"enabled", scalar(d, &enabled, strict.Bool)},
+		{"code", d.OneOf(&a.Code, AuditDigest, AuditText)},
+		{"keep", scalar(d, &a.Keep, strict.Age)},
 		{"size", scalar(d, &a.Size, parseSize)},
 		{"sinks", func(at path, n *yaml.Node) { d.auditSinks(at, n, &a.Sinks) }},
 	})
@@ -92,76 +92,62 @@ func (d *decoder) audit(at path, n *yaml.Node, a *Audit) {
 func (d *decoder) auditSinks(at path, n *yaml.Node, s *AuditSinks) {
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { s.Problem = withProblem(s.Problem, b.message) }
 	defer func() { d.excused = nil }()
-	d.fields(at, n, []key{
+	d.Fields(at, n, []key{
 		{"syslog", func(at path, n *yaml.Node) {
 			s.Syslog = &Syslog{Facility: 13}
-			d.fields(at, n, []key{{"address", d.text(&s.Syslog.Address)}, {"facility", scalar(d, &s.Syslog.Facility, parseCount)}})
+			d.Fields(at, n, []key{{"address", d.Text(&s.Syslog.Address)}, {"facility", scalar(d, &s.Syslog.Facility, strict.Count)}})
 		}},
 		{"otlp", func(at path, n *yaml.Node) {
 			s.OTLP = &OTLP{}
-			d.fields(at, n, []key{{"url", d.text(&s.OTLP.URL)}, {"headers", d.secrets(&s.OTLP.Headers)}})
+			d.Fields(at, n, []key{{"url", d.Text(&s.OTLP.URL)}, {"headers", d.secrets(&s.OTLP.Headers)}})
 		}},
 		{"surrealdb", func(at path, n *yaml.Node) { s.SurrealDB = &SurrealDB{}; d.surrealDB(at, n, s.SurrealDB) }},
 	})
 }
 
 func (d *decoder) surrealDB(at path, n *yaml.Node, s *SurrealDB) {
-	d.fields(at, n, []key{
-		{"url", d.text(&s.URL)},
-		{"namespace", d.text(&s.Namespace)},
-		{"database", d.text(&s.Database)},
-		{"user", d.text(&s.User)},
-		{"password", d.text((*string)(&s.Password))},
-		{"token", d.text((*string)(&s.Token))},
-		{"output", scalar(d, &s.Output, parseBool)},
+	d.Fields(at, n, []key{
+		{"url", d.Text(&s.URL)},
+		{"namespace", d.Text(&s.Namespace)},
+		{"database", d.Text(&s.Database)},
+		{"user", d.Text(&s.User)},
+		{"password", d.Text((*string)(&s.Password))},
+		{"token", d.Text((*string)(&s.Token))},
+		{"output", scalar(d, &s.Output, strict.Bool)},
 	})
 }
 
-// parseAge reads a duration that may be in days, as in 90d.
-func parseAge(n *yaml.Node) (time.Duration, string) {
-	if days, ok := strings.CutSuffix(n.Value, "d"); ok {
-		if count, err := strconv.Atoi(days); err == nil && count >= 0 && count <= 36500 {
-			return time.Duration(count) * 24 * time.Hour, ""
-		}
-	}
-	age, wrong := parseDuration(n)
-	if wrong != "" && n.Tag != "!!int" {
-		wrong = "is not an age: write a number and a unit, like 90d or 12h"
-	}
-	return age, wrong
-}
-
 func (a Audit) problems(at path) []problem {
-	sinks := at.to("sinks")
+	sinks := at.To("sinks")
 	all := slices.Concat(
-		oneOfProblem(at.to("code"), a.Code, []string{AuditDigest, AuditText}),
-		between(at.to("keep"), a.Keep, time.Hour, 36500*24*time.Hour),
-		between(at.to("size"), a.Size, MiB, TiB),
+		oneOfProblem(at.To("code"), a.Code, []string{AuditDigest, AuditText}),
+		between(at.To("keep"), a.Keep, time.Hour, 36500*24*time.Hour),
+		between(at.To("size"), a.Size, MiB, TiB),
 	)
 	if a.Sinks.Problem != "" {
 		return all // their values mean nothing
 	}
 	if s := a.Sinks.Syslog; s != nil {
-		all = append(all, s.problems(sinks.to("syslog"))...)
+		all = append(all, s.problems(sinks.To("syslog"))...)
 	}
 	if o := a.Sinks.OTLP; o != nil {
-		all = append(all, neededURL(sinks.to("otlp"), o.URL)...)
-		all = append(all, headerProblems(sinks.to("otlp").to("headers"), o.Headers)...)
-		all = append(all, ownHeaderProblems(sinks.to("otlp").to("headers"), o.Headers)...)
+		all = append(all, neededURL(sinks.To("otlp"), o.URL)...)
+		all = append(all, headerProblems(sinks.To("otlp").To("headers"), o.Headers)...)
+		all = append(all, ownHeaderProblems(sinks.To("otlp").To("headers"), o.Headers)...)
 	}
 	if s := a.Sinks.SurrealDB; s != nil {
-		all = append(all, s.problems(sinks.to("surrealdb"))...)
+		all = append(all, s.problems(sinks.To("surrealdb"))...)
 	}
 	return all
 }
 
 func (s Syslog) problems(at path) []problem {
-	all := between(at.to("facility"), s.Facility, 0, 23)
+	all := between(at.To("facility"), s.Facility, 0, 23)
 	if s.Address == "" {
-		return append(all, problem{at: at, onKey: true, needs: []path{at.to("address"), at.unknown()}, message: `"syslog" needs "address", as in unix:/dev/log or tls://HOST:6514`})
+		return append(all, problem{at: at, onKey: true, needs: []path{at.To("address"), at.Unknown()}, message: `"syslog" needs "address", as in unix:/dev/log or tls://HOST:6514`})
 	}
 	if _, _, err := s.Dial(); err != nil {
-		all = append(all, problem{at: at.to("address"), message: err.Error()})
+		all = append(all, problem{at: at.To("address"), message: err.Error()})
 	}
 	return all
 }
@@ -183,9 +169,9 @@ func (s Syslog) Dial() (network, address string, err error) {
 
 func neededURL(at path, text string) []problem {
 	if text == "" {
-		return []problem{{at: at, onKey: true, needs: []path{at.to("url"), at.unknown()}, message: fmt.Sprintf("%s needs %q", at.label(), "url")}}
+		return []problem{{at: at, onKey: true, needs: []path{at.To("url"), at.Unknown()}, message: fmt.Sprintf("%s needs %q", label(at), "url")}}
 	}
-	return urlProblems(at.to("url"), text)
+	return urlProblems(at.To("url"), text)
 }
 
 func (s SurrealDB) problems(at path) []problem {
@@ -193,13 +179,13 @@ func (s SurrealDB) problems(at path) []problem {
 	for _, part := range []struct{ name, value string }{{"namespace", s.Namespace}, {"database", s.Database}} {
 		switch {
 		case part.value == "":
-			all = append(all, problem{at: at, onKey: true, needs: []path{at.to(part.name), at.unknown()}, message: fmt.Sprintf("%s needs %q", at.label(), part.name)})
+			all = append(all, problem{at: at, onKey: true, needs: []path{at.To(part.name), at.Unknown()}, message: fmt.Sprintf("%s needs %q", label(at), part.name)})
 		case len(part.value) > 64 || url.PathEscape(part.value) != part.value:
-			all = append(all, problem{at: at.to(part.name), message: fmt.Sprintf("%q has letters, digits and -._~, at most 64", part.name)})
+			all = append(all, problem{at: at.To(part.name), message: fmt.Sprintf("%q has letters, digits and -._~, at most 64", part.name)})
 		}
 	}
 	if s.Token != "" && (s.User != "" || s.Password != "") {
-		all = append(all, problem{at: at.to("token"), onKey: true, message: "a token stands instead of user and password; keep one"})
+		all = append(all, problem{at: at.To("token"), onKey: true, message: "a token stands instead of user and password; keep one"})
 	}
 	return all
 }

@@ -19,24 +19,24 @@ func (a Auth) set() bool {
 }
 
 func (u Upstream) authProblems(at path) []problem {
-	a, under := u.Auth, at.to("auth")
-	all := scopeProblems(under.to("scopes"), a.Scopes)
+	a, under := u.Auth, at.To("auth")
+	all := scopeProblems(under.To("scopes"), a.Scopes)
 	if a.Type != "" {
-		all = append(all, oneOfProblem(under.to("type"), a.Type, authTypes)...)
+		all = append(all, oneOfProblem(under.To("type"), a.Type, authTypes)...)
 	}
-	all = append(all, oneOfProblem(under.to("store"), a.Store, stores)...)
+	all = append(all, oneOfProblem(under.To("store"), a.Store, stores)...)
 	if name := u.authorization(); name != "" && a.set() && a.Type != "none" {
-		all = append(all, problem{at: at.to("headers").to(name), onKey: true,
+		all = append(all, problem{at: at.To("headers").To(name), onKey: true,
 			message: fmt.Sprintf(`header %q and "auth" would both say who we are; keep one`, name)})
 	}
 	if a.RedirectPort != 0 {
-		all = append(all, between(under.to("redirect_port"), a.RedirectPort, 1024, 65535)...)
+		all = append(all, between(under.To("redirect_port"), a.RedirectPort, 1024, 65535)...)
 	}
 	if a.ClientMetadata != "" && !isURL(a.ClientMetadata, false) {
-		all = append(all, problem{at: under.to("client_metadata"), message: `"auth.client_metadata" must be the https:// URL of a document`})
+		all = append(all, problem{at: under.To("client_metadata"), message: `"auth.client_metadata" must be the https:// URL of a document`})
 	}
 	if a.Issuer != "" && (!isURL(a.Issuer, true) || strings.Contains(a.Issuer, "?")) {
-		all = append(all, problem{at: under.to("issuer"), message: `"auth.issuer" must be an https:// URL without ? and #; http:// is for this machine only`})
+		all = append(all, problem{at: under.To("issuer"), message: `"auth.issuer" must be an https:// URL without ? and #; http:// is for this machine only`})
 	}
 	return append(all, a.clientProblems(under)...)
 }
@@ -56,13 +56,13 @@ func (a Auth) clientProblems(at path) []problem {
 	var all []problem
 	useless := func(name string, set bool) {
 		if set {
-			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf(`%q has no use with the type %q`, "auth."+name, a.Type)})
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf(`%q has no use with the type %q`, "auth."+name, a.Type)})
 		}
 	}
 	switch a.Type {
 	case "client_credentials":
 		if a.ClientID == "" || a.ClientSecret == "" {
-			all = append(all, problem{at: at, onKey: true, needs: []path{at.to("client_id"), at.to("client_secret")},
+			all = append(all, problem{at: at, onKey: true, needs: []path{at.To("client_id"), at.To("client_secret")},
 				message: `the type "client_credentials" needs "client_id" and "client_secret"`})
 		}
 		useless("client_metadata", a.ClientMetadata != "")
@@ -77,11 +77,11 @@ func (a Auth) clientProblems(at path) []problem {
 		return all
 	}
 	if a.ClientSecret != "" && a.ClientID == "" {
-		all = append(all, problem{at: at.to("client_secret"), onKey: true, needs: []path{at.to("client_id")},
+		all = append(all, problem{at: at.To("client_secret"), onKey: true, needs: []path{at.To("client_id")},
 			message: `"auth.client_secret" needs the "client_id" that it belongs to`})
 	}
 	if a.ClientMetadata != "" && a.ClientID != "" {
-		all = append(all, problem{at: at.to("client_metadata"), onKey: true,
+		all = append(all, problem{at: at.To("client_metadata"), onKey: true,
 			message: `"auth.client_metadata" is a client id itself; keep it or "client_id"`})
 	}
 	return all
@@ -91,7 +91,7 @@ func scopeProblems(at path, scopes []string) []problem {
 	var all []problem
 	for i, scope := range scopes {
 		if !scopeToken.MatchString(scope) {
-			all = append(all, problem{at: at.item(i), message: "a scope is one word without quotes; list several one by one"})
+			all = append(all, problem{at: at.Item(i), message: "a scope is one word without quotes; list several one by one"})
 		}
 	}
 	return all

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sallyport/internal/strict"
 )
 
 func TestParse(t *testing.T) {
@@ -336,11 +338,11 @@ func TestLoad(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	big := filepath.Join(dir, "big.yaml")
-	write(t, big, "upstreams: {}\n"+strings.Repeat("#", maxFile))
+	write(t, big, "upstreams: {}\n"+strings.Repeat("#", strict.MaxFile))
 	if _, err := Load(big, env); err == nil || err.Error() != big+": is larger than 1 MiB" {
 		t.Errorf("a large file: %v", err)
 	}
-	write(t, big, ("upstreams: {}\n" + strings.Repeat("#", maxFile))[:maxFile])
+	write(t, big, ("upstreams: {}\n" + strings.Repeat("#", strict.MaxFile))[:strict.MaxFile])
 	if c, err := Load(big, env); err != nil || c.Dir != dir || c.Path != big {
 		t.Errorf("the largest file: %v, %v", c, err)
 	}

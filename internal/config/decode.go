@@ -1,10 +1,10 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 
+	"sallyport/internal/strict"
 	"sallyport/internal/tool"
 
 	"gopkg.in/yaml.v3"
@@ -12,39 +12,24 @@ import (
 
 // decoder walks the nodes of a file into a Config and collects what is wrong.
 type decoder struct {
-	src *source
+	*strict.Decoder
 	dir string
 	// refs is lenient inside a disabled upstream, whose variables may be unset.
 	refs *resolver
 	// excused takes references without a value where they are no fault of the file; nil: they are.
 	excused func(at path, n *yaml.Node, b badReference)
-	faults  []fault
-	// places says where a path stands in the file, bad which paths have a fault.
-	places map[string]place
-	bad    map[string]bool
-}
-
-type place struct{ key, value *yaml.Node }
-
-// reader reads the value at a path.
-type reader func(at path, n *yaml.Node)
-
-// key is one key that a mapping may have.
-type key struct {
-	name string
-	read reader
 }
 
 func (d *decoder) config(n *yaml.Node, c *Config) {
 	d.envFile(n, c)
-	seen := d.fields(path{}, n, []key{
+	seen := d.Fields(path{}, n, []key{
 		{"env_file", func(path, *yaml.Node) {}}, // read already
 		{"upstreams", func(at path, n *yaml.Node) { d.upstreams(at, n, c) }},
 		{"sandbox", func(at path, n *yaml.Node) { d.sandbox(at, n, &c.Sandbox) }},
 		{"workspaces", func(at path, n *yaml.Node) { d.workspaces(at, n, c) }},
 		{"environments", func(at path, n *yaml.Node) { d.environments(at, n, c) }},
-		{"trust", d.oneOf((*string)(&c.Trust), trusts...)},
-		{"observe", scalar(d, &c.Observe, parseBool)},
+		{"trust", d.OneOf((*string)(&c.Trust), trusts...)},
+		{"observe", scalar(d, &c.Observe, strict.Bool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},
@@ -60,13 +45,13 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 			u.Trust = c.Trust
 		}
 	}
-	if n.Kind == yaml.MappingNode && !seen["upstreams"] && !d.bad[path{}.unknown().key()] {
-		d.fail(path{}, n, `the key "upstreams" is missing`)
+	if n.Kind == yaml.MappingNode && !seen["upstreams"] && !d.Bad(path{}.Unknown()) {
+		d.Fail(path{}, n, `the key "upstreams" is missing`)
 	}
 }
 
 func (d *decoder) upstreams(at path, n *yaml.Node, c *Config) {
-	d.each(at, n, func(at path, key, value *yaml.Node) {
+	d.Each(at, n, func(at path, key, value *yaml.Node) {
 		u := defaultUpstream(d.dir)
 		u.Name, u.ID = key.Value, tool.Identifier(key.Value)
 		d.upstream(at, value, &u)
@@ -78,30 +63,30 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	d.refs.lenient, d.refs.owner = disabled(n), u.ID
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
 	defer func() { d.refs.lenient, d.refs.owner, d.excused = false, "", nil }()
-	seen := d.fields(at, n, []key{
-		{"description", d.text(&u.Description)},
-		{"command", d.text(&u.Command)},
-		{"args", d.texts(&u.Args)},
+	seen := d.Fields(at, n, []key{
+		{"description", d.Text(&u.Description)},
+		{"command", d.Text(&u.Command)},
+		{"args", d.Texts(&u.Args)},
 		{"env", d.secrets(&u.Env)},
 		{"cwd", d.path(&u.Dir)},
-		{"url", d.text(&u.URL)},
+		{"url", d.Text(&u.URL)},
 		{"headers", d.secrets(&u.Headers)},
 		{"socket", d.path(&u.Socket)},
-		{"transport", d.oneOf(&u.Transport, transports...)},
+		{"transport", d.OneOf(&u.Transport, transports...)},
 		{"auth", func(at path, n *yaml.Node) { d.auth(at, n, &u.Auth) }},
-		{"include", d.texts(&u.Include)},
-		{"exclude", d.texts(&u.Exclude)},
+		{"include", d.Texts(&u.Include)},
+		{"exclude", d.Texts(&u.Exclude)},
 		{"rename", d.secrets((*Secrets)(&u.Rename))},
-		{"trust", d.oneOf((*string)(&u.Trust), trusts...)},
-		{"privacy", d.oneOf((*string)(&u.Privacy), privacyModes...)},
-		{"labels", d.texts(&u.Labels)},
+		{"trust", d.OneOf((*string)(&u.Trust), trusts...)},
+		{"privacy", d.OneOf((*string)(&u.Privacy), privacyModes...)},
+		{"labels", d.Texts(&u.Labels)},
 		{"tool_labels", func(at path, n *yaml.Node) { d.toolLabels(at, n, u) }},
-		{"timeout", scalar(d, &u.Timeout, parseDuration)},
-		{"concurrency", scalar(d, &u.Concurrency, parseCount)},
+		{"timeout", scalar(d, &u.Timeout, strict.Duration)},
+		{"concurrency", scalar(d, &u.Concurrency, strict.Count)},
 		{"max_message", scalar(d, &u.MaxMessage, parseSize)},
-		{"eager", scalar(d, &u.Eager, parseBool)},
-		{"idle", scalar(d, &u.Idle, parseDuration)},
-		{"disabled", scalar(d, &u.Disabled, parseBool)},
+		{"eager", scalar(d, &u.Eager, strict.Bool)},
+		{"idle", scalar(d, &u.Idle, strict.Duration)},
+		{"disabled", scalar(d, &u.Disabled, strict.Bool)},
 	})
 	if seen["url"] && !seen["cwd"] {
 		u.Dir = ""
@@ -109,30 +94,30 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 }
 
 func (d *decoder) auth(at path, n *yaml.Node, a *Auth) {
-	d.fields(at, n, []key{
-		{"type", d.oneOf(&a.Type, authTypes...)},
-		{"client_id", d.text(&a.ClientID)},
-		{"client_secret", d.text((*string)(&a.ClientSecret))},
-		{"issuer", d.text(&a.Issuer)},
-		{"client_metadata", d.text(&a.ClientMetadata)},
-		{"scopes", d.texts(&a.Scopes)},
-		{"redirect_port", scalar(d, &a.RedirectPort, parseCount)},
-		{"store", d.oneOf(&a.Store, stores...)},
+	d.Fields(at, n, []key{
+		{"type", d.OneOf(&a.Type, authTypes...)},
+		{"client_id", d.Text(&a.ClientID)},
+		{"client_secret", d.Text((*string)(&a.ClientSecret))},
+		{"issuer", d.Text(&a.Issuer)},
+		{"client_metadata", d.Text(&a.ClientMetadata)},
+		{"scopes", d.Texts(&a.Scopes)},
+		{"redirect_port", scalar(d, &a.RedirectPort, strict.Count)},
+		{"store", d.OneOf(&a.Store, stores...)},
 	})
 }
 
 func (d *decoder) search(at path, n *yaml.Node, s *Search) {
-	d.fields(at, n, []key{
-		{"learn", scalar(d, &s.Learn, parseBool)},
+	d.Fields(at, n, []key{
+		{"learn", scalar(d, &s.Learn, strict.Bool)},
 		{"embeddings", func(at path, n *yaml.Node) { s.Embeddings = defaultEmbeddings(); d.embeddings(at, n, s.Embeddings) }},
 	})
 }
 
 func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
 	scope := "private"
-	d.fields(at, n, []key{
-		{"scope", d.oneOf(&scope, "private", "shared")},
-		{"review", scalar(d, &s.Review, parseBool)},
+	d.Fields(at, n, []key{
+		{"scope", d.OneOf(&scope, "private", "shared")},
+		{"review", scalar(d, &s.Review, strict.Bool)},
 	})
 	s.Shared = scope == "shared"
 }
@@ -140,55 +125,55 @@ func (d *decoder) skills(at path, n *yaml.Node, s *Skills) {
 func (d *decoder) embeddings(at path, n *yaml.Node, e *Embeddings) {
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { e.Problem = withProblem(e.Problem, b.message) }
 	defer func() { d.excused = nil }()
-	d.fields(at, n, []key{
-		{"url", d.text(&e.URL)},
-		{"model", d.text(&e.Model)},
+	d.Fields(at, n, []key{
+		{"url", d.Text(&e.URL)},
+		{"model", d.Text(&e.Model)},
 		{"headers", d.secrets(&e.Headers)},
-		{"timeout", scalar(d, &e.Timeout, parseDuration)},
+		{"timeout", scalar(d, &e.Timeout, strict.Duration)},
 	})
 }
 
 func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
-	var faults []fault
+	var faults []strict.Fault
 	d.excused = func(at path, n *yaml.Node, b badReference) {
-		if len(faults) < maxFaults {
+		if len(faults) < strict.MaxFaults {
 			line, column := d.where(n, b)
-			faults = append(faults, fault{line, column, b.text(at.owner())})
+			faults = append(faults, strict.Fault{Line: line, Column: column, Message: b.text(owner(at))})
 		}
 	}
 	defer func() {
 		d.excused = nil
-		maps.DeleteFunc(h.Tokens, func(name, _ string) bool { return d.bad[at.to("tokens").to(name).key()] })
-		if err := d.src.errors(faults); err != nil {
+		maps.DeleteFunc(h.Tokens, func(name, _ string) bool { return d.Bad(at.To("tokens").To(name)) })
+		if err := d.Source.Errors(faults); err != nil {
 			h.Problem = err.Error()
 		}
 	}()
-	d.fields(at, n, []key{
+	d.Fields(at, n, []key{
 		{"tokens", d.secrets(&h.Tokens)},
-		{"operators", d.texts(&h.Operators)},
-		{"origins", d.texts(&h.Origins)},
-		{"hosts", d.texts(&h.Hosts)},
+		{"operators", d.Texts(&h.Operators)},
+		{"origins", d.Texts(&h.Origins)},
+		{"hosts", d.Texts(&h.Hosts)},
 		{"body", scalar(d, &h.Body, parseSize)},
-		{"grace", scalar(d, &h.Grace, parseDuration)},
+		{"grace", scalar(d, &h.Grace, strict.Duration)},
 		{"oauth", func(at path, n *yaml.Node) { h.OAuth = &ResourceServer{}; d.resourceServer(at, n, h.OAuth) }},
 	})
 }
 
 func (d *decoder) resourceServer(at path, n *yaml.Node, r *ResourceServer) {
-	d.fields(at, n, []key{
-		{"issuer", d.text(&r.Issuer)},
-		{"audience", d.text(&r.Audience)},
-		{"scopes", d.texts(&r.Scopes)},
+	d.Fields(at, n, []key{
+		{"issuer", d.Text(&r.Issuer)},
+		{"audience", d.Text(&r.Audience)},
+		{"scopes", d.Texts(&r.Scopes)},
 	})
 }
 
 // disabled looks ahead, for the key may stand below what it is about.
 func disabled(n *yaml.Node) bool {
-	value := valueOf(n, "disabled")
+	value := strict.ValueOf(n, "disabled")
 	if value == nil {
 		return false
 	}
-	on, err := parseBool(value)
+	on, err := strict.Bool(value)
 	return err == "" && on
 }
 
@@ -206,47 +191,29 @@ func withProblem(text, more string) string {
 	return text + "; " + more
 }
 
-func (d *decoder) fail(at path, n *yaml.Node, format string, args ...any) {
-	d.failAt(at, n.Line, n.Column, fmt.Sprintf(format, args...))
-}
-
-func (d *decoder) failAt(at path, line, column int, message string) {
-	d.bad[at.key()] = true
-	d.faults = append(d.faults, fault{line, column, message})
-}
-
-// full says that looking for more is not worth the time.
-func (d *decoder) full() bool { return len(d.faults) >= maxFaults }
-
 // report gives problems their place in the file. A problem that is only there
 // because of a fault that is known already is left out.
 func (d *decoder) report(problems []problem) {
 	for _, p := range problems {
-		if d.bad[p.at.key()] || d.anyBad(p.needs) {
-			continue
+		if !d.Bad(p.at) && !d.Bad(p.needs...) {
+			d.Add(d.fault(p))
 		}
-		f := fault{message: p.message}
-		where, ok := d.places[p.at.key()]
-		if !ok && p.or != nil {
-			where, ok = d.places[p.or.key()]
-		}
-		if ok && p.onKey {
-			f.line, f.column = where.key.Line, where.key.Column
-		} else if ok {
-			f.line, f.column = where.value.Line, where.value.Column
-			if p.inside != nil {
-				f.line, f.column = d.src.inside(where.value, p.inside.Offset)
-			}
-		}
-		d.faults = append(d.faults, f)
 	}
 }
 
-func (d *decoder) anyBad(paths []path) bool {
-	for _, p := range paths {
-		if d.bad[p.key()] {
-			return true
-		}
+func (d *decoder) fault(p problem) strict.Fault {
+	f := strict.Fault{Message: p.message}
+	where, ok := d.Place(p.at)
+	if !ok && p.or != nil {
+		where, ok = d.Place(p.or)
 	}
-	return false
+	switch {
+	case ok && p.onKey:
+		f.Line, f.Column = where.Key.Line, where.Key.Column
+	case ok && p.inside != nil:
+		f.Line, f.Column = d.Source.Inside(where.Value, p.inside.Offset)
+	case ok:
+		f.Line, f.Column = where.Value.Line, where.Value.Column
+	}
+	return f
 }

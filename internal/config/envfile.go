@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/strict"
 
 	"gopkg.in/yaml.v3"
 )
@@ -47,8 +48,8 @@ func readPrivate(path string) ([]byte, error) {
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, errReadable
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
+	data, err := io.ReadAll(io.LimitReader(f, strict.MaxFile+1))
+	if err == nil && len(data) > strict.MaxFile {
 		err = errors.New("it is larger than 1 MiB")
 	}
 	return data, err
@@ -57,16 +58,16 @@ func readPrivate(path string) ([]byte, error) {
 // envFile reads the file that env_file names, before anything refers to what is in it.
 func (d *decoder) envFile(root *yaml.Node, c *Config) {
 	at := path{"env_file"}
-	n := valueOf(root, at[0])
+	n := strict.ValueOf(root, at[0])
 	if n == nil {
 		return
 	}
 	var name string
-	if d.text(&name)(at, n); d.bad[at.key()] {
+	if d.Text(&name)(at, n); d.Bad(at) {
 		return
 	}
 	if name == "" {
-		d.fail(at, n, `"env_file" names no file; remove the key`)
+		d.Fail(at, n, `"env_file" names no file; remove the key`)
 		return
 	}
 	c.EnvFile = absolute(d.dir, name)
@@ -76,7 +77,7 @@ func (d *decoder) envFile(root *yaml.Node, c *Config) {
 		d.refs.vars, err = ParseEnv(data)
 	}
 	if err != nil {
-		d.fail(at, n, "%s", envFileMessage(shown(d.src.path, name), err))
+		d.Fail(at, n, "%s", envFileMessage(shown(d.Source.Path, name), err))
 	}
 	for name, value := range d.refs.vars { // somebody's, whether it is referenced or not
 		d.refs.note(name, value, nil)
@@ -107,14 +108,4 @@ func envFileMessage(file string, err error) string {
 		why = pathErr.Err
 	}
 	return fmt.Sprintf("%s cannot be read: %s", file, plain.Line(why.Error(), 200))
-}
-
-// valueOf is the value of a key of a mapping, nil if it has none.
-func valueOf(mapping *yaml.Node, key string) *yaml.Node {
-	for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
-		}
-	}
-	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/strict"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -26,7 +28,7 @@ var (
 
 func (d *decoder) environments(at path, n *yaml.Node, c *Config) {
 	c.Environments = map[string]Environment{}
-	d.each(at, n, func(at path, key, value *yaml.Node) {
+	d.Each(at, n, func(at path, key, value *yaml.Node) {
 		var e Environment
 		d.environment(at, value, &e)
 		c.Environments[key.Value] = e
@@ -34,13 +36,13 @@ func (d *decoder) environments(at path, n *yaml.Node, c *Config) {
 }
 
 func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
-	d.fields(at, n, []key{
-		{"description", d.text(&e.Description)},
-		{"image", d.text(&e.Image)},
+	d.Fields(at, n, []key{
+		{"description", d.Text(&e.Description)},
+		{"image", d.Text(&e.Image)},
 		{"root", d.path(&e.Root)},
 		{"python", func(at path, n *yaml.Node) { d.pythonPackages(at, n, &e.Python) }},
 		{"typescript", func(at path, n *yaml.Node) { d.nodePackages(at, n, &e.TypeScript) }},
-		{"install", scalar(d, &e.Install, parseBool)},
+		{"install", scalar(d, &e.Install, strict.Bool)},
 	})
 	if e.Image != "" || e.Root != "" {
 		return // interpreters are inside
@@ -53,20 +55,20 @@ func (d *decoder) environment(at path, n *yaml.Node, e *Environment) {
 }
 
 func (d *decoder) pythonPackages(at path, n *yaml.Node, p *PythonPackages) {
-	d.fields(at, n, []key{
-		{"interpreter", d.text(&p.Interpreter)},
+	d.Fields(at, n, []key{
+		{"interpreter", d.Text(&p.Interpreter)},
 		{"base", d.path(&p.Base)},
-		{"requirements", d.texts(&p.Requirements)},
-		{"index", d.text(&p.Index)},
-		{"source", scalar(d, &p.Source, parseBool)},
+		{"requirements", d.Texts(&p.Requirements)},
+		{"index", d.Text(&p.Index)},
+		{"source", scalar(d, &p.Source, strict.Bool)},
 	})
 }
 
 func (d *decoder) nodePackages(at path, n *yaml.Node, p *NodePackages) {
-	d.fields(at, n, []key{
-		{"interpreter", d.text(&p.Interpreter)},
-		{"packages", d.texts(&p.Packages)},
-		{"registry", d.text(&p.Registry)},
+	d.Fields(at, n, []key{
+		{"interpreter", d.Text(&p.Interpreter)},
+		{"packages", d.Texts(&p.Packages)},
+		{"registry", d.Text(&p.Registry)},
 	})
 }
 
@@ -76,7 +78,7 @@ func (c *Config) environmentProblems(at path) []problem {
 		all = append(all, problem{at: at, onKey: true, message: `"environments" are made on this machine, and with "remote" under "sandbox" programs run on another one: leave out one of the two`})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Environments)) {
-		under := at.to(name)
+		under := at.To(name)
 		if !upstreamName.MatchString(name) {
 			all = append(all, problem{at: under, onKey: true, message: fmt.Sprintf(`%.40q cannot name an environment: a letter, then letters, digits, "-" and "_", at most 64`, name)})
 		}
@@ -86,9 +88,9 @@ func (c *Config) environmentProblems(at path) []problem {
 }
 
 func (e Environment) problems(at path) []problem {
-	all := slices.Concat(e.rootProblems(at), e.Python.problems(at.to("python")), e.TypeScript.problems(at.to("typescript")))
+	all := slices.Concat(e.rootProblems(at), e.Python.problems(at.To("python")), e.TypeScript.problems(at.To("typescript")))
 	if utf8.RuneCountInString(e.Description) > maxDescription {
-		all = append(all, problem{at: at.to("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
+		all = append(all, problem{at: at.To("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
 	}
 	return all
 }
@@ -99,14 +101,14 @@ func (e Environment) rootProblems(at path) []problem {
 	add := func(at path, message string) { all = append(all, problem{at: at, message: message}) }
 	switch {
 	case e.Image != "" && e.Root != "":
-		add(at.to("root"), `an environment has an "image" or a "root"; keep one of them`)
+		add(at.To("root"), `an environment has an "image" or a "root"; keep one of them`)
 	case e.Image != "" && !pinnedImage.MatchString(e.Image):
-		add(at.to("image"), `an image is pinned by its digest: NAME@sha256:DIGEST, which "docker buildx imagetools inspect NAME" or "crane digest NAME" prints`)
+		add(at.To("image"), `an image is pinned by its digest: NAME@sha256:DIGEST, which "docker buildx imagetools inspect NAME" or "crane digest NAME" prints`)
 	}
 	if e.Root != "" && !filepath.IsAbs(e.Root) {
-		add(at.to("root"), "the directory must be absolute")
+		add(at.To("root"), "the directory must be absolute")
 	}
-	all = append(all, noNUL(at.to("root"), e.Root)...)
+	all = append(all, noNUL(at.To("root"), e.Root)...)
 	if e.Image == "" && e.Root == "" {
 		return all
 	}
@@ -116,7 +118,7 @@ func (e Environment) rootProblems(at path) []problem {
 // insideProblems are about what an image or a root brings itself.
 func (e Environment) insideProblems(at path) []problem {
 	var all []problem
-	python, typescript := at.to("python"), at.to("typescript")
+	python, typescript := at.To("python"), at.To("typescript")
 	add := func(wrong bool, at path, message string) {
 		if wrong {
 			all = append(all, problem{at: at, message: message})
@@ -124,33 +126,33 @@ func (e Environment) insideProblems(at path) []problem {
 	}
 	outside := func(path string) bool { return path != "" && !strings.HasPrefix(path, "/") }
 	const absolute = `in an "image" or a "root" an interpreter is an absolute path inside of it`
-	add(outside(e.Python.Interpreter), python.to("interpreter"), absolute)
-	add(outside(e.TypeScript.Interpreter), typescript.to("interpreter"), absolute)
-	add(e.Python.Base != "", python.to("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
+	add(outside(e.Python.Interpreter), python.To("interpreter"), absolute)
+	add(outside(e.TypeScript.Interpreter), typescript.To("interpreter"), absolute)
+	add(e.Python.Base != "", python.To("base"), `a "base" is of the host, so it cannot be had with an "image" or a "root"`)
 	return all
 }
 
 func (p PythonPackages) problems(at path) []problem {
-	all := slices.Concat(noNUL(at.to("interpreter"), p.Interpreter), noNUL(at.to("base"), p.Base), indexProblems(at.to("index"), p.Index))
+	all := slices.Concat(noNUL(at.To("interpreter"), p.Interpreter), noNUL(at.To("base"), p.Base), indexProblems(at.To("index"), p.Index))
 	if p.Base != "" && p.Interpreter != "" {
-		all = append(all, problem{at: at.to("interpreter"), message: `a "base" brings its own interpreter; keep one of them`})
+		all = append(all, problem{at: at.To("interpreter"), message: `a "base" brings its own interpreter; keep one of them`})
 	}
 	if p.Base != "" && !filepath.IsAbs(p.Base) {
-		all = append(all, problem{at: at.to("base"), message: "the directory must be absolute"})
+		all = append(all, problem{at: at.To("base"), message: "the directory must be absolute"})
 	}
 	for i, r := range p.Requirements {
 		if !requirement.MatchString(r) {
-			all = append(all, problem{at: at.to("requirements").item(i), message: `a requirement is a package and its versions, as in "pandas==2.2.3"; no URLs, no paths, no options`})
+			all = append(all, problem{at: at.To("requirements").Item(i), message: `a requirement is a package and its versions, as in "pandas==2.2.3"; no URLs, no paths, no options`})
 		}
 	}
 	return all
 }
 
 func (p NodePackages) problems(at path) []problem {
-	all := slices.Concat(noNUL(at.to("interpreter"), p.Interpreter), indexProblems(at.to("registry"), p.Registry))
+	all := slices.Concat(noNUL(at.To("interpreter"), p.Interpreter), indexProblems(at.To("registry"), p.Registry))
 	for i, name := range p.Packages {
 		if !nodePackage.MatchString(name) {
-			all = append(all, problem{at: at.to("packages").item(i), message: `a package is a name and its version, as in "zod@3.25.0"; no URLs, no paths, no options`})
+			all = append(all, problem{at: at.To("packages").Item(i), message: `a package is a name and its version, as in "zod@3.25.0"; no URLs, no paths, no options`})
 		}
 	}
 	return all
@@ -161,5 +163,5 @@ func indexProblems(at path, text string) []problem {
 	if text == "" || isURL(text, true) && !strings.ContainsAny(text, "?#") {
 		return nil
 	}
-	return []problem{{at: at, message: at.label() + " is an https:// URL without a user, ? and #; http:// is for this machine only"}}
+	return []problem{{at: at, message: label(at) + " is an https:// URL without a user, ? and #; http:// is for this machine only"}}
 }

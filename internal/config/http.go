@@ -22,23 +22,23 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])
 
 func (h HTTP) problems(at path) []problem {
 	all := slices.Concat(
-		between(at.to("body"), h.Body, KiB, GiB),
-		between(at.to("grace"), h.Grace, 0, time.Hour),
-		h.tokenProblems(at.to("tokens")),
+		between(at.To("body"), h.Body, KiB, GiB),
+		between(at.To("grace"), h.Grace, 0, time.Hour),
+		h.tokenProblems(at.To("tokens")),
 		h.operatorProblems(at),
 	)
 	for i, origin := range h.Origins {
 		if !isOrigin(origin) {
-			all = append(all, problem{at: at.to("origins").item(i), message: "an origin is scheme://host or scheme://host:port, without a path or a *"})
+			all = append(all, problem{at: at.To("origins").Item(i), message: "an origin is scheme://host or scheme://host:port, without a path or a *"})
 		}
 	}
 	for i, host := range h.Hosts {
 		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && !hostName.MatchString(host) {
-			all = append(all, problem{at: at.to("hosts").item(i), message: "a host is a name or an address, without a scheme, a port or a *"})
+			all = append(all, problem{at: at.To("hosts").Item(i), message: "a host is a name or an address, without a scheme, a port or a *"})
 		}
 	}
 	if h.OAuth != nil {
-		all = append(all, h.OAuth.problems(at.to("oauth"))...)
+		all = append(all, h.OAuth.problems(at.To("oauth"))...)
 	}
 	return all
 }
@@ -63,7 +63,7 @@ func (h HTTP) tokenProblems(at path) []problem {
 		default:
 			continue
 		}
-		all = append(all, problem{at: at.to(name), message: message})
+		all = append(all, problem{at: at.To(name), message: message})
 	}
 	return all
 }
@@ -85,7 +85,7 @@ func (h HTTP) operatorProblems(at path) (all []problem) {
 				message += "; did you mean " + near + "?"
 			}
 		}
-		all = append(all, problem{at: at.to("operators").item(i), needs: []path{at.to("tokens").to(name)}, message: message})
+		all = append(all, problem{at: at.To("operators").Item(i), needs: []path{at.To("tokens").To(name)}, message: message})
 	}
 	return all
 }
@@ -97,21 +97,21 @@ func isOrigin(text string) bool {
 }
 
 func (r ResourceServer) problems(at path) []problem {
-	all := scopeProblems(at.to("scopes"), r.Scopes)
+	all := scopeProblems(at.To("scopes"), r.Scopes)
 	missing := func(name, what string) problem {
-		return problem{at: at, onKey: true, needs: []path{at.to(name), at.unknown()}, message: fmt.Sprintf("%s needs %q, %s", at.label(), name, what)}
+		return problem{at: at, onKey: true, needs: []path{at.To(name), at.Unknown()}, message: fmt.Sprintf("%s needs %q, %s", label(at), name, what)}
 	}
 	switch {
 	case r.Issuer == "":
 		all = append(all, missing("issuer", "the URL of the authorization server"))
 	case !isURL(r.Issuer, true) || strings.Contains(r.Issuer, "?"):
-		all = append(all, problem{at: at.to("issuer"), message: "an issuer is an https:// URL without ? and #; http:// is for this machine only"})
+		all = append(all, problem{at: at.To("issuer"), message: "an issuer is an https:// URL without ? and #; http:// is for this machine only"})
 	}
 	switch {
 	case r.Audience == "":
 		all = append(all, missing("audience", "the URL that clients reach /mcp by"))
 	case !isURL(r.Audience, true):
-		all = append(all, problem{at: at.to("audience"), message: "an audience is the https:// URL that clients reach /mcp by; http:// is for this machine only"})
+		all = append(all, problem{at: at.To("audience"), message: "an audience is the https:// URL that clients reach /mcp by; http:// is for this machine only"})
 	}
 	return all
 }

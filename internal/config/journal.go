@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/internal/strict"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -19,15 +21,15 @@ type Journal struct {
 func defaultJournal() Journal { return Journal{Keep: 24 * time.Hour, Size: 256 * MiB} }
 
 func (d *decoder) journal(at path, n *yaml.Node, j *Journal) {
-	d.fields(at, n, []key{
-		{"keep", scalar(d, &j.Keep, parseDuration)},
+	d.Fields(at, n, []key{
+		{"keep", scalar(d, &j.Keep, strict.Duration)},
 		{"size", scalar(d, &j.Size, parseSize)},
 	})
 }
 
 func (j Journal) problems(at path) []problem {
 	return slices.Concat(
-		between(at.to("keep"), j.Keep, 0, 30*24*time.Hour),
-		between(at.to("size"), j.Size, MiB, TiB),
+		between(at.To("keep"), j.Keep, 0, 30*24*time.Hour),
+		between(at.To("size"), j.Size, MiB, TiB),
 	)
 }

@@ -1,18 +1,18 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sallyport/internal/strict"
 )
 
-// maxFile is more than anyone writes by hand, and little enough to read in a moment.
-const maxFile = 1 << 20
+// Error is one fault of a file.
+type Error = strict.Error
 
 // Load reads the file at path, see [Parse]. Variables come from getenv, as in
 // os.LookupEnv; nil means that none is set. Secrets come from files and from the
@@ -23,12 +23,7 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 
 // Load is the function Load with references looked up in s.
 func (s Sources) Load(path string) (*Config, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("load config: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses the one byte too many
+	data, err := strict.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("load config: %w", err)
 	}
@@ -48,22 +43,20 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse config: %w", err)
 	}
-	if len(data) > maxFile {
-		return nil, &Error{File: path, Message: "is larger than 1 MiB"}
-	}
-	src := newSource(path, bytes.TrimPrefix(data, []byte("\ufeff")))
-	root, err := src.document()
+	src := strict.NewSource(path, data)
+	root, err := src.Document(`is empty; it needs at least the key "upstreams"`)
 	if err != nil {
 		return nil, err
 	}
 	c := Default()
 	c.Path, c.Dir = path, dir
-	d := decoder{src: src, dir: dir, refs: newResolver(s, dir), places: map[string]place{}, bad: map[string]bool{}}
+	d := decoder{dir: dir, refs: newResolver(s, dir)}
+	d.Decoder = &strict.Decoder{Source: src, Label: label, Expand: d.expand, Meant: elsewhere}
 	d.config(root, &c)
 	c.Files = d.refs.files
 	c.References = d.refs.noted
 	d.report(c.problems())
-	if err := src.errors(d.faults); err != nil {
+	if err := d.Err(); err != nil {
 		return nil, err
 	}
 	return &c, nil

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/nearest"
 	"sallyport/internal/policy"
+	"sallyport/internal/strict"
 	"sallyport/internal/tool"
 
 	"gopkg.in/yaml.v3"
@@ -25,48 +26,31 @@ var (
 )
 
 func (d *decoder) policy(at path, n *yaml.Node, s *policy.Settings) {
-	seen := d.fields(at, n, []key{
-		{"default", d.oneOf((*string)(&s.Default), defaults...)},
-		{"flow", d.oneOf((*string)(&s.Flow), flows...)},
-		{"rules", func(at path, n *yaml.Node) { s.Rules = list(d, at, n, d.rule) }},
-		{"tests", func(at path, n *yaml.Node) { s.Tests = list(d, at, n, d.policyTest) }},
+	seen := d.Fields(at, n, []key{
+		{"default", d.OneOf((*string)(&s.Default), defaults...)},
+		{"flow", d.OneOf((*string)(&s.Flow), flows...)},
+		{"rules", func(at path, n *yaml.Node) { s.Rules = strict.List(d.Decoder, at, n, d.rule) }},
+		{"tests", func(at path, n *yaml.Node) { s.Tests = strict.List(d.Decoder, at, n, d.policyTest) }},
 	})
 	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone is no policy
 }
 
-// list reads a list of mappings.
-func list[T any](d *decoder, at path, n *yaml.Node, read func(at path, n *yaml.Node, into *T)) []T {
-	if !d.allowed(at, n) || !d.kind(at, n, yaml.SequenceNode, "a list") {
-		return nil
-	}
-	all := make([]T, len(n.Content))
-	for i, item := range n.Content {
-		if d.full() {
-			break
-		}
-		under := at.item(i)
-		d.places[under.key()] = place{item, item}
-		read(under, item, &all[i])
-	}
-	return all
-}
-
 func (d *decoder) rule(at path, n *yaml.Node, r *policy.Rule) {
-	d.fields(at, n, []key{
-		{"name", d.text(&r.Name)},
-		{"tools", d.texts(&r.Tools)},
+	d.Fields(at, n, []key{
+		{"name", d.Text(&r.Name)},
+		{"tools", d.Texts(&r.Tools)},
 		{"when", d.expression(&r.When)},
-		{"then", d.oneOf((*string)(&r.Then), thens...)},
-		{"message", d.text(&r.Message)},
+		{"then", d.OneOf((*string)(&r.Then), thens...)},
+		{"message", d.Text(&r.Message)},
 		{"limit", func(at path, n *yaml.Node) { r.Limit = &policy.Limits{}; d.limit(at, n, r.Limit) }},
 	})
 }
 
 func (d *decoder) limit(at path, n *yaml.Node, l *policy.Limits) {
-	d.fields(at, n, []key{
-		{"calls", scalar(d, &l.Calls, parseCount)},
-		{"per", d.oneOf(&l.Per, pers...)},
-		{"by", d.oneOf(&l.By, bys...)},
+	d.Fields(at, n, []key{
+		{"calls", scalar(d, &l.Calls, strict.Count)},
+		{"per", d.OneOf(&l.Per, pers...)},
+		{"by", d.OneOf(&l.By, bys...)},
 		{"cost", d.expression(&l.Cost)},
 	})
 }
@@ -74,7 +58,7 @@ func (d *decoder) limit(at path, n *yaml.Node, l *policy.Limits) {
 // expression reads a text as it is: what a variable has must not become a part of an expression.
 func (d *decoder) expression(into *string) reader {
 	return func(at path, n *yaml.Node) {
-		if d.allowed(at, n) && n.Kind == yaml.ScalarNode && (n.Tag == "!!bool" || n.Tag == "!!int") || d.isText(at, n) {
+		if d.Allowed(at, n) && n.Kind == yaml.ScalarNode && (n.Tag == "!!bool" || n.Tag == "!!int") || d.IsText(at, n) {
 			*into = n.Value // "when: true" is one
 		}
 	}
@@ -82,25 +66,25 @@ func (d *decoder) expression(into *string) reader {
 
 func (d *decoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
 	t.Line = n.Line
-	d.fields(at, n, []key{
-		{"call", d.text(&t.Call)},
+	d.Fields(at, n, []key{
+		{"call", d.Text(&t.Call)},
 		{"args", func(at path, n *yaml.Node) { t.Args = d.json(at, n) }},
-		{"principal", d.text(&t.Principal)},
-		{"remote", scalar(d, &t.Remote, parseBool)},
-		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d, at, n, parseBool) }},
-		{"labels", d.texts(&t.Labels)},
-		{"read", d.texts(&t.Read)},
+		{"principal", d.Text(&t.Principal)},
+		{"remote", scalar(d, &t.Remote, strict.Bool)},
+		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d, at, n, strict.Bool) }},
+		{"labels", d.Texts(&t.Labels)},
+		{"read", d.Texts(&t.Read)},
 		{"calls", func(at path, n *yaml.Node) {
-			t.Calls = mapOf(d, at, n, func(n *yaml.Node) (int64, string) { count, wrong := parseCount(n); return int64(count), wrong })
+			t.Calls = mapOf(d, at, n, func(n *yaml.Node) (int64, string) { count, wrong := strict.Count(n); return int64(count), wrong })
 		}},
-		{"expect", d.oneOf((*string)(&t.Expect), defaults...)},
-		{"rule", d.text(&t.Rule)},
+		{"expect", d.OneOf((*string)(&t.Expect), defaults...)},
+		{"rule", d.Text(&t.Rule)},
 	})
 }
 
 func mapOf[T any](d *decoder, at path, n *yaml.Node, parse func(*yaml.Node) (T, string)) map[string]T {
 	all := map[string]T{}
-	d.each(at, n, func(under path, key, value *yaml.Node) {
+	d.Each(at, n, func(under path, key, value *yaml.Node) {
 		var one T
 		scalar(d, &one, parse)(under, value)
 		all[key.Value] = one
@@ -110,32 +94,19 @@ func mapOf[T any](d *decoder, at path, n *yaml.Node, parse func(*yaml.Node) (T, 
 
 // json reads what stands there as the JSON of a call's arguments.
 func (d *decoder) json(at path, n *yaml.Node) json.RawMessage {
-	if !d.plainly(at, n) || !d.kind(at, n, yaml.MappingNode, "a mapping") {
+	if !d.Plainly(at, n) || !d.Kind(at, n, yaml.MappingNode, "a mapping") {
 		return nil
 	}
 	var value map[string]any
 	if err := n.Decode(&value); err != nil {
-		d.fail(at, n, "%s is no JSON object", at.label())
+		d.Fail(at, n, "%s is no JSON object", label(at))
 		return nil
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		d.fail(at, n, "%s has a value that JSON does not have, or a key that is no string", at.label())
+		d.Fail(at, n, "%s has a value that JSON does not have, or a key that is no string", label(at))
 	}
 	return data
-}
-
-// plainly refuses, however deep, what YAML has and JSON does not need.
-func (d *decoder) plainly(at path, n *yaml.Node) bool {
-	if !d.allowed(at, n) {
-		return false
-	}
-	for _, child := range n.Content {
-		if !d.plainly(at, child) {
-			return false
-		}
-	}
-	return true
 }
 
 // policyProblems are those of the rules, each at the key that it is about, and names of upstreams that are none.
@@ -148,20 +119,20 @@ func (c *Config) policyProblems(at path) []problem {
 			if p.InTests {
 				part = "tests"
 			}
-			under = at.to(part).item(p.Rule)
+			under = at.To(part).Item(p.Rule)
 		}
 		all = append(all, c.policyProblem(under, p))
 	}
 	for i, r := range c.Policy.Rules {
 		for j, g := range r.Tools {
 			if wrong := c.strangeGlob(g); wrong != "" {
-				all = append(all, problem{at: at.to("rules").item(i).to("tools").item(j), message: wrong})
+				all = append(all, problem{at: at.To("rules").Item(i).To("tools").Item(j), message: wrong})
 			}
 		}
 	}
 	for i, t := range c.Policy.Tests {
 		if wrong := c.strangeGlob(t.Call); wrong != "" {
-			all = append(all, problem{at: at.to("tests").item(i).to("call"), message: wrong})
+			all = append(all, problem{at: at.To("tests").Item(i).To("call"), message: wrong})
 		}
 	}
 	return all
@@ -174,7 +145,7 @@ func (c *Config) policyProblem(under path, p policy.Problem) problem {
 		under = append(slices.Clip(under), strings.Split(p.Key, ".")...)
 	}
 	if p.Item >= 0 {
-		under = under.item(p.Item)
+		under = under.Item(p.Item)
 	}
 	return problem{at: under, or: owner, message: p.Message, inside: p.At}
 }
@@ -209,9 +180,9 @@ func someOf(names []string) string {
 
 func (d *decoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
 	u.ToolLabels = map[string][]string{}
-	d.each(at, n, func(under path, key, value *yaml.Node) {
+	d.Each(at, n, func(under path, key, value *yaml.Node) {
 		var labels []string
-		d.texts(&labels)(under, value)
+		d.Texts(&labels)(under, value)
 		u.ToolLabels[key.Value] = labels
 	})
 }
@@ -220,9 +191,9 @@ func (d *decoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
 var knownLabels = []string{policy.Private, policy.Untrusted, policy.External}
 
 func (u Upstream) labelProblems(at path) []problem {
-	all := labelProblems(at.to("labels"), u.Labels)
+	all := labelProblems(at.To("labels"), u.Labels)
 	for _, tools := range slices.Sorted(maps.Keys(u.ToolLabels)) {
-		under := at.to("tool_labels").to(tools)
+		under := at.To("tool_labels").To(tools)
 		if _, err := glob.Match(tools, ""); err != nil || tools == "" {
 			all = append(all, problem{at: under, onKey: true, message: "this is no glob of tools' names"})
 		}
@@ -237,9 +208,9 @@ func labelProblems(at path, labels []string) []problem {
 		switch near := nearest.Of(l, knownLabels); {
 		case slices.Contains(knownLabels, l):
 		case near != "":
-			all = append(all, problem{at: at.item(i), message: fmt.Sprintf("%.40q is nearly a label that has a meaning; did you mean %q?", l, near)})
+			all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("%.40q is nearly a label that has a meaning; did you mean %q?", l, near)})
 		case !upstreamName.MatchString(l):
-			all = append(all, problem{at: at.item(i), message: fmt.Sprintf(`%.40q cannot be a label: a letter, then letters, digits, "-" and "_", at most 64`, l)})
+			all = append(all, problem{at: at.Item(i), message: fmt.Sprintf(`%.40q cannot be a label: a letter, then letters, digits, "-" and "_", at most 64`, l)})
 		}
 	}
 	return all

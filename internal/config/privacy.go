@@ -50,37 +50,37 @@ type Privacy struct {
 }
 
 func (d *decoder) privacy(at path, n *yaml.Node, p *Privacy) {
-	d.fields(at, n, []key{
-		{"mode", d.oneOf((*string)(&p.Mode), privacyModes...)},
-		{"kinds", d.texts(&p.Kinds)},
+	d.Fields(at, n, []key{
+		{"mode", d.OneOf((*string)(&p.Mode), privacyModes...)},
+		{"kinds", d.Texts(&p.Kinds)},
 		{"custom", d.secrets((*Secrets)(&p.Custom))},
 		{"fields", func(at path, n *yaml.Node) { d.privateFields(at, n, p) }},
-		{"allow", d.texts(&p.Allow)},
+		{"allow", d.Texts(&p.Allow)},
 		{"restore", func(at path, n *yaml.Node) {
-			d.fields(at, n, []key{{"to", d.texts(&p.RestoreTo)}, {"never", d.texts(&p.RestoreNever)}})
+			d.Fields(at, n, []key{{"to", d.Texts(&p.RestoreTo)}, {"never", d.Texts(&p.RestoreNever)}})
 		}},
 	})
 }
 
 func (d *decoder) privateFields(at path, n *yaml.Node, p *Privacy) {
 	p.Fields = map[string][]string{}
-	d.each(at, n, func(under path, key, value *yaml.Node) {
+	d.Each(at, n, func(under path, key, value *yaml.Node) {
 		var paths []string
-		d.texts(&paths)(under, value)
+		d.Texts(&paths)(under, value)
 		p.Fields[key.Value] = paths
 	})
 }
 
 func (p Privacy) problems(at path) []problem {
-	restore := at.to("restore")
+	restore := at.To("restore")
 	return slices.Concat(
-		oneOfProblem(at.to("mode"), string(p.Mode), append([]string{""}, privacyModes...)),
-		kindProblems(at.to("kinds"), p.Kinds),
-		customProblems(at.to("custom"), p.Custom),
-		fieldProblems(at.to("fields"), p.Fields),
-		allowProblems(at.to("allow"), p.Allow),
-		toolGlobProblems(restore.to("to"), p.RestoreTo),
-		toolGlobProblems(restore.to("never"), p.RestoreNever),
+		oneOfProblem(at.To("mode"), string(p.Mode), append([]string{""}, privacyModes...)),
+		kindProblems(at.To("kinds"), p.Kinds),
+		customProblems(at.To("custom"), p.Custom),
+		fieldProblems(at.To("fields"), p.Fields),
+		allowProblems(at.To("allow"), p.Allow),
+		toolGlobProblems(restore.To("to"), p.RestoreTo),
+		toolGlobProblems(restore.To("never"), p.RestoreNever),
 	)
 }
 
@@ -98,7 +98,7 @@ func kindProblems(at path, named []string) []problem {
 		if near := nearest.Of(k, kinds); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		all = append(all, problem{at: at.item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})
+		all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("there is no kind %.40q; %s", k, hint)})
 	}
 	return all
 }
@@ -106,7 +106,7 @@ func kindProblems(at path, named []string) []problem {
 func customProblems(at path, custom map[string]string) []problem {
 	var all []problem
 	for _, name := range sortedKeys(custom) {
-		under := at.to(name)
+		under := at.To(name)
 		if wrong := pii.CheckName(name); wrong != "" {
 			all = append(all, problem{at: under, onKey: true, message: wrong})
 		} else if re, err := regexp.Compile(custom[name]); err != nil {
@@ -121,13 +121,13 @@ func customProblems(at path, custom map[string]string) []problem {
 func fieldProblems(at path, fields map[string][]string) []problem {
 	var all []problem
 	for _, tools := range slices.Sorted(maps.Keys(fields)) {
-		under := at.to(tools)
+		under := at.To(tools)
 		if !isToolGlob(tools) {
 			all = append(all, problem{at: under, onKey: true, message: notToolGlob(tools)})
 		}
 		for i, text := range fields[tools] {
 			if _, err := pii.ParseFields([]string{text}); err != nil {
-				all = append(all, problem{at: under.item(i), message: err.Error()})
+				all = append(all, problem{at: under.Item(i), message: err.Error()})
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func allowProblems(at path, allow []string) []problem {
 	var all []problem
 	for i, a := range allow {
 		if _, err := glob.Match(a, ""); err != nil || a == "" {
-			all = append(all, problem{at: at.item(i), message: "this is no value, domain or glob"})
+			all = append(all, problem{at: at.Item(i), message: "this is no value, domain or glob"})
 		}
 	}
 	return all
@@ -148,7 +148,7 @@ func toolGlobProblems(at path, globs []string) []problem {
 	var all []problem
 	for i, g := range globs {
 		if g != RestoreToModel && !isToolGlob(g) {
-			all = append(all, problem{at: at.item(i), message: notToolGlob(g)})
+			all = append(all, problem{at: at.Item(i), message: notToolGlob(g)})
 		}
 	}
 	return all

@@ -78,10 +78,10 @@ func profileProblem(name string) string {
 func (d *decoder) profiles(into *Profiles) reader {
 	return func(at path, n *yaml.Node) {
 		var names []string
-		d.texts(&names)(at, n)
+		d.Texts(&names)(at, n)
 		for i, name := range names {
-			if wrong := profileProblem(name); wrong != "" && !d.bad[at.item(i).key()] {
-				d.fail(at.item(i), n.Content[i], "there is no profile %.40q; %s", name, wrong)
+			if wrong := profileProblem(name); wrong != "" && !d.Bad(at.Item(i)) {
+				d.Fail(at.Item(i), n.Content[i], "there is no profile %.40q; %s", name, wrong)
 			}
 		}
 		*into = profilesOf(names)
@@ -92,7 +92,7 @@ func (d *decoder) profiles(into *Profiles) reader {
 func (c *Config) profileProblems(at path) (all []problem) {
 	for i, name := range c.Profiles {
 		if !slices.Contains(AllProfiles(), name) {
-			all = append(all, problem{at: at.item(i), message: fmt.Sprintf("there is no profile %.40q", name)})
+			all = append(all, problem{at: at.Item(i), message: fmt.Sprintf("there is no profile %.40q", name)})
 		}
 	}
 	return all

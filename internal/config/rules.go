@@ -11,21 +11,21 @@ import (
 
 // nameRuleProblems checks include, exclude and rename.
 func (u Upstream) nameRuleProblems(at path) []problem {
-	all := slices.Concat(globProblems(at.to("include"), u.Include), globProblems(at.to("exclude"), u.Exclude))
-	under, taken := at.to("rename"), map[string]string{}
+	all := slices.Concat(globProblems(at.To("include"), u.Include), globProblems(at.To("exclude"), u.Exclude))
+	under, taken := at.To("rename"), map[string]string{}
 	for _, wire := range sortedKeys(u.Rename) {
 		name := u.Rename[wire]
 		other, twice := taken[name]
 		taken[name] = wire
 		switch {
 		case wire == "":
-			all = append(all, problem{at: under.to(wire), onKey: true, message: "no tool has an empty name"})
+			all = append(all, problem{at: under.To(wire), onKey: true, message: "no tool has an empty name"})
 		case name == "":
-			all = append(all, problem{at: under.to(wire), message: fmt.Sprintf("the new name of %.40q is empty", wire)})
+			all = append(all, problem{at: under.To(wire), message: fmt.Sprintf("the new name of %.40q is empty", wire)})
 		case tool.Identifier(name) != name:
-			all = append(all, problem{at: under.to(wire), message: fmt.Sprintf("%.40q cannot be a name in a program; %q can", name, tool.Identifier(name))})
+			all = append(all, problem{at: under.To(wire), message: fmt.Sprintf("%.40q cannot be a name in a program; %q can", name, tool.Identifier(name))})
 		case twice:
-			all = append(all, problem{at: under.to(wire), message: fmt.Sprintf("%.40q and %.40q would both be called %.40q", other, wire, name)})
+			all = append(all, problem{at: under.To(wire), message: fmt.Sprintf("%.40q and %.40q would both be called %.40q", other, wire, name)})
 		}
 	}
 	return all
@@ -35,9 +35,9 @@ func globProblems(at path, globs []string) []problem {
 	var all []problem
 	for i, pattern := range globs {
 		if pattern == "" {
-			all = append(all, problem{at: at.item(i), message: "an empty glob matches no tool"})
+			all = append(all, problem{at: at.Item(i), message: "an empty glob matches no tool"})
 		} else if _, err := glob.Match(pattern, ""); err != nil {
-			all = append(all, problem{at: at.item(i), message: `this is no glob: "*", "?" and [a-z] stand for something, and a "\" before them takes that away`})
+			all = append(all, problem{at: at.Item(i), message: `this is no glob: "*", "?" and [a-z] stand for something, and a "\" before them takes that away`})
 		}
 	}
 	return all

@@ -11,30 +11,31 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sallyport/internal/sshurl"
+	"sallyport/internal/strict"
 )
 
 func (d *decoder) sandbox(at path, n *yaml.Node, s *Sandbox) {
-	d.fields(at, n, []key{
-		{"timeout", scalar(d, &s.Timeout, parseDuration)},
+	d.Fields(at, n, []key{
+		{"timeout", scalar(d, &s.Timeout, strict.Duration)},
 		{"memory", scalar(d, &s.Memory, parseSize)},
-		{"processes", scalar(d, &s.Processes, parseCount)},
-		{"open_files", scalar(d, &s.OpenFiles, parseCount)},
-		{"cpu", scalar(d, &s.CPU, parseDuration)},
+		{"processes", scalar(d, &s.Processes, strict.Count)},
+		{"open_files", scalar(d, &s.OpenFiles, strict.Count)},
+		{"cpu", scalar(d, &s.CPU, strict.Duration)},
 		{"file_size", scalar(d, &s.FileSize, parseSize)},
 		{"workspace", scalar(d, &s.Workspace, parseSize)},
-		{"inodes", scalar(d, &s.Inodes, parseCount)},
+		{"inodes", scalar(d, &s.Inodes, strict.Count)},
 		{"output", scalar(d, &s.Output, parseSize)},
-		{"calls", scalar(d, &s.Calls, parseCount)},
-		{"concurrency", scalar(d, &s.Concurrency, parseCount)},
+		{"calls", scalar(d, &s.Calls, strict.Count)},
+		{"concurrency", scalar(d, &s.Concurrency, strict.Count)},
 		{"traffic", scalar(d, &s.Traffic, parseSize)},
 		{"pool", func(at path, n *yaml.Node) { d.pool(at, n, &s.Pool) }},
-		{"session_idle", scalar(d, &s.SessionIdle, parseDuration)},
-		{"masked", d.texts(&s.Masked)},
+		{"session_idle", scalar(d, &s.SessionIdle, strict.Duration)},
+		{"masked", d.Texts(&s.Masked)},
 		{"remote", scalar(d, &s.Remote, parseMachine)},
 		{"runsc", d.program(&s.Runsc)},
 		{"python", d.program(&s.Python)},
 		{"node", d.program(&s.Node)},
-		{"typecheck", scalar(d, &s.Typecheck, parseBool)},
+		{"typecheck", scalar(d, &s.Typecheck, strict.Bool)},
 		{"pyright", d.program(&s.Pyright)},
 		{"tsc", d.program(&s.Tsc)},
 	})
@@ -58,9 +59,9 @@ func parseMachine(n *yaml.Node) (string, string) {
 
 // pool has the end that the file does not name follow the one that it names.
 func (d *decoder) pool(at path, n *yaml.Node, p *Pool) {
-	seen := d.fields(at, n, []key{
-		{"min", scalar(d, &p.Min, parseCount)},
-		{"max", scalar(d, &p.Max, parseCount)},
+	seen := d.Fields(at, n, []key{
+		{"min", scalar(d, &p.Min, strict.Count)},
+		{"max", scalar(d, &p.Max, strict.Count)},
 		{"memory", scalar(d, &p.Memory, parseSize)},
 	})
 	switch {
@@ -73,22 +74,22 @@ func (d *decoder) pool(at path, n *yaml.Node, p *Pool) {
 
 func (s Sandbox) problems(at path) []problem {
 	return slices.Concat(
-		between(at.to("timeout"), s.Timeout, 100*time.Millisecond, 24*time.Hour),
-		between(at.to("memory"), s.Memory, 32*MiB, TiB),     // an interpreter needs some 20 MiB
-		between(at.to("processes"), s.Processes, 16, 65536), // node alone starts a dozen threads
-		between(at.to("open_files"), s.OpenFiles, 32, 1<<20),
-		between(at.to("cpu"), s.CPU, 100*time.Millisecond, 24*time.Hour),
-		between(at.to("file_size"), s.FileSize, 4*KiB, TiB),
-		between(at.to("workspace"), s.Workspace, MiB, TiB),
-		between(at.to("inodes"), s.Inodes, 16, 10_000_000),
-		between(at.to("output"), s.Output, KiB, 16*MiB),
-		between(at.to("calls"), s.Calls, 1, 1_000_000),
-		between(at.to("concurrency"), s.Concurrency, 1, 1024),
-		between(at.to("traffic"), s.Traffic, MiB, TiB),
-		between(at.to("session_idle"), s.SessionIdle, time.Second, 24*time.Hour),
-		s.Pool.problems(at.to("pool")),
-		maskedProblems(at.to("masked"), s.Masked),
-		remoteProblems(at.to("remote"), s.Remote),
+		between(at.To("timeout"), s.Timeout, 100*time.Millisecond, 24*time.Hour),
+		between(at.To("memory"), s.Memory, 32*MiB, TiB),     // an interpreter needs some 20 MiB
+		between(at.To("processes"), s.Processes, 16, 65536), // node alone starts a dozen threads
+		between(at.To("open_files"), s.OpenFiles, 32, 1<<20),
+		between(at.To("cpu"), s.CPU, 100*time.Millisecond, 24*time.Hour),
+		between(at.To("file_size"), s.FileSize, 4*KiB, TiB),
+		between(at.To("workspace"), s.Workspace, MiB, TiB),
+		between(at.To("inodes"), s.Inodes, 16, 10_000_000),
+		between(at.To("output"), s.Output, KiB, 16*MiB),
+		between(at.To("calls"), s.Calls, 1, 1_000_000),
+		between(at.To("concurrency"), s.Concurrency, 1, 1024),
+		between(at.To("traffic"), s.Traffic, MiB, TiB),
+		between(at.To("session_idle"), s.SessionIdle, time.Second, 24*time.Hour),
+		s.Pool.problems(at.To("pool")),
+		maskedProblems(at.To("masked"), s.Masked),
+		remoteProblems(at.To("remote"), s.Remote),
 	)
 }
 
@@ -97,12 +98,12 @@ const maxPool = 256
 
 func (p Pool) problems(at path) []problem {
 	all := slices.Concat(
-		between(at.to("min"), p.Min, 0, maxPool),
-		between(at.to("max"), p.Max, 0, maxPool),
-		between(at.to("memory"), p.Memory, 64*MiB, TiB),
+		between(at.To("min"), p.Min, 0, maxPool),
+		between(at.To("max"), p.Max, 0, maxPool),
+		between(at.To("memory"), p.Memory, 64*MiB, TiB),
 	)
 	if len(all) == 0 && p.Min > p.Max {
-		all = append(all, problem{at: at.to("min"), message: fmt.Sprintf(`"min" must not be more than "max", which is %d`, p.Max)})
+		all = append(all, problem{at: at.To("min"), message: fmt.Sprintf(`"min" must not be more than "max", which is %d`, p.Max)})
 	}
 	return all
 }
@@ -118,9 +119,9 @@ func maskedProblems(at path, masked []string) []problem {
 	var all []problem
 	for i, name := range masked {
 		if !strings.HasPrefix(name, "/usr/") || filepath.Clean(name) != name {
-			all = append(all, problem{at: at.item(i), message: "a masked path is absolute, below /usr and without . and ..; nothing else of the host is in a sandbox"})
+			all = append(all, problem{at: at.Item(i), message: "a masked path is absolute, below /usr and without . and ..; nothing else of the host is in a sandbox"})
 		}
-		all = append(all, noNUL(at.item(i), name)...)
+		all = append(all, noNUL(at.Item(i), name)...)
 	}
 	return all
 }

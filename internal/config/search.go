@@ -15,32 +15,32 @@ const maxModel = 200
 
 // problems never shows a part of the URL: it may hold a key.
 func (e Embeddings) problems(at path) []problem {
-	all := between(at.to("timeout"), e.Timeout, 10*time.Millisecond, 30*time.Second)
+	all := between(at.To("timeout"), e.Timeout, 10*time.Millisecond, 30*time.Second)
 	if e.Problem != "" {
 		return all // its values mean nothing
 	}
 	missing := func(name, what string) []problem {
-		return []problem{{at: at, onKey: true, needs: []path{at.to(name), at.unknown()}, message: fmt.Sprintf("%s needs %q, %s", at.label(), name, what)}}
+		return []problem{{at: at, onKey: true, needs: []path{at.To(name), at.Unknown()}, message: fmt.Sprintf("%s needs %q, %s", label(at), name, what)}}
 	}
 	if e.URL == "" {
 		all = append(all, missing("url", "that of an OpenAI-compatible API")...)
 	} else {
-		all = append(all, urlProblems(at.to("url"), e.URL)...)
+		all = append(all, urlProblems(at.To("url"), e.URL)...)
 	}
 	switch {
 	case e.Model == "":
 		all = append(all, missing("model", "the name that the endpoint knows it by")...)
 	case len(e.Model) > maxModel || strings.ContainsFunc(e.Model, unicode.IsControl):
-		all = append(all, problem{at: at.to("model"), message: fmt.Sprintf("a model's name has at most %d bytes and no control characters", maxModel)})
+		all = append(all, problem{at: at.To("model"), message: fmt.Sprintf("a model's name has at most %d bytes and no control characters", maxModel)})
 	}
-	return slices.Concat(all, headerProblems(at.to("headers"), e.Headers), ownHeaderProblems(at.to("headers"), e.Headers))
+	return slices.Concat(all, headerProblems(at.To("headers"), e.Headers), ownHeaderProblems(at.To("headers"), e.Headers))
 }
 
 // ownHeaderProblems finds headers that are the request's own: what is sent is JSON, whatever the file says.
 func ownHeaderProblems(at path, headers Secrets) []problem {
 	for _, name := range sortedKeys(headers) {
 		if slices.Contains([]string{"content-type", "content-length", "transfer-encoding", "host", "connection"}, strings.ToLower(name)) {
-			return []problem{{at: at.to(name), onKey: true, message: fmt.Sprintf("header %.40q is set by the gateway", name)}}
+			return []problem{{at: at.To(name), onKey: true, message: fmt.Sprintf("header %.40q is set by the gateway", name)}}
 		}
 	}
 	return nil

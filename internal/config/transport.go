@@ -15,17 +15,17 @@ var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // transportProblems finds keys of one transport on an upstream of the other.
 func (u Upstream) transportProblems(at path) []problem {
-	command, address := at.to("command"), at.to("url")
+	command, address := at.To("command"), at.To("url")
 	alone := func(name, of string) problem {
-		return problem{at: at.to(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with a %q", name, of)}
+		return problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%q belongs to an upstream with a %q", name, of)}
 	}
 	var all []problem
 	switch {
 	case u.Command == "" && u.URL == "":
-		return []problem{{at: at, onKey: true, needs: []path{at.unknown(), command, address},
-			message: fmt.Sprintf(`%s needs a "command" to start or the "url" of a server`, at.label())}}
+		return []problem{{at: at, onKey: true, needs: []path{at.Unknown(), command, address},
+			message: fmt.Sprintf(`%s needs a "command" to start or the "url" of a server`, label(at))}}
 	case u.Command != "" && u.URL != "":
-		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, at.label())}}
+		return []problem{{at: address, onKey: true, message: fmt.Sprintf(`%s has a "command" and a "url"; keep one of them`, label(at))}}
 	case u.URL == "":
 		for _, name := range u.httpKeys() {
 			all = append(all, alone(name, "url"))
@@ -64,36 +64,36 @@ func (u Upstream) httpKeys() (names []string) {
 
 // stdioProblems finds what the operating system would refuse or cut short.
 func (u Upstream) stdioProblems(at path) []problem {
-	all := noNUL(at.to("command"), u.Command)
+	all := noNUL(at.To("command"), u.Command)
 	for i, arg := range u.Args {
-		all = append(all, noNUL(at.to("args").item(i), arg)...)
+		all = append(all, noNUL(at.To("args").Item(i), arg)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.Env)) {
-		under := at.to("env").to(name)
+		under := at.To("env").To(name)
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			all = append(all, problem{at: under, onKey: true, message: fmt.Sprintf(`%.40q cannot name a variable: it is empty or has a "="`, name)})
 		}
 		all = append(all, noNUL(under, u.Env[name])...)
 	}
 	if u.Dir != "" && !filepath.IsAbs(u.Dir) {
-		all = append(all, problem{at: at.to("cwd"), message: "the directory must be absolute"})
+		all = append(all, problem{at: at.To("cwd"), message: "the directory must be absolute"})
 	}
-	return append(all, noNUL(at.to("cwd"), u.Dir)...)
+	return append(all, noNUL(at.To("cwd"), u.Dir)...)
 }
 
 func noNUL(at path, value string) []problem {
 	if !strings.ContainsRune(value, 0) {
 		return nil
 	}
-	return []problem{{at: at, message: at.label() + " has a NUL byte, which no process can be given"}}
+	return []problem{{at: at, message: label(at) + " has a NUL byte, which no process can be given"}}
 }
 
 // httpProblems never shows a part of the URL: it may hold a token.
 func (u Upstream) httpProblems(at path) []problem {
-	all := urlProblems(at.to("url"), u.URL)
-	all = append(all, oneOfProblem(at.to("transport"), u.Transport, transports)...)
-	all = append(all, u.socketProblems(at.to("socket"))...)
-	all = append(all, headerProblems(at.to("headers"), u.Headers)...)
+	all := urlProblems(at.To("url"), u.URL)
+	all = append(all, oneOfProblem(at.To("transport"), u.Transport, transports)...)
+	all = append(all, u.socketProblems(at.To("socket"))...)
+	all = append(all, headerProblems(at.To("headers"), u.Headers)...)
 	return append(all, u.authProblems(at)...)
 }
 
@@ -134,11 +134,11 @@ func headerProblems(at path, headers Secrets) []problem {
 		seen[canonical] = name
 		switch {
 		case !headerName.MatchString(name):
-			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf("%.40q cannot name a header", name)})
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%.40q cannot name a header", name)})
 		case twice:
-			all = append(all, problem{at: at.to(name), onKey: true, message: fmt.Sprintf("headers %.40q and %.40q are the same; keep one", other, name)})
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf("headers %.40q and %.40q are the same; keep one", other, name)})
 		case strings.ContainsFunc(headers[name], control):
-			all = append(all, problem{at: at.to(name), message: fmt.Sprintf("header %.40q has a control character in its value, perhaps a newline at its end", name)})
+			all = append(all, problem{at: at.To(name), message: fmt.Sprintf("header %.40q has a control character in its value, perhaps a newline at its end", name)})
 		}
 	}
 	return all

@@ -97,17 +97,17 @@ func (u Upstream) nameProblems(at path, byID map[string]string) []problem {
 
 func (u Upstream) problems(at path) []problem {
 	all := slices.Concat(
-		between(at.to("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour),
-		between(at.to("concurrency"), u.Concurrency, 1, 1024),
-		between(at.to("max_message"), u.MaxMessage, 64*KiB, GiB),
-		oneOfProblem(at.to("trust"), string(u.Trust), trusts),
-		oneOfProblem(at.to("privacy"), string(u.Privacy), append([]string{""}, privacyModes...)),
+		between(at.To("timeout"), u.Timeout, 10*time.Millisecond, 24*time.Hour),
+		between(at.To("concurrency"), u.Concurrency, 1, 1024),
+		between(at.To("max_message"), u.MaxMessage, 64*KiB, GiB),
+		oneOfProblem(at.To("trust"), string(u.Trust), trusts),
+		oneOfProblem(at.To("privacy"), string(u.Privacy), append([]string{""}, privacyModes...)),
 	)
 	if u.Idle != 0 { // 0 is never
-		all = append(all, between(at.to("idle"), u.Idle, time.Second, 30*24*time.Hour)...)
+		all = append(all, between(at.To("idle"), u.Idle, time.Second, 30*24*time.Hour)...)
 	}
 	if utf8.RuneCountInString(u.Description) > maxDescription {
-		all = append(all, problem{at: at.to("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
+		all = append(all, problem{at: at.To("description"), message: fmt.Sprintf("a description is a few words for a model, at most %d characters", maxDescription)})
 	}
 	all = append(all, u.transportProblems(at)...)
 	all = append(all, u.nameRuleProblems(at)...)
@@ -125,7 +125,7 @@ func between[T ~int | ~int64](at path, value, least, most T) []problem {
 	if value >= least && value <= most {
 		return nil
 	}
-	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", at.label(), show(least), show(most))}}
+	return []problem{{at: at, message: fmt.Sprintf("%s must be from %s to %s", label(at), show(least), show(most))}}
 }
 
 // oneOfProblem is for a Config that was built by hand: in a file, reading finds it.
@@ -133,7 +133,7 @@ func oneOfProblem(at path, value string, words []string) []problem {
 	if slices.Contains(words, value) {
 		return nil
 	}
-	return []problem{{at: at, message: fmt.Sprintf("%s must be one of %s", at.label(), strings.Join(words, ", "))}}
+	return []problem{{at: at, message: fmt.Sprintf("%s must be one of %s", label(at), strings.Join(words, ", "))}}
 }
 
 // show writes a number in its unit, and a duration without the zeros at its end.

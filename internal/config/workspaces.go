@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/strict"
 	"sallyport/internal/workspace"
 
 	"gopkg.in/yaml.v3"
@@ -48,19 +49,19 @@ func (m Mapped) Allows(principal string, local bool) bool {
 
 func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 	c.Workspaces = map[string]Mapped{}
-	d.each(at, n, func(at path, name, value *yaml.Node) {
+	d.Each(at, n, func(at path, name, value *yaml.Node) {
 		m := Mapped{Mode: ModeRead}
-		seen := d.fields(at, value, []key{
+		seen := d.Fields(at, value, []key{
 			{"path", d.homePath(&m.Path)},
-			{"mode", d.oneOf(&m.Mode, ModeRead, ModeWrite)},
-			{"principals", d.texts(&m.Principals)},
-			{"ignore", d.texts(&m.Ignore)},
+			{"mode", d.OneOf(&m.Mode, ModeRead, ModeWrite)},
+			{"principals", d.Texts(&m.Principals)},
+			{"ignore", d.Texts(&m.Ignore)},
 		})
-		if value.Kind == yaml.MappingNode && !seen["path"] && !d.bad[at.unknown().key()] {
-			d.fail(at.to("path"), name, `workspace %.40q needs a "path"`, name.Value)
+		if value.Kind == yaml.MappingNode && !seen["path"] && !d.Bad(at.Unknown()) {
+			d.Fail(at.To("path"), name, `workspace %.40q needs a "path"`, name.Value)
 		}
 		if m.Path != "" {
-			d.notHome(at.to("path"), valueOf(value, "path"), m.Path)
+			d.notHome(at.To("path"), strict.ValueOf(value, "path"), m.Path)
 		}
 		c.Workspaces[name.Value] = m
 	})
@@ -70,13 +71,13 @@ func (d *decoder) workspaces(at path, n *yaml.Node, c *Config) {
 func (d *decoder) homePath(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		var text string
-		if d.text(&text)(at, n); text == "" {
+		if d.Text(&text)(at, n); text == "" {
 			return
 		}
 		if rest, ok := strings.CutPrefix(text, "~"); ok && (rest == "" || rest[0] == '/') {
 			home, _ := d.refs.Getenv("HOME")
 			if !filepath.IsAbs(home) {
-				d.fail(at, n, "there is no home folder that ~ could stand for: HOME is not set")
+				d.Fail(at, n, "there is no home folder that ~ could stand for: HOME is not set")
 				return
 			}
 			text = filepath.Join(home, rest)
@@ -88,8 +89,8 @@ func (d *decoder) homePath(into *string) reader {
 // notHome refuses the home folder and whatever holds it.
 func (d *decoder) notHome(at path, n *yaml.Node, folder string) {
 	home, _ := d.refs.Getenv("HOME")
-	if !d.bad[at.key()] && folder != string(filepath.Separator) && filepath.IsAbs(home) && Within(home, folder) {
-		d.fail(at, n, "programs would see your whole home folder; name a folder below it")
+	if !d.Bad(at) && folder != string(filepath.Separator) && filepath.IsAbs(home) && Within(home, folder) {
+		d.Fail(at, n, "programs would see your whole home folder; name a folder below it")
 	}
 }
 
@@ -102,22 +103,22 @@ func Within(path, folder string) bool {
 func (c *Config) workspaceProblems(at path) []problem {
 	var all []problem
 	for _, name := range slices.Sorted(maps.Keys(c.Workspaces)) {
-		under, m := at.to(name), c.Workspaces[name]
+		under, m := at.To(name), c.Workspaces[name]
 		if err := workspace.Name(name); err != nil {
 			all = append(all, problem{at: under, onKey: true, message: err.Error()})
 		}
-		all = append(all, oneOfProblem(under.to("mode"), m.Mode, []string{ModeRead, ModeWrite})...)
-		all = append(all, noNUL(under.to("path"), m.Path)...)
+		all = append(all, oneOfProblem(under.To("mode"), m.Mode, []string{ModeRead, ModeWrite})...)
+		all = append(all, noNUL(under.To("path"), m.Path)...)
 		if m.Path == string(filepath.Separator) {
-			all = append(all, problem{at: under.to("path"), message: "programs would see all of this machine; name a folder"})
+			all = append(all, problem{at: under.To("path"), message: "programs would see all of this machine; name a folder"})
 		} else if !filepath.IsAbs(m.Path) {
-			all = append(all, problem{at: under.to("path"), message: "the folder must be absolute"})
+			all = append(all, problem{at: under.To("path"), message: "the folder must be absolute"})
 		} else if i := slices.IndexFunc(c.Files, func(file string) bool { return Within(file, m.Path) }); i >= 0 {
-			all = append(all, problem{at: under.to("path"), message: fmt.Sprintf("the folder holds %.80q, with its secrets; move that elsewhere", filepath.Base(c.Files[i]))})
+			all = append(all, problem{at: under.To("path"), message: fmt.Sprintf("the folder holds %.80q, with its secrets; move that elsewhere", filepath.Base(c.Files[i]))})
 		}
 		for i, pattern := range m.Ignore {
 			if _, err := glob.Match(pattern, ""); err != nil || pattern == "" {
-				all = append(all, problem{at: under.to("ignore").item(i), message: fmt.Sprintf(`%.40q is no glob: "*", "?" and [a-z] stand for something, as in "node_modules" or "*.log"`, pattern)})
+				all = append(all, problem{at: under.To("ignore").Item(i), message: fmt.Sprintf(`%.40q is no glob: "*", "?" and [a-z] stand for something, as in "node_modules" or "*.log"`, pattern)})
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package config
+package strict
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// inside returns where an offset in the text of n stands in the file. What is made of escapes, or wrapped in quotes, cannot be
+// Inside returns where an offset in the text of n stands in the file. What is made of escapes, or wrapped in quotes, cannot be
 // found as text; the place is that of n then.
-func (s *source) inside(n *yaml.Node, offset int) (line, column int) {
+func (s *Source) Inside(n *yaml.Node, offset int) (line, column int) {
 	from := n.Column
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 		from++
@@ -19,8 +19,8 @@ func (s *source) inside(n *yaml.Node, offset int) (line, column int) {
 		number, from = number+1, 1
 	}
 	for last := number + strings.Count(n.Value, "\n") + maxLines; number <= last && number <= len(s.starts); number, from = number+1, 1 {
-		here := s.line(number)
-		start := offsetOf(here, from)
+		here := s.Line(number)
+		start := OffsetOf(here, from)
 		start += len(here[start:]) - len(strings.TrimLeft(here[start:], " "))
 		at += len(n.Value[at:]) - len(strings.TrimLeft(n.Value[at:], " \n"))
 		same := common(here[start:], n.Value[at:])

@@ -1,4 +1,4 @@
-package config
+package strict
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ var yamlMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 // syntaxError gives err of the YAML library a place. The library names a line
 // that is often another one and never a column, so the place is searched for:
 // where the shortest piece of the file ends that is already wrong in the same way.
-func (s *source) syntaxError(err error) error {
+func (s *Source) syntaxError(err error) error {
 	line, message := takeApart(err)
 	from := 0
 	if line > 1 && line <= len(s.starts) {

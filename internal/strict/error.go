@@ -1,14 +1,14 @@
-package config
+package strict
 
 import "fmt"
 
-// Error is one fault of a configuration file.
+// Error is one fault of a file.
 type Error struct {
 	// File is the path as it was given.
 	File string
 	// Line and Column count from 1, columns in runes; both are 0 where the fault has no place.
 	Line, Column int
-	// Message is one line and never shows the value of a variable.
+	// Message is one line and shows nothing that is secret.
 	Message string
 	// Snippet is the source line as it was written, with its number, and below
 	// it a caret; two lines without a final newline, or "".
