@@ -15,15 +15,15 @@ type Instead func(ctx context.Context, path string, step *spec.Step) (output jso
 
 // At returns the run, and the path of the step (see [Event]), that a call of [Door] is made for: "" for none.
 func At(ctx context.Context) (run, path string) {
-	p, _ := ctx.Value(placeKey{}).(place)
+	p, _ := ctx.Value(stepKey{}).(stepPlace)
 	return p.run, p.path
 }
 
-type place struct{ run, path string }
+type stepPlace struct{ run, path string }
 
-type placeKey struct{}
+type stepKey struct{}
 
-// within is ctx for what a step of a run does.
-func within(ctx context.Context, run, path string) context.Context {
-	return context.WithValue(ctx, placeKey{}, place{run, path})
+// atStep is ctx for what a step of a run does.
+func atStep(ctx context.Context, run, path string) context.Context {
+	return context.WithValue(ctx, stepKey{}, stepPlace{run, path})
 }

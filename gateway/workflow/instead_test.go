@@ -6,7 +6,7 @@ func TestAt(t *testing.T) {
 	if run, path := At(t.Context()); run != "" || path != "" {
 		t.Errorf("outside of a run: %q, %q", run, path)
 	}
-	if run, path := At(within(t.Context(), "r-1", "each[2].fetch")); run != "r-1" || path != "each[2].fetch" {
+	if run, path := At(atStep(t.Context(), "r-1", "each[2].fetch")); run != "r-1" || path != "each[2].fetch" {
 		t.Errorf("within: %q, %q", run, path)
 	}
 }
