@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -74,8 +77,12 @@ func (e *engine) stream(ctx context.Context, name string, perSubject int, limits
 	if perSubject == 0 {
 		perSubject = -1
 	}
+	discard := jetstream.DiscardOld
+	if limits.Keep {
+		discard = jetstream.DiscardNew
+	}
 	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: jetstream.DiscardOld,
+		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: discard,
 		MaxMsgs: int64(limits.Records), MaxAge: limits.Age, MaxBytes: limits.Bytes, MaxMsgsPerSubject: int64(perSubject),
 		Duplicates: min(2*time.Minute, max(limits.Age, 100*time.Millisecond)), AllowDirect: true, DenyDelete: true,
 	})
@@ -152,6 +159,32 @@ func (j *jet) follow(ctx context.Context, pattern string, from uint64, do func(m
 	}
 }
 
+func (j *jet) remove(ctx context.Context, subject string) error {
+	return translate(j.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
+}
+
+func (j *jet) usage(ctx context.Context) (records int, bytes int64, err error) {
+	info, err := j.stream.Info(ctx)
+	if err != nil {
+		return 0, 0, translate(err)
+	}
+	return int(info.State.Msgs), int64(info.State.Bytes), nil
+}
+
+func (j *jet) subjects(ctx context.Context) ([]string, error) {
+	info, err := j.stream.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return nil, translate(err)
+	}
+	return slices.Collect(maps.Keys(info.State.Subjects)), nil
+}
+
+// storeFailed is the engine's code for a message that it could not keep, full the words that it has for no room.
+const (
+	storeFailed jetstream.ErrorCode = 10077
+	full                            = "maximum "
+)
+
 // translate makes one of our errors of the engine's, where there is one.
 func translate(err error) error {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
@@ -160,6 +193,8 @@ func translate(err error) error {
 		return nil
 	case isAPI && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
 		return ErrConflict
+	case isAPI && api.ErrorCode == storeFailed && strings.HasPrefix(api.Description, full):
+		return ErrFull
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return ErrNotFound
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrMsgIteratorClosed):

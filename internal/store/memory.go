@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,11 +57,16 @@ func (s *memory) append(ctx context.Context, subject string, m message, after in
 	if err == nil && after >= 0 && s.all[before].number != uint64(after) || err != nil && after > 0 {
 		return 0, ErrConflict
 	}
-	if err == nil && s.perSubject > 0 {
+	m.subject = subject
+	replaced := err == nil && s.perSubject > 0
+	if s.limits.Keep && !s.fits(m, before, replaced) {
+		return 0, ErrFull
+	}
+	if replaced {
 		s.drop(before)
 	}
 	s.number++
-	m.subject, m.number, m.time, m.data = subject, s.number, time.Now(), bytes.Clone(m.data)
+	m.number, m.time, m.data = s.number, time.Now(), bytes.Clone(m.data)
 	s.all = append(s.all, m)
 	s.bytes += m.size()
 	for len(s.all) > s.limits.Records || s.bytes > s.limits.Bytes && len(s.all) > 1 {
@@ -69,6 +75,15 @@ func (s *memory) append(ctx context.Context, subject string, m message, after in
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return m.number, nil
+}
+
+// fits reports whether there is room for a message, in place of another or besides all.
+func (s *memory) fits(m message, at int, replaces bool) bool {
+	records, size := len(s.all)+1, s.bytes+m.size()
+	if replaces {
+		records, size = records-1, size-s.all[at].size()
+	}
+	return records <= s.limits.Records && size <= s.limits.Bytes
 }
 
 func (m message) size() int64 { return int64(len(m.subject) + len(m.data) + 64) }
@@ -149,6 +164,39 @@ func matches(subject, pattern string) bool {
 		return len(subject) > len(prefix) && strings.HasPrefix(subject, prefix)
 	}
 	return subject == pattern
+}
+
+func (s *memory) remove(ctx context.Context, subject string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(m message) bool {
+		if m.subject == subject {
+			s.bytes -= m.size()
+		}
+		return m.subject == subject
+	})
+	return nil
+}
+
+func (s *memory) usage(ctx context.Context) (records int, bytes int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	return len(s.all), s.bytes, ctx.Err()
+}
+
+func (s *memory) subjects(ctx context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	found := map[string]bool{}
+	for _, m := range s.all {
+		found[m.subject] = true
+	}
+	return slices.Collect(maps.Keys(found)), ctx.Err()
 }
 
 func (s *memory) follow(ctx context.Context, pattern string, from uint64, do func(message) error) error {

@@ -23,6 +23,9 @@ type Options struct {
 	MaxBytes int64
 	// Patience is how long Open waits for another process that is about to leave the directory; 0 is not at all.
 	Patience time.Duration
+	// OnWrite is told of each change of a record right before it is made and right after it is on the disk, with the name of
+	// its place ("log_runs"): tests kill the process there. nil is nobody. It is called from several goroutines at once.
+	OnWrite func(place string, done bool)
 }
 
 func (o *Options) withDefaults() Options {
@@ -115,7 +118,7 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 		e       *engine
 		failed  error
 	)
-	s := &Store{streams: map[string]stream{}}
+	s := &Store{streams: map[string]stream{}, onWrite: opts.OnWrite}
 	go func() {
 		defer close(up)
 		began := time.Now()

@@ -31,11 +31,13 @@ var (
 	ErrCorrupt = errors.New("the records are damaged")
 	// ErrNewer: the directory was written by a newer version.
 	ErrNewer = errors.New("the records are of a newer version")
+	// ErrFull: it does not fit, and the place keeps what it has (Limits.Keep); nothing was changed.
+	ErrFull = errors.New("there is no more room for records")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
 
-// Limits say how much a bucket or a log keeps. What is over one goes, the oldest first.
+// Limits say how much a bucket or a log keeps. What is over one goes, the oldest first, unless Keep is set.
 type Limits struct {
 	// Records is how many; 0 is 10,000.
 	Records int
@@ -46,6 +48,8 @@ type Limits struct {
 	Bytes int64
 	// Record is how large one may be, in bytes; 0 is 2 MiB, and more than 7 MiB is not possible.
 	Record int
+	// Keep refuses what is over Records or Bytes, with ErrFull, so that nothing goes but by Remove and by Age.
+	Keep bool
 }
 
 func (l Limits) withDefaults() Limits {
@@ -68,6 +72,9 @@ type Store struct {
 	stop func() error
 	wait func(ctx context.Context) error
 
+	// onWrite is Options.OnWrite.
+	onWrite func(place string, done bool)
+
 	mu      sync.Mutex
 	streams map[string]stream
 }
@@ -82,6 +89,12 @@ type stream interface {
 	next(ctx context.Context, pattern string, from uint64) (message, error)
 	// follow calls do with each message that next would find, and with those to come, until ctx ends or do fails.
 	follow(ctx context.Context, pattern string, from uint64, do func(message) error) error
+	// remove takes out all messages of a subject.
+	remove(ctx context.Context, subject string) error
+	// usage says how much there is.
+	usage(ctx context.Context) (records int, bytes int64, err error)
+	// subjects are those that have messages, in no order.
+	subjects(ctx context.Context) ([]string, error)
 }
 
 // message is one record in a stream.
@@ -116,6 +129,9 @@ func (s *Store) stream(ctx context.Context, name string, perSubject int, limits 
 	if err != nil {
 		return nil, fmt.Errorf("open records %s: %w", name, err)
 	}
+	if s.onWrite != nil {
+		opened = watched{opened, name, s.onWrite}
+	}
 	s.streams[name] = opened
 	return opened, nil
 }
@@ -143,6 +159,59 @@ func (p place) subject(key Key) (string, error) {
 		return "", err
 	}
 	return p.name + "." + encoded, nil
+}
+
+// Remove takes out all that is under a key, marks of deletions too. What is not there is no error. After a loss of power,
+// as against a kill, it may be there again.
+func (p place) Remove(ctx context.Context, key Key) error {
+	subject, err := p.subject(key)
+	if err != nil {
+		return err
+	}
+	in, err := p.stream(ctx)
+	if err != nil {
+		return err
+	}
+	return in.remove(ctx, subject)
+}
+
+// Usage is how much of its limits a place has used.
+type Usage struct {
+	Records int
+	// Bytes are those on the disk, with what belongs to each record.
+	Bytes int64
+	// Share is the part of the limits that is used, of whichever is nearer: 1 is full.
+	Share float64
+}
+
+// Usage says how much is used.
+func (p place) Usage(ctx context.Context) (Usage, error) {
+	in, err := p.stream(ctx)
+	if err != nil {
+		return Usage{}, err
+	}
+	records, size, err := in.usage(ctx)
+	share := max(float64(records)/float64(p.limits.Records), float64(size)/float64(p.limits.Bytes))
+	return Usage{records, size, share}, err
+}
+
+// Keys are all that have records, marks of deletions too, in no order.
+func (p place) Keys(ctx context.Context) ([]Key, error) {
+	in, err := p.stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	subjects, err := in.subjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]Key, len(subjects))
+	for i, subject := range subjects {
+		if keys[i], err = decodeKey(subject[len(p.name)+1:]); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
 }
 
 // append writes one record.

@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		name string
 		run  func(t *testing.T, s *store.Store)
 	}{
-		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deleted},
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deleted}, {"kept", kept}, {"removed", removed},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
 	}
@@ -196,6 +196,63 @@ func limits(t *testing.T, s *store.Store) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// kept: a place that keeps what it has refuses what does not fit, and takes it when there is room again.
+func kept(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	few := must[*store.Bucket](t)(s.Bucket("kept_few", store.Limits{Records: 2, Keep: true}))
+	small := must[*store.Log](t)(s.Log("kept_small", store.Limits{Bytes: 4 << 10, Keep: true}))
+	must[uint64](t)(few.Put(ctx, store.Key{"a"}, nil))
+	must[uint64](t)(few.Put(ctx, store.Key{"b"}, nil))
+	_, err := few.Put(ctx, store.Key{"c"}, nil)
+	want(t, err, store.ErrFull)
+	must[uint64](t)(few.Put(ctx, store.Key{"a"}, []byte("in place of one")))
+	if got := list(t, few, nil); !slices.EqualFunc(got, []store.Key{{"b"}, {"a"}}, slices.Equal) {
+		t.Errorf("kept %q", got)
+	}
+	var last uint64
+	for range 20 {
+		n, err := small.AppendAfter(ctx, store.Key{"k"}, last, make([]byte, 1<<10))
+		if errors.Is(err, store.ErrFull) {
+			break
+		}
+		last = must[uint64](t)(n, err)
+	}
+	got := read(t, small, nil, 0)
+	if u := must[store.Usage](t)(small.Usage(ctx)); len(got) < 2 || len(got) > 3 || u.Records != len(got) || u.Share < 0.5 || u.Share > 1 {
+		t.Errorf("%d KiB are kept in 4 KiB: %+v", len(got), u)
+	}
+	if err := small.Remove(ctx, store.Key{"k"}); err != nil {
+		t.Error(err)
+	}
+	must[uint64](t)(small.AppendAfter(ctx, store.Key{"k"}, 0, make([]byte, 1<<10)))
+}
+
+// removed: nothing of a key is left, and all of the others.
+func removed(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	l := must[*store.Log](t)(s.Log("removed", store.Limits{}))
+	for i := range 3 {
+		must[uint64](t)(l.Append(ctx, store.Key{"run 1"}, fmt.Append(nil, i)))
+		must[uint64](t)(l.Append(ctx, store.Key{"run 2"}, fmt.Append(nil, i)))
+	}
+	for range 2 { // the second time there is nothing
+		if err := l.Remove(ctx, store.Key{"run 1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, l, nil, 0); strings.Join(got, "") != "012" {
+		t.Errorf("%q are left", got)
+	}
+	if got := must[[]store.Key](t)(l.Keys(ctx)); !slices.EqualFunc(got, []store.Key{{"run 2"}}, slices.Equal) {
+		t.Errorf("keys %q", got)
+	}
+	_, err := l.Last(ctx, store.Key{"run 1"})
+	want(t, err, store.ErrNotFound)
+	must[uint64](t)(l.AppendAfter(ctx, store.Key{"run 1"}, 0, nil))
 }
 
 func read(t *testing.T, l *store.Log, key store.Key, from uint64) (values []string) {
