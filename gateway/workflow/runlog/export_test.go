@@ -1,0 +1,4 @@
+package runlog
+
+// OpenSmall is Open with less room.
+var OpenSmall = open

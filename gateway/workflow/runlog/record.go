@@ -1,0 +1,148 @@
+package runlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"sallyport/internal/store"
+)
+
+// A record of the log is some events, each a line of JSON, or a piece of the line of one that is too large for a record: the
+// first byte tells which. The pieces of a line come one after the other; a line whose last piece never came was not written.
+const (
+	lines = '{'
+	first = '<'
+	more  = '+'
+	last  = '>'
+)
+
+const (
+	// maxRecord is how large a record gets, in bytes, unless a single event is larger.
+	maxRecord = 1 << 20
+	// pieceSize is how much of a line stands in one record.
+	pieceSize = 4 << 20 // of at most Limits.Record
+	// MaxEvent is how large an event may be, as JSON, in bytes.
+	MaxEvent = 32 << 20
+)
+
+// ErrNewer is a log that a newer version of the program wrote.
+var ErrNewer = errors.New("the run was recorded by a newer version")
+
+// encode is an event as a line.
+func encode(e Event) ([]byte, error) {
+	if !e.Kind.known() {
+		return nil, fmt.Errorf("%w: no kind of event: %.40q", store.ErrInvalid, e.Kind)
+	}
+	var line []byte
+	err, size := error(nil), len(e.Input)+len(e.Output)
+	if size <= MaxEvent {
+		e.N = 0
+		line, err = json.Marshal(e)
+		size = len(line)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: event %s of %q: %w", store.ErrInvalid, e.Kind, e.Path, err)
+	case size > MaxEvent:
+		return nil, fmt.Errorf("%w: event %s of %q has %d bytes, of at most %d", store.ErrInvalid, e.Kind, e.Path, size, MaxEvent)
+	}
+	return append(line, '\n'), nil
+}
+
+// records puts groups of lines together into as few records as may be; a group that is too large for one is a line, which is cut.
+func records(groups [][]byte) (all [][]byte) {
+	var room [][]byte
+	size := 0
+	end := func() {
+		if size > 0 {
+			all = append(all, concat(room))
+		}
+		room, size = nil, 0
+	}
+	for _, group := range groups {
+		if size+len(group) > maxRecord {
+			end()
+		}
+		if len(group) > pieceSize {
+			all = append(all, pieces(group)...)
+			continue
+		}
+		room, size = append(room, group), size+len(group)
+	}
+	end()
+	return all
+}
+
+// pieces cuts a line into records.
+func pieces(line []byte) (records [][]byte) {
+	kind := byte(first)
+	for len(line) > pieceSize {
+		records = append(records, append([]byte{kind}, line[:pieceSize]...))
+		line, kind = line[pieceSize:], more
+	}
+	return append(records, append([]byte{last}, line...))
+}
+
+// decoder puts the events of a log together, record by record. The zero decoder is at the start of one.
+type decoder struct {
+	seen    int    // events so far
+	pending []byte // the pieces of a line so far; nil is none
+}
+
+// add calls do with each event that a record completes.
+func (d *decoder) add(record []byte, do func(Event) error) error {
+	kind := byte(0)
+	if len(record) > 0 {
+		kind = record[0]
+	}
+	switch {
+	case kind == lines:
+		d.pending = nil
+		return d.lines(record, do)
+	case kind == first:
+		d.pending = append([]byte{}, record[1:]...)
+	case (kind == more || kind == last) && d.pending != nil:
+		if len(d.pending)+len(record) > MaxEvent+2 {
+			return fmt.Errorf("%w: an event of over %d bytes", store.ErrCorrupt, MaxEvent)
+		}
+		d.pending = append(d.pending, record[1:]...)
+	default:
+		return fmt.Errorf("%w: event %d: a record that begins with %.8q", store.ErrCorrupt, d.seen+1, record)
+	}
+	if kind != last {
+		return nil
+	}
+	line := d.pending
+	d.pending = nil
+	return d.lines(line, do)
+}
+
+func (d *decoder) lines(record []byte, do func(Event) error) error {
+	for line := range bytes.Lines(record) {
+		e, err := decode(line)
+		if err != nil {
+			return fmt.Errorf("event %d: %w", d.seen+1, err)
+		}
+		d.seen++
+		e.N = d.seen
+		if err := do(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads a line. Members that it does not know are those of a newer version that older ones can do without;
+// kinds of events are not.
+func decode(line []byte) (Event, error) {
+	var e Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+	}
+	if !e.Kind.known() {
+		return e, fmt.Errorf("%w: it has %.40q", ErrNewer, e.Kind)
+	}
+	return e, nil
+}

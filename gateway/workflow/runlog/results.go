@@ -1,0 +1,62 @@
+package runlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"sallyport/internal/store"
+)
+
+// Results are outputs of steps that later runs take over. All methods are safe for concurrent use.
+type Results struct{ bucket *store.Bucket }
+
+// maxKept is how long a result is kept at most.
+const maxKept = 30 * 24 * time.Hour
+
+func openResults(s *store.Store, name string, keep bool) (*Results, error) {
+	bucket, err := s.Bucket(name, store.Limits{Records: 50_000, Age: maxKept, Bytes: 96 << 20, Record: 7 << 20, Keep: keep})
+	return &Results{bucket}, err
+}
+
+// Cache are the results that are taken over to save work: the oldest go where there is no more room.
+func (l *Logs) Cache() *Results { return l.cache }
+
+// Once are the results of what may be done once only: none goes before its time, and what does not fit is a [store.ErrFull].
+func (l *Logs) Once() *Results { return l.once }
+
+// kept is a result in the bucket.
+type kept struct {
+	Until time.Time       `json:"until"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Keep keeps a value, in JSON and of up to 7 MiB, under a key until then, and for 30 days at most.
+func (r *Results) Keep(ctx context.Context, key string, value json.RawMessage, until time.Time) error {
+	data, err := json.Marshal(kept{until, value})
+	if err == nil {
+		_, err = r.bucket.Put(ctx, store.Key{key}, data)
+	}
+	if err != nil {
+		return fmt.Errorf("keep a step's output: %w", err)
+	}
+	return nil
+}
+
+// Kept returns what a key has, or a [store.ErrNotFound].
+func (r *Results) Kept(ctx context.Context, key string) (json.RawMessage, error) {
+	e, err := r.bucket.Get(ctx, store.Key{key})
+	if err != nil {
+		return nil, err
+	}
+	var k kept
+	if err := json.Unmarshal(e.Value, &k); err != nil {
+		return nil, errors.Join(store.ErrCorrupt, err)
+	}
+	if !time.Now().Before(k.Until) {
+		return nil, store.ErrNotFound
+	}
+	return k.Value, nil
+}

@@ -1,0 +1,144 @@
+// Package runlog keeps what runs of workflows did: a log of events for each run, fenced so that of two who
+// go on with a run one learns that it is not alone, and a summary of each for lists. Its main types are [Logs] and [Writer].
+// What an Append has acknowledged survives a kill of the process and a loss of power.
+package runlog
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"sallyport/internal/store"
+)
+
+// Logs are the runs of a store. All methods are safe for concurrent use.
+type Logs struct {
+	log   *store.Log
+	index *store.Bucket
+	cache *Results
+	once  *Results
+}
+
+// What the runs take at most. Nothing of a run goes before it is over: see Prune.
+const (
+	maxRuns    = 10_000
+	logBytes   = 512 << 20
+	indexBytes = 64 << 20
+)
+
+// Open returns the runs of a store. It makes and reads nothing yet.
+func Open(s *store.Store) (*Logs, error) { return open(s, maxRuns, logBytes) }
+
+func open(s *store.Store, runs int, size int64) (*Logs, error) {
+	log, err := s.Log("runs", store.Limits{Records: 10_000_000, Bytes: size, Record: pieceSize + 1, Keep: true})
+	index, err2 := s.Bucket("run_index", store.Limits{Records: runs, Bytes: indexBytes, Record: maxSummary, Keep: true})
+	cache, err3 := openResults(s, "step_cache", false)
+	once, err4 := openResults(s, "step_once", true)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		return nil, err
+	}
+	return &Logs{log: log, index: index, cache: cache, once: once}, nil
+}
+
+// NewID returns the id of a run: the same for the same key, and a new one for "".
+func NewID(key string) string {
+	if key == "" {
+		key = rand.Text()
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "r-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
+}
+
+// Create begins the log of a run with its first events, and returns who goes on with it. A run that there is already
+// is a [store.ErrConflict]. Where there is too little room left for those under way it is a [store.ErrFull].
+func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, error) {
+	if err := l.room(ctx); err != nil {
+		return nil, err
+	}
+	// The summary goes first: a run that has a log has one, so that nobody need look for runs elsewhere.
+	if err := l.addSummary(ctx, run); err != nil {
+		return nil, fmt.Errorf("begin run %s: %w", run.ID, err)
+	}
+	w := newWriter(l.log, store.Key{run.ID}, 0)
+	err := w.Append(ctx, first...)
+	if errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrInvalid) { // else it may be there, and Take finds out
+		err = errors.Join(err, l.index.Remove(ctx, store.Key{run.ID}))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Take reads the log of a run to its end, and returns who goes on with it: what it appends follows what fold has seen,
+// or is a [store.ErrConflict]. A run without events is a [store.ErrNotFound]; what Create has left of it goes. It ends at the first error of fold.
+func (l *Logs) Take(ctx context.Context, id string, fold func(Event) error) (*Writer, error) {
+	last, events, err := l.read(ctx, id, fold)
+	if err == nil && events == 0 {
+		err = errors.Join(store.ErrNotFound, l.index.Remove(ctx, store.Key{id}))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return newWriter(l.log, store.Key{id}, last), nil
+}
+
+// read calls do with each event, and returns the revision of the last record.
+func (l *Logs) read(ctx context.Context, id string, do func(Event) error) (revision uint64, events int, err error) {
+	var d decoder
+	for record, err := range l.log.Read(ctx, store.Key{id}, 0) {
+		if err != nil {
+			return 0, d.seen, err
+		}
+		if err := d.add(record.Value, do); err != nil {
+			return 0, d.seen, err
+		}
+		revision = record.Revision
+	}
+	return revision, d.seen, nil
+}
+
+// errEnough ends a walk whose caller wants no more.
+var errEnough = errors.New("enough")
+
+// Read walks over the events of a run whose N is more than after, one record at a time in memory. A run that there is not has none.
+func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		_, _, err := l.read(ctx, id, func(e Event) error {
+			if e.N > after && !yield(e, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Event{}, fmt.Errorf("read run %s: %w", id, err))
+		}
+	}
+}
+
+// Follow calls do with what Read would yield and then with each event as it is written, until ctx ends or do
+// returns an error, and returns that.
+func (l *Logs) Follow(ctx context.Context, id string, after int, do func(Event) error) error {
+	var d decoder
+	return l.log.Follow(ctx, store.Key{id}, 0, func(record store.Entry) error {
+		return d.add(record.Value, func(e Event) error {
+			if e.N <= after {
+				return nil
+			}
+			return do(e)
+		})
+	})
+}
+
+// Remove forgets a run. One that there is not is no error.
+func (l *Logs) Remove(ctx context.Context, id string) error {
+	if err := l.log.Remove(ctx, store.Key{id}); err != nil { // the summary last, or nobody would find the log
+		return fmt.Errorf("remove run %s: %w", id, err)
+	}
+	return l.index.Remove(ctx, store.Key{id})
+}
