@@ -28,6 +28,7 @@ const (
 type approvals struct {
 	book     *approval.Book
 	watchers watchers
+	clients  clientQuestions
 
 	mu     sync.Mutex
 	asking map[string]int // calls that wait, by principal
@@ -64,6 +65,9 @@ func (g *Gateway) approve(ctx context.Context, call tool.Call, v verdict) (verdi
 		return decided, err
 	}
 	r := runningOf(ctx)
+	if r == nil && unwaitedBy(ctx) != "" {
+		return g.leaveStanding(ctx, call, request, v)
+	}
 	if r != nil && !r.holding.mayAsk() {
 		v.action, v.message = deny, call.Tool.String()+" needs approval, and this program has asked for too much already"
 		return v, nil
@@ -138,6 +142,9 @@ type waiting struct {
 func (w *waiting) wait(ctx context.Context, a Approval) (verdict, error) {
 	defer w.gateway.approvals.book.Leave(w.id)
 	defer tool.Pause(ctx)()
+	if w.running != nil && w.running.unwaited && w.peer == nil {
+		return w.held(ctx)
+	}
 	leave, ok := w.gateway.approvals.pause(w.request.Principal)
 	if !ok {
 		return w.held(ctx)

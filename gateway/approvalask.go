@@ -34,6 +34,8 @@ func (g *Gateway) request(ctx context.Context, call tool.Call, v verdict) (appro
 	}
 	if r := runningOf(ctx); r != nil {
 		request.Execution, request.Root = r.id, r.root
+	} else if by := unwaitedBy(ctx); by != "" {
+		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, g.standing()
 	}
 	return request, nil
 }
@@ -107,28 +109,57 @@ func ExecutionOf(ctx context.Context) string {
 
 // question is an elicitation. It begins with our name, as those of upstreams begin with theirs.
 func (w *waiting) question(a Approval) json.RawMessage {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Sallyport: allow this call of %s?\n%s", a.Tool, a.Arguments)
-	if a.Rule != "" {
-		b.WriteString("\nAsked by: " + a.Rule)
-	}
-	if a.Reason != "" {
-		b.WriteString("\nReason: " + a.Reason)
-	}
-	values, names := []string{"once", "session", "deny"}, []string{"Allow this call", "Allow any call of " + a.Tool + " in this session", "Deny"}
-	if a.Root != "" {
-		b.WriteString("\nAsked for by program " + a.Execution + ".")
-		values = []string{"once", "execution", "session", "deny"}
-		names = []string{names[0], "Allow any call of " + a.Tool + " by this program", names[1], names[2]}
-	}
+	values, names := choicesOf(a)
 	decision := map[string]any{"type": "string", "title": "Decision", "enum": values, "enumNames": names}
-	data, err := plainJSON(map[string]any{"mode": "form", "message": b.String(), "requestedSchema": map[string]any{
+	data, err := plainJSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
 		"type": "object", "properties": map[string]any{"decision": decision}, "required": []string{"decision"},
 	}})
 	if err != nil {
 		return json.RawMessage(`{}`)
 	}
 	return data
+}
+
+// asking is the text of a question.
+func asking(a Approval) string {
+	var b strings.Builder
+	if a.Single {
+		fmt.Fprintf(&b, "Sallyport: %s asks:\n%s", a.Tool, a.Arguments)
+	} else {
+		fmt.Fprintf(&b, "Sallyport: allow this call of %s?\n%s", a.Tool, a.Arguments)
+		if a.Rule != "" {
+			b.WriteString("\nAsked by: " + a.Rule)
+		}
+		if a.Reason != "" {
+			b.WriteString("\nReason: " + a.Reason)
+		}
+	}
+	if a.Root != "" {
+		b.WriteString("\nAsked for by " + askedFor(a) + ".")
+	}
+	return b.String()
+}
+
+// choicesOf are what can be answered, and how that is called. A run has a session of its own.
+func choicesOf(a Approval) (values, names []string) {
+	any := "Allow any call of " + a.Tool
+	switch {
+	case a.Root == "":
+		return []string{"once", "session", "deny"}, []string{"Allow this call", any + " in this session", "Deny"}
+	case a.Single:
+		return []string{"once", "deny"}, []string{"Yes, go on", "No"}
+	case a.Standing:
+		return []string{"once", "execution", "deny"}, []string{"Allow this call", any + " by this run", "Deny"}
+	}
+	return []string{"once", "execution", "session", "deny"}, []string{"Allow this call", any + " by this program", any + " in this session", "Deny"}
+}
+
+// askedFor names whatever makes the call.
+func askedFor(a Approval) string {
+	if a.Standing {
+		return "run " + a.Execution + " of a workflow"
+	}
+	return "program " + a.Execution
 }
 
 // answerOf reads what a client answers. Whatever does not clearly allow the call denies it.

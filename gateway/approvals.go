@@ -83,6 +83,8 @@ func (g *Gateway) approvalError(ctx context.Context, id string, a Approval, err 
 		return &tool.Error{Kind: tool.Invalid, Message: message}
 	case errors.Is(err, approval.ErrExpired):
 		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " has expired", Hint: "the program can be run again, and asks again then"}
+	case errors.Is(err, approval.ErrInvalid) && a.Single:
+		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " is a question of a workflow", Hint: "it is answered for once only"}
 	case errors.Is(err, approval.ErrInvalid):
 		return &tool.Error{Kind: tool.Invalid, Message: "approval " + shown + " cannot be answered so", Hint: "the scope is once, execution (of a program's call) or session"}
 	case errors.Is(err, approval.ErrMany):

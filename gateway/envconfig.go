@@ -109,7 +109,7 @@ func (e *environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	if ok {
 		return version
 	}
-	job := sandbox.Job{ID: newID(), Interpreter: i, Environment: key, Limits: limits, Code: "import platform; platform.python_version()"}
+	job := sandbox.Job{ID: NewExecution(), Interpreter: i, Environment: key, Limits: limits, Code: "import platform; platform.python_version()"}
 	if i == sandbox.Node {
 		job.Code = `export default "on node " + process.versions.node`
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/typecheck"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -21,6 +23,9 @@ import (
 
 // Program is what Execute runs.
 type Program struct {
+	// ID is that of the execution, as [NewExecution] gives one, for a caller that must know it before, so that it can be resumed
+	// whatever happens to the caller. "" is a new one.
+	ID   string
 	Code string
 	// Language is "python" or "typescript"; "" is python. The usual short names are understood.
 	Language string
@@ -104,7 +109,10 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 	if err := g.checkGiven(*program); err != nil {
 		return sandbox.Job{}, err
 	}
-	job := sandbox.Job{ID: newID(), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(*program)}
+	if err := g.checkID(ctx, program.ID); err != nil {
+		return sandbox.Job{}, err
+	}
+	job := sandbox.Job{ID: cmp.Or(program.ID, NewExecution()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(*program)}
 	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
 		return sandbox.Job{}, err
 	}
@@ -245,7 +253,28 @@ func languageName(i sandbox.Interpreter) string {
 	return "python"
 }
 
-func newID() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
+// NewExecution returns an id that no execution has.
+func NewExecution() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
+
+var executionID = regexp.MustCompile("^e-[a-z2-7]{12}$")
+
+// checkID refuses an id that is none, or that an execution of before has.
+func (g *Gateway) checkID(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	if !executionID.MatchString(id) {
+		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " is no id for an execution"}
+	}
+	_, err := g.Recorded(ctx, id)
+	if err == nil {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is an execution " + id + " already", Hint: "resume it"}
+	}
+	if !errors.Is(err, ErrNoExecution) {
+		return err
+	}
+	return nil
+}
 
 func compileFault(e *bundle.Error) *bridge.Fault {
 	fault := &bridge.Fault{Type: e.Type, Message: e.Message, Hint: e.Hint}

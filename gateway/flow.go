@@ -161,6 +161,17 @@ func (f *flows) readSoFar(ctx context.Context) []string {
 	return all
 }
 
+// Read are the labels of all that was read in the session that ctx is of, with what brought each first.
+func (g *Gateway) Read(ctx context.Context) []Origin {
+	return g.flows.origins(trailKey(ctx), runningOf(ctx))
+}
+
+// Recall notes that what origins say was read in the session that ctx is of, or on its behalf: what a run brought back,
+// or what it had read before the gateway was started anew.
+func (g *Gateway) Recall(ctx context.Context, origins []Origin) {
+	g.flows.note(trailKey(ctx), runningOf(ctx), origins...)
+}
+
 // taint notes what a call may bring in, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
 func (g *Gateway) taint(ctx context.Context, call tool.Call) {
 	r := g.policies.rules.Load()
@@ -170,6 +181,8 @@ func (g *Gateway) taint(ctx context.Context, call tool.Call) {
 	running := runningOf(ctx)
 	if running != nil {
 		running.trail.count(call.Tool)
+	} else if unwaitedBy(ctx) != "" {
+		g.flows.session(trailKey(ctx), true).count(call.Tool)
 	}
 	var origins []Origin
 	for _, label := range noted(g.labelsOf(r, call.Tool)) {

@@ -224,7 +224,7 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 		return w.space.Update(changes)
 	}
 	var changed []workspace.File
-	by := newID()
+	by := NewExecution()
 	updated, err := w.space.Update(func(yield func(workspace.File, error) bool) {
 		for f, err := range changes {
 			if err == nil && len(changed) == 0 && len(origins) > 0 {

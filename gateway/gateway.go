@@ -172,6 +172,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		g.checks.close()
 		g.environments.close()
 		err := g.runner.close()
+		g.approvals.clients.close()
 		g.recorder.close()
 		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
 	})
@@ -203,6 +204,9 @@ func (g *Gateway) Close() error { return g.close() }
 // Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
 // itself is none, see [tool.Result].
 func (g *Gateway) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if call.Execution == "" {
+		call.Execution = unwaitedBy(ctx)
+	}
 	result, err := g.call(ctx, call)
 	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.catalog.over() {
 		return tool.Result{}, closedError() // the reason for whatever went wrong

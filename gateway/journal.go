@@ -97,8 +97,11 @@ func (g *Gateway) Recorded(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
+// ErrNoExecution is in the error for an execution that never was, or is forgotten, or is not the caller's.
+var ErrNoExecution = errors.New("there is no such execution")
+
 func noExecution(id string) error {
-	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions"}
+	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions", Err: ErrNoExecution}
 }
 
 // Records walks over the records of whoever asks, of all for an operator, the oldest first, until the
@@ -186,7 +189,7 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	if e.Fault != nil {
 		fault = e.Fault.Message
 	}
-	if err := g.recorder.put(context.WithoutCancel(ctx), r, running.journal, fault); err != nil {
+	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, fault); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }

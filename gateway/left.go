@@ -122,7 +122,7 @@ func (r *recorder) take(path string) {
 		r.log.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
-	if end.Record.Status == sandbox.OK {
+	if needless(end.Record, f.Root) {
 		err = f.Remove()
 	} else {
 		err = f.Keep()

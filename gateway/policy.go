@@ -78,6 +78,8 @@ func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
 	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
 	if running := runningOf(ctx); running != nil {
 		c.Execution, c.Calls, c.Remote = running.root, running.trail.called, running.remote
+	} else if by := unwaitedBy(ctx); by != "" {
+		c.Execution, c.Calls = by, g.flows.session(trailKey(ctx), true).called
 	}
 	d := r.Decide(ctx, c)
 	return verdict{action: action(d.Action), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type recorder struct {
 // pending is a record on its way into the store.
 type pending struct {
 	record  Record
+	root    string
 	journal *journal.Writer
 	done    chan struct{} // closed when it is there, and its journal can be read
 }
@@ -120,7 +122,8 @@ func (r *recorder) tidy() {
 }
 
 // put keeps a record: at once, or where it is in a journal already, soon.
-func (r *recorder) put(ctx context.Context, record Record, w *journal.Writer, fault string) error {
+func (r *recorder) put(ctx context.Context, record Record, run *running, fault string) error {
+	w := run.journal
 	if w == nil {
 		return r.write(ctx, record)
 	}
@@ -128,7 +131,7 @@ func (r *recorder) put(ctx context.Context, record Record, w *journal.Writer, fa
 	if err == nil {
 		err = w.Over(data)
 	}
-	p := &pending{record: record, journal: w, done: make(chan struct{})}
+	p := &pending{record: record, root: run.root, journal: w, done: make(chan struct{})}
 	r.mu.Lock()
 	r.pending[record.ID] = p
 	queued := false
@@ -146,7 +149,13 @@ func (r *recorder) put(ctx context.Context, record Record, w *journal.Writer, fa
 	return err
 }
 
-// settle puts a record where it is kept, and lets go of its journal; of an execution that went well nobody needs that.
+// needless reports whether nobody needs the journal of an execution any more: it went well, and is of no workflow, which may
+// not know of its end.
+func needless(r Record, root string) bool {
+	return r.Status == sandbox.OK && (root == "" || strings.HasPrefix(root, "e-"))
+}
+
+// settle puts a record where it is kept, and lets go of its journal if nobody needs that.
 func (r *recorder) settle(p *pending) {
 	err := r.write(context.Background(), p.record)
 	if err != nil {
@@ -154,7 +163,7 @@ func (r *recorder) settle(p *pending) {
 	}
 	end := p.journal.Close
 	switch {
-	case p.record.Status == sandbox.OK && err == nil:
+	case err == nil && needless(p.record, p.root):
 		end = p.journal.Remove
 	case err == nil && r.durable:
 		end = p.journal.Kept

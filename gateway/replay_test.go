@@ -146,7 +146,7 @@ func TestRecordAfterTheAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, w, ""); err != nil {
+		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &running{root: id, journal: w}, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.find(ada, id); err != nil || got.Status != status {
@@ -238,7 +238,7 @@ func BenchmarkJournaled(b *testing.B) {
 	defer r.close()
 	code := strings.Repeat("print(1)\n", 230)
 	for b.Loop() {
-		id := newID()
+		id := NewExecution()
 		w, err := journal.Create(r.folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(strconv.Quote(code))}, nil, nil)
 		if err != nil {
 			b.Fatal(err)
@@ -252,7 +252,7 @@ func BenchmarkJournaled(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, w, ""); err != nil {
+		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &running{root: id, journal: w}, ""); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()

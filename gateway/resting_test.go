@@ -66,7 +66,7 @@ func BenchmarkRecord(b *testing.B) {
 		for range 10 {
 			calls.begin(&madeCall{tool: tool.ID{Upstream: "a", Name: "b"}, definition: "digest", arguments: strings.Repeat("a", 64)})
 		}
-		r := Record{ID: newID(), Code: strings.Repeat("print(1)\n", 230)}
+		r := Record{ID: NewExecution(), Code: strings.Repeat("print(1)\n", 230)}
 		r.Calls, r.Made = calls.list()
 		if err := j.write(b.Context(), r); err != nil {
 			b.Fatal(err)

@@ -121,7 +121,7 @@ func (g *Gateway) openResumed(ctx context.Context, id string) (*resumed, error) 
 		err = noExecution(id)
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
-	} else if r.end.Record.Status == sandbox.OK {
+	} else if r.end.Record.Status == sandbox.OK && unwaitedBy(ctx) == "" {
 		err = endedWell(id)
 	} else if g.orphan(f) {
 		err = noExecution(id)
@@ -210,8 +210,11 @@ func header(run *running, p Program, before *resumed) (journal.Header, error) {
 		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace,
 	})
 	h := journal.Header{ID: run.id, Principal: run.principal, Session: run.session, Started: time.Now().UTC(), Program: kept}
+	if run.root != run.id {
+		h.Root = run.root
+	}
 	if before != nil {
-		h.Resumes, h.Root = before.file.ID, cmp.Or(before.file.Root, before.file.ID)
+		h.Resumes, h.Root = before.file.ID, cmp.Or(before.file.Root, h.Root, before.file.ID)
 	}
 	return h, err
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,10 @@ import (
 // running is one execution while its program runs: what its calls have in common.
 type running struct {
 	id, principal, session string
-	// root is the first of the executions that this one resumes, itself where there is none.
+	// root is the first of the executions that this one resumes, itself where there is none; of a workflow's program the run.
 	root string
+	// unwaited: of a workflow's program; where nobody can be asked at once, it is held at once.
+	unwaited bool
 	// holding stops it where a call waits for approval.
 	holding           *holding
 	workspace, client string
@@ -42,7 +45,8 @@ func runningOf(ctx context.Context) *running {
 
 // newRunning is an execution on behalf of whoever ctx says.
 func newRunning(ctx context.Context, id string, program Program) *running {
-	return &running{id: id, root: id, holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, calls: &callList{}}
+	by := unwaitedBy(ctx)
+	return &running{id: id, root: cmp.Or(by, id), unwaited: by != "", holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, calls: &callList{}}
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context

@@ -74,7 +74,7 @@ func (g *Gateway) ask(ctx context.Context, program string, texts map[string]stri
 	}
 	limits := g.limits(Program{Timeout: analyseTime})
 	limits.Value = 4 << 20
-	job := sandbox.Job{ID: newID(), Interpreter: sandbox.Python, Code: strings.NewReplacer(pairs...).Replace(program), Limits: limits}
+	job := sandbox.Job{ID: NewExecution(), Interpreter: sandbox.Python, Code: strings.NewReplacer(pairs...).Replace(program), Limits: limits}
 	outcome, err := g.runner.run(ctx, job, nobody{})
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	if strings.TrimSpace(one.Tests()) == "" {
 		return nil
 	}
-	job := sandbox.Job{ID: newID(), Interpreter: sandbox.Python, Limits: g.limits(Program{Timeout: testTime})}
+	job := sandbox.Job{ID: NewExecution(), Interpreter: sandbox.Python, Limits: g.limits(Program{Timeout: testTime})}
 	environment, err := g.environmentFor(ctx, "", testTime)
 	if err != nil {
 		return err

@@ -34,13 +34,13 @@ const (
 	Session   Scope = "session"
 )
 
-// Request is what somebody wants to call. All texts are clean and bounded: people read them.
+// Request is what somebody wants to call, or asks. All texts are clean and bounded: people read them.
 type Request struct {
 	Principal string `json:"principal,omitempty"`
 	// Session stands for the client's session, see [tool.Session]: who reads it cannot speak in it.
 	Session string `json:"session,omitempty"`
 	// Execution is the id of the one that asks, Root of the first of those that it resumes, itself where there is none;
-	// both "" for a call that is of no program.
+	// both "" for a call that is of no program. Of a run of a workflow both are the run's id, Root also that of its programs.
 	Execution string `json:"execution,omitempty"`
 	Root      string `json:"root,omitempty"`
 	Upstream  string `json:"upstream"`
@@ -53,7 +53,16 @@ type Request struct {
 	// Rule is what wants the call approved, and Reason why.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Single says that it is answered for once only.
+	Single bool `json:"single,omitempty"`
+	// Standing says that whoever asks does not wait, and looks for the answer later: a denial, too, is told once.
+	Standing bool `json:"standing,omitempty"`
+	// Expire is how long it can be answered, and what was allowed once be used after that; 0 is what the book says, [MaxExpire] the most.
+	Expire time.Duration `json:"-"`
 }
+
+// MaxExpire is the longest that a question can be answered.
+const MaxExpire = 7 * 24 * time.Hour
 
 // Approval is a question, and its answer once there is one.
 type Approval struct {
@@ -69,6 +78,8 @@ type Approval struct {
 	Scope    Scope     `json:"scope,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Note     string    `json:"note,omitempty"`
+	// Told says that a denial of a standing question has reached whoever asked.
+	Told bool `json:"told,omitempty"`
 }
 
 // Answer is what a person says.

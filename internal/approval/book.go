@@ -182,7 +182,8 @@ func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 	if p == nil {
 		return Approval{}, ErrMany
 	}
-	a := Approval{ID: "a-" + strings.ToLower(rand.Text()), Request: r, State: Waiting, Asked: now.UTC(), Expires: now.Add(b.opts.Expire()).UTC()}
+	expire := min(cmp.Or(r.Expire, b.opts.Expire()), MaxExpire)
+	a := Approval{ID: "a-" + strings.ToLower(rand.Text()), Request: r, State: Waiting, Asked: now.UTC(), Expires: now.Add(expire).UTC()}
 	if p.key == nil {
 		p.key = store.Key{workspace.Folder(r.Principal), a.ID}
 	}
@@ -192,6 +193,32 @@ func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 	p.awaited = true
 	b.pages[p.ID] = p
 	return p.Approval, nil
+}
+
+// Stand notes a question that nobody waits for in this process. One of before that asks the same is returned as it stands,
+// with its answer if it has one; an expired one counts no more. Errors are those of Ask.
+func (b *Book) Stand(ctx context.Context, r Request) (Approval, error) {
+	if a, ok, err := b.asked(ctx, r); ok || err != nil {
+		return a, err
+	}
+	a, err := b.Ask(ctx, r)
+	b.Leave(a.ID)
+	return a, err
+}
+
+// asked returns the last question that asks the same and was not dropped.
+func (b *Book) asked(ctx context.Context, r Request) (last Approval, ok bool, err error) {
+	_, done, err := b.enter(ctx)
+	defer done()
+	if err != nil {
+		return Approval{}, false, err
+	}
+	for _, p := range b.pages {
+		if now := p.at(time.Now()); now.isSame(r) && now.Rule == r.Rule && slices.Contains([]State{Waiting, Allowed, Denied}, now.State) && !now.Asked.Before(last.Asked) {
+			last, ok = now, true
+		}
+	}
+	return last, ok, nil
 }
 
 // Leave says that whoever asked does not wait any more. The question stands: the same call made again finds the answer.
@@ -254,9 +281,11 @@ func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, 
 		return p.Approval, ErrAnswered
 	case answer.Allow && answer.Scope == Execution && p.Root == "":
 		return p.Approval, fmt.Errorf("%w: it is of no execution", ErrInvalid)
+	case answer.Allow && answer.Scope != Once && p.Single:
+		return p.Approval, fmt.Errorf("%w: it is answered once", ErrInvalid)
 	}
 	next := p.Approval
-	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(b.opts.Expire()).UTC()
+	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(p.Expires.Sub(p.Asked)).UTC()
 	if answer.Allow {
 		next.State, next.Scope = Allowed, answer.Scope
 	}
@@ -284,10 +313,10 @@ func (b *Book) Withdraw(ctx context.Context, id string) error {
 	return b.write(ctx, p, next)
 }
 
-// Find returns what has been decided about a call: the answer that lets it through or denies it; found is false where
+// Find returns what has been decided about a call: the answer that lets it through or denies it; decided is false where
 // somebody has to be asked. What was allowed once is used up by it, so that of two only one gets it. own is the
 // question that whoever asks waits for, "" for none.
-func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, found bool, err error) {
+func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, decided bool, err error) {
 	ctx, done, err := b.enter(ctx)
 	defer done()
 	if err != nil {
@@ -301,15 +330,17 @@ func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, fou
 	if p.State == Allowed && p.Scope == Session {
 		b.alive[p.ID] = now
 	}
-	if p.State == Denied || p.Scope != Once {
+	if p.State == Denied && !p.Standing || p.State == Allowed && p.Scope != Once {
 		return p.Approval, true, nil
 	}
-	allowed, next := p.Approval, p.Approval
-	next.State = Used
+	found, next := p.Approval, p.Approval
+	if next.Told = next.State == Denied; !next.Told {
+		next.State = Used
+	}
 	if err := b.write(ctx, p, next); err != nil {
 		return Approval{}, false, err
 	}
-	return allowed, true, nil
+	return found, true, nil
 }
 
 // Renew takes back that an approval was used: the call was not made.
@@ -329,7 +360,7 @@ func (b *Book) Renew(ctx context.Context, id string) error {
 func (b *Book) find(r Request, own string, now time.Time) (best *page) {
 	for _, p := range b.pages {
 		switch {
-		case p.State == Denied && (p.ID == own || r.Root != "" && p.isSame(r)):
+		case p.State == Denied && !p.Told && (p.ID == own || r.Root != "" && p.isSame(r)):
 			return p
 		case !b.good(p, r, own, now):
 		case best == nil, best.Scope == Once && p.Scope != Once:

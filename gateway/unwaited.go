@@ -1,0 +1,182 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/tool"
+)
+
+// standTime is for how long at least a question stands that a run's call asks: nobody sits before it.
+const standTime = 24 * time.Hour
+
+type unwaitedKey struct{}
+
+// Unwaited says that what is done with ctx is done by something that outlives the process, such as a run of a workflow: by is its id. A
+// call that needs approval does not wait: it ends with an error that has a [*Waits], while the question stands, and the same
+// call made again finds the answer. Calls are asked about and counted as those of by; programs, too, which are held
+// at once where nobody can be asked.
+func Unwaited(ctx context.Context, by string) context.Context {
+	return context.WithValue(ctx, unwaitedKey{}, by)
+}
+
+// unwaitedBy is what Unwaited was told, "" if it was not.
+func unwaitedBy(ctx context.Context) string {
+	by, _ := ctx.Value(unwaitedKey{}).(string)
+	return by
+}
+
+// Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited].
+type Waits struct {
+	// Approval is the id of the question, Until is when it cannot be answered any more.
+	Approval string
+	Until    time.Time
+}
+
+// Error says what is waited for.
+func (w *Waits) Error() string { return "it waits for approval " + w.Approval }
+
+// standing is for how long such a question stands.
+func (g *Gateway) standing() time.Duration {
+	return max(g.cfg.Load().Approval.Expire, standTime)
+}
+
+// leaveStanding asks about a call that does not wait for the answer. Its peer is asked meanwhile, if there is one.
+func (g *Gateway) leaveStanding(ctx context.Context, call tool.Call, request approval.Request, v verdict) (verdict, error) {
+	a, err := g.approvals.book.Ask(ctx, request)
+	if err != nil {
+		return v, g.approvalError(ctx, "", a, err)
+	}
+	g.approvals.book.Leave(a.ID)
+	g.approvals.watchers.tell()
+	g.askClient(ctx, a, call.Peer)
+	v.approval = a.ID
+	return v, &tool.Error{
+		Kind: tool.Denied, Message: a.Tool + " waits for approval " + a.ID, Hint: "a person can give it with `sallyport approvals approve " + a.ID + "`",
+		Err: &Waits{a.ID, a.Expires},
+	}
+}
+
+// clientQuestions are those that clients are asked while nobody waits for the answer. The zero value has none.
+type clientQuestions struct {
+	mu     sync.Mutex
+	asking map[string]context.CancelFunc // by approval
+	closed bool
+	work   sync.WaitGroup
+}
+
+// begin has do ask about an approval, unless somebody is asked about it already.
+func (c *clientQuestions) begin(ctx context.Context, id string, do func(ctx context.Context)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.asking[id] != nil {
+		return
+	}
+	if c.asking == nil {
+		c.asking = map[string]context.CancelFunc{}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	c.asking[id] = cancel
+	c.work.Go(func() {
+		defer c.end(id)
+		do(ctx)
+	})
+}
+
+func (c *clientQuestions) end(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stop := c.asking[id]; stop != nil {
+		stop()
+		delete(c.asking, id)
+	}
+}
+
+// close ends all of them, and waits for that.
+func (c *clientQuestions) close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, stop := range c.asking {
+		stop()
+	}
+	c.mu.Unlock()
+	c.work.Wait()
+}
+
+// askClient puts a standing question to a peer, until it has an answer, whoever gives it.
+func (g *Gateway) askClient(ctx context.Context, a Approval, peer tool.Peer) {
+	if peer == nil {
+		return
+	}
+	w := &waiting{gateway: g, id: a.ID, request: a.Request, peer: peer}
+	g.approvals.clients.begin(ctx, a.ID, func(ctx context.Context) {
+		ctx, stop := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		defer stop()
+		watch.Go(func() {
+			defer stop()
+			g.whileWaiting(ctx, a.ID)
+		})
+		w.ask(ctx, a, make(chan struct{}))
+	})
+}
+
+// whileWaiting returns when a question does not wait for an answer any more, or ctx ends.
+func (g *Gateway) whileWaiting(ctx context.Context, id string) {
+	for {
+		changed := g.approvals.book.Changed()
+		if a, err := g.approvals.book.Get(ctx, id); err != nil || a.State != approval.Waiting {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// peerOfRun is asked one thing at a time, and nothing any more once it is closed: whoever started the run has gone then.
+type peerOfRun struct {
+	tool.Peer
+	turn chan struct{}
+	over context.Context //nolint:containedctx // of the call that the peer belongs to
+}
+
+// OnePeer returns a peer that asks one thing at a time, until ctx ends: for a run that may go on longer than whoever started it. It is nil for nil.
+func OnePeer(ctx context.Context, peer tool.Peer) tool.Peer {
+	if peer == nil {
+		return nil
+	}
+	return &peerOfRun{Peer: peer, turn: make(chan struct{}, 1), over: ctx}
+}
+
+// Notify implements [tool.Peer].
+func (p *peerOfRun) Notify(method string, params json.RawMessage) {
+	if p.over.Err() == nil {
+		p.Peer.Notify(method, params)
+	}
+}
+
+// Ask implements [tool.Peer].
+func (p *peerOfRun) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.over, cancel)()
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+	}
+	if p.over.Err() != nil {
+		return nil, tool.ErrCannotAsk
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return p.Peer.Ask(ctx, method, params)
+}
