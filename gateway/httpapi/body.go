@@ -93,15 +93,28 @@ func unknownName(where, name string, names []string) error {
 	return err
 }
 
-// readQuery reads the whole numbers of a query, each between 1 and its value in most, or 0 where it is absent.
-func readQuery(query url.Values, most map[string]int) (map[string]int, error) {
+// maxWord is how long a word of a query may be, in bytes.
+const maxWord = 100
+
+// readQuery reads the whole numbers of a query, each between 1 and its value in most, or 0 where it is absent; "after" may
+// be 0 as well. Words may be there too, each once.
+func readQuery(query url.Values, most map[string]int, words ...string) (map[string]int, error) {
 	got := map[string]int{}
 	for name, values := range query {
+		if slices.Contains(words, name) {
+			if len(values) > 1 || len(values[0]) > maxWord {
+				return nil, invalid(name + " must be one word")
+			}
+			continue
+		}
 		limit, ok := most[name]
 		if !ok {
 			return nil, invalid("there is no parameter " + plain.Line(name, 60) + " here")
 		}
 		n, err := strconv.Atoi(values[0])
+		if n == 0 && err == nil && name == "after" && len(values) == 1 {
+			continue
+		}
 		if err != nil || len(values) > 1 || n < 1 || n > limit {
 			return nil, invalid(name + " must be one number, 1 to " + strconv.Itoa(limit))
 		}

@@ -15,6 +15,8 @@ type Health struct {
 	UptimeMS int64 `json:"uptime_ms"`
 	// Kept says that records outlive the process.
 	Kept bool `json:"kept"`
+	// Workflows says that it runs workflows.
+	Workflows bool `json:"workflows"`
 	// Upstreams are in the order of the settings.
 	Upstreams []UpstreamHealth `json:"upstreams"`
 }
@@ -27,7 +29,7 @@ type UpstreamHealth struct {
 }
 
 func (a *api) health(*http.Request) (Health, error) {
-	h := Health{Status: "ok", Version: a.opts.Version, UptimeMS: time.Since(a.begun).Milliseconds(), Kept: a.opts.Kept, Upstreams: []UpstreamHealth{}}
+	h := Health{Status: "ok", Version: a.opts.Version, UptimeMS: time.Since(a.begun).Milliseconds(), Kept: a.opts.Kept, Workflows: a.opts.Workflows != nil, Upstreams: []UpstreamHealth{}}
 	for _, up := range a.verbs.Upstreams() {
 		h.Upstreams = append(h.Upstreams, UpstreamHealth{ID: up.ID, Status: string(up.State.Status)})
 	}

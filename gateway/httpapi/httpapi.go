@@ -38,12 +38,14 @@ type Options struct {
 	Version string
 	// Kept says that records outlive the process.
 	Kept bool
+	// Workflows is the engine; nil: this process has none, and all routes of workflows and runs say so.
+	Workflows Workflows
 	// Logger hears of what went wrong here; nil discards.
 	Logger *slog.Logger
 }
 
-// maxBody is how large the body of a request may be, in bytes.
-const maxBody = 64 << 10
+// maxBody is how large the body of a request may be, in bytes, maxValues where it holds values for a workflow.
+const maxBody, maxValues = 64 << 10, 1 << 20
 
 // api answers the routes.
 type api struct {
@@ -98,7 +100,11 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "http.operators in upstreams.yaml names them; sallyport approvals works beside the gateway"})
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if rt.engine && a.opts.Workflows == nil {
+		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, max(maxBody, rt.body))
 	result, err := rt.serve(r)
 	if err != nil {
 		a.refuse(w, r, err)

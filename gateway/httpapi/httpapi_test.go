@@ -83,7 +83,7 @@ func ask(t *testing.T, who, method, path, body string, headers ...string) (int, 
 		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
-	httpapi.New(house{}, nil).ServeHTTP(w, r)
+	httpapi.New(house{}, &httpapi.Options{Workflows: &mill{}}).ServeHTTP(w, r)
 	var got map[string]any
 	dec := json.NewDecoder(bytes.NewReader(w.Body.Bytes()))
 	if err := dec.Decode(&got); err != nil {

@@ -17,6 +17,10 @@ type route struct {
 	does string
 	// operator says that nobody else may.
 	operator bool
+	// engine says that it needs the engine of workflows, which not every process has.
+	engine bool
+	// body is how large the body may be, in bytes, where that is more than usual.
+	body int64
 	// in is the type of the body, nil for none; out that of the answer.
 	in, out reflect.Type
 	serve   func(r *http.Request) (any, error)
@@ -31,6 +35,16 @@ func (a *api) routes() []route {
 		forOperators(post("/approvals/{id}", "allow or deny a call that waits", a.decide)),
 		get("/executions", "the last executions, the newest first (?limit=1 to 1000)", a.executions),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution),
+		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)),
+		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)),
+		forEngine(withValues(post("/workflows/{name}/runs", "start a run", a.launch))),
+		forEngine(get("/runs", "the last runs, the newest first (?workflow=, ?status=, ?limit=1 to 1000)", a.runs)),
+		forEngine(get("/runs/{id}", "one run as it stands (?wait=1 to 60 s until it is over or waits for a person)", a.run)),
+		forEngine(get("/runs/{id}/events", "what happened in it (?after=NUMBER, ?wait=1 to 60 s for more)", a.events)),
+		forEngine(post("/runs/{id}/cancel", "stop it", a.cancel)),
+		forEngine(post("/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)),
+		forEngine(post("/runs/{id}/replay", "a new run that does all again from a step on", a.replay)),
+		forEngine(withValues(post("/runs/{id}/answer", "answer a form", a.answerForm))),
 	}
 }
 
@@ -50,6 +64,18 @@ func post[In, Out any](path, does string, serve func(r *http.Request, in In) (Ou
 			}
 			return serve(r, in)
 		}}
+}
+
+// forEngine has a route say so where there is no engine.
+func forEngine(r route) route {
+	r.engine = true
+	return r
+}
+
+// withValues has a route take a larger body.
+func withValues(r route) route {
+	r.body = maxValues
+	return r
 }
 
 // forOperators has a route answer nobody else.

@@ -18,7 +18,7 @@ import (
 const (
 	apiPath = "/api/"
 	// maxAPI is how large the body of a request to the API may be, in bytes.
-	maxAPI = 64 << 10
+	maxAPI = 1 << 20
 )
 
 // api serves the API at its path, to whoever has a token.

@@ -1,0 +1,228 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"sallyport/gateway/workflow"
+	"sallyport/internal/plain"
+)
+
+// usualRuns is how many are listed where nothing is said, maxRuns the most.
+const usualRuns, maxRuns = 50, 1000
+
+// maxPage is how many events an answer has at most, maxPageBytes about how large it is.
+const maxPage, maxPageBytes = 1000, 8 << 20
+
+// RunList is what GET /runs gives.
+type RunList struct {
+	// Runs are the newest first, without inputs, outputs and forms.
+	Runs []workflow.Run `json:"runs"`
+}
+
+// EventList is what GET /runs/{id}/events gives.
+type EventList struct {
+	// Events are in the order in which they happened.
+	Events []workflow.Event `json:"events"`
+	// Next is what to ask for to get those that follow: ?after=NEXT.
+	Next int `json:"next"`
+	// Over says that the run is, and that there are none after these.
+	Over bool `json:"over"`
+}
+
+// Nothing is the body of a request that needs none: an empty object.
+type Nothing struct{}
+
+// Replay is what POST /runs/{id}/replay takes.
+type Replay struct {
+	// Step is the path of the step from which on all is done again.
+	Step string `json:"step"`
+}
+
+// FormAnswer is what POST /runs/{id}/answer takes.
+type FormAnswer struct {
+	// Step is the path of the step that waits; it may be left out where only one does.
+	Step string `json:"step"`
+	// Values are the fields that are answered, by name; null takes an answer back.
+	Values json.RawMessage `json:"values"`
+}
+
+func (a *api) runs(r *http.Request) (RunList, error) {
+	query, err := readQuery(r.URL.Query(), map[string]int{"limit": maxRuns}, "workflow", "status")
+	if err != nil {
+		return RunList{}, err
+	}
+	filter := workflow.Filter{Workflow: r.URL.Query().Get("workflow"), Status: workflow.Status(r.URL.Query().Get("status")), Limit: query["limit"]}
+	if filter.Limit == 0 {
+		filter.Limit = usualRuns
+	}
+	if err := checkStatus(filter.Status); err != nil {
+		return RunList{}, err
+	}
+	list := RunList{Runs: []workflow.Run{}}
+	all, err := a.opts.Workflows.Runs(r.Context(), filter)
+	for _, run := range all {
+		list.Runs = append(list.Runs, brief(run))
+	}
+	return list, err
+}
+
+// checkStatus refuses what is no status of a run; "" is any.
+func checkStatus(s workflow.Status) error {
+	switch s {
+	case "", workflow.Queued, workflow.Running, workflow.Waiting, workflow.OK, workflow.Failed, workflow.Canceled:
+		return nil
+	}
+	err := invalid("there is no status " + plain.Line(string(s), 40))
+	err.Hint = "use queued, running, waiting, ok, failed or canceled"
+	return err
+}
+
+// ended reports whether a status is an end.
+func ended(s workflow.Status) bool {
+	return s == workflow.OK || s == workflow.Failed || s == workflow.Canceled
+}
+
+// brief is a run as a list has it.
+func brief(run workflow.Run) workflow.Run {
+	run.Inputs, run.Outputs = nil, nil
+	waiting := run.Waiting
+	run.Waiting = nil
+	for _, one := range waiting {
+		one.Form = nil
+		run.Waiting = append(run.Waiting, one)
+	}
+	return run
+}
+
+func (a *api) run(r *http.Request) (workflow.Run, error) {
+	query, err := readQuery(r.URL.Query(), map[string]int{"wait": maxWait})
+	if err != nil {
+		return workflow.Run{}, err
+	}
+	run, err := a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
+	if err != nil || query["wait"] == 0 {
+		return run, err
+	}
+	return a.settled(r.Context(), run, query["wait"])
+}
+
+// errFull says that an answer has enough events.
+var errFull = errors.New("the answer is full")
+
+// page gathers events for an answer.
+type page struct {
+	EventList
+	bytes int
+}
+
+func (p *page) add(e workflow.Event) error {
+	if len(p.Events) == maxPage || p.bytes > maxPageBytes {
+		return errFull
+	}
+	p.Events, p.Next = append(p.Events, e), p.Next+1
+	p.bytes += len(e.Input) + len(e.Output)
+	p.Over = e.Kind == workflow.Over
+	return nil
+}
+
+// events gives what there is after a number of events, and where that is nothing and wait is asked for, what comes.
+func (a *api) events(r *http.Request) (EventList, error) {
+	query, err := readQuery(r.URL.Query(), map[string]int{"after": 1 << 30, "wait": maxWait})
+	if err != nil {
+		return EventList{}, err
+	}
+	id := r.PathValue("id")
+	run, err := a.opts.Workflows.Run(r.Context(), id) // whose it is
+	if err != nil {
+		return EventList{}, err
+	}
+	p := &page{EventList: EventList{Events: []workflow.Event{}, Next: query["after"], Over: ended(run.Status)}}
+	for e, err := range a.opts.Workflows.Events(r.Context(), id, query["after"]) {
+		if err != nil {
+			return p.EventList, err
+		}
+		if p.add(e) != nil {
+			break
+		}
+	}
+	if len(p.Events) > 0 || p.Over || query["wait"] == 0 {
+		return p.EventList, nil
+	}
+	err = a.await(r.Context(), id, time.Duration(query["wait"])*time.Second, p)
+	return p.EventList, err
+}
+
+// gatherFor is how long what follows the first event is waited for: events come in bursts.
+const gatherFor = 20 * time.Millisecond
+
+// await puts what comes into the page, until there is some or the time is over.
+func (a *api) await(ctx context.Context, id string, most time.Duration, p *page) error {
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	var soon *time.Timer
+	err := a.opts.Workflows.Follow(waiting, id, p.Next, func(e workflow.Event) error {
+		if soon == nil {
+			soon = time.AfterFunc(gatherFor, cancel)
+		}
+		return p.add(e)
+	})
+	if soon != nil {
+		soon.Stop()
+	}
+	if errors.Is(err, errFull) || waiting.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+func (a *api) cancel(r *http.Request, _ Nothing) (workflow.Run, error) {
+	if err := a.opts.Workflows.Cancel(r.Context(), r.PathValue("id")); err != nil {
+		return workflow.Run{}, err
+	}
+	return a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
+}
+
+func (a *api) resume(r *http.Request, _ Nothing) (workflow.Run, error) {
+	return a.opts.Workflows.Resume(r.Context(), r.PathValue("id"))
+}
+
+func (a *api) replay(r *http.Request, again Replay) (workflow.Run, error) {
+	if again.Step == "" {
+		return workflow.Run{}, invalid("step must name the step to begin with")
+	}
+	return a.opts.Workflows.Replay(r.Context(), r.PathValue("id"), again.Step)
+}
+
+func (a *api) answerForm(r *http.Request, form FormAnswer) (workflow.Run, error) {
+	if form.Step == "" {
+		run, err := a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
+		if err != nil {
+			return workflow.Run{}, err
+		}
+		if form.Step, err = onlyForm(run); err != nil {
+			return workflow.Run{}, err
+		}
+	}
+	return a.opts.Workflows.Answer(r.Context(), r.PathValue("id"), form.Step, form.Values)
+}
+
+// onlyForm is the step of a run that waits for a form, where only one does.
+func onlyForm(run workflow.Run) (step string, err error) {
+	for _, one := range run.Waiting {
+		if one.For != "form" {
+			continue
+		}
+		if step != "" {
+			return "", invalid("several steps wait for a form: step must name one")
+		}
+		step = one.Step
+	}
+	if step == "" {
+		return "", invalid("no step of this run waits for a form")
+	}
+	return step, nil
+}

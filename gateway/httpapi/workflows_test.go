@@ -1,0 +1,210 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/workflow"
+	"sallyport/internal/tool"
+)
+
+// mill is an engine in memory: ada has the run r-ada, which waits for a form and is over after a minute.
+type mill struct{ began time.Time }
+
+func (*mill) Definitions() []workflow.Info {
+	return []workflow.Info{{Name: "digest", Exposed: true, Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`)}, {Name: "inner", Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`)}}
+}
+
+func (*mill) Start(ctx context.Context, s workflow.Start) (workflow.Run, error) {
+	return workflow.Run{ID: "r-new", Workflow: s.Workflow, Status: workflow.Running, Inputs: s.Inputs, Trigger: s.Trigger + s.Key, Principal: tool.Principal(ctx)}, nil
+}
+
+func (m *mill) Settled(ctx context.Context, id string) (workflow.Run, error) {
+	select {
+	case <-ctx.Done():
+		return workflow.Run{}, ctx.Err()
+	case <-time.After(5 * time.Second):
+		return workflow.Run{ID: id, Status: workflow.Waiting}, nil
+	}
+}
+
+func (*mill) Run(ctx context.Context, id string) (workflow.Run, error) {
+	if id == "r-new" || id == "r-ada" && (tool.Operator(ctx) != "" || tool.Principal(ctx) == "ada") {
+		return workflow.Run{ID: id, Workflow: "digest", Status: workflow.Running, Inputs: json.RawMessage(`{"a":1}`),
+			Waiting: []workflow.Pending{{Step: "pause", For: "time"}, {Step: "ask", For: "form", Form: json.RawMessage(`{"title":"t"}`)}}}, nil
+	}
+	return workflow.Run{}, &tool.Error{Kind: tool.NotFound, Message: "there is no run " + id}
+}
+
+func (m *mill) Runs(ctx context.Context, f workflow.Filter) ([]workflow.Run, error) {
+	run, err := m.Run(ctx, "r-ada")
+	if err != nil {
+		return nil, nil //nolint:nilerr // the others have none
+	}
+	run.Principal = fmt.Sprintf("%s %s %d", f.Workflow, f.Status, f.Limit)
+	return []workflow.Run{run}, nil
+}
+
+// happened is what has happened in the run until now: a first event, and one more after a minute.
+func (m *mill) happened() []workflow.Event {
+	all := []workflow.Event{{Kind: workflow.Created}, {Kind: workflow.Began, Path: "ask"}}
+	if m.began.IsZero() || time.Since(m.began) < time.Minute {
+		return all
+	}
+	return append(all, workflow.Event{Kind: workflow.Ended, Path: "ask", Outcome: "ok"}, workflow.Event{Kind: workflow.Over, Status: workflow.OK})
+}
+
+func (m *mill) Events(_ context.Context, _ string, from int) iter.Seq2[workflow.Event, error] {
+	return func(yield func(workflow.Event, error) bool) {
+		for i, e := range m.happened() {
+			if i >= from && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *mill) Follow(ctx context.Context, _ string, from int, do func(workflow.Event) error) error {
+	for {
+		for _, e := range m.happened()[from:] {
+			if err := do(e); err != nil || e.Kind == workflow.Over {
+				return err
+			}
+			from++
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (m *mill) Cancel(ctx context.Context, id string) error { _, err := m.Run(ctx, id); return err }
+func (m *mill) Resume(ctx context.Context, id string) (workflow.Run, error) {
+	return m.Run(ctx, id)
+}
+
+func (m *mill) Replay(ctx context.Context, id, step string) (workflow.Run, error) {
+	run, err := m.Run(ctx, id)
+	run.ID, run.Of = "r-again", id+" "+step
+	return run, err
+}
+
+func (m *mill) Answer(ctx context.Context, id, step string, values json.RawMessage) (workflow.Run, error) {
+	run, err := m.Run(ctx, id)
+	run.Outputs, _ = json.Marshal(step + string(values))
+	return run, err
+}
+
+// TestWorkflowRoutes: who is no operator sees and starts what is exposed; whose a run is the engine knows.
+func TestWorkflowRoutes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		who, method, path, body string
+		status                  int
+		says                    string
+	}{
+		{"op", "GET", "/workflows", "", 200, "digest inner"},
+		{"ada", "GET", "/workflows", "", 200, "digest"},
+		{"ada", "GET", "/workflows/digest", "", 200, `"exposed":true`},
+		{"ada", "GET", "/workflows/inner", "", 404, "there is no workflow inner"},
+		{"ada", "POST", "/workflows/inner/runs", `{}`, 404, "there is no workflow inner"},
+		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":[1]},"key":"k"}`, 200, `"inputs":{"a":[1]},"principal":"ada","started":"0001-01-01T00:00:00Z","status":"running","steps":0,"trigger":"httpk"`},
+		{"ada", "POST", "/workflows/digest/runs", `{"wait":61}`, 400, "wait must be 0 to 60"},
+		{"ada", "POST", "/workflows/digest/runs", `{"key":"` + strings.Repeat("k", 101) + `"}`, 400, "a key is at most 100 bytes"},
+		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":"` + strings.Repeat("k", 100<<10) + `"}}`, 200, "kkkk"},
+		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":"` + strings.Repeat("k", 1<<20) + `"}}`, 413, "too large"},
+		{"ada", "GET", "/runs?workflow=digest&status=waiting&limit=3", "", 200, `digest waiting 3`},
+		{"ada", "GET", "/runs", "", 200, `"principal":"  50"`},
+		{"bob", "GET", "/runs", "", 200, `{"runs":[]}`},
+		{"ada", "GET", "/runs?status=done", "", 400, "there is no status done"},
+		{"ada", "GET", "/runs?workflow=a&workflow=b", "", 400, "workflow must be one word"},
+		{"ada", "GET", "/runs/r-ada", "", 200, `"form":{"title":"t"}`},
+		{"bob", "GET", "/runs/r-ada", "", 404, "there is no run"},
+		{"bob", "GET", "/runs/r-ada/events", "", 404, "there is no run"},
+		{"ada", "GET", "/runs/r-ada/events?after=0", "", 200, `"next":2,"over":false`},
+		{"ada", "GET", "/runs/r-ada/events?after=1", "", 200, `[{"kind":"began","path":"ask"`},
+		{"ada", "GET", "/runs/r-ada/events?after=-1", "", 400, "after must be one number"},
+		{"op", "POST", "/runs/r-ada/cancel", `{}`, 200, "r-ada"},
+		{"bob", "POST", "/runs/r-ada/cancel", `{}`, 404, "there is no run"},
+		{"op", "POST", "/runs/r-ada/cancel", `{"why":"x"}`, 400, "the body has no why"},
+		{"ada", "POST", "/runs/r-ada/resume", `{}`, 200, "r-ada"},
+		{"ada", "POST", "/runs/r-ada/replay", `{"step":"x.y"}`, 200, "r-ada x.y"},
+		{"ada", "POST", "/runs/r-ada/replay", `{}`, 400, "step must name the step"},
+		{"ada", "POST", "/runs/r-ada/answer", `{"values":{"name":"x"}}`, 200, `ask{\"name\":\"x\"}`},
+		{"bob", "POST", "/runs/r-ada/answer", `{"values":{}}`, 404, "there is no run"},
+	} {
+		status, _, got := ask(t, test.who, test.method, test.path, test.body)
+		if list, ok := got["workflows"].([]any); ok {
+			var names []string
+			for _, one := range list {
+				names = append(names, one.(map[string]any)["name"].(string))
+			}
+			got["names"] = strings.Join(names, " ")
+			if got["names"] != test.says {
+				t.Errorf("%s sees the workflows %v", test.who, got["names"])
+			}
+		}
+		all, err := json.Marshal(got)
+		if err != nil || status != test.status || !strings.Contains(string(all), test.says) {
+			t.Errorf("%s %s %s %.60s: %d %.400s", test.who, test.method, test.path, test.body, status, all)
+		}
+	}
+	if _, _, got := ask(t, "op", "GET", "/runs", ""); strings.Contains(fmt.Sprint(got), "title") || strings.Contains(fmt.Sprint(got), "inputs") {
+		t.Errorf("a list has more of a run than it needs: %v", got)
+	}
+	for who, want := range map[string]string{"op": "cli", "ada": "http"} {
+		if _, _, got := ask(t, who, "POST", "/workflows/digest/runs", `{}`, httpapi.TriggerHeader+": cli"); got["trigger"] != want {
+			t.Errorf("%s says that the trigger is %v", who, got["trigger"])
+		}
+	}
+}
+
+// TestNoEngine: a process without one says so, and its health does.
+func TestNoEngine(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/runs": `"kind":"not_found"`, "/workflows/x": "this process runs no workflows", "/health": `"workflows":false`} {
+		w := httptest.NewRecorder()
+		httpapi.New(house{}, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
+}
+
+// TestLongPoll: an answer comes with the first event, or when the time that was asked for is over.
+func TestLongPoll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		api := httpapi.New(house{}, &httpapi.Options{Workflows: &mill{began: began}})
+		get := func(path string) (text string, took time.Duration) {
+			asked := time.Now()
+			w := httptest.NewRecorder()
+			api.ServeHTTP(w, httptest.NewRequestWithContext(tool.WithOperator(t.Context(), "test"), http.MethodGet, path, nil))
+			return w.Body.String(), time.Since(asked)
+		}
+		if text, took := get("/runs/r-ada/events?after=2&wait=30"); took != 30*time.Second || !strings.Contains(text, `{"events":[],"next":2,"over":false}`) {
+			t.Errorf("nothing happens: %v %s", took, text)
+		}
+		if text, took := get("/runs/r-ada/events?after=2&wait=60"); took > 31*time.Second || !strings.Contains(text, `"next":4,"over":true`) || !strings.Contains(text, `"ended"`) {
+			t.Errorf("the rest comes: %v %s", took, text)
+		}
+		if text, took := get("/runs/r-ada?wait=3"); took != 3*time.Second || !strings.Contains(text, `"status":"running"`) {
+			t.Errorf("it is not over yet: %v %s", took, text)
+		}
+		if text, took := get("/runs/r-ada?wait=10"); took != 5*time.Second || !strings.Contains(text, `"status":"waiting"`) {
+			t.Errorf("it waits for a person: %v %s", took, text)
+		}
+	})
+}
