@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/plain"
 )
 
@@ -81,11 +82,6 @@ func checkStatus(s workflow.Status) error {
 	return err
 }
 
-// ended reports whether a status is an end.
-func ended(s workflow.Status) bool {
-	return s == workflow.OK || s == workflow.Failed || s == workflow.Canceled
-}
-
 // brief is a run as a list has it.
 func brief(run workflow.Run) workflow.Run {
 	run.Inputs, run.Outputs = nil, nil
@@ -125,7 +121,7 @@ func (p *page) add(e workflow.Event) error {
 	}
 	p.Events, p.Next = append(p.Events, e), p.Next+1
 	p.bytes += len(e.Input) + len(e.Output)
-	p.Over = e.Kind == workflow.Over
+	p.Over = e.Kind == runlog.Over
 	return nil
 }
 
@@ -140,7 +136,7 @@ func (a *api) events(r *http.Request) (EventList, error) {
 	if err != nil {
 		return EventList{}, err
 	}
-	p := &page{EventList: EventList{Events: []workflow.Event{}, Next: query["after"], Over: ended(run.Status)}}
+	p := &page{EventList: EventList{Events: []workflow.Event{}, Next: query["after"], Over: run.Status.Over()}}
 	for e, err := range a.opts.Workflows.Events(r.Context(), id, query["after"]) {
 		if err != nil {
 			return p.EventList, err

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/tool"
 )
 
@@ -56,11 +57,11 @@ func (m *mill) Runs(ctx context.Context, f workflow.Filter) ([]workflow.Run, err
 
 // happened is what has happened in the run until now: a first event, and one more after a minute.
 func (m *mill) happened() []workflow.Event {
-	all := []workflow.Event{{Kind: workflow.Created}, {Kind: workflow.Began, Path: "ask"}}
+	all := []workflow.Event{{Kind: runlog.Created}, {Kind: runlog.Began, Path: "ask"}}
 	if m.began.IsZero() || time.Since(m.began) < time.Minute {
 		return all
 	}
-	return append(all, workflow.Event{Kind: workflow.Ended, Path: "ask", Outcome: "ok"}, workflow.Event{Kind: workflow.Over, Status: workflow.OK})
+	return append(all, workflow.Event{Kind: runlog.Ended, Path: "ask", Outcome: "ok"}, workflow.Event{Kind: runlog.Over, Status: workflow.OK})
 }
 
 func (m *mill) Events(_ context.Context, _ string, from int) iter.Seq2[workflow.Event, error] {
@@ -76,7 +77,7 @@ func (m *mill) Events(_ context.Context, _ string, from int) iter.Seq2[workflow.
 func (m *mill) Follow(ctx context.Context, _ string, from int, do func(workflow.Event) error) error {
 	for {
 		for _, e := range m.happened()[from:] {
-			if err := do(e); err != nil || e.Kind == workflow.Over {
+			if err := do(e); err != nil || e.Kind == runlog.Over {
 				return err
 			}
 			from++
