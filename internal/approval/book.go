@@ -272,17 +272,11 @@ func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, 
 		return Approval{}, err
 	}
 	p, now := b.pages[id], time.Now()
-	switch {
-	case p == nil:
+	if p == nil {
 		return Approval{}, ErrNotFound
-	case p.at(now).State == Expired:
-		return p.at(now), ErrExpired
-	case p.State != Waiting:
-		return p.Approval, ErrAnswered
-	case answer.Allow && answer.Scope == Execution && p.Root == "":
-		return p.Approval, fmt.Errorf("%w: it is of no execution", ErrInvalid)
-	case answer.Allow && answer.Scope != Once && p.Single:
-		return p.Approval, fmt.Errorf("%w: it is answered once", ErrInvalid)
+	}
+	if err := p.takes(answer, now); err != nil {
+		return p.at(now), err
 	}
 	next := p.Approval
 	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(p.Expires.Sub(p.Asked)).UTC()
@@ -298,6 +292,21 @@ func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, 
 		return p.Approval, err
 	}
 	return next, nil
+}
+
+// takes says what is wrong with an answer, nil if nothing is.
+func (p *page) takes(answer Answer, now time.Time) error {
+	switch state := p.at(now).State; {
+	case state == Expired:
+		return ErrExpired
+	case state != Waiting:
+		return ErrAnswered
+	case answer.Allow && answer.Scope == Execution && p.Root == "":
+		return fmt.Errorf("%w: it is of no execution", ErrInvalid)
+	case answer.Allow && answer.Scope != Once && p.Single:
+		return fmt.Errorf("%w: it is answered once", ErrInvalid)
+	}
+	return nil
 }
 
 // Withdraw says that nobody waits for an answer any more.
