@@ -116,6 +116,9 @@ type Event struct {
 	Pending   *Pending        `json:"pending,omitempty"`
 	By        string          `json:"by,omitempty"`
 	Start     *Started        `json:"start,omitempty"`
+	// Read are, of Ended, the labels that the run has read by then and that no event before says: []gateway.Origin. The gateway
+	// remembers them in memory only: see its Read, and Recall for whoever goes on with the run.
+	Read json.RawMessage `json:"read,omitempty"`
 }
 
 // Started is what a run was started with: all that it takes to go on with it elsewhere.
