@@ -77,6 +77,7 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 		{"audit", recorded(old.Audit), recorded(cfg.Audit)},
 		{"profiles", append(config.Profiles{}, old.Profiles...), append(config.Profiles{}, cfg.Profiles...)},
 		{"http", old.HTTP, cfg.HTTP},
+		{"workflows", old.Workflows, cfg.Workflows},
 	} {
 		if !reflect.DeepEqual(of.old, of.now) {
 			keys = append(keys, of.key)

@@ -45,6 +45,8 @@ type Config struct {
 	Search Search
 	// Skills says what becomes of the code that programs save.
 	Skills Skills
+	// Workflows says where workflows are, and what their runs may use.
+	Workflows Workflows
 	// Privacy is what happens to personal data in results.
 	Privacy Privacy
 	// Journal says how long what programs did can be gone on with.
@@ -333,7 +335,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

@@ -47,6 +47,7 @@ upstreams:
     url: https://example.com/mcp
     headers: {Authorization: "Bearer ${SECRET}"}
   class: {command: x, cwd: /tmp/}
+workflows: {path: ../flows, secrets: {builds: "${SECRET}-x", later: "${NOT_SET}"}, keep: 7d, runs: 2}
 `), env)
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +59,7 @@ upstreams:
 	want := &Config{
 		Path: "/etc/sallyport/upstreams.yaml", Dir: "/etc/sallyport",
 		Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: Approval{Wait: 30 * time.Second, Expire: time.Hour}, Journal: Journal{Keep: 24 * time.Hour, Size: 256 * MiB}, Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB},
+		Workflows: Workflows{Path: "/etc/flows", Secrets: Secrets{"builds": secret + "-x"}, Keep: 7 * 24 * time.Hour, Runs: 2, Problem: "the variable NOT_SET is not set"},
 		Upstreams: []Upstream{
 			with(Upstream{Name: "z-last", ID: "z_last", Description: "what it is", Command: "./server", Args: []string{"a", "8080", secret, ""},
 				Env: Secrets{"TOKEN": secret, "MODE": "no"}, Dir: "/etc/work", Timeout: 90 * time.Second, Disabled: true}),
@@ -75,7 +77,7 @@ upstreams:
 			"img": {Image: "registry.example:5000/python:3.13@sha256:0123456789012345678901234567890123456789012345678901234567890123", Python: PythonPackages{Interpreter: "/usr/bin/python3"}},
 			"dir": {Root: "/etc/sallyport/rootfs"},
 		},
-		References: map[string]Secrets{"": {"HOME": "/home/me"}, "a": {"SECRET": secret}},
+		References: map[string]Secrets{"": {"HOME": "/home/me", "SECRET": secret}, "a": {"SECRET": secret}},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -89,7 +91,7 @@ func TestDefaults(t *testing.T) {
 	}
 	here, _ := os.Getwd()
 	want := Default()
-	want.Path, want.Dir = "upstreams.yaml", here
+	want.Path, want.Dir, want.Workflows.Path = "upstreams.yaml", here, filepath.Join(here, "workflows")
 	if diff := cmp.Diff(&want, c); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -32,6 +32,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"observe", scalar(d, &c.Observe, strict.Bool)},
 		{"search", func(at path, n *yaml.Node) { d.search(at, n, &c.Search) }},
 		{"skills", func(at path, n *yaml.Node) { d.skills(at, n, &c.Skills) }},
+		{"workflows", func(at path, n *yaml.Node) { d.workflows(at, n, &c.Workflows) }},
 		{"journal", func(at path, n *yaml.Node) { d.journal(at, n, &c.Journal) }},
 		{"approval", func(at path, n *yaml.Node) { d.approval(at, n, &c.Approval) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},

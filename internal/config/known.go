@@ -43,7 +43,7 @@ func (u Upstream) secrets() []string {
 
 // ownSecrets are those that the gateway itself needs.
 func (c *Config) ownSecrets() []string {
-	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), mask.OfURL(c.Sandbox.Remote))
+	all := slices.Concat(slices.Collect(maps.Values(c.HTTP.Tokens)), slices.Collect(maps.Values(c.Workflows.Secrets)), mask.OfURL(c.Sandbox.Remote))
 	if e := c.Search.Embeddings; e != nil {
 		all = slices.Concat(all, mask.Values(e.Headers), mask.OfURL(e.URL))
 	}

@@ -50,6 +50,7 @@ func (s Sources) Parse(path string, data []byte) (*Config, error) {
 	}
 	c := Default()
 	c.Path, c.Dir = path, dir
+	c.Workflows.within(dir)
 	d := decoder{dir: dir, refs: newResolver(s, dir)}
 	d.Decoder = &strict.Decoder{Source: src, Label: label, Expand: d.expand, Meant: elsewhere}
 	d.config(root, &c)

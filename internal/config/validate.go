@@ -68,6 +68,7 @@ func (c *Config) problems() []problem {
 	all = append(all, c.Privacy.problems(path{"privacy"})...)
 	all = append(all, c.Journal.problems(path{"journal"})...)
 	all = append(all, c.Approval.problems(path{"approval"})...)
+	all = append(all, c.Workflows.problems(path{"workflows"})...)
 	all = append(all, c.policyProblems(path{"policy"})...)
 	all = append(all, c.Audit.problems(path{"audit"})...)
 	all = append(all, c.HTTP.problems(path{"http"})...)
