@@ -16,31 +16,28 @@ func isTTY(f *os.File) bool {
 // hideInput has a terminal show nothing of what is typed until restore is called.
 // What was typed before was shown: it goes.
 func hideInput(terminal *os.File) (restore func(), err error) {
-	fd := int(terminal.Fd())
-	before, err := unix.IoctlGetTermios(fd, getTermios)
-	if err != nil {
-		return nil, err
-	}
-	quiet := *before
-	quiet.Lflag = quiet.Lflag&^unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG
-	if err := unix.IoctlSetTermios(fd, setTermios, &quiet); err != nil {
-		return nil, err
-	}
-	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, nil
+	return withMode(terminal, func(t *unix.Termios) { t.Lflag = t.Lflag&^unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG })
 }
 
 // singleKeys has a terminal hand over each key at once and show none, until restore is called. Ctrl-C stays what it is.
 // What was typed before goes.
 func singleKeys(terminal *os.File) (restore func(), err error) {
+	return withMode(terminal, func(t *unix.Termios) {
+		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
+		t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	})
+}
+
+// withMode has a terminal take input in another way.
+func withMode(terminal *os.File, change func(*unix.Termios)) (restore func(), err error) {
 	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {
 		return nil, err
 	}
-	keys := *before
-	keys.Lflag = keys.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
-	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(fd, setTermios, &keys); err != nil {
+	now := *before
+	change(&now)
+	if err := unix.IoctlSetTermios(fd, setTermios, &now); err != nil {
 		return nil, err
 	}
 	return func() { _ = unix.IoctlSetTermios(fd, setTermios, before) }, nil
