@@ -1,0 +1,179 @@
+// Package form asks for what a form of a workflow needs, and checks what is answered. Its main type is [Form]: what a
+// form's fields are, compiled. What is known of one that is being filled is a [State], plain JSON, which the caller
+// keeps; [Form.Next] says what to ask next as an [Ask], and [Form.Answer] takes what is right of an answer and says what
+// is wrong with the rest. A person is asked over MCP ([AskPeer]), over HTTP, or in a terminal.
+package form
+
+import (
+	"regexp"
+	"strings"
+
+	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+)
+
+const (
+	// maxFields is how many fields a form has, maxOptions how many options a field.
+	maxFields  = 100
+	maxOptions = 1000
+	// maxText is how long a text may be, maxOption that of an option, both in bytes.
+	maxText   = 64 << 10
+	maxOption = 1 << 10
+)
+
+// Form is what a form asks for. It is safe for concurrent use.
+type Form struct {
+	title  *binding.Binding
+	fields []*field
+}
+
+// field is one field, with its expressions compiled; nil is what is not there.
+type field struct {
+	*spec.Field
+	name     string
+	when     *binding.Binding
+	from     *source
+	fallback *binding.Binding
+	options  *source
+	min, max *binding.Binding
+	pattern  *regexp.Regexp
+	rule     *binding.Binding
+	check    func(value any) error
+}
+
+// source is where values come from: from an expression, or from a tool.
+type source struct {
+	value        *binding.Binding
+	tool         string
+	with, output *binding.Binding
+}
+
+// types are those of fields. One for any JSON is for inputs of workflows only.
+const (
+	typeString   = "string"
+	typeText     = "text"
+	typeInteger  = "integer"
+	typeNumber   = "number"
+	typeBoolean  = "boolean"
+	typeDate     = "date"
+	typeDatetime = "datetime"
+	typeEmail    = "email"
+	typeURI      = "uri"
+	typeChoice   = "choice"
+	typeChoices  = "choices"
+	typeJSON     = "json"
+)
+
+// Compile reads the expressions of a form's fields. The scope is that of the step; a field's expressions have "form"
+// besides, which has the fields before it, and those of its rule "value". Where there are problems there is no form.
+func Compile(scope binding.Scope, f *spec.Form) (*Form, []binding.Problem) {
+	c := compiler{scope: scope}
+	out := &Form{title: c.value(scope, f.Title)}
+	if len(f.Fields) > maxFields {
+		c.wrong(f.Fields[maxFields].Name, "a form has at most 100 fields", "two forms, one after the other, can ask for more")
+	}
+	for i := range f.Fields {
+		out.fields = append(out.fields, c.field(&f.Fields[i]))
+	}
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return out, nil
+}
+
+type compiler struct {
+	scope    binding.Scope
+	problems []binding.Problem
+}
+
+func (c *compiler) field(f *spec.Field) *field {
+	scope := c.scope.With(expr.Var{Name: "form", Type: expr.Map})
+	out := &field{Field: f, name: f.Name.Text}
+	if f.If != nil {
+		out.when = c.text(scope, *f.If)
+	}
+	out.from, out.options = c.source(scope, f.From), c.source(scope, f.Options)
+	out.fallback, out.min, out.max = c.optional(scope, f.Default), c.optional(scope, f.Min), c.optional(scope, f.Max)
+	if f.Rule != nil {
+		out.rule = c.text(scope.With(expr.Var{Name: "value", Type: expr.Any}), *f.Rule)
+	}
+	if f.Pattern != nil {
+		out.pattern = c.pattern(*f.Pattern)
+	}
+	c.fits(out)
+	return out
+}
+
+// fits says what is set and means nothing for the field's type.
+func (c *compiler) fits(f *field) {
+	chosen := f.Type == typeChoice || f.Type == typeChoices
+	for _, rule := range []struct {
+		broken        bool
+		message, hint string
+	}{
+		{(f.Min != nil || f.Max != nil) && !ordered(f.Type), "min and max are for integer, number, date and datetime", "min_length and max_length bound a text, or how many are chosen"},
+		{chosen && f.Options == nil, "a field of type " + f.Type + " needs options", "options is a list of texts or numbers, or of {value, title}, or a tool"},
+		{!chosen && f.Options != nil, "options are for fields of type choice and choices", ""},
+		{f.Pattern != nil && !worded(f.Type), "a pattern is for texts", "rule can check any value"},
+		{(f.MinLength > 0 || f.MaxLength > 0) && !worded(f.Type) && f.Type != typeChoices, "min_length and max_length are for texts and choices", ""},
+		{f.MaxLength > 0 && f.MinLength > f.MaxLength, "min_length is above max_length", ""},
+	} {
+		if rule.broken {
+			c.wrong(f.Name, rule.message, rule.hint)
+		}
+	}
+}
+
+func ordered(kind string) bool {
+	return kind == typeInteger || kind == typeNumber || kind == typeDate || kind == typeDatetime
+}
+
+func worded(kind string) bool {
+	return kind == typeString || kind == typeText || kind == typeEmail || kind == typeURI
+}
+
+func (c *compiler) source(scope binding.Scope, s *spec.Source) *source {
+	switch {
+	case s == nil:
+		return nil
+	case s.Tool == nil:
+		return &source{value: c.optional(scope, s.Value)}
+	}
+	out := &source{tool: s.Tool.Name.Text, with: c.value(scope, s.Tool.With)}
+	out.output = c.optional(scope.With(expr.Var{Name: "output", Type: expr.Any}), s.Output)
+	return out
+}
+
+func (c *compiler) pattern(t spec.Text) *regexp.Regexp {
+	re, err := regexp.Compile("^(?:" + t.Text + ")$")
+	if err != nil {
+		message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "error parsing regexp: "), ": `^(?:")
+		c.wrong(t, "the pattern cannot be read: "+message, "it is a regular expression as RE2 has it, for the whole text")
+		return nil
+	}
+	return re
+}
+
+func (c *compiler) optional(scope binding.Scope, v *spec.Value) *binding.Binding {
+	if v == nil {
+		return nil
+	}
+	return c.value(scope, *v)
+}
+
+func (c *compiler) value(scope binding.Scope, v spec.Value) *binding.Binding {
+	b, problems := binding.Compile(scope, v)
+	c.problems = append(c.problems, problems...)
+	return b
+}
+
+func (c *compiler) text(scope binding.Scope, t spec.Text) *binding.Binding {
+	b, problems := binding.CompileText(scope, t, expr.Bool)
+	c.problems = append(c.problems, problems...)
+	return b
+}
+
+func (c *compiler) wrong(t spec.Text, message, hint string) {
+	c.problems = append(c.problems, binding.Problem{Text: t, Message: message, Hint: hint})
+}
