@@ -123,7 +123,7 @@ func (p *Program) evalError(ctx context.Context, err error) error {
 	if _, key, ok := strings.Cut(message, "no such key: "); ok && key != "" && strings.Contains(p.source, key) { // it was named, not computed
 		return errors.New(plain.Line("there is no key "+key, maxMessage))
 	}
-	for _, known := range []error{ErrSize, ErrDepth, errTooLarge, errNoJSON} {
+	for _, known := range []error{ErrUnknown, ErrSize, ErrDepth, errTooLarge, errNoJSON} {
 		if errors.Is(err, known) {
 			return known
 		}

@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"cel.dev/cel-go/cel"
+	celtypes "cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
 )
@@ -65,6 +67,9 @@ func types(t Type) *cel.Type {
 type Var struct {
 	Name string
 	Type Type
+	// Shape is what is known of its structure, for one of type Any; nil is nothing. Where a variable has one, an expression that
+	// looks at members which do not exist, or uses them as what they are not, does not compile.
+	Shape *Shape
 }
 
 // Options bound what expressions cost, and may add functions; nil means all defaults.
@@ -93,9 +98,10 @@ const (
 
 // Env is what expressions may use. It is safe for concurrent use.
 type Env struct {
-	env   *cel.Env
-	names []string
-	cost  uint64
+	env    *cel.Env
+	names  []string
+	cost   uint64
+	shapes scope // nil is without
 }
 
 // New returns the variables, with the functions of CEL and of its extensions for texts, lists, sets, numbers,
@@ -120,10 +126,12 @@ func New(vars []Var, opts *Options) (*Env, error) {
 	}
 	if opts.Data {
 		set = append(set, dataFunctions()...)
+		set = append(set, cel.CustomTypeAdapter(adapter{celtypes.DefaultTypeAdapter}))
 	}
 	for _, v := range vars {
 		set = append(set, cel.Variable(v.Name, types(v.Type)))
 		e.names = append(e.names, v.Name)
+		e.know(v, &set)
 	}
 	var err error
 	if e.env, err = cel.NewEnv(set...); err != nil {
@@ -134,19 +142,31 @@ func New(vars []Var, opts *Options) (*Env, error) {
 
 // With returns an Env that has these variables as well, or in place of those of the same names. It costs less than [New].
 func (e *Env) With(vars ...Var) (*Env, error) {
-	out := &Env{cost: e.cost, names: slices.Clone(e.names)}
+	out := &Env{cost: e.cost, names: slices.Clone(e.names), shapes: maps.Clone(e.shapes)}
 	var set []cel.EnvOption
 	for _, v := range vars {
 		set = append(set, cel.Variable(v.Name, types(v.Type)))
 		if !slices.Contains(out.names, v.Name) {
 			out.names = append(out.names, v.Name)
 		}
+		out.know(v, &set)
 	}
 	var err error
 	if out.env, err = e.env.Extend(set...); err != nil {
 		return nil, fmt.Errorf("declare variables: %w", err)
 	}
 	return out, nil
+}
+
+// know keeps what is known of a variable.
+func (e *Env) know(v Var, set *[]cel.EnvOption) {
+	if v.Shape != nil && e.shapes == nil {
+		e.shapes = scope{}
+		*set = append(*set, stands()...)
+	}
+	if e.shapes != nil {
+		e.shapes[v.Name] = v.Shape
+	}
 }
 
 // Program is one expression, compiled. It is safe for concurrent use.
@@ -156,6 +176,9 @@ type Program struct {
 	want    Type
 	uses    []string
 	brief   bool // it ends before anybody could stop it
+
+	shape    *Shape
+	warnings []*Error
 }
 
 // Compile reads an expression that comes to a value of a type; what is of any type counts, and is looked at
@@ -184,8 +207,19 @@ func (e *Env) Compile(source string, want Type) (*Program, error) {
 		}
 	}
 	slices.Sort(p.uses)
+	if e.shapes == nil {
+		p.shape = of(ast.OutputType())
+	} else if err := e.typed(p); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
+
+// Shape is what is known of what the expression comes to, nil is nothing.
+func (p *Program) Shape() *Shape { return p.shape }
+
+// Warnings are what is probably wrong with it: members that are looked at and were not seen so far.
+func (p *Program) Warnings() []*Error { return p.warnings }
 
 // Uses reports whether the expression looks at a variable.
 func (p *Program) Uses(name string) bool { return slices.Contains(p.uses, name) }
@@ -197,7 +231,7 @@ var ErrCost = errors.New("the expression costs more than it may")
 type Vars struct{ activation cel.Activation }
 
 // Bind gives variables their values. A value is a bool, int64, float64, string, [time.Time], nil, or a []any, []string or map[string]...
-// of these, or a func() (any, error) that returns one, which is called when it is first looked at; its error is that of the
+// of these, or [Unknown] (with [Options].Data), or a func() (any, error) that returns one, which is called when it is first looked at; its error is that of the
 // evaluation. In a map[string]int64 a key that is not there has the value 0.
 func Bind(values map[string]any) Vars {
 	bound := make(map[string]any, len(values))
@@ -220,6 +254,9 @@ func (p *Program) Eval(ctx context.Context, vars Vars) (any, error) {
 		return nil, p.evalError(ctx, err)
 	}
 	value, err := native(out)
+	if errors.Is(err, ErrUnknown) {
+		return nil, ErrUnknown
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 func env(t testing.TB, opts *expr.Options) *expr.Env {
 	t.Helper()
-	e, err := expr.New([]expr.Var{{"args", expr.Map}, {"labels", expr.Strings}, {"calls", expr.Counts}, {"name", expr.String}, {"time", expr.Time}, {"any", expr.Any}}, opts)
+	e, err := expr.New([]expr.Var{{Name: "args", Type: expr.Map}, {Name: "labels", Type: expr.Strings}, {Name: "calls", Type: expr.Counts}, {Name: "name", Type: expr.String}, {Name: "time", Type: expr.Time}, {Name: "any", Type: expr.Any}}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +148,25 @@ func TestLazy(t *testing.T) {
 	}
 	if made != 1 {
 		t.Errorf("made %d times", made)
+	}
+}
+
+// What can be said without a value that is not known yet, is said.
+func TestUnknown(t *testing.T) {
+	e, err := expr.New([]expr.Var{{Name: "a", Type: expr.Any}}, &expr.Options{Data: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := expr.Bind(map[string]any{"a": map[string]any{"known": int64(1), "not": expr.Unknown{}, "list": []any{expr.Unknown{}, int64(2)}}})
+	for source, want := range map[string]any{`a.known`: int64(1), `a.not`: nil, `a.not.x[3]`: nil, `a.known == 1 || a.not.x`: true, `a.not && a.known == 2`: false, `a.known == 1 ? 2 : a.not`: int64(2), `a`: nil,
+		`a.list.size() + a.list[1]`: int64(4), `a.list[0]`: nil, `text(a)`: nil, `has(a.not.x)`: nil, `a.not.?x.orValue(1)`: nil, `[1, a.not]`: nil} {
+		p, err := e.Compile(source, expr.Any)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Eval(t.Context(), a); !cmp.Equal(got, want) || want == nil != errors.Is(err, expr.ErrUnknown) {
+			t.Errorf("%s = %v, %v; want %v", source, got, err, want)
+		}
 	}
 }
 

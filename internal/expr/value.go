@@ -119,6 +119,28 @@ func number(n json.Number) (any, error) {
 	return f, nil
 }
 
+// Unknown is a value that is not known yet. What can be said without it is said; else the evaluation ends with [ErrUnknown].
+type Unknown struct{}
+
+// ErrUnknown says that an expression needs a value that is [Unknown].
+var ErrUnknown = errors.New("it is not known yet")
+
+// adapter knows Unknown.
+type adapter struct{ celtypes.Adapter }
+
+// NativeToValue implements CEL's adapter.
+func (a adapter) NativeToValue(value any) ref.Val {
+	switch v := value.(type) {
+	case Unknown:
+		return celtypes.WrapErr(ErrUnknown)
+	case map[string]any:
+		return celtypes.NewStringInterfaceMap(a, v)
+	case []any:
+		return celtypes.NewDynamicList(a, v)
+	}
+	return a.Adapter.NativeToValue(value)
+}
+
 // bind is a value as CEL takes it.
 func bind(value any) any {
 	switch v := value.(type) {

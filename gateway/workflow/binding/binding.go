@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Problem is something that is wrong with an expression, before it is ever evaluated.
+// Problem is something that is wrong with an expression, before it is ever evaluated, or probably is.
 type Problem struct {
 	// Text is where it stands, Offset in which byte of it: Text.At(Offset) is the place in the file.
 	Text    spec.Text
@@ -24,6 +24,7 @@ type Problem struct {
 type Binding struct {
 	root     node
 	programs []*program
+	warnings []Problem
 }
 
 // node is a value or a part of one: fixed where there is nothing to evaluate, else one of the others.
@@ -66,16 +67,16 @@ func CompileText(s Scope, t spec.Text, want expr.Type) (*Binding, []Problem) {
 }
 
 type compiler struct {
-	scope    Scope
-	problems []Problem
-	programs []*program
+	scope              Scope
+	problems, warnings []Problem
+	programs           []*program
 }
 
 func (c *compiler) done(b *Binding) (*Binding, []Problem) {
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	b.programs = c.programs
+	b.programs, b.warnings = c.programs, c.warnings
 	return b, nil
 }
 
@@ -183,6 +184,9 @@ func (c *compiler) expression(t spec.Text, p part, want expr.Type) node {
 		c.problems = append(c.problems, problem)
 		return node{}
 	}
+	for _, w := range compiled.Warnings() {
+		c.warnings = append(c.warnings, Problem{Text: t, Offset: offset + w.Offset, Message: w.Message})
+	}
 	program := &program{Program: compiled, source: source, line: t.At(offset).Line}
 	c.programs = append(c.programs, program)
 	return node{program: program}
@@ -192,6 +196,9 @@ func (c *compiler) expression(t spec.Text, p part, want expr.Type) node {
 func (b *Binding) Uses(name string) bool {
 	return slices.ContainsFunc(b.programs, func(p *program) bool { return p.Uses(name) })
 }
+
+// Warnings are what is probably wrong: only a scope that knows shapes finds any.
+func (b *Binding) Warnings() []Problem { return b.warnings }
 
 // Constant reports whether there is no expression in it.
 func (b *Binding) Constant() bool { return len(b.programs) == 0 }

@@ -19,7 +19,16 @@ const shownSource = 120
 // Eval returns what the value comes to, as JSON would be read again by [expr.Decode]: nil, bool, int64, float64, string, []any or map[string]any.
 // Nobody may change it, or what is in vars. The error is that of ctx, or a *[tool.Error] that names the expression and shows no value.
 func (b *Binding) Eval(ctx context.Context, vars map[string]any) (any, error) {
-	e := evaluation{ctx: ctx, left: maxSize}
+	return b.eval(ctx, vars, nil)
+}
+
+// Partial is Eval where some of vars are [expr.Unknown]: instead of what cannot be told without them stands what unknown says of the expression's text.
+func (b *Binding) Partial(ctx context.Context, vars map[string]any, unknown func(source string) any) (any, error) {
+	return b.eval(ctx, vars, unknown)
+}
+
+func (b *Binding) eval(ctx context.Context, vars map[string]any, unknown func(string) any) (any, error) {
+	e := evaluation{ctx: ctx, left: maxSize, unknown: unknown}
 	if len(b.programs) > 0 {
 		e.vars = expr.Bind(vars)
 	}
@@ -47,6 +56,8 @@ type evaluation struct {
 	ctx  context.Context //nolint:containedctx // it lives as long as one call of Eval
 	vars expr.Vars
 	left int // bytes that the result may still grow by
+
+	unknown func(source string) any
 }
 
 func (e *evaluation) value(n *node) (any, error) {
@@ -65,6 +76,9 @@ func (e *evaluation) value(n *node) (any, error) {
 
 func (e *evaluation) run(p *program) (any, error) {
 	value, err := p.Eval(e.ctx, e.vars)
+	if e.unknown != nil && errors.Is(err, expr.ErrUnknown) {
+		return e.unknown(p.source), nil
+	}
 	if err == nil {
 		if value = canonical(value, &e.left); e.left < 0 {
 			err = expr.ErrSize

@@ -1,0 +1,328 @@
+package expr
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	celtypes "cel.dev/cel-go/common/types"
+
+	"sallyport/internal/plain"
+)
+
+// inference follows shapes through an expression. CEL's own types know structures only as messages, with which nothing
+// can be done that maps can; so an expression is checked in two passes: this one follows members and items, says which are
+// missing, and puts a variable of CEL's type in the place of each value that it knows; then CEL checks what is left.
+type inference struct {
+	source  string
+	info    *ast.SourceInfo
+	factory ast.ExprFactory
+	faults  []*Error // for certain
+	doubts  []*Error // warnings
+}
+
+// scope are the variables.
+type scope map[string]*Shape
+
+func (s scope) with(name string, shape *Shape) scope {
+	out := maps.Clone(s)
+	if name != "" {
+		out[name] = shape
+	}
+	return out
+}
+
+// expr returns what is known of an expression.
+func (i *inference) expr(e ast.Expr, in scope) *Shape {
+	switch e.Kind() {
+	case ast.IdentKind:
+		shape := in[strings.TrimPrefix(e.AsIdent(), ".")]
+		i.replace(e, shape)
+		return shape
+	case ast.SelectKind:
+		return i.selected(e, in)
+	case ast.CallKind:
+		return i.call(e, in)
+	case ast.ListKind:
+		return i.listed(e.AsList(), in)
+	case ast.MapKind:
+		return i.mapped(e.AsMap(), in)
+	case ast.ComprehensionKind:
+		return i.loop(e.AsComprehension(), in)
+	case ast.LiteralKind:
+		return literal(e)
+	}
+	return nil
+}
+
+// replace lets a variable of the same type stand for a value.
+func (i *inference) replace(e ast.Expr, shape *Shape) {
+	switch t := shape.kind(); t {
+	case Bool, Int, String, List, Map:
+		e.SetKindCase(i.factory.NewIdent(e.ID(), stand(t)))
+	}
+}
+
+func (i *inference) selected(e ast.Expr, in scope) *Shape {
+	sel := e.AsSelect()
+	operand := i.expr(sel.Operand(), in)
+	if sel.IsTestOnly() {
+		i.member(operand, sel.FieldName(), e.ID(), true)
+		return &Shape{Type: Bool}
+	}
+	shape := i.member(operand, sel.FieldName(), e.ID(), false)
+	i.replace(e, shape)
+	return shape
+}
+
+// member is one of a value; asked says that it may be missing by the expression's own word.
+func (i *inference) member(of *Shape, name string, at int64, asked bool) *Shape {
+	if of.kind() != Map {
+		return nil // CEL says what is wrong with that
+	}
+	shape, known := of.Field(name)
+	switch {
+	case known || asked && of.Open:
+	case asked || of.Open:
+		i.doubt(at, name, of.missing(name))
+	default:
+		i.fault(at, name, of.missing(name))
+	}
+	return shape
+}
+
+func (i *inference) call(e ast.Expr, in scope) *Shape {
+	call := e.AsCall()
+	var target *Shape
+	if call.IsMemberFunction() {
+		target = i.expr(call.Target(), in)
+	}
+	args := make([]*Shape, len(call.Args()))
+	for n, arg := range call.Args() {
+		args[n] = i.expr(arg, in)
+	}
+	switch call.FunctionName() {
+	case operators.Index:
+		shape := i.index(args[0], call.Args()[1], false)
+		i.replace(e, shape)
+		return shape
+	case operators.OptIndex, operators.OptSelect:
+		i.index(args[0], call.Args()[1], true)
+	case operators.Conditional:
+		return either(args[1], args[2])
+	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
+		i.arithmetic(e.ID(), args)
+	case "sort", "@sortByAssociatedKeys", "distinct", "reverse", "slice":
+		return target
+	}
+	return nil
+}
+
+// index is x[y], or x[?y].
+func (i *inference) index(of *Shape, key ast.Expr, asked bool) *Shape {
+	if of.kind() == List {
+		return of.Elem
+	}
+	if name, ok := literalText(key); ok {
+		return i.member(of, name, key.ID(), asked)
+	}
+	if of.kind() == Map && len(of.Fields) == 0 {
+		return of.Elem
+	}
+	return nil
+}
+
+// arithmetic warns of what fails on some numbers: CEL adds no whole number to one with a fraction, and which of them a result has is seen when it is there.
+func (i *inference) arithmetic(at int64, args []*Shape) {
+	if slices.ContainsFunc(args, func(s *Shape) bool { return s.kind() == Double }) && !slices.ContainsFunc(args, func(s *Shape) bool { return s.kind() == List }) {
+		i.doubt(at, "", "a number from JSON may be whole or not, and CEL does not mix the two: write double(...) around it")
+	}
+}
+
+// either is what two values have in common.
+func either(a, b *Shape) *Shape {
+	switch {
+	case a == b:
+		return a
+	case a.kind() != b.kind():
+		return nil
+	case a.kind() == Map:
+		return &Shape{Type: Map, Open: true}
+	}
+	return &Shape{Type: a.kind()}
+}
+
+func (i *inference) listed(list ast.ListExpr, in scope) *Shape {
+	out := &Shape{Type: List}
+	for n, e := range list.Elements() {
+		shape := i.expr(e, in)
+		if n == 0 {
+			out.Elem = shape
+		}
+		out.Elem = either(out.Elem, shape)
+	}
+	return out
+}
+
+func (i *inference) mapped(object ast.MapExpr, in scope) *Shape {
+	out := &Shape{Type: Map}
+	for _, entry := range object.Entries() {
+		pair := entry.AsMapEntry()
+		i.expr(pair.Key(), in)
+		shape := i.expr(pair.Value(), in)
+		if name, ok := literalText(pair.Key()); ok {
+			out.Fields = append(out.Fields, Field{Name: name, Shape: shape, Optional: pair.IsOptional()})
+		} else {
+			out.Open = true
+		}
+	}
+	return out
+}
+
+// unused is how cel.bind's comprehension names what it does not use.
+const unused = "#unused"
+
+func (i *inference) loop(c ast.ComprehensionExpr, in scope) *Shape {
+	over := i.expr(c.IterRange(), in)
+	init := i.expr(c.AccuInit(), in)
+	if c.IterVar() == unused { // cel.bind
+		return i.expr(c.Result(), in.with(c.AccuVar(), init))
+	}
+	after := in.with(c.AccuVar(), nil)
+	inner := after
+	first, second := passes(over, c.HasIterVar2())
+	inner = inner.with(c.IterVar(), first).with(c.IterVar2(), second)
+	i.expr(c.LoopCondition(), inner)
+	added, collects := i.step(c, inner)
+	i.expr(c.Result(), after)
+	if collects && c.AccuInit().Kind() == ast.ListKind {
+		return &Shape{Type: List, Elem: added}
+	}
+	return nil
+}
+
+// passes are the variables of a loop over a value.
+func passes(over *Shape, two bool) (first, second *Shape) {
+	switch over.kind() {
+	case List:
+		if two {
+			return &Shape{Type: Int}, over.Elem
+		}
+		return over.Elem, nil
+	case Map:
+		if len(over.Fields) == 0 {
+			second = over.Elem
+		}
+		return &Shape{Type: String}, second
+	}
+	return nil, nil
+}
+
+// step looks at what a loop does each time, and says what it adds to a list: what map and filter are made of.
+func (i *inference) step(c ast.ComprehensionExpr, in scope) (added *Shape, collects bool) {
+	e := c.LoopStep()
+	if call, ok := callOf(e, operators.Conditional, 3); ok {
+		i.expr(call.Args()[0], in)
+		e = call.Args()[1]
+	}
+	call, ok := callOf(e, operators.Add, 2)
+	if !ok || call.Args()[1].Kind() != ast.ListKind {
+		i.expr(e, in)
+		return nil, false
+	}
+	list := i.expr(call.Args()[1], in)
+	return list.Elem, true
+}
+
+func callOf(e ast.Expr, function string, args int) (ast.CallExpr, bool) {
+	if e.Kind() != ast.CallKind {
+		return nil, false
+	}
+	call := e.AsCall()
+	return call, call.FunctionName() == function && len(call.Args()) == args
+}
+
+func literalText(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := e.AsLiteral().(celtypes.String)
+	return string(text), ok
+}
+
+func literal(e ast.Expr) *Shape {
+	switch e.AsLiteral().(type) {
+	case celtypes.Bool:
+		return &Shape{Type: Bool}
+	case celtypes.Int, celtypes.Uint:
+		return &Shape{Type: Int}
+	case celtypes.String:
+		return &Shape{Type: String}
+	}
+	return nil
+}
+
+func (i *inference) fault(at int64, name, message string) {
+	i.faults = append(i.faults, i.at(at, name, message))
+}
+
+func (i *inference) doubt(at int64, name, message string) {
+	i.doubts = append(i.doubts, i.at(at, name, message))
+}
+
+// at says where something is wrong: where a name is one, after the dot at which CEL sees it.
+func (i *inference) at(id int64, name, message string) *Error {
+	out := place(i.source, i.info.GetStartLocation(id))
+	rest := i.source[out.Offset:]
+	if skip := len(rest) - len(strings.TrimLeft(rest, ".?[ ")); name != "" && strings.HasPrefix(rest[skip:], name) {
+		out.Offset, out.Column = out.Offset+skip, out.Column+skip
+	}
+	out.Message = plain.Line(message, maxMessage)
+	return out
+}
+
+// typed looks at an expression, which compiles, with what is known of its variables.
+func (e *Env) typed(p *Program) error {
+	parsed, issues := e.env.Parse(p.source)
+	if issues.Err() != nil {
+		return e.wrong(p.source, issues.Errors())
+	}
+	native := parsed.NativeRep()
+	i := &inference{source: p.source, info: native.SourceInfo(), factory: ast.NewExprFactory()}
+	p.shape = i.expr(native.Expr(), e.shapes)
+	p.warnings = i.doubts
+	if len(i.faults) > 0 {
+		return slices.MinFunc(i.faults, func(a, b *Error) int { return a.Offset - b.Offset })
+	}
+	checked, issues := e.env.Check(parsed)
+	if issues.Err() != nil {
+		return e.wrong(p.source, issues.Errors())
+	}
+	if p.shape == nil {
+		p.shape = of(checked.OutputType())
+	}
+	if got := p.shape.kind(); p.want != Any && got != Any && !fitsType(got, p.want) {
+		return &Error{Line: 1, Column: 1, Message: fmt.Sprintf("this comes to a value of type %s, not %s", got, p.want)}
+	}
+	return nil
+}
+
+// fitsType reports whether what is of a type may be of another.
+func fitsType(got, want Type) bool {
+	switch want {
+	case Strings:
+		want = List
+	case Bools, Counts:
+		want = Map
+	case Time:
+		want = String
+	case Int:
+		return got == Int || got == Double
+	case Double:
+		return got == Double || got == Int
+	}
+	return got == want
+}
