@@ -50,6 +50,9 @@ type Program struct {
 	SaveAs string
 	// Peer is asked what the program's calls need of a person: approvals, and what upstreams ask; nil is nobody.
 	Peer tool.Peer
+	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
+	// for tests of workflows, which have stubs.
+	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
 	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
 	// again: calls that were made are answered from its journal, and only what is new is done.
 	Resume string

@@ -82,6 +82,16 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 	if want := `{"titles":["note 0","note 1","note 2"],"sum":"4.5"}`; e.Text() != want || e.Language != "typescript" {
 		t.Errorf("got %s, want %s", e.Text(), want)
 	}
+	t.Run("calls that a test answers", func(t *testing.T) {
+		var asked tool.Call
+		e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.calc import add\nadd(a=1, b=2)", Instead: func(_ context.Context, call tool.Call) (tool.Result, error) {
+			asked = call
+			return tool.Result{Content: []tool.Content{{Type: "text", Text: "seven"}}}, nil
+		}})
+		if err != nil || e.Text() != "seven" || asked.Tool.String() != "calc.add" || asked.Execution != e.ID {
+			t.Errorf("got %q, %v after %+v", e.Text(), err, asked)
+		}
+	})
 	for _, test := range []struct {
 		name, language, code string
 		status               sandbox.Status

@@ -22,9 +22,11 @@ type running struct {
 	holding           *holding
 	workspace, client string
 	// peer is asked what a person has to answer; nil is nobody.
-	peer  tool.Peer
-	calls *callList
-	skill *skill.Skill // what is tested, nil if it is no test
+	peer tool.Peer
+	// instead is the program's, see [Program].Instead.
+	instead func(ctx context.Context, call tool.Call) (tool.Result, error)
+	calls   *callList
+	skill   *skill.Skill // what is tested, nil if it is no test
 	// trail is what it has read and called; remote says that it was asked for over HTTP.
 	trail  trail
 	remote bool
@@ -46,7 +48,7 @@ func runningOf(ctx context.Context) *running {
 // newRunning is an execution on behalf of whoever ctx says.
 func newRunning(ctx context.Context, id string, program Program) *running {
 	by := unwaitedBy(ctx)
-	return &running{id: id, root: cmp.Or(by, id), unwaited: by != "", holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, calls: &callList{}}
+	return &running{id: id, root: cmp.Or(by, id), unwaited: by != "", holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, instead: program.Instead, calls: &callList{}}
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context
@@ -69,7 +71,15 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ctx = context.WithValue(ctx, decidedKey{}, decided)
 	ctx = withCandidate(tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.client), a.skill)
 	ctx = context.WithValue(context.WithValue(ctx, runningKey{}, a.running), madeKey{}, made)
-	result, err := a.gateway.Call(ctx, call)
+	result, err := a.answer(ctx, call)
 	end(outcome(result, err), textSize(result))
 	return result, err
+}
+
+// answer is what a call comes to.
+func (a agent) answer(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if a.instead != nil {
+		return a.instead(ctx, call)
+	}
+	return a.gateway.Call(ctx, call)
 }
