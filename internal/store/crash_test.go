@@ -27,6 +27,12 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	if dir := os.Getenv(tickerDir); dir != "" {
+		if err := tick(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(m.Run())
 }
 
@@ -59,6 +65,12 @@ func write(dir string) error {
 		if err = bucket.Delete(ctx, gone, 0); err != nil {
 			return err
 		}
+		if _, err = log.Append(ctx, gone, value); err != nil {
+			return err
+		}
+		if err = log.Remove(ctx, gone); err != nil {
+			return err
+		}
 		fmt.Printf("del %d\n", i%3)
 	}
 }
@@ -81,7 +93,7 @@ func TestKilled(t *testing.T) {
 	value, deletions := "", 0
 	for range 12 {
 		deleted := ""
-		for _, line := range killedWriter(t, dir, rand.IntN(120), time.Duration(rand.IntN(3000))*time.Microsecond) {
+		for _, line := range killedWriter(t, writerDir, dir, rand.IntN(120), time.Duration(rand.IntN(3000))*time.Microsecond) {
 			verb, what, _ := strings.Cut(line, " ")
 			switch verb {
 			case "log":
@@ -98,7 +110,10 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkKept(t, s, logged, value)
-		if _, bucket := places(s); deleted != "" { // the writer was at another key by then
+		if log, bucket := places(s); deleted != "" { // the writer was at another key by then
+			if _, err := log.Last(t.Context(), store.Key{"gone", deleted}); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s was removed, and is there: %v", deleted, err)
+			}
 			if _, err := bucket.Get(t.Context(), store.Key{"gone", deleted}); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s was deleted, and is there: %v", deleted, err)
 			}
@@ -113,14 +128,14 @@ func TestKilled(t *testing.T) {
 }
 
 // killedWriter returns what a writer acknowledged until it was killed, which is a while after so many lines.
-func killedWriter(t *testing.T, dir string, lines int, while time.Duration) (acknowledged []string) {
+func killedWriter(t *testing.T, variable, dir string, lines int, while time.Duration) (acknowledged []string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), writerDir+"="+dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), variable+"="+dir, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

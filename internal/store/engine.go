@@ -159,8 +159,12 @@ func (j *jet) follow(ctx context.Context, pattern string, from uint64, do func(m
 	}
 }
 
-func (j *jet) remove(ctx context.Context, subject string) error {
-	return translate(j.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
+func (j *jet) remove(ctx context.Context, subject string, upTo uint64) error {
+	opts := []jetstream.StreamPurgeOpt{jetstream.WithPurgeSubject(subject)}
+	if upTo > 0 {
+		opts = append(opts, jetstream.WithPurgeSequence(upTo+1)) // up to, not including
+	}
+	return translate(j.stream.Purge(ctx, opts...))
 }
 
 func (j *jet) usage(ctx context.Context) (records int, bytes int64, err error) {

@@ -29,7 +29,11 @@ func Memory() *Store {
 				return ctx.Err()
 			}
 		},
+		ring: func(context.Context, string) (bell, error) {
+			return &memoryBell{closed: closed, timers: map[string]*time.Timer{}}, nil
+		},
 		streams: map[string]stream{},
+		bells:   map[string]bell{},
 	}
 }
 
@@ -166,17 +170,18 @@ func matches(subject, pattern string) bool {
 	return subject == pattern
 }
 
-func (s *memory) remove(ctx context.Context, subject string) error {
+func (s *memory) remove(ctx context.Context, subject string, upTo uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(m message) bool {
-		if m.subject == subject {
-			s.bytes -= m.size()
+		if m.subject != subject || upTo > 0 && m.number > upTo {
+			return false
 		}
-		return m.subject == subject
+		s.bytes -= m.size()
+		return true
 	})
 	return nil
 }
@@ -219,5 +224,84 @@ func (s *memory) follow(ctx context.Context, pattern string, from uint64, do fun
 			return err
 		}
 		from = m.number + 1
+	}
+}
+
+// memoryBell is a bell by timers.
+type memoryBell struct {
+	closed <-chan struct{}
+
+	mu     sync.Mutex
+	timers map[string]*time.Timer
+	rung   []string
+	wake   chan struct{} // closed by the next alarm; nil while nobody listens
+}
+
+func (b *memoryBell) set(ctx context.Context, subject string, at time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if before := b.timers[subject]; before != nil {
+		before.Stop()
+	}
+	b.timers[subject] = time.AfterFunc(time.Until(at), func() { b.ring(subject) })
+	return nil
+}
+
+func (b *memoryBell) unset(ctx context.Context, subject string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if before := b.timers[subject]; before != nil {
+		before.Stop()
+		delete(b.timers, subject)
+	}
+	return ctx.Err()
+}
+
+func (b *memoryBell) ring(subject string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.timers, subject)
+	if b.wake != nil {
+		b.rung = append(b.rung, subject)
+		close(b.wake)
+		b.wake = make(chan struct{})
+	}
+}
+
+func (b *memoryBell) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
+	b.mu.Lock()
+	b.rung, b.wake = nil, make(chan struct{})
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		b.wake = nil
+		b.mu.Unlock()
+	}()
+	if err := begin(); err != nil {
+		return err
+	}
+	for {
+		b.mu.Lock()
+		heard, more := b.rung, b.wake
+		b.rung = nil
+		b.mu.Unlock()
+		for _, subject := range heard {
+			if err := rung(subject); err != nil {
+				return err
+			}
+		}
+		if len(heard) > 0 {
+			continue
+		}
+		select {
+		case <-more:
+		case <-b.closed:
+			return ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

@@ -118,7 +118,7 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 		e       *engine
 		failed  error
 	)
-	s := &Store{streams: map[string]stream{}, onWrite: opts.OnWrite}
+	s := &Store{streams: map[string]stream{}, bells: map[string]bell{}, onWrite: opts.OnWrite}
 	go func() {
 		defer close(up)
 		began := time.Now()
@@ -149,6 +149,7 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 		return openStream(ctx, e, dir, name, perSubject, limits)
 	}
+	s.ring = func(ctx context.Context, name string) (bell, error) { return e.bell(ctx, name) }
 	s.stop = sync.OnceValue(func() error {
 		close(closing)
 		<-up

@@ -61,10 +61,11 @@ func migrate(dir string, e *engine, steps []step) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), migrationTime)
 	defer cancel()
-	s := &Store{streams: map[string]stream{}, wait: func(context.Context) error { return nil }, stop: func() error { return nil }}
+	s := &Store{streams: map[string]stream{}, bells: map[string]bell{}, wait: func(context.Context) error { return nil }, stop: func() error { return nil }}
 	s.open = func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 		return openStream(ctx, e, dir, name, perSubject, limits)
 	}
+	s.ring = func(ctx context.Context, name string) (bell, error) { return e.bell(ctx, name) }
 	for version := from; version < len(steps); version++ {
 		if err := steps[version](ctx, s); err != nil {
 			return fmt.Errorf("bring records from version %d to %d: %w", version, version+1, err)

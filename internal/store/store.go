@@ -71,12 +71,14 @@ type Store struct {
 	open func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error)
 	stop func() error
 	wait func(ctx context.Context) error
+	ring func(ctx context.Context, name string) (bell, error)
 
 	// onWrite is Options.OnWrite.
 	onWrite func(place string, done bool)
 
 	mu      sync.Mutex
 	streams map[string]stream
+	bells   map[string]bell
 }
 
 // stream is what buckets and logs stand on: messages under subjects, numbered through from 1.
@@ -89,8 +91,8 @@ type stream interface {
 	next(ctx context.Context, pattern string, from uint64) (message, error)
 	// follow calls do with each message that next would find, and with those to come, until ctx ends or do fails.
 	follow(ctx context.Context, pattern string, from uint64, do func(message) error) error
-	// remove takes out all messages of a subject.
-	remove(ctx context.Context, subject string) error
+	// remove takes out all messages of a subject, or those up to a number.
+	remove(ctx context.Context, subject string, upTo uint64) error
 	// usage says how much there is.
 	usage(ctx context.Context) (records int, bytes int64, err error)
 	// subjects are those that have messages, in no order.
@@ -136,6 +138,27 @@ func (s *Store) stream(ctx context.Context, name string, perSubject int, limits 
 	return opened, nil
 }
 
+// bell makes a bell once.
+func (s *Store) bell(ctx context.Context, name string) (bell, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.bells[name]; known != nil {
+		return known, nil
+	}
+	made, err := s.ring(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open alarms %s: %w", name, err)
+	}
+	if s.onWrite != nil {
+		made = watchedBell{made, name, s.onWrite}
+	}
+	s.bells[name] = made
+	return made, nil
+}
+
 // place is a stream that is opened when it is first needed.
 type place struct {
 	store      *Store
@@ -163,7 +186,9 @@ func (p place) subject(key Key) (string, error) {
 
 // Remove takes out all that is under a key, marks of deletions too. What is not there is no error. After a loss of power,
 // as against a kill, it may be there again.
-func (p place) Remove(ctx context.Context, key Key) error {
+func (p place) Remove(ctx context.Context, key Key) error { return p.removeUpTo(ctx, key, 0) }
+
+func (p place) removeUpTo(ctx context.Context, key Key, revision uint64) error {
 	subject, err := p.subject(key)
 	if err != nil {
 		return err
@@ -172,7 +197,7 @@ func (p place) Remove(ctx context.Context, key Key) error {
 	if err != nil {
 		return err
 	}
-	return in.remove(ctx, subject)
+	return in.remove(ctx, subject, revision)
 }
 
 // Usage is how much of its limits a place has used.

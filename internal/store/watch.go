@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // watched tells of each change of a stream before it is made and when it is on the disk.
 type watched struct {
@@ -17,9 +20,31 @@ func (w watched) append(ctx context.Context, subject string, m message, after in
 	return number, err
 }
 
-func (w watched) remove(ctx context.Context, subject string) error {
+func (w watched) remove(ctx context.Context, subject string, upTo uint64) error {
 	w.tell(w.name, false)
-	err := w.stream.remove(ctx, subject)
+	err := w.stream.remove(ctx, subject, upTo)
+	w.tell(w.name, true)
+	return err
+}
+
+// watchedBell tells of each alarm that is set or taken back.
+type watchedBell struct {
+	bell
+
+	name string
+	tell func(place string, done bool)
+}
+
+func (w watchedBell) set(ctx context.Context, subject string, at time.Time) error {
+	w.tell(w.name, false)
+	err := w.bell.set(ctx, subject, at)
+	w.tell(w.name, true)
+	return err
+}
+
+func (w watchedBell) unset(ctx context.Context, subject string) error {
+	w.tell(w.name, false)
+	err := w.bell.unset(ctx, subject)
 	w.tell(w.name, true)
 	return err
 }

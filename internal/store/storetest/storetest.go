@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		name string
 		run  func(t *testing.T, s *store.Store)
 	}{
-		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deleted}, {"kept", kept}, {"removed", removed},
+		{"bucket", bucket}, {"keys", keys}, {"limits", limits}, {"log", log}, {"fence", fence}, {"follow", follow}, {"names", names}, {"deleted", deleted}, {"kept", kept}, {"removed", removed}, {"schedules", schedules},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, s) })
 	}

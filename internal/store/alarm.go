@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// maxAlarms is how much alarms take on the disk, in bytes. All of them can be set again, from the schedules that they are of.
+const maxAlarms = 32 << 20
+
+// bell is a stream whose messages the engine moves from a subject below "at" to one below "due" when their time has come. They are all for one time
+// each: of messages that come again and again the engine forgets what was due while it was down, may send one twice after a kill, and never says which time it is that has come.
+func (e *engine) bell(ctx context.Context, name string) (bell, error) {
+	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: name, Subjects: []string{name + ".>"}, Storage: jetstream.FileStorage, Replicas: 1, Discard: jetstream.DiscardOld,
+		MaxBytes: maxAlarms, MaxMsgsPerSubject: 1, Duplicates: 100 * time.Millisecond, AllowMsgSchedules: true, AllowRollup: true,
+		AllowDirect: true, DenyDelete: true,
+	})
+	if err != nil {
+		return nil, translate(err)
+	}
+	return &jetBell{&jet{e.js, made}, name + ".at.", name + ".due."}, nil
+}
+
+// jetBell is a bell in JetStream.
+type jetBell struct {
+	jet     *jet
+	at, due string // what the subjects begin with
+}
+
+func (b *jetBell) set(ctx context.Context, subject string, at time.Time) error {
+	_, err := b.jet.js.PublishMsg(ctx, &nats.Msg{Subject: b.at + subject, Header: nats.Header{
+		jetstream.ScheduleHeader:       {"@at " + at.UTC().Format(time.RFC3339Nano)},
+		jetstream.ScheduleTargetHeader: {b.due + subject},
+	}})
+	return translate(err)
+}
+
+func (b *jetBell) unset(ctx context.Context, subject string) error {
+	return errors.Join(b.jet.remove(ctx, b.at+subject, 0), b.jet.remove(ctx, b.due+subject, 0))
+}
+
+func (b *jetBell) listen(ctx context.Context, begin func() error, rung func(subject string) error) error {
+	info, err := b.jet.stream.Info(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	from := info.State.LastSeq + 1
+	if err := errors.Join(b.jet.remove(ctx, b.due+">", info.State.LastSeq), begin()); err != nil { // what has rung before, begin finds by itself
+		return err
+	}
+	return b.jet.follow(ctx, b.due+">", from, func(m message) error {
+		subject := strings.TrimPrefix(m.subject, b.due)
+		if err := rung(subject); err != nil {
+			return err
+		}
+		return b.jet.remove(ctx, m.subject, m.number)
+	})
+}

@@ -1,0 +1,302 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Schedules say when something is due: once, or again and again. What is due is kept until somebody has seen to it; when
+// several times of one key pass meanwhile, it is due once. All methods are safe for concurrent use.
+type Schedules struct {
+	defs   *Bucket
+	store  *Store
+	alarms string // the name of the bell
+}
+
+const maxSchedules = 100_000
+
+// Schedules returns the schedules of that name: a letter, then at most 31 of a-z, 0-9 and "_".
+// They are made when they are first used.
+func (s *Store) Schedules(name string) (*Schedules, error) {
+	if !named.MatchString(name) {
+		return nil, fmt.Errorf("%w: schedules cannot be called %.80q", ErrInvalid, name)
+	}
+	limits := Limits{Records: maxSchedules, Record: 64 << 10, Keep: true}
+	return &Schedules{&Bucket{s.place("schedule", name, 1, limits)}, s, "alarm_" + name}, nil
+}
+
+// Schedule is what a key has.
+type Schedule struct {
+	Key Key
+	// Next is when it is due next; it is in the past where nobody has seen to it yet.
+	Next time.Time
+	// Fields and Zone are those given to Cron, Interval that given to Every; a time given to At has none of them.
+	Fields, Zone string
+	Interval     time.Duration
+	Value        []byte
+}
+
+// planned is a schedule as it is written.
+type planned struct {
+	Next     time.Time     `json:"next"`
+	Fields   string        `json:"fields,omitempty"`
+	Zone     string        `json:"zone,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"`
+	Value    []byte        `json:"value,omitempty"`
+}
+
+// following returns when it is due after the next time, and not before now; the zero time is never.
+func (p planned) following() (time.Time, error) {
+	switch {
+	case p.Fields != "" && time.Now().Before(p.Next):
+		return Next(p.Fields, p.Zone, p.Next)
+	case p.Fields != "":
+		return Next(p.Fields, p.Zone, time.Now())
+	case p.Interval > 0:
+		missed := max(0, time.Since(p.Next)/p.Interval)
+		return p.Next.Add((missed + 1) * p.Interval), nil
+	}
+	return time.Time{}, nil
+}
+
+// At makes a key due at a time, at once if that has passed. It replaces what the key had.
+func (t *Schedules) At(ctx context.Context, key Key, when time.Time, value []byte) error {
+	return t.put(ctx, key, planned{Next: when.UTC(), Value: value})
+}
+
+// Cron makes a key due at the times that [Next] says. It replaces what the key had; the same once more changes nothing.
+func (t *Schedules) Cron(ctx context.Context, key Key, fields, zone string, value []byte) error {
+	next, err := Next(fields, zone, time.Now())
+	if err != nil {
+		return err
+	}
+	return t.repeat(ctx, key, planned{Next: next, Fields: fields, Zone: zone, Value: value})
+}
+
+// Every makes a key due each time that an interval of at least a second has passed, for the first time after one. It
+// replaces what the key had; the same once more changes nothing.
+func (t *Schedules) Every(ctx context.Context, key Key, interval time.Duration, value []byte) error {
+	if interval < time.Second {
+		return fmt.Errorf("%w: an interval of %v; a second is the least", ErrInvalid, interval)
+	}
+	return t.repeat(ctx, key, planned{Next: time.Now().UTC().Add(interval), Interval: interval, Value: value})
+}
+
+// repeat sets what comes again, unless it is there: its next time may have passed, and it would be missed.
+func (t *Schedules) repeat(ctx context.Context, key Key, p planned) error {
+	switch before, _, err := t.get(ctx, key); {
+	case err == nil && before.Fields == p.Fields && before.Zone == p.Zone && before.Interval == p.Interval && string(before.Value) == string(p.Value):
+		return nil
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	}
+	return t.put(ctx, key, p)
+}
+
+func (t *Schedules) get(ctx context.Context, key Key) (planned, uint64, error) {
+	e, err := t.defs.Get(ctx, key)
+	if err != nil {
+		return planned{}, 0, err
+	}
+	p, err := asPlanned(e)
+	return p, e.Revision, err
+}
+
+func asPlanned(e Entry) (p planned, err error) {
+	if err := json.Unmarshal(e.Value, &p); err != nil {
+		return p, fmt.Errorf("%w: schedule %q: %w", ErrCorrupt, e.Key, err)
+	}
+	return p, nil
+}
+
+// put writes a schedule first and sets its alarm then: one whose alarm is missing gets it from the next Fired.
+func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	before, err := t.defs.Get(ctx, key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	revision, err := t.defs.Put(ctx, key, data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.unset(ctx, key, before.Revision), t.set(ctx, key, revision, p.Next))
+}
+
+// Remove takes a key's schedule away, also if it is due and nobody has seen to it. What is not there is no error.
+func (t *Schedules) Remove(ctx context.Context, key Key) error {
+	before, err := t.defs.Get(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.defs.Remove(ctx, key), t.unset(ctx, key, before.Revision))
+}
+
+// List walks over all schedules.
+func (t *Schedules) List(ctx context.Context) iter.Seq2[Schedule, error] {
+	return func(yield func(Schedule, error) bool) {
+		for e, err := range t.defs.List(ctx, nil) {
+			var p planned
+			if err == nil {
+				p, err = asPlanned(e)
+			}
+			if !yield(Schedule{e.Key, p.Next, p.Fields, p.Zone, p.Interval, p.Value}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Firing is a key that is due.
+type Firing struct {
+	Key Key
+	// Time is when it was to be: of several times that have passed, the first.
+	Time  time.Time
+	Value []byte
+}
+
+// Fired calls do with each key that is due, one after the other, those first that were due before: at least once for each, as
+// it is done with when do has returned nil. It goes on until ctx ends or do returns an error, and returns that; what do did not see to is due the next time.
+// One Fired at a time listens, in all processes.
+func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
+	bell, err := t.store.bell(ctx, t.alarms)
+	if err != nil {
+		return err
+	}
+	return bell.listen(ctx, func() error { return t.missed(ctx, do) }, func(subject string) error {
+		key, revision, err := t.rung(subject)
+		if err != nil {
+			return err
+		}
+		e, err := t.defs.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) || err == nil && e.Revision != revision {
+			return nil // removed or replaced meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return t.fire(ctx, e, do)
+	})
+}
+
+// missed sees to what is due already, and sets the alarms of all others: what was killed may not have got to it.
+func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
+	type item struct {
+		Entry
+
+		next time.Time
+	}
+	var all []item
+	for e, err := range t.defs.List(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		p, err := asPlanned(e)
+		if err != nil {
+			return err
+		}
+		all = append(all, item{e, p.Next})
+	}
+	slices.SortStableFunc(all, func(a, b item) int { return a.next.Compare(b.next) })
+	for _, i := range all {
+		err := error(nil)
+		if i.next.After(time.Now()) {
+			err = t.set(ctx, i.Key, i.Revision, i.next)
+		} else {
+			err = t.fire(ctx, i.Entry, do)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fire has a key seen to that is due, and moves it on.
+func (t *Schedules) fire(ctx context.Context, e Entry, do func(Firing) error) error {
+	p, err := asPlanned(e)
+	if err != nil {
+		return err
+	}
+	if err := do(Firing{e.Key, p.Next, p.Value}); err != nil {
+		return err
+	}
+	if p.Next, err = p.following(); err != nil && !errors.Is(err, ErrInvalid) { // a zone that is known no more: it has ended
+		return err
+	}
+	if p.Next.IsZero() {
+		return t.defs.removeUpTo(ctx, e.Key, e.Revision)
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	revision, err := t.defs.Update(ctx, e.Key, data, e.Revision)
+	if errors.Is(err, ErrConflict) {
+		return nil // replaced meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	return t.set(ctx, e.Key, revision, p.Next)
+}
+
+// bell rings alarms, by the engine's own means. An alarm is set for a key and the revision of its schedule: one that
+// rings for another revision is of a schedule that was replaced.
+type bell interface {
+	// set has an alarm ring at a time; unset takes it back if it has not rung.
+	set(ctx context.Context, subject string, at time.Time) error
+	unset(ctx context.Context, subject string) error
+	// listen calls begin, and then rung with the subject of each alarm that has rung since it was called, until ctx ends or one of them fails.
+	listen(ctx context.Context, begin func() error, rung func(subject string) error) error
+}
+
+func (t *Schedules) set(ctx context.Context, key Key, revision uint64, at time.Time) error {
+	return t.ring(ctx, key, revision, func(b bell, subject string) error { return b.set(ctx, subject, at) })
+}
+
+func (t *Schedules) unset(ctx context.Context, key Key, revision uint64) error {
+	if revision == 0 {
+		return nil
+	}
+	return t.ring(ctx, key, revision, func(b bell, subject string) error { return b.unset(ctx, subject) })
+}
+
+func (t *Schedules) ring(ctx context.Context, key Key, revision uint64, do func(b bell, subject string) error) error {
+	encoded, err := key.encode()
+	if err != nil {
+		return err
+	}
+	b, err := t.store.bell(ctx, t.alarms)
+	if err != nil {
+		return err
+	}
+	return do(b, encoded+"."+strconv.FormatUint(revision, 10))
+}
+
+// rung reads the subject of an alarm.
+func (t *Schedules) rung(subject string) (Key, uint64, error) {
+	dot := strings.LastIndexByte(subject, '.')
+	if dot < 0 {
+		return nil, 0, fmt.Errorf("%w: an alarm of nobody: %.80q", ErrCorrupt, subject)
+	}
+	revision, err := strconv.ParseUint(subject[dot+1:], 10, 64)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: an alarm of nobody: %.80q", ErrCorrupt, subject)
+	}
+	key, err := decodeKey(subject[:dot])
+	return key, revision, err
+}

@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"sallyport/internal/store"
+)
+
+// listen returns what is due from now on, until stop.
+func listen(t *testing.T, s *store.Schedules) (due chan store.Firing, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	due, ended := make(chan store.Firing, 100), make(chan error, 1)
+	go func() { ended <- s.Fired(ctx, func(f store.Firing) error { due <- f; return nil }) }()
+	return due, func() {
+		cancel()
+		want(t, <-ended, context.Canceled)
+	}
+}
+
+// schedules: what is due comes, once and in order, also what was due while nobody listened.
+func schedules(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	at := must[*store.Schedules](t)(s.Schedules("times"))
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().UTC()
+	check(at.At(ctx, store.Key{"second"}, now.Add(-time.Minute), []byte("2")))
+	check(at.At(ctx, store.Key{"first"}, now.Add(-time.Hour), []byte("1")))
+	check(at.At(ctx, store.Key{"removed"}, now.Add(-time.Hour), nil))
+	check(at.Remove(ctx, store.Key{"removed"}))
+	check(at.Remove(ctx, store.Key{"removed"}))
+	check(at.At(ctx, store.Key{"put off"}, now.Add(-time.Hour), []byte("too early")))
+	check(at.At(ctx, store.Key{"put off"}, now.Add(700*time.Millisecond), []byte("4")))
+	check(at.At(ctx, store.Key{"far"}, now.Add(time.Hour), nil))
+	check(at.Every(ctx, store.Key{"every"}, time.Second, []byte("5")))
+	enough := errors.New("enough")
+	want(t, at.Fired(ctx, func(store.Firing) error { return enough }), enough) // seen, and not seen to
+	due, stop := listen(t, at)
+	check(at.At(ctx, store.Key{"odd", "a.b *>"}, now, []byte("3")))
+	for _, value := range []string{"1", "2", "3", "4", "5"} {
+		if f := <-due; string(f.Value) != value || f.Time.After(time.Now()) || time.Since(f.Time) > time.Minute && value > "2" {
+			t.Errorf("%+v is due, want %s", f, value)
+		}
+	}
+	check(at.At(ctx, store.Key{"far"}, now, []byte("6")))
+	if f := <-due; string(f.Value) != "6" || !slices.Equal(f.Key, store.Key{"far"}) {
+		t.Errorf("%+v is due", f)
+	}
+	stop()
+	left := 0
+	for f, err := range at.List(ctx) {
+		if left++; err != nil || f.Interval != time.Second || !f.Next.After(now) {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+	if left != 1 {
+		t.Errorf("%d are left", left)
+	}
+	want(t, at.Every(ctx, store.Key{"k"}, time.Millisecond, nil), store.ErrInvalid)
+	want(t, at.Cron(ctx, store.Key{"k"}, "every day", "", nil), store.ErrInvalid)
+	_, err := s.Schedules("A")
+	want(t, err, store.ErrInvalid)
+}
