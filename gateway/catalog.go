@@ -75,7 +75,7 @@ func openCatalog(cfg *config.Config, opts Options, publish func(func() map[strin
 	}
 	c.roster.Store(newRoster(members))
 	c.touch()
-	c.work.Go(func() { c.follow(ctx) })
+	c.work.Go(func() { c.follow(ctx, members) })
 	c.work.Go(func() { c.patrol(ctx) })
 	return c, nil
 }
@@ -116,9 +116,9 @@ func (c *catalog) touch() {
 	}
 }
 
-// follow starts the members, and makes a new snapshot whenever a list has changed.
-func (c *catalog) follow(ctx context.Context) {
-	c.boot(c.roster.Load().members)
+// follow starts the members that there are at first, and makes a new snapshot whenever a list has changed.
+func (c *catalog) follow(ctx context.Context, first []*member) {
+	c.boot(first)
 
 	for swept := false; ; swept = true {
 		select {

@@ -172,6 +172,15 @@ func (g *Gateway) Recall(ctx context.Context, origins []Origin) {
 	g.flows.note(trailKey(ctx), runningOf(ctx), origins...)
 }
 
+// Carry has what the session of from has read count as read in that of to, and tokens of personal data mean the same in both,
+// where both are of one principal. Tokens are forgotten with the process.
+func (g *Gateway) Carry(from, to context.Context) {
+	g.Recall(to, g.Read(from))
+	if who := tool.Principal(from); who == tool.Principal(to) && g.privacy.rules.Load().on {
+		g.privacy.vaults.Share(who, tool.Session(from), tool.Session(to))
+	}
+}
+
 // taint notes what a call may bring in, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
 func (g *Gateway) taint(ctx context.Context, call tool.Call) {
 	r := g.policies.rules.Load()

@@ -24,7 +24,8 @@ type member struct {
 	// booted is closed when session and view are there. Whoever gets a member from
 	// catalog.member need not wait for it.
 	booted  chan struct{}
-	session *upstream.Session
+	session session
+	own     Own // nil for one of the settings
 	// cfg may change without a new session in what is told of the upstream only.
 	cfg   atomic.Pointer[config.Upstream]
 	view  atomic.Pointer[view] // never nil
@@ -54,7 +55,17 @@ type member struct {
 	isShown  bool
 }
 
-// roster is which upstreams there are, in the order of the settings.
+// session is how a member reaches its upstream.
+type session interface {
+	Connect(ctx context.Context) error
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	State() upstream.State
+	// Reset forgets failures of before.
+	Reset()
+	Close() error
+}
+
+// roster is which upstreams there are, in the order of the settings; those of this process come last.
 type roster struct {
 	members []*member
 	byID    map[string]*member
@@ -89,6 +100,10 @@ func newMember(up config.Upstream) *member {
 
 // boot reads what the cache has of the member, and starts it.
 func (m *member) boot(c *catalog) {
+	if m.own != nil {
+		m.bootOwn(c)
+		return
+	}
 	up := *m.cfg.Load()
 	known := c.cache.load(up)
 	if known != nil {

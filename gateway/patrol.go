@@ -82,7 +82,7 @@ func (m *member) poke() {
 
 // held returns what must not be called of the tools, by their names on the wire.
 func (c *catalog) held(m *member, tools []tool.Tool) map[string]trust.Held {
-	if c.book == nil {
+	if c.book == nil || m.own != nil {
 		return nil
 	}
 	up := m.cfg.Load()

@@ -99,6 +99,9 @@ func recorded(a config.Audit) config.Audit {
 func (g *Gateway) Reload(cfg *config.Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
+	if _, err := g.catalog.roster.Load().attached(enabled(cfg)); err != nil {
+		return err
+	}
 	rules, err := g.compilePolicy(cfg)
 	if err != nil {
 		return err
@@ -136,6 +139,10 @@ func (c *catalog) change(ups []config.Upstream) (counts, error) {
 	}
 	var n counts
 	old := c.roster.Load()
+	own, err := old.attached(ups)
+	if err != nil {
+		return counts{}, err
+	}
 	var members, fresh []*member
 	for _, up := range ups {
 		m := old.byID[up.ID]
@@ -146,6 +153,7 @@ func (c *catalog) change(ups []config.Upstream) (counts, error) {
 		members = append(members, m)
 	}
 	c.boot(fresh)
+	members = append(members, own...)
 	next := newRoster(members)
 	c.roster.Store(next)
 	c.touch()

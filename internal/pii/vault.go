@@ -400,6 +400,15 @@ func (v *Vaults) Of(principal, session string) *Vault {
 	return v.all[key]
 }
 
+// Share has one session of a principal use the vault of another: tokens of either mean the same in both.
+func (v *Vaults) Share(principal, from, to string) {
+	vault := v.Of(principal, from)
+	v.Of(principal, to) // which makes room
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all[strconv.Quote(principal)+to] = vault
+}
+
 // maxNumber is where numbers begin anew: more digits than that are no token's.
 const maxNumber = 900_000_000
 
