@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/approval"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -69,7 +70,7 @@ func (g *Gateway) approve(ctx context.Context, call tool.Call, v verdict) (verdi
 		return g.leaveStanding(ctx, call, request, v)
 	}
 	if r != nil && !r.holding.mayAsk() {
-		v.action, v.message = deny, call.Tool.String()+" needs approval, and this program has asked for too much already"
+		v.action, v.message = policy.Deny, call.Tool.String()+" needs approval, and this program has asked for too much already"
 		return v, nil
 	}
 	a, err := g.approvals.book.Ask(ctx, request)
@@ -95,10 +96,10 @@ func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdi
 	}
 	v.approval = a.ID
 	if a.State == approval.Denied {
-		v.action, v.message = deny, refusal(a)
+		v.action, v.message = policy.Deny, refusal(a)
 		return v, true, nil
 	}
-	v.action = allow
+	v.action = policy.Allow
 	return v, true, nil
 }
 

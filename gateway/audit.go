@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/pii"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -127,11 +128,11 @@ func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
 	})
 	switch {
 	case a.State == approval.Waiting:
-		e.Kind, e.Decision = audit.ApprovalAsked, string(ask)
+		e.Kind, e.Decision = audit.ApprovalAsked, string(policy.Ask)
 	case a.State == approval.Denied:
-		e.Decision = string(deny)
+		e.Decision = string(policy.Deny)
 	case a.Scope != "":
-		e.Decision, e.Outcome = string(allow), e.Outcome+":"+string(a.Scope)
+		e.Decision, e.Outcome = string(policy.Allow), e.Outcome+":"+string(a.Scope)
 	}
 	return g.auditor.append(e)
 }

@@ -71,6 +71,8 @@ type Execution struct {
 	Resume string
 	// Warnings are what the types say of a program that failed, the nearest to its fault first.
 	Warnings []typecheck.Warning
+
+	journaled bool // it can be gone on with
 }
 
 // maxCode is the largest program, in bytes.
@@ -149,7 +151,7 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program,
 		return Execution{}, err
 	}
 	e.Notes = append(e.Notes, running.replay.notes()...)
-	e.Resume = g.canResume(&e, running)
+	e.Resume, e.journaled = g.canResume(&e, running), running.journal != nil
 	g.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
 	g.explainMissing(&e, job.Interpreter, program.Environment)

@@ -181,10 +181,9 @@ func (g *Gateway) Carry(from, to context.Context) {
 	}
 }
 
-// taint notes what a call may bring in, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
-func (g *Gateway) taint(ctx context.Context, call tool.Call) {
-	r := g.policies.rules.Load()
-	if !r.on {
+// taint notes what a call may bring in, by its labels, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
+func (g *Gateway) taint(ctx context.Context, call tool.Call, labels []string) {
+	if !g.policies.rules.Load().on {
 		return
 	}
 	running := runningOf(ctx)
@@ -194,7 +193,7 @@ func (g *Gateway) taint(ctx context.Context, call tool.Call) {
 		g.flows.session(trailKey(ctx), true).count(call.Tool)
 	}
 	var origins []Origin
-	for _, label := range noted(g.labelsOf(r, call.Tool)) {
+	for _, label := range labels {
 		origins = append(origins, Origin{Label: label, Tool: call.Tool.String(), Execution: call.Execution, Time: time.Now().UTC()})
 	}
 	g.flows.note(trailKey(ctx), running, origins...)

@@ -4,21 +4,16 @@ import (
 	"context"
 	"time"
 
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
-)
-
-// action is what becomes of a call.
-type action string
-
-const (
-	allow action = "allow"
-	deny  action = "deny"
-	ask   action = "ask"
 )
 
 // verdict says what becomes of a call, and why.
 type verdict struct {
-	action action
+	action policy.Action
+	// judged says that there are rules, which decided about it; labels are those that it brings.
+	judged bool
+	labels []string
 	// rule names what decided: a rule of the settings, "default", "flow" for a data-flow
 	// rule, "approval" with By for a person's answer; "" where nothing had to.
 	rule string
@@ -30,20 +25,11 @@ type verdict struct {
 	limited bool
 }
 
-type decidedKey struct{}
-
 // noteDecision has the record of a program's call say what becomes of it.
-func (g *Gateway) noteDecision(ctx context.Context, call tool.Call, v verdict) {
-	say, ok := ctx.Value(decidedKey{}).(func(verdict, []string))
-	r := g.policies.rules.Load()
-	if !ok || !r.on && v.rule == "" {
-		return
+func noteDecision(ctx context.Context, v verdict) {
+	if made := madeBy(ctx); made != nil && (v.judged || v.rule != "") {
+		made.decided(v)
 	}
-	var labels []string
-	if v.action == allow {
-		labels = noted(g.labelsOf(r, call.Tool))
-	}
-	say(v, labels)
 }
 
 // denied is the error for a call that the rules or a person refuse.
@@ -59,11 +45,11 @@ func (v verdict) denied() error {
 func (g *Gateway) guarded(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		v := doubted(ctx, g.judge(ctx, call))
-		g.noteDecision(ctx, call, v)
+		noteDecision(ctx, v)
 		var held error
-		if v.action == ask {
+		if v.action == policy.Ask {
 			v, held = g.approve(ctx, call, v)
-			g.noteDecision(ctx, call, v)
+			noteDecision(ctx, v)
 		}
 		if err := g.auditCall(ctx, call, v); err != nil {
 			return tool.Result{}, err
@@ -71,11 +57,11 @@ func (g *Gateway) guarded(next Handler) Handler {
 		if held != nil {
 			return tool.Result{}, held
 		}
-		if v.action == deny {
+		if v.action == policy.Deny {
 			return tool.Result{}, v.denied()
 		}
 		start := time.Now()
-		g.taint(ctx, call) // before the upstream says anything
+		g.taint(ctx, call, v.labels) // before the upstream says anything
 		result, err := next(ctx, call)
 		g.renew(ctx, v, result)
 		g.auditResult(ctx, call, result, err, time.Since(start))

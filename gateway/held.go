@@ -143,6 +143,10 @@ func (e Execution) heldText() string {
 		}
 		b.WriteString(": sallyport approvals approve " + a.ID)
 	}
+	if !e.journaled {
+		b.WriteString("\nTell the user, and run it again when somebody can answer: no journal of it is kept, so calls that were made are made again.")
+		return b.String()
+	}
 	fmt.Fprintf(&b, "\nTell the user. Once approved, go on with execute_code(code=\"\", resume=%q): calls that were made are not made again.", e.ID)
 	return b.String()
 }

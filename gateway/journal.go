@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -202,31 +203,34 @@ type callList struct {
 	bytes int64 // of the results of all that have ended
 }
 
-// begin notes a call, and returns what is to be called when it has ended, and before that when it is decided what becomes of it.
-// What made says at its end is noted too.
-func (l *callList) begin(made *madeCall) (end func(outcome string, size int64), decided func(verdict, []string)) {
+// begin notes a call, gives it what is to be called when it is decided what becomes of it, and returns what is to be called when it has
+// ended. What made says at its end is noted too.
+func (l *callList) begin(made *madeCall) (end func(outcome string, size int64)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made++
 	if len(l.calls) == maxRecordedCalls {
-		return func(_ string, size int64) { l.add(size) }, func(verdict, []string) {}
+		made.decided = func(verdict) {}
+		return func(_ string, size int64) { l.add(size) }
 	}
 	at, start := len(l.calls), time.Now()
 	l.calls = append(l.calls, RecordedCall{Tool: made.tool, Digest: made.definition, Arguments: made.arguments, Outcome: unfinished})
-	end = func(outcome string, size int64) {
+	made.decided = func(v verdict) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c := &l.calls[at]
+		c.Decision, c.Rule, c.Reason, c.Labels, c.Approval = string(v.action), v.rule, v.reason, nil, v.approval
+		if v.action == policy.Allow {
+			c.Labels = v.labels
+		}
+	}
+	return func(outcome string, size int64) {
 		l.add(size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		c := &l.calls[at]
 		c.Outcome, c.Duration, c.Size, c.Replayed = outcome, time.Since(start), size, made.replayed
 	}
-	decided = func(v verdict, labels []string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c := &l.calls[at]
-		c.Decision, c.Rule, c.Reason, c.Labels, c.Approval = string(v.action), v.rule, v.reason, labels, v.approval
-	}
-	return end, decided
 }
 
 func (l *callList) add(size int64) {

@@ -71,7 +71,7 @@ func (g *Gateway) subject(ctx context.Context, r *policyRules, id tool.ID) *poli
 func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
 	r := g.policies.rules.Load()
 	if !r.on {
-		return verdict{action: allow}
+		return verdict{action: policy.Allow}
 	}
 	c := g.subject(ctx, r, call.Tool)
 	c.Read = g.flows.readSoFar(ctx)
@@ -82,7 +82,7 @@ func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
 		c.Execution, c.Calls = by, g.flows.session(trailKey(ctx), true).called
 	}
 	d := r.Decide(ctx, c)
-	return verdict{action: action(d.Action), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}
+	return verdict{action: d.Action, judged: true, labels: noted(c.Labels), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}
 }
 
 // seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/journal"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -23,6 +24,8 @@ type madeCall struct {
 	left                  bool   // its journal knows of it
 	replayed              bool   // it was answered from the journal
 	doubt                 string // why it may have been done already, "" if it cannot have been
+
+	decided func(verdict) // has its record say what becomes of it
 }
 
 type madeKey struct{}
@@ -60,7 +63,7 @@ func (g *Gateway) replayed(next Handler) Handler {
 			}
 			if past.fate == answered {
 				made.replayed = true
-				g.taint(ctx, call)
+				g.taint(ctx, call, noted(g.labelsOf(g.policies.rules.Load(), call.Tool)))
 				run.finished(g, past.Call)
 				return past.answer()
 			}
@@ -171,10 +174,10 @@ const doubtRule = "resume"
 // doubted has a person decide about a call that may have been done already, whatever the rules say but no.
 func doubted(ctx context.Context, v verdict) verdict {
 	made := madeBy(ctx)
-	if made == nil || made.doubt == "" || v.action == deny {
+	if made == nil || made.doubt == "" || v.action == policy.Deny {
 		return v
 	}
-	v.action, v.rule = ask, strings.TrimPrefix(v.rule+", "+doubtRule, ", ")
+	v.action, v.rule = policy.Ask, strings.TrimPrefix(v.rule+", "+doubtRule, ", ")
 	v.reason = strings.TrimSuffix(made.doubt+"; "+v.reason, "; ")
 	return v
 }

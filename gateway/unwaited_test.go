@@ -206,12 +206,12 @@ func TestInquire(t *testing.T) {
 	}
 }
 
-// TestRecall: what was read is carried from one session into another.
+// TestRecall: what was read is carried from one session into another, and tokens of personal data with it.
 func TestRecall(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, notes)
 	cfg := settings(map[string]*site{"notes": s})
-	cfg.Upstreams[0].Labels = []string{"private"}
+	cfg.Upstreams[0].Labels, cfg.Upstreams[0].Privacy = []string{"private"}, config.PrivacyTokenize
 	g := open(t, cfg, nil)
 	ctx, other := tool.WithSession(t.Context(), "a"), tool.WithSession(t.Context(), "workflow:r-1")
 	if _, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "list_notes"}}); err != nil {
@@ -220,9 +220,34 @@ func TestRecall(t *testing.T) {
 	if got := g.Read(other); len(got) > 0 {
 		t.Errorf("another session has read %+v", got)
 	}
-	g.Recall(other, g.Read(ctx))
+	if _, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"ada@example.org"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	g.Carry(ctx, other)
+	for _, in := range []context.Context{ctx, other} {
+		result, err := g.Call(in, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "list_notes"}})
+		if err != nil || !strings.Contains(string(result.Structured), `"[EMAIL_1]"`) {
+			t.Errorf("%s, %v", result.Structured, err)
+		}
+	}
+	g.Carry(other, tool.WithPrincipal(ctx, "eve"))
+	if got := g.Read(tool.WithPrincipal(ctx, "eve")); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
 	if got := g.Read(other); len(got) != 1 || got[0].Label != "private" || got[0].Tool != "notes.list_notes" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestHeldWithoutJournal: nobody is promised what cannot be.
+func TestHeldWithoutJournal(t *testing.T) {
+	t.Parallel()
+	cfg := withRunsc(t, settings(map[string]*site{"ledger": newLedger(t).site}))
+	cfg.Policy, cfg.Approval.Wait = policy.Settings{On: true, Default: policy.Ask}, 10*time.Millisecond
+	g := open(t, cfg, &gateway.Options{NoPool: true})
+	e := went(t.Context(), t, g, gateway.Program{Code: "from servers.ledger import book\nbook(name='a')"}, gateway.Held, "run it again when somebody can answer")
+	if strings.Contains(e.Text(), "resume=") {
+		t.Error(e.Text())
 	}
 }
 
