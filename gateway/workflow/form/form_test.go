@@ -219,7 +219,7 @@ func TestDependents(t *testing.T) {
 		t.Fatalf("first: %+v", ask)
 	}
 	if said := answer(t, f, e, s, `{"kind": "other", "detail": "a pen", "size": "A5", "colour": 1, "Note": ""}`); said !=
-		"size: \"A5\" is none of the options; did you mean \"A4\"?\nNote: there is no such field; did you mean \"note\"?\ncolour: there is no such field; the fields are kind, detail, size, note, mail" {
+		"size: \"A5\" is none of the options; the options are S, A4\nNote: there is no such field; did you mean \"note\"?\ncolour: there is no such field; the fields are kind, detail, size, note, mail" {
 		t.Errorf("said: %s", said)
 	}
 	if ask := next(t, f, e, s); asked(ask) != "size note" || ask.Fields[0].Default != "A4" || ask.Filled["detail"] != "a pen" {

@@ -211,7 +211,7 @@ func anything(q *Question, value any) (any, *Problem) {
 // meant says which options there are, or which was probably meant.
 func meant(q *Question, name string) string {
 	all := names(q.Options)
-	if near := nearest.Of(name, all); near != "" {
+	if near := nearest.Of(name, all); near != "" && utf8.RuneCountInString(name) > 2 {
 		return fmt.Sprintf("did you mean %q?", plain.Line(near, 80))
 	}
 	if len(all) > 12 {

@@ -4,15 +4,34 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/plain"
 )
 
 // errNone says that a text is not what it should be.
 var errNone = errors.New("it is none")
+
+// Read is an answer to the question by itself, in the type of the question, nil for none; or what is wrong with it. The
+// form may find more: only it knows the rules.
+func (q *Question) Read(value any) (any, *Problem) {
+	value, problem := convert(q, value)
+	if problem == nil && value == nil && q.Required {
+		problem = &Problem{Field: q.Name, Message: "it needs an answer"}
+	}
+	if problem != nil || value == nil {
+		return nil, problem
+	}
+	f := field{Field: &spec.Field{}}
+	if q.Pattern != "" {
+		f.pattern, _ = regexp.Compile("^(?:" + q.Pattern + ")$") // one that was cut is left to the form
+	}
+	return value, f.verify(q, value)
+}
 
 // verify checks what bounds a value of the right type.
 func (f *field) verify(q *Question, value any) *Problem {
