@@ -4,26 +4,15 @@ package control
 
 import (
 	"fmt"
-	"net"
 
 	"golang.org/x/sys/unix"
 )
 
-const supported = true
-
-// peer returns the user who connected.
-func peer(conn *net.UnixConn) (int, error) {
-	raw, err := conn.SyscallConn()
+// userOf returns the user at the other end of a socket.
+func userOf(fd int) (int, error) {
+	cred, err := unix.GetsockoptXucred(fd, 0, unix.LOCAL_PEERCRED)
 	if err != nil {
 		return -1, err
-	}
-	var cred *unix.Xucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptXucred(int(fd), 0, unix.LOCAL_PEERCRED) }); err != nil {
-		return -1, err
-	}
-	if failed != nil {
-		return -1, failed
 	}
 	return int(cred.Uid), nil
 }

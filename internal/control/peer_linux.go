@@ -2,28 +2,17 @@ package control
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-const supported = true
-
-// peer returns the user who connected.
-func peer(conn *net.UnixConn) (int, error) {
-	raw, err := conn.SyscallConn()
+// userOf returns the user at the other end of a socket.
+func userOf(fd int) (int, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return -1, err
-	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return -1, err
-	}
-	if failed != nil {
-		return -1, failed
 	}
 	return int(cred.Uid), nil
 }
