@@ -29,16 +29,22 @@ func (w *walk) draw(f *field, use string, s *source) (any, error) {
 	key := f.name + "." + use
 	drawn, before := w.state.Drawn[key]
 	if !before || !bytes.Equal(drawn.Args, args) {
-		if drawn, err = w.call(s.tool, key, args, before, drawn.Times); err != nil {
+		if drawn, err = w.call(s.tool, key, args, before, drawn.Times); err == nil && s.once() {
+			drawn.Value, err = w.eval(s.output, map[string]any{"output": drawn.Value})
+		}
+		if err != nil {
 			return nil, err
 		}
 		w.state.keep(key, drawn)
 	}
-	if s.output == nil {
+	if s.output == nil || s.once() {
 		return drawn.Value, nil
 	}
 	return w.eval(s.output, map[string]any{"output": drawn.Value})
 }
+
+// once reports whether what is picked of a result stays the same, so that nothing else of it has to be kept.
+func (s *source) once() bool { return s.output != nil && !s.output.Uses("form") }
 
 func (w *walk) call(name, key string, args json.RawMessage, before bool, times int) (Drawn, error) {
 	if w.env.Call == nil {

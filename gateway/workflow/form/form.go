@@ -73,8 +73,8 @@ func Compile(scope binding.Scope, f *spec.Form) (*Form, []binding.Problem) {
 	if len(f.Fields) > maxFields {
 		c.wrong(f.Fields[maxFields].Name, "a form has at most 100 fields", "two forms, one after the other, can ask for more")
 	}
-	for i := range f.Fields {
-		out.fields = append(out.fields, c.field(&f.Fields[i]))
+	for i := range min(len(f.Fields), maxFields) {
+		out.fields = append(out.fields, c.field(f.Fields, i))
 	}
 	if len(c.problems) > 0 {
 		return nil, c.problems
@@ -87,8 +87,9 @@ type compiler struct {
 	problems []binding.Problem
 }
 
-func (c *compiler) field(f *spec.Field) *field {
-	scope := c.scope.With(expr.Var{Name: "form", Type: expr.Map})
+func (c *compiler) field(fields []spec.Field, i int) *field {
+	f := &fields[i]
+	scope := c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: before(fields, i)})
 	out := &field{Field: f, name: f.Name.Text}
 	if f.If != nil {
 		out.when = c.text(scope, *f.If)
@@ -96,7 +97,8 @@ func (c *compiler) field(f *spec.Field) *field {
 	out.from, out.options = c.source(scope, f.From), c.source(scope, f.Options)
 	out.fallback, out.min, out.max = c.optional(scope, f.Default), c.optional(scope, f.Min), c.optional(scope, f.Max)
 	if f.Rule != nil {
-		out.rule = c.text(scope.With(expr.Var{Name: "value", Type: expr.Any}), *f.Rule)
+		value := expr.Var{Name: "value", Type: expr.Any, Shape: valueShape(*f)}
+		out.rule = c.text(c.scope.With(expr.Var{Name: "form", Type: expr.Any, Shape: before(fields, i+1)}, value), *f.Rule)
 	}
 	if f.Pattern != nil {
 		out.pattern = c.pattern(*f.Pattern)

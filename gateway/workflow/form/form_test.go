@@ -356,6 +356,37 @@ func TestCompileProblems(t *testing.T) {
 	}
 }
 
+// Misspelt fields, and uses of a field as what it is not, are found before anything is asked.
+func TestCompileShapes(t *testing.T) {
+	for want, source := range map[string]string{
+		`there is no member amonut; did you mean "amount"?`:        `form.amonut > 1`,
+		"a field sees those before it, and later is not":           `form.later == "x"`,
+		"a field sees those before it, and self is not":            `form.self == "x"`,
+		"> cannot be applied to (int, string)":                     `form.amount > "1"`,
+		"":                                                         `form.amount > 1 && form.note != null && form.kind != null`,
+		"this comes to a value of type int, not bool":              `form.amount`,
+		"there is no member x; the members are amount, note, kind": `form.x`,
+	} {
+		_, problems := form.Compile(binding.Any(), &spec.Form{Fields: []spec.Field{
+			{Name: text("amount"), Type: "integer", Required: true},
+			{Name: text("note"), Type: "string"},
+			{Name: text("kind"), Type: "string", Required: true, If: opt(`form.amount > 1`)},
+			{Name: text("self"), Type: "string", Required: true, If: opt(source)},
+			{Name: text("later"), Type: "string", Required: true, Rule: opt(`value.size() > 1 && form.self != form.later`)},
+		}})
+		said := ""
+		if len(problems) > 0 {
+			said = problems[0].Message
+		}
+		if said != want {
+			t.Errorf("%s: %s; want %s", source, said, want)
+		}
+	}
+	if s := form.Shape([]spec.Field{{Name: text("a"), Type: "choices", Required: true, If: opt("true")}}); !s.Fields[0].Optional || s.Fields[0].Shape.Type != expr.List {
+		t.Errorf("%+v", s)
+	}
+}
+
 // What an answer makes of a form satisfies all that the form says, whatever the answer.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
