@@ -7,13 +7,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Inside returns where an offset in the text of n stands in the file. What is made of escapes, or wrapped in quotes, cannot be
-// found as text; the place is that of n then.
+// Inside returns where an offset in the text of n stands in the file.
 func (s *Source) Inside(n *yaml.Node, offset int) (line, column int) {
-	from := n.Column
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
-		from++
+		return s.quoted(n, offset)
 	}
+	from := n.Column
 	at, number := 0, n.Line // what of the text comes before the line
 	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		number, from = number+1, 1

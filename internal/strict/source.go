@@ -132,11 +132,8 @@ func OffsetOf(line string, column int) int {
 
 // Document returns the root of the only YAML document in the file; empty is what to say of a file with nothing in it.
 func (s *Source) Document(empty string) (*yaml.Node, error) {
-	if len(s.data) > MaxFile {
-		return nil, &Error{File: s.Path, Message: "is larger than 1 MiB"}
-	}
-	if at := invalidUTF8(s.data); at >= 0 {
-		return nil, s.faultAt(at, "is not UTF-8 text")
+	if err := s.readable(); err != nil {
+		return nil, err
 	}
 	docs, err := readAll(s.data)
 	switch {
@@ -149,6 +146,17 @@ func (s *Source) Document(empty string) (*yaml.Node, error) {
 		return nil, s.Error(Fault{line, docs[1].Column, "a second document starts here; the file must be one"})
 	}
 	return docs[0].Content[0], nil
+}
+
+// readable refuses what is no text, or too long.
+func (s *Source) readable() error {
+	if len(s.data) > MaxFile {
+		return &Error{File: s.Path, Message: "is larger than 1 MiB"}
+	}
+	if at := invalidUTF8(s.data); at >= 0 {
+		return s.faultAt(at, "is not UTF-8 text")
+	}
+	return nil
 }
 
 // readAll reads up to two documents, for a second is one too many. Reading into

@@ -123,6 +123,9 @@ func (d *Decoder) Bad(paths ...Path) bool {
 	return slices.ContainsFunc(paths, func(p Path) bool { return d.bad[p.key()] })
 }
 
+// Faults is how many there are so far.
+func (d *Decoder) Faults() int { return len(d.faults) }
+
 // Full says that looking for more is not worth the time.
 func (d *Decoder) Full() bool { return len(d.faults) >= MaxFaults }
 

@@ -12,8 +12,9 @@ type Pos struct{ Line, Column int }
 type Definition struct {
 	// Path is the file, as it was given to Load; Dir its absolute directory, where relative paths in it start.
 	Path, Dir string
-	// Source is the whole text; Digest its SHA-256, in hex.
+	// Source is the whole text; Files are those that it names, by their paths in it, as they were read; Digest is a SHA-256 of all, in hex.
 	Source []byte
+	Files  map[string][]byte
 	Digest string
 
 	// Name is a lower-case identifier (a-z, 0-9, "_"; at most 64), by default that of the file without its ending.
@@ -34,6 +35,7 @@ type Definition struct {
 	Steps   []Step
 
 	lines *lines
+	named Pos // where the name stands, or the file begins
 }
 
 // Concurrency bounds the runs of one workflow.

@@ -1,0 +1,186 @@
+package spec
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/strict"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	maxBranches    = 64
+	maxConcurrency = 64
+	maxPasses      = 100_000
+)
+
+func (d *decoder) parallelKeys(s *Step) []key {
+	p := &Parallel{}
+	s.Do = p
+	return []key{
+		{name: "parallel", shape: `{"type":"object","minProperties":1,"maxProperties":64,"propertyNames":` + idShape + `,"additionalProperties":` + stepsShape + `}`,
+			doc: "branches of steps, by name, that run side by side; the output has their results", need: true, read: d.branches(&p.Branches)},
+	}
+}
+
+func (d *decoder) branches(into *[]Branch) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if many := len(n.Content) / 2; n.Kind == yaml.MappingNode && (many == 0 || many > maxBranches) {
+			d.Fail(at, n, "%s has from 1 to %d branches", label(at), maxBranches)
+			return
+		}
+		d.members(at, n, "the name of a branch", func(at strict.Path, name Text, value *yaml.Node) {
+			b := Branch{Name: name}
+			d.block(&b.Steps)(at, value)
+			*into = append(*into, b)
+		})
+	}
+}
+
+func (d *decoder) forEachKeys(s *Step) []key {
+	f := &ForEach{As: Text{Text: "item"}, Index: Text{Text: "index"}, Concurrency: 1}
+	s.Do = f
+	return []key{
+		{name: "for_each", shape: listShape, doc: "the list whose items it runs its steps for; the output is the list of what each came to", need: true, read: d.list(&f.In)},
+		{name: "as", shape: idShape, doc: "the item's name in expressions; default item", read: d.variable(&f.As)},
+		{name: "index", shape: idShape, doc: "the name of its number, from 0; default index", read: d.variable(&f.Index)},
+		{name: "concurrency", shape: countShape(1, maxConcurrency), doc: "how many items at once; default 1", read: d.count(&f.Concurrency, 1, maxConcurrency)},
+		{name: "steps", shape: stepsShape, doc: "what is done for each item", need: true, read: d.block(&f.Steps)},
+	}
+}
+
+// taken are the variables that all expressions have, and what CEL keeps for itself.
+var taken = []string{"inputs", "steps", "env", "run", "output", "form", "value", "request", "last",
+	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "namespace", "null",
+	"package", "return", "true", "var", "void", "while"}
+
+// variable reads the name of a variable.
+func (d *decoder) variable(into *Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the name of a variable") {
+			return
+		}
+		if *into = d.textOf(n); slices.Contains(taken, n.Value) {
+			d.Fail(at, n, "the name %q has a meaning in expressions already; choose another", n.Value)
+		}
+	}
+}
+
+func (d *decoder) switchKeys(s *Step) []key {
+	w := &Switch{}
+	s.Do = w
+	return []key{
+		{name: "switch", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/case"}}`, doc: "cases; the steps of the first that holds run, and their result is the output", need: true, read: d.cases(&w.Cases)},
+		{name: "default", shape: stepsShape, doc: "the steps that run where no case holds", read: d.block(&w.Default)},
+	}
+}
+
+func (d *decoder) cases(into *[]Case) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if many := len(n.Content); n.Kind == yaml.SequenceNode && (many == 0 || many > maxBranches) {
+			d.Fail(at, n, "%s has from 1 to %d cases", label(at), maxBranches)
+			return
+		}
+		*into = strict.List(d.Decoder, at, n, func(at strict.Path, n *yaml.Node, c *Case) { d.mapping(at, n, "a case", d.caseKeys(c)) })
+	}
+}
+
+func (d *decoder) caseKeys(c *Case) []key {
+	return []key{
+		{name: "when", shape: exprShape, doc: "an expression", need: true, read: d.expression(&c.When)},
+		{name: "steps", shape: stepsShape, doc: "what runs where it holds", need: true, read: d.block(&c.Steps)},
+	}
+}
+
+func (d *decoder) whileKeys(s *Step) []key {
+	w := &While{}
+	s.Do = w
+	return []key{
+		{name: "while", shape: exprShape, doc: "an expression; its steps run as long as it holds. index counts from 0, last is the result of the time before", need: true, read: d.expression(&w.When)},
+		{name: "max", shape: countShape(1, maxPasses), doc: "how often at most; one more fails", need: true, read: d.count(&w.Max, 1, maxPasses)},
+		{name: "steps", shape: stepsShape, doc: "what is done each time", need: true, read: d.block(&w.Steps)},
+	}
+}
+
+func (d *decoder) tryKeys(s *Step) []key {
+	t := &Try{As: Text{Text: "error"}}
+	s.Do = t
+	return []key{
+		{name: "try", shape: stepsShape, doc: "steps that may fail", need: true, read: d.block(&t.Steps)},
+		{name: "catch", shape: `{"$ref":"#/$defs/steps_or_none"}`, doc: "steps that run when one failed, whose result stands in; [] goes on with null", read: d.blockOrNone(&t.Catch)},
+		{name: "as", shape: idShape, doc: "the error's name in catch: {kind, message, hint, step}; default error", read: d.variable(&t.As)},
+		{name: "finally", shape: stepsShape, doc: "steps that run in the end whatever happens, also after a cancellation", read: d.block(&t.Finally)},
+	}
+}
+
+func (d *decoder) waitKeys(s *Step) []key {
+	w := &Wait{}
+	s.Do = w
+	return []key{{name: "wait", shape: `{"anyOf":[` + spanOrExpr + `,{"$ref":"#/$defs/wait"}]}`, doc: "waits for a time or a person; a duration is for", need: true, read: short(d.spanValue(&w.For), d.wait(w))}}
+}
+
+const spanOrExpr = `{"anyOf":[{"$ref":"#/$defs/duration"},{"$ref":"#/$defs/expression"}]}`
+
+func (d *decoder) wait(w *Wait) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		seen := d.mapping(at, n, `"wait"`, d.waitingKeys(w))
+		if n.Kind == yaml.MappingNode && len(seen) != 1 && !d.Bad(at.Unknown()) {
+			d.Fail(at, n, `"wait" has one of "for", "until" and "approval"`)
+		}
+	}
+}
+
+func (d *decoder) waitingKeys(w *Wait) []key {
+	return []key{
+		{name: "for", shape: spanOrExpr, doc: "how long", read: d.spanValue(&w.For)},
+		{name: "until", shape: `{"type":"string","minLength":1}`, doc: "until when, in RFC 3339, as 2026-01-31T08:00:00Z", read: d.until(&w.Until)},
+		{name: "approval", shape: `{"anyOf":[{"type":"string"},{"$ref":"#/$defs/approval"}]}`, doc: "asks a person whether to go on; a text is its message", read: func(at strict.Path, n *yaml.Node) {
+			w.Approval = &Approval{}
+			short(d.message(&w.Approval.Message), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"approval"`, d.approvalKeys(w.Approval)) })(at, n)
+		}},
+	}
+}
+
+func (d *decoder) approvalKeys(a *Approval) []key {
+	return []key{
+		{name: "message", shape: textShape, doc: "what is asked", need: true, read: d.message(&a.Message)},
+		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&a.Timeout)},
+	}
+}
+
+// spanValue reads a duration, or one expression that comes to one.
+func (d *decoder) spanValue(into **Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		v := d.value(at, n)
+		*into = &v
+		if v.Kind == String && whole.MatchString(v.Text.Text) || d.Bad(at) {
+			return
+		}
+		var span time.Duration
+		d.span(&span)(at, n)
+	}
+}
+
+// until reads a time, or a text with expressions.
+func (d *decoder) until(into **Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		v := d.value(at, n)
+		*into = &v
+		_, plain := v.Plain()
+		if _, err := time.Parse(time.RFC3339, v.Text.Text); (v.Kind != String || plain && err != nil) && !d.Bad(at) {
+			d.Fail(at, n, "%s must be a time in RFC 3339, as 2026-01-31T08:00:00Z, or an expression, not %.40q", label(at), n.Value)
+		}
+	}
+}
+
+// reason is an error of the operating system without the path, which the definition shows.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return plain.Line(err.Error(), 200)
+}

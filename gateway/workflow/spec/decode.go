@@ -1,0 +1,265 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/strict"
+
+	"gopkg.in/yaml.v3"
+)
+
+// To add a key to a definition: the field in spec.go, and one line in the table of its mapping (definition.go, steps.go, form.go),
+// which is what decoding, the schema for editors and the reference in docs/workflows.md are made of.
+
+// decoder walks the nodes of a file into a Definition.
+type decoder struct {
+	*strict.Decoder
+	def   *Definition
+	files func(name string) ([]byte, error)
+	// ids are the steps' ids and their lines; steps is how many there are; depth how deep the one is that is being read,
+	// nesting the value.
+	ids                   map[string]int
+	steps, depth, nesting int
+	// owners are the kinds of steps that have a key, by the key; nil for those of every step.
+	owners map[string][]string
+}
+
+// key is one key that a mapping may have.
+type key struct {
+	name string
+	// shape is what a value of it is, as a JSON Schema; doc says what it is for.
+	shape, doc string
+	read       strict.Reader
+	need       bool
+}
+
+// mapping reads a mapping and says what is missing in it; what names it, as in "a webhook".
+func (d *decoder) mapping(at strict.Path, n *yaml.Node, what string, keys []key) map[string]bool {
+	all := make([]strict.Key, len(keys))
+	for i, k := range keys {
+		all[i] = strict.Key{Name: k.name, Read: k.read}
+	}
+	seen := d.Fields(at, n, all)
+	if n.Kind != yaml.MappingNode || d.Bad(at) || d.Bad(at.Unknown()) {
+		return seen
+	}
+	for _, k := range keys {
+		if k.need && !seen[k.name] {
+			d.Fail(at, n, "%s needs %q: %s", what, k.name, k.doc)
+		}
+	}
+	return seen
+}
+
+// label names what is at a path.
+func label(at strict.Path) string {
+	if len(at) > 1 && strings.HasPrefix(at[len(at)-1], "[") {
+		return fmt.Sprintf("an item of %.40q", at[len(at)-2])
+	}
+	return at.Label()
+}
+
+// elsewhere translates what other programs call our keys.
+func elsewhere(word string) string {
+	switch word {
+	case "foreach", "forEach", "loop", "each":
+		return "for_each"
+	case "inputs", "args", "arguments", "params", "parameters", "input":
+		return "with"
+	case "run", "script":
+		return "code"
+	case "uses", "call":
+		return "tool"
+	case "needs", "when", "condition":
+		return "if"
+	case "triggers", "trigger":
+		return "on"
+	case "retries":
+		return "retry"
+	}
+	return ""
+}
+
+// The shapes that many keys have.
+const (
+	anyShape   = `true`
+	textShape  = `{"type":"string"}`
+	boolShape  = `{"type":"boolean"}`
+	stepsShape = `{"$ref":"#/$defs/steps"}`
+	valueShape = `true`
+	exprShape  = `{"type":["string","boolean"],"minLength":1}`
+	withShape  = `{"anyOf":[{"type":"object"},{"$ref":"#/$defs/expression"}]}`
+	listShape  = `{"anyOf":[{"type":"array"},{"$ref":"#/$defs/expression"}]}`
+	spanShape  = `{"$ref":"#/$defs/duration"}`
+	idShape    = `{"$ref":"#/$defs/identifier"}`
+	nameShape  = `{"$ref":"#/$defs/name"}`
+)
+
+const (
+	identifierPattern = `^[A-Za-z_][A-Za-z0-9_]{0,63}$`
+	namePattern       = `^[a-z][a-z0-9_]{0,63}$`
+	functionPattern   = `^[A-Za-z_][A-Za-z0-9_]{0,63}\.[A-Za-z_][A-Za-z0-9_]{0,63}$`
+	variablePattern   = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
+	durationPattern   = `^(([0-9]+(\.[0-9]+)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$|^[0-9]{1,3}d$`
+	wholePattern      = `^\$\{\{[\s\S]*\}\}$`
+)
+
+var (
+	identifier   = regexp.MustCompile(identifierPattern)
+	workflowName = regexp.MustCompile(namePattern)
+	function     = regexp.MustCompile(functionPattern)
+	variable     = regexp.MustCompile(variablePattern)
+	duration     = regexp.MustCompile(durationPattern)
+	whole        = regexp.MustCompile(wholePattern)
+)
+
+// literals are what CEL takes for something else wherever they stand.
+var literals = []string{"in", "true", "false", "null"}
+
+// name reads a text of a pattern; what says what it must be.
+func (d *decoder) name(into *Text, pattern *regexp.Regexp, what string) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.IsText(at, n) {
+			return
+		}
+		*into = d.textOf(n)
+		if !pattern.MatchString(n.Value) {
+			d.Fail(at, n, "%.60q cannot be %s", n.Value, what)
+		}
+	}
+}
+
+const identifierRule = "letters, digits and \"_\", not first a digit, at most 64"
+
+// isIdentifier refuses a key or an id that expressions could not name.
+func (d *decoder) isIdentifier(at strict.Path, n *yaml.Node, what string) bool {
+	switch {
+	case !identifier.MatchString(n.Value):
+		d.Fail(at, n, "%.60q cannot be %s: %s", n.Value, what, identifierRule)
+	case slices.Contains(literals, n.Value):
+		d.Fail(at, n, "%q cannot be %s: in expressions it is a word of CEL", n.Value, what)
+	default:
+		return true
+	}
+	return false
+}
+
+// members reads a mapping whose keys a person names.
+func (d *decoder) members(at strict.Path, n *yaml.Node, what string, read func(at strict.Path, name Text, value *yaml.Node)) {
+	if n.Kind == yaml.MappingNode && len(n.Content)/2 > MaxNames {
+		d.Fail(at, n, "%s has %d members; at most %d", label(at), len(n.Content)/2, MaxNames)
+		return
+	}
+	d.Each(at, n, func(at strict.Path, key, value *yaml.Node) {
+		if d.isIdentifier(at, key, what) {
+			read(at, d.textOf(key), value)
+		}
+	})
+}
+
+// maxWords is how long a text for people and models is, in characters.
+const maxWords = 1000
+
+const wordsShape = `{"type":"string","maxLength":1000}`
+
+// words reads a text for people and models.
+func (d *decoder) words(into *string) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if d.Text(into)(at, n); utf8.RuneCountInString(*into) > maxWords {
+			d.Fail(at, n, "%s is too long: at most %d characters", label(at), maxWords)
+		}
+	}
+}
+
+func (d *decoder) bool(into *bool) strict.Reader { return strict.Scalar(d.Decoder, into, strict.Bool) }
+
+// count reads a number within bounds.
+func (d *decoder) count(into *int, least, most int) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		strict.Scalar(d.Decoder, into, strict.Count)(at, n)
+		if !d.Bad(at) && (*into < least || *into > most || !jsonNumber.MatchString(n.Value)) {
+			d.Fail(at, n, "%s must be from %d to %d", label(at), least, most)
+		}
+	}
+}
+
+func countShape(least, most int) string {
+	return fmt.Sprintf(`{"type":"integer","minimum":%d,"maximum":%d}`, least, most)
+}
+
+// longest is how long anything may take or wait.
+const longest = 366 * 24 * time.Hour
+
+// span reads a duration.
+func (d *decoder) span(into *time.Duration) strict.Reader { return d.spanFrom(into, time.Millisecond) }
+
+func (d *decoder) spanFrom(into *time.Duration, least time.Duration) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		strict.Scalar(d.Decoder, into, parseSpan)(at, n)
+		if !d.Bad(at) && (*into < least || *into > longest) {
+			d.Fail(at, n, "%s must be from %v to 366d", label(at), least)
+		}
+	}
+}
+
+func parseSpan(n *yaml.Node) (time.Duration, string) {
+	span, wrong := strict.Age(n)
+	if wrong == "" && !duration.MatchString(n.Value) {
+		wrong = "is not a duration: write a number and a unit, like 30s, 1h30m or 7d"
+	}
+	return span, wrong
+}
+
+// ParseDuration reads a duration as definitions have it: 300ms, 30s, 1h30m, 7d; from 1ms to 366d. Its error reads on from the
+// name of what was to be one.
+func ParseDuration(text string) (time.Duration, error) {
+	span, wrong := parseSpan(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text})
+	if wrong == "" && (span < time.Millisecond || span > longest) {
+		wrong = "must be from 1ms to 366d"
+	}
+	if wrong != "" {
+		return 0, fmt.Errorf("%s", wrong)
+	}
+	return span, nil
+}
+
+// short reads what stands for a mapping: a scalar by one reader, all else by another.
+func short(scalar, other strict.Reader) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+			scalar(at, n)
+			return
+		}
+		other(at, n)
+	}
+}
+
+// words of enumerations, as a schema.
+func enumShape(words ...string) string {
+	return fmt.Sprintf(`{"enum":["%s"]}`, strings.Join(words, `","`))
+}
+
+// one reads one of a few words; unlike strict's, it takes no empty one.
+func (d *decoder) one(into *string, words ...string) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.IsText(at, n) || slices.Contains(words, n.Value) {
+			*into = n.Value
+			return
+		}
+		d.Fail(at, n, "%s cannot be %.40q; %s", label(at), n.Value, meant(n.Value, words))
+	}
+}
+
+// meant suggests one of a few words, or names them all.
+func meant(word string, words []string) string {
+	if near := nearest.Of(word, words); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "use " + strings.Join(words, ", ")
+}

@@ -1,0 +1,222 @@
+package spec
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/strict"
+
+	"gopkg.in/yaml.v3"
+)
+
+func (d *decoder) definition(n *yaml.Node, def *Definition) {
+	def.named = posOf(n)
+	seen := d.mapping(strict.Path{}, n, "a workflow", d.definitionKeys(def))
+	if !seen["name"] && n.Kind == yaml.MappingNode {
+		d.nameByFile(n, def)
+	}
+}
+
+func (d *decoder) definitionKeys(def *Definition) []key {
+	return []key{
+		{name: "$schema", shape: textShape, doc: "the schema of definitions, for editors; has no effect", read: d.Text(new(string))},
+		{name: "name", shape: nameShape, doc: "what it is called: a lower-case identifier; by default the file's name without its ending", read: d.workflowName(def)},
+		{name: "description", shape: wordsShape, doc: "what it does, for people and models", read: d.words(&def.Description)},
+		{name: "expose", shape: boolShape, doc: "programs and other clients find and call it, as workflows.NAME; default false", read: d.bool(&def.Expose)},
+		{name: "timeout", shape: spanShape, doc: "how long a run may take, without what it waits for people and clocks; default unbounded", read: d.span(&def.Timeout)},
+		{name: "concurrency", shape: `{"anyOf":[` + countShape(1, maxRuns) + `,{"$ref":"#/$defs/concurrency"}]}`, doc: "how many runs may go on at once; a number is its limit", read: d.concurrency(&def.Concurrency)},
+		{name: "env", shape: `{"type":"array","maxItems":256,"items":{"type":"string","pattern":"` + variablePattern + `"}}`, doc: "names of environment variables that expressions may read, as env.NAME; they are in the run's log", read: d.env(&def.Env)},
+		{name: "inputs", shape: `{"$ref":"#/$defs/inputs"}`, doc: "the values that a run is started with, by name", read: d.inputs(&def.Inputs)},
+		{name: "outputs", shape: `{"$ref":"#/$defs/outputs"}`, doc: "the values that a run ends with, by name", read: d.outputs(&def.Outputs)},
+		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs by itself", read: func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
+		{name: "steps", shape: stepsShape, doc: "what a run does, one after the other", need: true, read: d.block(&def.Steps)},
+	}
+}
+
+func (d *decoder) workflowName(def *Definition) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		var t Text
+		d.name(&t, workflowName, `the name of a workflow: a-z, 0-9 and "_", first a letter, at most 64`)(at, n)
+		def.Name, def.named = t.Text, posOf(n)
+	}
+}
+
+// nameByFile takes the name of the file.
+func (d *decoder) nameByFile(n *yaml.Node, def *Definition) {
+	base := filepath.Base(def.Path)
+	base = strings.TrimSuffix(base, filepath.Ext(base))
+	if def.Name = base; workflowName.MatchString(base) {
+		return
+	}
+	d.Fail(strict.Path{"name"}, n, `the file's name cannot be the workflow's: a-z, 0-9 and "_", first a letter, at most 64; add "name"`)
+}
+
+const maxRuns = 10_000
+
+var fulls = []string{"queue", "refuse", "cancel"}
+
+func (d *decoder) concurrency(c *Concurrency) strict.Reader {
+	return short(d.count(&c.Limit, 1, maxRuns), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"concurrency"`, d.concurrencyKeys(c)) })
+}
+
+func (d *decoder) concurrencyKeys(c *Concurrency) []key {
+	return []key{
+		{name: "limit", shape: countShape(1, maxRuns), doc: "how many runs may go on at once", need: true, read: d.count(&c.Limit, 1, maxRuns)},
+		{name: "full", shape: enumShape(fulls...), doc: "what becomes of one more: queue (default: it waits for its turn), refuse, or cancel (the oldest makes room)", read: d.one(&c.Full, fulls...)},
+	}
+}
+
+func (d *decoder) env(into *[]Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		d.Items(at, n, "a list of names of variables", func(at strict.Path, i int, item *yaml.Node) {
+			var t Text
+			d.name(&t, variable, `the name of a variable: letters, digits and "_", not first a digit`)(at, item)
+			if slices.ContainsFunc(*into, func(other Text) bool { return other.Text == t.Text }) && !d.Bad(at) {
+				d.Fail(at, item, "%.60q is here already", t.Text)
+			}
+			if i == MaxNames {
+				d.Fail(at, item, "these are more than %d names", MaxNames)
+			}
+			*into = append(*into, t)
+		})
+	}
+}
+
+func (d *decoder) triggerKeys(on *Triggers) []key {
+	return []key{
+		{name: "schedule", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/schedule"}}`, doc: "starts runs by the clock", read: d.schedules(&on.Schedules)},
+		{name: "webhook", shape: `{"$ref":"#/$defs/webhook"}`, doc: "starts a run for each signed request to /hooks/NAME", read: func(at strict.Path, n *yaml.Node) {
+			on.Webhook = &Webhook{Pos: posOf(n)}
+			d.mapping(at, n, "a webhook", d.webhookKeys(on.Webhook))
+		}},
+	}
+}
+
+const maxSchedules = 64
+
+func (d *decoder) schedules(into *[]Schedule) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || len(n.Content) > maxSchedules) {
+			d.Fail(at, n, "%s has from 1 to %d items", label(at), maxSchedules)
+			return
+		}
+		*into = strict.List(d.Decoder, at, n, d.schedule)
+	}
+}
+
+func (d *decoder) schedule(at strict.Path, n *yaml.Node, s *Schedule) {
+	s.Pos = posOf(n)
+	seen := d.mapping(at, n, "a schedule", d.scheduleKeys(s))
+	switch {
+	case n.Kind != yaml.MappingNode || d.Bad(at.Unknown()):
+	case seen["cron"] == seen["every"]:
+		d.Fail(at, n, `a schedule has "cron" or "every", one of the two`)
+	case seen["every"] && seen["zone"]:
+		d.Fail(at.To("zone"), strict.ValueOf(n, "zone"), `"zone" belongs to "cron"`)
+	}
+}
+
+func (d *decoder) scheduleKeys(s *Schedule) []key {
+	return []key{
+		{name: "cron", shape: `{"type":"string","minLength":1,"maxLength":100}`, doc: "minute hour day month weekday, or @hourly, @daily, @weekly, @monthly", read: d.line(&s.Cron, 100)},
+		{name: "every", shape: spanShape, doc: "an interval of at least a second", read: d.spanFrom(&s.Every, time.Second)},
+		{name: "zone", shape: `{"type":"string","minLength":1,"maxLength":100}`, doc: "the time zone of cron, as Europe/Berlin; default UTC", read: d.line(&s.Zone, 100)},
+		{name: "with", shape: `{"type":"object"}`, doc: "the inputs; expressions may use env", read: d.variables(&s.With)},
+	}
+}
+
+// line reads a text that is not empty and of a few bytes.
+func (d *decoder) line(into *Text, most int) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.IsText(at, n) {
+			return
+		}
+		if *into = d.textOf(n); n.Value == "" || len(n.Value) > most {
+			d.Fail(at, n, "%s has from 1 to %d bytes", label(at), most)
+		}
+	}
+}
+
+var schemes = []string{"standard", "github"}
+
+func (d *decoder) webhookKeys(w *Webhook) []key {
+	return []key{
+		{name: "secret", shape: idShape, doc: "the name of the secret that signs, under workflows.secrets in upstreams.yaml", need: true, read: d.name(&w.Secret, identifier, "the name of a secret: "+identifierRule)},
+		{name: "scheme", shape: enumShape(schemes...), doc: "standard (Standard Webhooks, default) or github (X-Hub-Signature-256)", read: d.one(&w.Scheme, schemes...)},
+		{name: "with", shape: `{"type":"object"}`, doc: "the inputs; expressions may use request.body, request.headers and env; default: the body's members", read: func(at strict.Path, n *yaml.Node) {
+			w.With = &Value{}
+			d.variables(w.With)(at, n)
+		}},
+	}
+}
+
+func (d *decoder) inputs(into *[]Input) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		d.members(at, n, "the name of an input", func(at strict.Path, name Text, value *yaml.Node) {
+			in := Input{Name: name}
+			d.input(at, value, &in)
+			*into = append(*into, in)
+		})
+	}
+}
+
+func (d *decoder) input(at strict.Path, n *yaml.Node, in *Input) {
+	schema, before := map[string]any{}, d.Faults()
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		var word string
+		d.one(&word, types...)(at, n)
+		schema["type"] = word
+	} else {
+		d.mapping(at, n, "an input", slices.Concat(d.inputKeys(in), d.keywords(schema)))
+		d.checkInput(at, n, in)
+	}
+	in.Description, _ = schema["description"].(string)
+	in.Schema = d.compiled(at, n, schema, in.Default, before)
+}
+
+func (d *decoder) checkInput(at strict.Path, n *yaml.Node, in *Input) {
+	if in.Optional && in.Default != nil {
+		d.Fail(at.To("optional"), strict.ValueOf(n, "optional"), `an input with a "default" need not be "optional"`)
+	}
+}
+
+func (d *decoder) inputKeys(in *Input) []key {
+	return []key{
+		{name: "prompt", shape: wordsShape, doc: "what a person is asked who has not given it; default: the description", read: d.words(&in.Prompt)},
+		{name: "default", shape: valueShape, doc: "what it is where nobody gives it; without one it is required", read: d.wanted(&in.Default)},
+		{name: "optional", shape: boolShape, doc: "it may be missing, and is null then; default false", read: d.bool(&in.Optional)},
+	}
+}
+
+func (d *decoder) outputs(into *[]Output) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		d.members(at, n, "the name of an output", func(at strict.Path, name Text, value *yaml.Node) {
+			out := Output{Name: name}
+			d.output(at, value, &out)
+			*into = append(*into, out)
+		})
+	}
+}
+
+func (d *decoder) output(at strict.Path, n *yaml.Node, out *Output) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		out.Value = d.value(at, n)
+		return
+	}
+	schema, before := map[string]any{}, d.Faults()
+	d.mapping(at, n, "an output", slices.Concat(d.outputKeys(out), d.keywords(schema)))
+	out.Description, _ = schema["description"].(string)
+	if len(schema) > 0 {
+		var constant *Value
+		if out.Value.Kind != None {
+			constant = &out.Value
+		}
+		out.Schema = d.compiled(at, n, schema, constant, before)
+	}
+}
+
+func (d *decoder) outputKeys(out *Output) []key {
+	return []key{{name: "value", shape: valueShape, doc: "what it is; expressions may use all of the workflow's own steps", need: true, read: d.any(&out.Value)}}
+}

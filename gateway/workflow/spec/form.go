@@ -1,0 +1,182 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/strict"
+
+	"gopkg.in/yaml.v3"
+)
+
+// fieldTypes are the types of a form's fields.
+var fieldTypes = []string{"string", "text", "integer", "number", "boolean", "date", "datetime", "email", "uri", "choice", "choices"}
+
+func (d *decoder) formKeys(s *Step) []key {
+	f := &Form{Timeout: 24 * time.Hour}
+	s.Do = f
+	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for what is missing; the output is an object of all fields", need: true, read: func(at strict.Path, n *yaml.Node) {
+		d.mapping(at, n, "a form", d.formPartKeys(f))
+	}}}
+}
+
+func (d *decoder) formPartKeys(f *Form) []key {
+	return []key{
+		{name: "title", shape: textShape, doc: "what stands above it", read: d.message(&f.Title)},
+		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&f.Timeout)},
+		{name: "fields", shape: `{"type":"object","minProperties":1,"maxProperties":256,"propertyNames":` + idShape + `,"additionalProperties":{"anyOf":[` + enumShape(fieldTypes...) + `,{"$ref":"#/$defs/field"}]}}`,
+			doc: "its fields, by name, in order; a text is the type", need: true, read: d.fields(&f.Fields)},
+	}
+}
+
+func (d *decoder) fields(into *[]Field) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+			d.Fail(at, n, "a form has at least one field")
+			return
+		}
+		d.members(at, n, "the name of a field", func(at strict.Path, name Text, value *yaml.Node) {
+			f := Field{Name: name, Type: "string", Required: true}
+			short(d.one(&f.Type, fieldTypes...), func(at strict.Path, n *yaml.Node) {
+				d.mapping(at, n, "a field", d.fieldKeys(&f))
+			})(at, value)
+			d.checkField(at, value, &f)
+			*into = append(*into, f)
+		})
+	}
+}
+
+func (d *decoder) fieldKeys(f *Field) []key {
+	source := `{"anyOf":[{"type":["string","number","boolean"]},{"$ref":"#/$defs/source"}]}`
+	return []key{
+		{name: "type", shape: enumShape(fieldTypes...), doc: "string (default), text (of several lines), integer, number, boolean, date, datetime, email, uri, choice (one of options) or choices (several)", read: d.one(&f.Type, fieldTypes...)},
+		{name: "title", shape: wordsShape, doc: "what it is called; default its name", read: d.words(&f.Title)},
+		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&f.Description)},
+		{name: "required", shape: boolShape, doc: "default true", read: d.bool(&f.Required)},
+		{name: "if", shape: exprShape, doc: "an expression, over form too: where it is false the field is left out", read: d.condition(&f.If)},
+		{name: "from", shape: source, doc: "where its value comes from before a person is asked: a text with expressions, or a tool", read: d.source(&f.From)},
+		{name: "confirm", shape: boolShape, doc: "a person is asked even so, with that value filled in; default false", read: d.bool(&f.Confirm)},
+		{name: "default", shape: valueShape, doc: "what is filled in where a person is asked", read: d.wanted(&f.Default)},
+		{name: "options", shape: `{"anyOf":[{"type":"array","minItems":1,"maxItems":1000},{"$ref":"#/$defs/expression"},{"$ref":"#/$defs/source"}]}`,
+			doc: "what there is to choose: a list of texts or numbers, or of {value, title}; or an expression, or a tool", read: d.options(&f.Options)},
+		{name: "pattern", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "a regular expression (RE2) that all of the text must match", read: d.pattern(&f.Pattern)},
+		{name: "min", shape: boundShape, doc: "the least number, date or time", read: d.bound(&f.Min)},
+		{name: "max", shape: boundShape, doc: "the greatest", read: d.bound(&f.Max)},
+		{name: "min_length", shape: countShape(1, maxLength), doc: "characters of a text, or choices, at least", read: d.count(&f.MinLength, 1, maxLength)},
+		{name: "max_length", shape: countShape(1, maxLength), doc: "the same, at most", read: d.count(&f.MaxLength, 1, maxLength)},
+		{name: "rule", shape: exprShape, doc: "an expression over value and form that must hold", read: d.condition(&f.Rule)},
+		{name: "message", shape: wordsShape, doc: "what is said where the rule does not hold", read: d.words(&f.Message)},
+	}
+}
+
+const (
+	maxLength  = 65536
+	maxOptions = 1000
+	boundShape = `{"type":["number","string"]}`
+)
+
+// source reads a value, or a tool that says it.
+func (d *decoder) source(into **Source) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		*into = &Source{}
+		if n.Kind == yaml.MappingNode {
+			d.mapping(at, n, "where values come from", d.sourceKeys(*into))
+			return
+		}
+		if d.Allowed(at, n) && d.Kind(at, n, yaml.ScalarNode, "a text with expressions, or a mapping with a tool") {
+			d.wanted(&(*into).Value)(at, n)
+		}
+	}
+}
+
+func (d *decoder) sourceKeys(s *Source) []key {
+	s.Tool = &Tool{}
+	return append(d.calledKeys(s.Tool), key{name: "output", shape: valueShape, doc: "what is taken of its result, over output; default all of it", read: d.wanted(&s.Output)})
+}
+
+// options reads a list, an expression, or a tool.
+func (d *decoder) options(into **Source) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		*into = &Source{}
+		if n.Kind == yaml.MappingNode {
+			d.mapping(at, n, "where options come from", d.sourceKeys(*into))
+			return
+		}
+		var v Value
+		d.list(&v)(at, n)
+		(*into).Value = &v
+		if many := len(v.Items); v.Kind == List && (many == 0 || many > maxOptions) {
+			d.Fail(at, n, "%s has from 1 to %d items", label(at), maxOptions)
+		}
+	}
+}
+
+func (d *decoder) pattern(into **Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		var t Text
+		if d.line(&t, 1024)(at, n); d.Bad(at) {
+			return
+		}
+		*into = &t
+		if _, err := regexp.Compile(t.Text); err != nil {
+			d.Fail(at, n, "this is no regular expression (RE2): %s", plain.Line(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
+		}
+	}
+}
+
+// bound reads a number, a date or an expression.
+func (d *decoder) bound(into **Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		v := d.value(at, n)
+		*into = &v
+		if v.Kind != Number && v.Kind != String && !d.Bad(at) {
+			d.Fail(at, n, "%s must be a number, a date or an expression, not %s", label(at), strict.Describe(n))
+		}
+	}
+}
+
+// checkField finds keys that do not go with the field's type.
+func (d *decoder) checkField(at strict.Path, n *yaml.Node, f *Field) {
+	if d.Bad(at, at.To("type"), at.Unknown()) {
+		return
+	}
+	chosen := f.Type == "choice" || f.Type == "choices"
+	if chosen && f.Options == nil {
+		d.Fail(at, n, `a field of type %q needs "options"`, f.Type)
+	}
+	text := slices.Contains([]string{"string", "text", "email", "uri"}, f.Type)
+	ordered := slices.Contains([]string{"integer", "number", "date", "datetime"}, f.Type)
+	for _, k := range []struct {
+		name    string
+		set, ok bool
+	}{
+		{"options", f.Options != nil, chosen},
+		{"pattern", f.Pattern != nil, text},
+		{"min", f.Min != nil, ordered},
+		{"max", f.Max != nil, ordered},
+		{"min_length", f.MinLength > 0, text || f.Type == "choices"},
+		{"max_length", f.MaxLength > 0, text || f.Type == "choices"},
+		{"confirm", f.Confirm, f.From != nil},
+		{"message", f.Message != "", f.Rule != nil},
+	} {
+		if k.set && !k.ok {
+			d.Fail(at.To(k.name), keyOf(n, k.name), "%s", misplaced(k.name, f.Type))
+		}
+	}
+	if f.MaxLength > 0 && f.MinLength > f.MaxLength {
+		d.Fail(at, keyOf(n, "max_length"), `"max_length" is less than "min_length"`)
+	}
+}
+
+func misplaced(name, fieldType string) string {
+	switch name {
+	case "confirm":
+		return `"confirm" needs "from", the value to confirm`
+	case "message":
+		return `"message" needs "rule", which it explains`
+	}
+	return `"` + name + `" has no meaning for the type "` + fieldType + `"`
+}

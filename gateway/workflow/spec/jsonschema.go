@@ -1,0 +1,295 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/strict"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"gopkg.in/yaml.v3"
+)
+
+// types are those of JSON Schema.
+var types = []string{"string", "integer", "number", "boolean", "array", "object", "null"}
+
+// A keyword of JSON Schema has values of a shape; sub, subs and subMap are those with further schemas in them.
+type keyword struct{ name, shape, doc string }
+
+const (
+	sub      = `{"$ref":"#/$defs/schema"}`
+	subs     = `{"type":"array","minItems":1,"items":{"$ref":"#/$defs/schema"}}`
+	subMap   = `{"type":"object","additionalProperties":{"$ref":"#/$defs/schema"}}`
+	number   = `{"type":"number"}`
+	natural  = `{"type":"integer","minimum":0}`
+	wordList = `{"type":"array","items":{"type":"string"},"uniqueItems":true}`
+)
+
+// keywords are those of JSON Schema 2020-12 but for references: what stands in a definition is written out.
+var keywords = []keyword{
+	{"type", `{"$ref":"#/$defs/type"}`, "string, integer, number, boolean, array, object or null, or a list of these"},
+	{"description", wordsShape, "what it is, for people and models"},
+	{"title", textShape, "a short name for people"},
+	{"enum", `{"type":"array"}`, "the values that it may have"},
+	{"const", anyShape, "the one value that it may have"},
+	{"examples", `{"type":"array"}`, "examples, for people and models"},
+	{"default", anyShape, "what it is where nothing is given: a note for readers"},
+	{"format", textShape, "what a text is, as email, uri, date or date-time"},
+	{"pattern", `{"type":"string","format":"regex"}`, "a regular expression (RE2) that a text must match"},
+	{"minLength", natural, "characters of a text, at least"},
+	{"maxLength", natural, "characters of a text, at most"},
+	{"minimum", number, "of a number, at least"},
+	{"maximum", number, "of a number, at most"},
+	{"exclusiveMinimum", number, "of a number, more than"},
+	{"exclusiveMaximum", number, "of a number, less than"},
+	{"multipleOf", `{"type":"number","exclusiveMinimum":0}`, "what divides a number"},
+	{"items", sub, "the schema of a list's items"},
+	{"prefixItems", subs, "the schemas of a list's first items"},
+	{"contains", sub, "what an item of a list must be"},
+	{"minContains", natural, "how many of them, at least"},
+	{"maxContains", natural, "how many of them, at most"},
+	{"minItems", natural, "items of a list, at least"},
+	{"maxItems", natural, "items of a list, at most"},
+	{"uniqueItems", boolShape, "no item of a list is there twice"},
+	{"properties", subMap, "the schemas of an object's members, by name"},
+	{"required", wordList, "the members that an object must have"},
+	{"additionalProperties", sub, "the schema of other members; false allows none"},
+	{"patternProperties", subMap, "the schemas of members by a regular expression of their names"},
+	{"propertyNames", sub, "the schema of members' names"},
+	{"minProperties", natural, "members of an object, at least"},
+	{"maxProperties", natural, "members of an object, at most"},
+	{"dependentRequired", `{"type":"object","additionalProperties":` + wordList + `}`, "members that others ask for"},
+	{"dependentSchemas", subMap, "schemas that members ask for"},
+	{"allOf", subs, "schemas that must all hold"},
+	{"anyOf", subs, "schemas of which one must hold"},
+	{"oneOf", subs, "schemas of which exactly one must hold"},
+	{"not", sub, "a schema that must not hold"},
+	{"if", sub, "a schema that decides between then and else"},
+	{"then", sub, "what must hold where it does"},
+	{"else", sub, "what must hold where it does not"},
+	{"unevaluatedItems", sub, "the schema of items that nothing else speaks of"},
+	{"unevaluatedProperties", sub, "the schema of members that nothing else speaks of"},
+	{"deprecated", boolShape, "it is about to go"},
+	{"readOnly", boolShape, "a note for readers"},
+	{"writeOnly", boolShape, "a note for readers"},
+	{"contentMediaType", textShape, "what is in a text"},
+	{"contentEncoding", textShape, "how it is written there"},
+	{"$comment", textShape, "a note for who reads the definition"},
+}
+
+// keywords reads those of a schema into a map.
+func (d *decoder) keywords(into map[string]any) []key {
+	keys := make([]key, len(keywords))
+	for i, k := range keywords {
+		keys[i] = key{name: k.name, shape: k.shape, doc: k.doc, read: func(at strict.Path, n *yaml.Node) {
+			into[k.name] = d.keyword(k, at, n)
+		}}
+	}
+	return keys
+}
+
+func (d *decoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
+	switch k.shape {
+	case sub:
+		return d.schema(at, n)
+	case subs:
+		all := []any{}
+		d.Items(at, n, "a list of schemas", func(at strict.Path, _ int, item *yaml.Node) { all = append(all, d.schema(at, item)) })
+		return all
+	case subMap:
+		all := map[string]any{}
+		d.Each(at, n, func(at strict.Path, key, value *yaml.Node) { all[key.Value] = d.schema(at, value) })
+		return all
+	case wordsShape:
+		var text string
+		d.words(&text)(at, n)
+		return text
+	}
+	value, _ := d.literal(at, n).Plain()
+	return value
+}
+
+// schema reads a schema within another.
+func (d *decoder) schema(at strict.Path, n *yaml.Node) any {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" && d.Allowed(at, n) {
+		on, _ := strict.Bool(n)
+		return on
+	}
+	if d.nesting++; d.nesting > maxNesting {
+		d.Fail(at, n, "%s is nested too deeply: at most %d levels", label(at), maxNesting)
+		d.nesting--
+		return false
+	}
+	defer func() { d.nesting-- }()
+	all := map[string]any{}
+	d.mapping(at, n, "a schema", d.keywords(all))
+	return all
+}
+
+// jsonSchema reads a schema that stands for itself.
+func (d *decoder) jsonSchema(into *[]byte) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		all, before := map[string]any{}, d.Faults()
+		d.mapping(at, n, "a schema", d.keywords(all))
+		*into = d.compiled(at, n, all, nil, before)
+	}
+}
+
+// compiled returns a schema as JSON when it is one, and a constant, if it is there, fits it.
+// With more faults than before it was read, it is not looked at.
+func (d *decoder) compiled(at strict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
+	if d.Faults() > before {
+		return nil
+	}
+	text, err := json.Marshal(schema)
+	if err != nil {
+		d.Fail(at, n, "%s is no JSON Schema: %v", label(at), err)
+		return nil
+	}
+	check, err := compile(text)
+	if err != nil {
+		d.Fail(at, n, "%s is no JSON Schema: %s", label(at), wording(err))
+		return nil
+	}
+	if constant == nil {
+		return text
+	}
+	if value, plain := constant.Plain(); plain {
+		if err := fits(check, value); err != nil {
+			d.FailAt(at, constant.Line, constant.Column, "this value does not fit: "+wording(err))
+		}
+	}
+	return text
+}
+
+// schemaURL is nowhere.
+const schemaURL = "workflow:///schema"
+
+// compile makes a schema ready; none is fetched from anywhere.
+func compile(text []byte) (check *jsonschema.Schema, err error) {
+	defer func() {
+		if r := recover(); r != nil { // some numbers do that
+			err = errors.New("a number in it is too large")
+		}
+	}()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource(schemaURL, doc); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(schemaURL)
+}
+
+type noLoader struct{}
+
+// Load always fails.
+func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
+
+// fits checks a value of ours.
+func fits(check *jsonschema.Schema, value any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("a number in it is too large")
+		}
+	}()
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	return check.Validate(doc)
+}
+
+// wording says the first thing that is wrong with a value, or with a schema.
+func wording(err error) string {
+	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		err = e.Err
+	}
+	e, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return plain.Line(strings.ReplaceAll(err.Error(), schemaURL, ""), 200)
+	}
+	for len(e.Causes) > 0 {
+		e = e.Causes[0]
+	}
+	text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+	if len(e.InstanceLocation) > 0 {
+		text = fmt.Sprintf("at %s: %s", strings.Join(e.InstanceLocation, "."), text)
+	}
+	return plain.Line(text, 200)
+}
+
+// InputSchema is the JSON Schema of the object of a workflow's inputs, in the order of the file.
+func InputSchema(d *Definition) []byte {
+	var properties, required []string
+	for _, in := range d.Inputs {
+		properties = append(properties, member(in.Name.Text, string(in.schema())))
+		if in.Default == nil && !in.Optional {
+			required = append(required, quote(in.Name.Text))
+		}
+	}
+	return object(properties, required)
+}
+
+// schema is the input's, with its default where that is a constant.
+func (in Input) schema() []byte {
+	if in.Default == nil {
+		return in.Schema
+	}
+	value, plain := in.Default.Plain()
+	text, err := json.Marshal(value)
+	if !plain || err != nil {
+		return in.Schema
+	}
+	rest := bytes.TrimSpace(in.Schema)
+	if len(rest) <= len("{}") {
+		return []byte("{" + member("default", string(text)) + "}")
+	}
+	return append([]byte("{"+member("default", string(text))+","), rest[1:]...)
+}
+
+// OutputSchema is the JSON Schema of the object of a workflow's outputs, in the order of the file.
+func OutputSchema(d *Definition) []byte {
+	var properties, required []string
+	for _, out := range d.Outputs {
+		schema := out.Schema
+		if schema == nil {
+			schema = []byte("{}")
+		}
+		properties = append(properties, member(out.Name.Text, string(schema)))
+		required = append(required, quote(out.Name.Text))
+	}
+	return object(properties, required)
+}
+
+func object(properties, required []string) []byte {
+	text := `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"additionalProperties":false`
+	if len(required) > 0 {
+		text += `,"required":[` + strings.Join(required, ",") + `]`
+	}
+	return []byte(text + "}")
+}
+
+func member(name, value string) string { return quote(name) + ":" + value }
+
+func quote(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil { // no string does that
+		return `""`
+	}
+	return string(quoted)
+}

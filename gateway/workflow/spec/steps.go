@@ -1,0 +1,388 @@
+package spec
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/strict"
+	"sallyport/internal/tool"
+
+	"gopkg.in/yaml.v3"
+)
+
+// kind is one kind of step: the keys that say that a step is one, and all keys that only such steps have.
+type kind struct {
+	names []string
+	keys  func(d *decoder, s *Step) []key
+}
+
+// kinds are in the order in which they are told of.
+func kinds() []kind {
+	return []kind{
+		{[]string{"tool"}, (*decoder).toolKeys},
+		{[]string{"code", "file"}, (*decoder).codeKeys},
+		{[]string{"skill"}, (*decoder).skillKeys},
+		{[]string{"workflow"}, (*decoder).nestedKeys},
+		{[]string{"parallel"}, (*decoder).parallelKeys},
+		{[]string{"for_each"}, (*decoder).forEachKeys},
+		{[]string{"switch"}, (*decoder).switchKeys},
+		{[]string{"while"}, (*decoder).whileKeys},
+		{[]string{"wait"}, (*decoder).waitKeys},
+		{[]string{"form"}, (*decoder).formKeys},
+		{[]string{"try"}, (*decoder).tryKeys},
+	}
+}
+
+// kindNames are all keys that say what a step is.
+func kindNames() (names []string) {
+	for _, k := range kinds() {
+		names = append(names, k.names...)
+	}
+	return names
+}
+
+// block reads a list of at least one step.
+func (d *decoder) block(into *[]Step) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+			d.Fail(at, n, "%s has no steps", label(at))
+			return
+		}
+		d.blockOrNone(into)(at, n)
+	}
+}
+
+// blockOrNone reads a list of steps; an empty one is not nil.
+func (d *decoder) blockOrNone(into *[]Step) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if d.depth++; d.depth > MaxDepth {
+			d.Fail(at, n, "steps stand at most %d deep in each other; make a workflow of its own of these", MaxDepth)
+			d.depth--
+			return
+		}
+		defer func() { d.depth-- }()
+		if *into = strict.List(d.Decoder, at, n, d.step); *into == nil {
+			*into = []Step{}
+		}
+	}
+}
+
+func (d *decoder) step(at strict.Path, n *yaml.Node, s *Step) {
+	s.Pos = posOf(n)
+	if d.steps++; d.steps > MaxSteps {
+		if d.steps == MaxSteps+1 {
+			d.Fail(at, n, "a workflow has at most %d steps", MaxSteps)
+		}
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		d.Fields(at, n, nil) // says so
+		return
+	}
+	if k := d.kindOf(at, n); k != nil {
+		d.mapping(at, d.foreign(at, n, *k), "a step", slices.Concat(d.stepKeys(s), k.keys(d, s)))
+		d.checkStep(at, n, s)
+	}
+}
+
+// checkStep finds what no key alone has wrong.
+func (d *decoder) checkStep(at strict.Path, n *yaml.Node, s *Step) {
+	switch do := s.Do.(type) {
+	case *ForEach:
+		if do.As.Text == do.Index.Text {
+			d.Fail(at, keyOf(n, "as"), "the item and its number are both called %q", do.As.Text)
+		}
+	case *Try:
+		if do.Catch == nil && do.Finally == nil && !d.Bad(at.Unknown(), at.To("catch"), at.To("finally")) {
+			d.Fail(at, n, `a step with "try" needs "catch" or "finally"`)
+		}
+	case *Code:
+		if do.Language == "" {
+			do.Language = "python"
+		}
+	}
+}
+
+// kindOf finds what a step is, or says that it is nothing or several things.
+func (d *decoder) kindOf(at strict.Path, n *yaml.Node) *kind {
+	var found *kind
+	var first string
+	for _, k := range kinds() {
+		for _, name := range k.names {
+			value := strict.ValueOf(n, name)
+			switch {
+			case value == nil:
+			case found != nil:
+				key := keyOf(n, name)
+				d.Fail(at, key, "a step has one of %q and %q, not both", first, name)
+				return nil
+			default:
+				found, first = &k, name
+			}
+		}
+	}
+	if found == nil {
+		d.noKind(at, n)
+	}
+	return found
+}
+
+// noKind tells what a step without a kind may have been meant to be.
+func (d *decoder) noKind(at strict.Path, n *yaml.Node) {
+	names := kindNames()
+	for i := 0; i < len(n.Content); i += 2 {
+		word := n.Content[i].Value
+		if owners, known := d.owners[word]; known && owners == nil {
+			continue
+		}
+		near := nearest.Of(word, names)
+		if other := elsewhere(word); slices.Contains(names, other) {
+			near = other
+		}
+		if near != "" {
+			d.Fail(at, n.Content[i], "unknown key %.40q; did you mean %q?", word, near)
+			return
+		}
+	}
+	d.Fail(at, n, "this step says not what to do; a step has one of %s", strings.Join(names, ", "))
+}
+
+// foreign returns the step without keys of other kinds, which it tells of.
+func (d *decoder) foreign(at strict.Path, n *yaml.Node, own kind) *yaml.Node {
+	rest := *n
+	rest.Content = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		word := n.Content[i].Value
+		if owners := d.owners[word]; owners != nil && !slices.Contains(owners, own.names[0]) {
+			d.Fail(at.Unknown(), n.Content[i], "%q belongs to a step with %s, not to one with %q", word, strings.Join(owners, " or "), own.names[0])
+			continue
+		}
+		rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
+	}
+	return &rest
+}
+
+// ownersOf are the kinds that have a key, by the key; nil for keys of every step.
+func (d *decoder) ownersOf() map[string][]string {
+	owners := map[string][]string{}
+	for _, k := range kinds() {
+		for _, key := range k.keys(d, &Step{}) {
+			owners[key.name] = append(owners[key.name], k.names[0])
+		}
+	}
+	for _, key := range d.stepKeys(&Step{}) {
+		owners[key.name] = nil
+	}
+	return owners
+}
+
+func keyOf(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i]
+		}
+	}
+	return n
+}
+
+var interrupts = []string{"retry", "fail", "ask"}
+
+// stepKeys are those of every step.
+func (d *decoder) stepKeys(s *Step) []key {
+	return []key{
+		{name: "id", shape: idShape, doc: "what it is called: steps.ID.output is what it came to", need: true, read: d.id(&s.ID)},
+		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&s.Description)},
+		{name: "if", shape: exprShape, doc: "an expression; where it is false the step is skipped and its output is null", read: d.condition(&s.If)},
+		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "makes it again after failures; a number is its count", read: func(at strict.Path, n *yaml.Node) {
+			s.Retry = &Retry{}
+			short(d.count(&s.Retry.Count, 1, maxRetries), func(at strict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
+		}},
+		{name: "timeout", shape: spanShape, doc: "how long one attempt may take, without what it waits for people and clocks; default unbounded", read: d.span(&s.Timeout)},
+		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "takes the output of an earlier run over; a duration is how long", read: func(at strict.Path, n *yaml.Node) {
+			s.Cache = &Cache{}
+			short(d.span(&s.Cache.For), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"cache"`, d.cacheKeys(s.Cache)) })(at, n)
+		}},
+		{name: "idempotency_key", shape: valueShape, doc: "names what the step does once, whichever run it is in: the first output is taken over for 30 days", read: d.wanted(&s.Idempotency)},
+		{name: "interrupted", shape: enumShape(interrupts...), doc: "what becomes of it when the gateway was killed during it: retry, fail or ask; default: retry where that is safe, else ask", read: d.one(&s.Interrupted, interrupts...)},
+		{name: "output", shape: valueShape, doc: "what steps.ID.output is to be, where the step's own result, output here, is not it", read: d.wanted(&s.Output)},
+	}
+}
+
+// id reads an id, which no other step has.
+func (d *decoder) id(into *Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the id of a step") {
+			return
+		}
+		*into = d.textOf(n)
+		if line := d.ids[n.Value]; line > 0 {
+			d.Fail(at, n, "the step on line %d has the id %q already", line, n.Value)
+			return
+		}
+		d.ids[n.Value] = n.Line
+	}
+}
+
+const maxRetries = 100
+
+func (d *decoder) retry(at strict.Path, n *yaml.Node, r *Retry) {
+	d.mapping(at, n, `"retry"`, d.retryKeys(r))
+	if r.Max != 0 && r.Max < r.Wait && !d.Bad(at.To("max"), at.To("wait")) {
+		d.Fail(at, strict.ValueOf(n, "max"), `"max" is less than "wait"`)
+	}
+}
+
+// errorKinds are those that may be worth a further attempt.
+func errorKinds() (words []string) {
+	for _, k := range []tool.Kind{tool.Timeout, tool.Upstream, tool.Limit, tool.Failed, tool.Internal, tool.NotFound, tool.Invalid, tool.Denied} {
+		words = append(words, string(k))
+	}
+	return words
+}
+
+func (d *decoder) retryKeys(r *Retry) []key {
+	on := enumShape(errorKinds()...)
+	return []key{
+		{name: "count", shape: countShape(1, maxRetries), doc: "how often at most, after the first time", need: true, read: d.count(&r.Count, 1, maxRetries)},
+		{name: "wait", shape: spanShape, doc: "the time before the first retry, which doubles with each; default 1s", read: d.span(&r.Wait)},
+		{name: "max", shape: spanShape, doc: "what it doubles up to; default 1m", read: d.span(&r.Max)},
+		{name: "on", shape: `{"type":"array","minItems":1,"maxItems":16,"items":` + on + `}`, doc: "the kinds of errors after which; default timeout, upstream, limit", read: d.retryOn(&r.On)},
+	}
+}
+
+func (d *decoder) retryOn(into *[]string) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || len(n.Content) > 16) {
+			d.Fail(at, n, "%s names no kinds of errors, or too many", label(at))
+			return
+		}
+		d.Items(at, n, "a list of kinds of errors", func(at strict.Path, _ int, item *yaml.Node) {
+			var word string
+			d.one(&word, errorKinds()...)(at, item)
+			*into = append(*into, word)
+		})
+	}
+}
+
+func (d *decoder) cacheKeys(c *Cache) []key {
+	return []key{
+		{name: "for", shape: spanShape, doc: "how long", need: true, read: d.span(&c.For)},
+		{name: "key", shape: valueShape, doc: "what must be the same; default: with, and the definition of the tool or the text of the code", read: d.wanted(&c.Key)},
+	}
+}
+
+func (d *decoder) toolKeys(s *Step) []key {
+	t := &Tool{}
+	s.Do = t
+	return d.calledKeys(t)
+}
+
+// calledKeys are those of a tool, in a step and where a field's values come from.
+func (d *decoder) calledKeys(t *Tool) []key {
+	return []key{
+		{name: "tool", shape: `{"$ref":"#/$defs/function"}`, doc: "the tool that it calls, as upstream.tool", need: true, read: d.name(&t.Name, function, "a tool; write upstream.tool, for example memory.read_graph")},
+		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
+	}
+}
+
+func (d *decoder) skillKeys(s *Step) []key {
+	t := &Skill{}
+	s.Do = t
+	return []key{
+		{name: "skill", shape: `{"$ref":"#/$defs/function"}`, doc: "the function that it calls, as skill.function", need: true, read: d.name(&t.Name, function, "a function of a skill; write skill.function")},
+		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
+	}
+}
+
+func (d *decoder) nestedKeys(s *Step) []key {
+	t := &Nested{}
+	s.Do = t
+	return []key{
+		{name: "workflow", shape: nameShape, doc: "the workflow that it runs within this run", need: true, read: d.name(&t.Name, workflowName, `the name of a workflow: a-z, 0-9 and "_", first a letter`)},
+		{name: "with", shape: withShape, doc: "its inputs", read: d.arguments(&t.With)},
+	}
+}
+
+var languages = []string{"python", "typescript"}
+
+func (d *decoder) codeKeys(s *Step) []key {
+	c := &Code{}
+	s.Do = c
+	return []key{
+		{name: "code", shape: `{"type":"string","minLength":1}`, doc: "the program that it runs in a sandbox; what it leaves in result (Python) or exports (TypeScript) is the output", read: d.program(&c.Text)},
+		{name: "file", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "instead of code: the program's file, below the definition's folder", read: d.file(c)},
+		{name: "language", shape: enumShape(languages...), doc: "python or typescript; default by the file's name, else python", read: d.one(&c.Language, languages...)},
+		{name: "with", shape: `{"type":"object"}`, doc: "variables of the program", read: d.variables(&c.With)},
+		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the folder that it works in, as execute_code has it", read: d.short(&c.Workspace)},
+		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the packages that it has, as execute_code has them", read: d.short(&c.Environment)},
+		{name: "returns", shape: sub, doc: "the JSON Schema of the output; default any", read: d.jsonSchema(&c.Returns)},
+	}
+}
+
+// short reads a name that somebody else checks.
+func (d *decoder) short(into *string) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		var t Text
+		d.line(&t, 64)(at, n)
+		*into = t.Text
+	}
+}
+
+func (d *decoder) program(into *Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.IsText(at, n) {
+			return
+		}
+		switch *into = d.textOf(n); {
+		case strings.TrimSpace(n.Value) == "":
+			d.Fail(at, n, "there is no program in it")
+		case len(n.Value) > MaxCode:
+			d.Fail(at, n, "a program has at most 64 KiB")
+		}
+	}
+}
+
+// file reads the file of a program.
+func (d *decoder) file(c *Code) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		var t Text
+		if d.line(&t, 1024)(at, n); d.Bad(at) {
+			return
+		}
+		c.File, c.Text = &t, Text{Pos: t.Pos}
+		if c.Language == "" && path.Ext(t.Text) == ".ts" {
+			c.Language = "typescript"
+		}
+		if wrong := d.readFile(t.Text, &c.Text.Text); wrong != "" {
+			d.Fail(at, n, "%s", wrong)
+		}
+	}
+}
+
+// readFile returns what is wrong with a file.
+func (d *decoder) readFile(name string, into *string) string {
+	if path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") || strings.Contains(name, `\`) {
+		return "a file is a plain path below the definition's folder, as in code/names.py"
+	}
+	if d.files == nil {
+		return "files cannot be read here; write the program out, as code"
+	}
+	data, err := d.files(name)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the file %.80q cannot be read: %s", name, reason(err))
+	case len(data) > MaxCode:
+		return fmt.Sprintf("the file %.80q is longer than 64 KiB", name)
+	case !utf8.Valid(data) || strings.TrimSpace(string(data)) == "":
+		return fmt.Sprintf("the file %.80q has no program in it", name)
+	}
+	if d.def.Files == nil {
+		d.def.Files = map[string][]byte{}
+	}
+	d.def.Files[name], *into = data, string(data)
+	return ""
+}

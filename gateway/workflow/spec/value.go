@@ -1,0 +1,242 @@
+package spec
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/strict"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxNesting is how deep a value may be.
+const maxNesting = 64
+
+// jsonNumber is what JSON has for a number; YAML has much more.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// Plain returns the value as JSON has it (nil, bool, int64, float64, string, []any, map[string]any), and whether it is that already: one
+// with expressions is not.
+func (v Value) Plain() (any, bool) {
+	switch v.Kind {
+	case String:
+		return strings.ReplaceAll(v.Text.Text, "$${{", "${{"), opening(v.Text.Text, 0) < 0
+	case List:
+		return v.plainList()
+	case Map:
+		return v.plainMap()
+	}
+	return v.Scalar, true
+}
+
+func (v Value) plainList() (any, bool) {
+	all, plain := make([]any, len(v.Items)), true
+	for i, item := range v.Items {
+		var ok bool
+		all[i], ok = item.Plain()
+		plain = plain && ok
+	}
+	return all, plain
+}
+
+func (v Value) plainMap() (any, bool) {
+	all, plain := make(map[string]any, len(v.Members)), true
+	for _, m := range v.Members {
+		value, ok := m.Value.Plain()
+		all[m.Name.Text], plain = value, plain && ok
+	}
+	return all, plain
+}
+
+// opening is where the first expression from an offset on begins, -1 for none.
+func opening(text string, from int) int {
+	for at := from; ; {
+		i := strings.Index(text[at:], "${{")
+		if i < 0 {
+			return -1
+		}
+		if at += i; at == 0 || text[at-1] != '$' {
+			return at
+		}
+		at += len("${{")
+	}
+}
+
+// unclosed is where an expression begins that has no end, -1 for none. What is between is not looked at: that is the binding's matter.
+func unclosed(text string) int {
+	for at := opening(text, 0); at >= 0; {
+		end := strings.Index(text[at:], "}}")
+		if end < 0 {
+			return at
+		}
+		at = opening(text, at+end+len("}}"))
+	}
+	return -1
+}
+
+// value reads a value whose texts may hold expressions.
+func (d *decoder) value(at strict.Path, n *yaml.Node) Value {
+	v := d.literal(at, n)
+	if v.Kind == String {
+		if i := unclosed(v.Text.Text); i >= 0 {
+			p := v.Text.At(i)
+			d.FailAt(at, p.Line, p.Column, `this "${{" has no "}}"; write "$${{" for a plain "${{"`)
+		}
+	}
+	return v
+}
+
+// literal reads a value; the values in it are read by value.
+func (d *decoder) literal(at strict.Path, n *yaml.Node) Value {
+	if !d.Allowed(at, n) {
+		return Value{}
+	}
+	if d.nesting++; d.nesting > maxNesting {
+		d.Fail(at, n, "%s is nested too deeply: at most %d levels", label(at), maxNesting)
+		d.nesting--
+		return Value{}
+	}
+	defer func() { d.nesting-- }()
+	switch n.Kind {
+	case yaml.MappingNode:
+		return d.object(at, n)
+	case yaml.SequenceNode:
+		v := Value{Pos: posOf(n), Kind: List}
+		d.Items(at, n, "a list", func(at strict.Path, _ int, item *yaml.Node) { v.Items = append(v.Items, d.value(at, item)) })
+		return v
+	}
+	return d.scalar(at, n)
+}
+
+func (d *decoder) object(at strict.Path, n *yaml.Node) Value {
+	v := Value{Pos: posOf(n), Kind: Map}
+	d.Each(at, n, func(at strict.Path, key, value *yaml.Node) {
+		v.Members = append(v.Members, Member{Name: d.textOf(key), Value: d.value(at, value)})
+	})
+	return v
+}
+
+func (d *decoder) scalar(at strict.Path, n *yaml.Node) Value {
+	v := Value{Pos: posOf(n)}
+	switch n.Tag {
+	case "!!null":
+		v.Kind = Null
+	case "!!bool":
+		on, _ := strict.Bool(n)
+		v.Kind, v.Scalar = Bool, on
+	case "!!int", "!!float":
+		number, wrong := parseNumber(n.Value)
+		if wrong != "" {
+			d.Fail(at, n, "%s", wrong)
+		}
+		v.Kind, v.Scalar = Number, number
+	default:
+		v.Kind, v.Text = String, d.textOf(n)
+	}
+	return v
+}
+
+// parseNumber returns an int64 or a float64.
+func parseNumber(text string) (any, string) {
+	if !jsonNumber.MatchString(text) {
+		return int64(0), "this is no number as JSON has it; put it in quotes if it is a text"
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, ""
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !strings.ContainsAny(text, ".eE") || math.IsInf(f, 0) {
+		return int64(0), "this number is more than can be counted; put it in quotes if it is a text"
+	}
+	return f, ""
+}
+
+func (d *decoder) textOf(n *yaml.Node) Text {
+	return Text{Pos: posOf(n), Text: n.Value, place: place{d.Source, n, 0}}
+}
+
+// wanted reads a value into a pointer that is nil where there is none.
+func (d *decoder) wanted(into **Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		v := d.value(at, n)
+		*into = &v
+	}
+}
+
+// any reads whatever value.
+func (d *decoder) any(into *Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) { *into = d.value(at, n) }
+}
+
+// arguments reads a mapping, or an expression that comes to one.
+func (d *decoder) arguments(into *Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		v := d.value(at, n)
+		if v.Kind != Map && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
+			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that comes to one, not %s", label(at), strict.Describe(n))
+		}
+		*into = v
+	}
+}
+
+// variables reads a mapping.
+func (d *decoder) variables(into *Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if d.Allowed(at, n) && d.Kind(at, n, yaml.MappingNode, "a mapping of variables") {
+			*into = d.value(at, n)
+		}
+	}
+}
+
+// list reads a list, or an expression that comes to one.
+func (d *decoder) list(into *Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		v := d.value(at, n)
+		if v.Kind != List && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
+			d.Fail(at, n, "%s must be a list, or one ${{ expression }} that comes to one, not %s", label(at), strict.Describe(n))
+		}
+		*into = v
+	}
+}
+
+// message reads a text, which may hold expressions.
+func (d *decoder) message(into *Value) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if d.IsText(at, n) {
+			*into = d.value(at, n)
+		}
+	}
+}
+
+// expression reads a text that is one expression; "${{" and "}}" around it are left out.
+func (d *decoder) expression(into *Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		if !d.Allowed(at, n) || n.Tag != "!!bool" && !d.IsText(at, n) { // "if: true" is one
+			return
+		}
+		t, inner := d.textOf(n), strings.TrimSpace(n.Value)
+		if strings.HasPrefix(inner, "${{") && strings.HasSuffix(inner, "}}") && len(inner) >= len("${{}}") {
+			inner = strings.TrimSpace(inner[len("${{") : len(inner)-len("}}")])
+		}
+		switch {
+		case strings.Contains(inner, "${{"):
+			d.Fail(at, n, "%s is one expression already; leave ${{ and }} out", label(at))
+		case inner == "":
+			d.Fail(at, n, "%s has no expression in it", label(at))
+		}
+		t.place.skip = max(strings.Index(n.Value, inner), 0)
+		t.Text = inner
+		t.Pos = t.At(0)
+		*into = t
+	}
+}
+
+// condition is expression, into a pointer that is nil where there is none.
+func (d *decoder) condition(into **Text) strict.Reader {
+	return func(at strict.Path, n *yaml.Node) {
+		*into = &Text{}
+		d.expression(*into)(at, n)
+	}
+}
