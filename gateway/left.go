@@ -122,10 +122,10 @@ func (r *recorder) take(path string) {
 		r.log.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
-	if needless(end.Record, f.Root) {
+	if r.needless(end.Record, f.Root) {
 		err = f.Remove()
 	} else {
-		err = f.Keep()
+		err = f.Keep(end.Record.Status == sandbox.OK)
 	}
 	if err != nil {
 		r.log.Error("journal is not closed", "execution", f.ID, "error", err)

@@ -149,10 +149,14 @@ func (r *recorder) put(ctx context.Context, record Record, run *running, fault s
 	return err
 }
 
-// needless reports whether nobody needs the journal of an execution any more: it went well, and is of no workflow, which may
-// not know of its end.
-func needless(r Record, root string) bool {
-	return r.Status == sandbox.OK && (root == "" || strings.HasPrefix(root, "e-"))
+// needless reports whether nobody needs the journal of an execution any more: it went well, is of no workflow, which may not
+// know of its end, and no workflow is to be made of it.
+func (r *recorder) needless(record Record, root string) bool {
+	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
+		return false
+	}
+	limits := r.limits()
+	return !limits.Successes || limits.Keep == 0 || record.Made == 0
 }
 
 // settle puts a record where it is kept, and lets go of its journal if nobody needs that.
@@ -163,8 +167,10 @@ func (r *recorder) settle(p *pending) {
 	}
 	end := p.journal.Close
 	switch {
-	case err == nil && needless(p.record, p.root):
+	case err == nil && r.needless(p.record, p.root):
 		end = p.journal.Remove
+	case err == nil && r.durable && p.record.Status == sandbox.OK:
+		end = p.journal.Well
 	case err == nil && r.durable:
 		end = p.journal.Kept
 	}

@@ -21,6 +21,7 @@ type madeCall struct {
 	tool tool.ID
 	// definition and arguments are digests.
 	definition, arguments string
+	kept                  []byte // the arguments, where the journal keeps them
 	left                  bool   // its journal knows of it
 	replayed              bool   // it was answered from the journal
 	doubt                 string // why it may have been done already, "" if it cannot have been
@@ -41,7 +42,11 @@ func (g *Gateway) newMadeCall(call tool.Call) *madeCall {
 	if e, known := g.catalog.known(call.Tool); known {
 		m.definition = e.digest()
 	}
-	sum := sha256.Sum256(compact(call.Args))
+	args := compact(call.Args)
+	if g.cfg.Load().Journal.Successes {
+		m.kept = args
+	}
+	sum := sha256.Sum256(args)
 	m.arguments = hex.EncodeToString(sum[:])
 	return m
 }
@@ -101,7 +106,7 @@ func (g *Gateway) journaled(next Handler) Handler {
 		if run == nil || made == nil || run.journal == nil {
 			return next(ctx, call)
 		}
-		number, err := run.journal.Begin(made.tool, made.definition, made.arguments)
+		number, err := run.journal.Begin(made.tool, made.definition, made.arguments, made.kept)
 		if err != nil {
 			g.unjournaled(ctx, run, err)
 		}

@@ -186,7 +186,7 @@ func TestLeftByAKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Begin(tool.ID{Upstream: "up", Name: "a"}, "def", "args"); err != nil {
+		if _, err := w.Begin(tool.ID{Upstream: "up", Name: "a"}, "def", "args", nil); err != nil {
 			t.Fatal(err)
 		}
 		if id == "e-ended" {
@@ -244,7 +244,7 @@ func BenchmarkJournaled(b *testing.B) {
 			b.Fatal(err)
 		}
 		for range 10 {
-			n, err := w.Begin(tool.ID{Upstream: "a", Name: "b"}, "def", "args")
+			n, err := w.Begin(tool.ID{Upstream: "a", Name: "b"}, "def", "args", nil)
 			if err == nil {
 				err = w.End(n, tool.Result{Content: []tool.Content{{Type: "text", Text: code}}}, nil)
 			}

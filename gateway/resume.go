@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func (g *Gateway) lastFailed(ctx context.Context) string {
 	}
 	g.recorder.flush(ctx, "")
 	folder := g.recorder.folder(tool.Principal(ctx))
-	ids := journal.List(folder)
+	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Well(journal.Path(folder, id)) })
 	var last, same journal.Header // of all, and of the session
 	for _, id := range ids[:min(len(ids), maxLast)] {
 		f, err := journal.Open(journal.Path(folder, id))

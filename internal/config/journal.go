@@ -16,14 +16,18 @@ type Journal struct {
 	Keep time.Duration
 	// Size is how much all of them take on the disk, the oldest go; default 256MiB.
 	Size Size
+	// Successes keeps those of programs, too, that ended well, with the arguments of calls: a workflow can be made of them; default true.
+	// They go first where room is needed.
+	Successes bool
 }
 
-func defaultJournal() Journal { return Journal{Keep: 24 * time.Hour, Size: 256 * MiB} }
+func defaultJournal() Journal { return Journal{Keep: 24 * time.Hour, Size: 256 * MiB, Successes: true} }
 
 func (d *decoder) journal(at path, n *yaml.Node, j *Journal) {
 	d.Fields(at, n, []key{
 		{"keep", scalar(d, &j.Keep, strict.Duration)},
 		{"size", scalar(d, &j.Size, parseSize)},
+		{"successes", scalar(d, &j.Successes, strict.Bool)},
 	})
 }
 

@@ -94,7 +94,7 @@ func (p *parser) take(f frame) error {
 		p.Over = f.head
 	case isResumed:
 		return decode(f.head, &p.Resumed)
-	case isKept:
+	case isKept, isWell:
 		p.Kept = true
 	default:
 		return errUnexpected
@@ -225,9 +225,12 @@ func (f *File) End(record json.RawMessage) error {
 	return f.write(isOver, record)
 }
 
-// Keep notes that the record is kept elsewhere.
-func (f *File) Keep() error {
+// Keep notes that the record is kept elsewhere; well, that nobody needs to go on with it.
+func (f *File) Keep(well bool) error {
 	f.Kept = true
+	if well {
+		return f.write(isWell, nil)
+	}
 	return f.write(isKept, nil)
 }
 

@@ -27,6 +27,7 @@ const (
 	isOver    = 'O' // the program has ended
 	isResumed = 'S' // another execution goes on with it
 	isKept    = 'K' // its record is kept elsewhere
+	isWell    = 'W' // the same, and it ended well: nobody needs to go on with it
 )
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
@@ -37,6 +38,7 @@ type line struct {
 	Tool       string   `json:"tool,omitempty"`
 	Definition string   `json:"def,omitempty"`
 	Arguments  string   `json:"args,omitempty"`
+	Input      int      `json:"in,omitempty"` // the bytes of the arguments, which follow first; 0 is none
 	State      State    `json:"state,omitempty"`
 	Last       bool     `json:"last,omitempty"`
 	Optional   bool     `json:"optional,omitempty"`
@@ -153,6 +155,12 @@ func nextFrame(data []byte) (f frame, n int) {
 // callOf makes a call of what is said of it.
 func callOf(l line, rest []byte) (Call, error) {
 	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional}
+	if l.Input < 0 || l.Input > len(rest) {
+		return Call{}, fmt.Errorf("%w: arguments have not their size", ErrDamaged)
+	}
+	if l.Input > 0 {
+		c.Args, rest = rest[:l.Input:l.Input], rest[l.Input:]
+	}
 	var err error
 	if c.Tool, err = tool.ParseID(l.Tool); err != nil {
 		return Call{}, err

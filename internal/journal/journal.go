@@ -59,7 +59,9 @@ type Call struct {
 	// Definition is the digest of the tool's definition, Arguments that of the arguments.
 	Definition string
 	Arguments  string
-	State      State
+	// Args are the arguments as the program gave them, in compact JSON; nil where they are not kept.
+	Args  []byte
+	State State
 	// Result and Err are what an ended call came to; exactly one of them counts. Lost says that the result was too large to be kept.
 	Result tool.Result
 	Err    *tool.Error

@@ -49,7 +49,7 @@ func must(t testing.TB, errs ...error) {
 
 func begin(t testing.TB, w *journal.Writer, name string) int {
 	t.Helper()
-	n, err := w.Begin(ids(name), "def", "args-"+name)
+	n, err := w.Begin(ids(name), "def", "args-"+name, []byte(`{"of":"`+name+`"}`))
 	must(t, err)
 	return n
 }
@@ -79,7 +79,7 @@ func TestReadBack(t *testing.T) {
 	for _, r := range results {
 		n := begin(t, w, "read")
 		must(t, w.End(n, r, nil))
-		want = append(want, journal.Call{Number: n, Tool: ids("read"), Definition: "def", Arguments: "args-read", State: journal.Ended, Result: r, Asked: true})
+		want = append(want, journal.Call{Number: n, Tool: ids("read"), Definition: "def", Arguments: "args-read", Args: []byte(`{"of":"read"}`), State: journal.Ended, Result: r, Asked: true})
 	}
 	lost := begin(t, w, "unknown")
 	no := &tool.Error{Kind: tool.Denied, Message: "no", Hint: "ask"}
@@ -88,9 +88,9 @@ func TestReadBack(t *testing.T) {
 	must(t, w.End(failed, tool.Result{}, timeout), w.Over(json.RawMessage(`{"status":"failed"}`)), w.Kept())
 	want = append(
 		want,
-		journal.Call{Number: lost, Tool: ids("unknown"), Definition: "def", Arguments: "args-unknown", State: journal.Begun, Asked: true},
+		journal.Call{Number: lost, Tool: ids("unknown"), Definition: "def", Arguments: "args-unknown", Args: []byte(`{"of":"unknown"}`), State: journal.Begun, Asked: true},
 		journal.Call{Number: lost + 1, Tool: ids("refused"), Arguments: "args", State: journal.Refused, Err: no, Asked: true},
-		journal.Call{Number: failed, Tool: ids("failed"), Definition: "def", Arguments: "args-failed", State: journal.Ended, Err: timeout, Asked: true, Last: true},
+		journal.Call{Number: failed, Tool: ids("failed"), Definition: "def", Arguments: "args-failed", Args: []byte(`{"of":"failed"}`), State: journal.Ended, Err: timeout, Asked: true, Last: true},
 	)
 	f := open(t, journal.Path(dir, "e-1"))
 	if diff := cmp.Diff(want, f.Calls, cmpopts.EquateEmpty()); diff != "" {
@@ -120,7 +120,7 @@ func TestCarried(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	carried := []journal.Call{
-		{Tool: ids("a"), Arguments: "1", State: journal.Ended, Result: text("one")},
+		{Tool: ids("a"), Arguments: "1", Args: []byte("{}"), State: journal.Ended, Result: text("one")},
 		{Tool: ids("b"), Arguments: "2", State: journal.Begun},
 		{Tool: ids("c"), Arguments: "3", State: journal.Ended, Err: &tool.Error{Kind: tool.Failed, Message: "no"}, Optional: true, Last: true},
 		{Tool: ids("d"), Arguments: "4", State: journal.Refused, Err: &tool.Error{Kind: tool.Denied}},
@@ -137,7 +137,7 @@ func TestCarried(t *testing.T) {
 	if len(f.Calls) != 4 || len(got) != 4 {
 		t.Fatalf("calls: %+v", f.Calls)
 	}
-	if a := got["aended"]; !a.Asked || a.Result.Text() != "one" {
+	if a := got["aended"]; !a.Asked || a.Result.Text() != "one" || string(a.Args) != "{}" {
 		t.Errorf("a: %+v", a)
 	}
 	if b := got["bended"]; !b.Asked || b.Number != 5 || b.Result.Text() != "two" {
@@ -151,7 +151,7 @@ func TestCarried(t *testing.T) {
 // TestWithoutRoom: results beyond the limit are marked, and calls are known all the same.
 func TestWithoutRoom(t *testing.T) {
 	t.Parallel()
-	for _, limit := range []int64{-1, 10} {
+	for _, limit := range []int64{-1, 18} {
 		dir := t.TempDir()
 		w := create(t, dir, header, nil, &journal.Options{Results: limit})
 		for _, s := range []string{"12345678", "123"} {
@@ -159,7 +159,7 @@ func TestWithoutRoom(t *testing.T) {
 		}
 		must(t, w.Close())
 		calls := open(t, journal.Path(dir, "e-1")).Calls
-		if calls[0].Lost != (limit < 0) || !calls[1].Lost || calls[1].State != journal.Ended {
+		if calls[0].Lost != (limit < 0) || !calls[1].Lost || calls[1].Args != nil || calls[1].State != journal.Ended {
 			t.Errorf("limit %d: %+v", limit, calls)
 		}
 	}
@@ -258,10 +258,18 @@ func TestSweep(t *testing.T) {
 		age := time.Duration(4-i) * time.Minute
 		must(t, os.Chtimes(journal.Path(filepath.Join(root, "ada"), name), now, now.Add(-age)))
 	}
+	well := create(t, filepath.Join(root, "bob"), journal.Header{ID: "e-well"}, nil, nil)
+	must(t, well.End(begin(t, well, "a"), text(strings.Repeat("x", 10_000)), nil), well.Well())
 	running := create(t, filepath.Join(root, "bob"), journal.Header{ID: "e-runs"}, nil, nil)
 	must(t, os.Chtimes(journal.Path(filepath.Join(root, "bob"), "e-runs"), now, now.Add(-time.Hour)))
 	if n := journal.Sweep(root, now.Add(-4*time.Minute+time.Second), 1<<20); n != 1 {
 		t.Errorf("%d went by age", n)
+	}
+	if path := journal.Path(filepath.Join(root, "bob"), "e-well"); !journal.Well(path) || !journal.Settled(path) {
+		t.Error("it does not say that it ended well")
+	}
+	if n := journal.Sweep(root, now.Add(-time.Hour), 35_000); n != 1 || journal.Well(journal.Path(filepath.Join(root, "bob"), "e-well")) {
+		t.Errorf("%d went by size, not the one that ended well", n)
 	}
 	if n := journal.Sweep(root, now.Add(-time.Hour), 25_000); n != 1 {
 		t.Errorf("%d went by size", n)
@@ -278,7 +286,7 @@ func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, header, nil, nil)
 	must(t, w.Close())
-	if _, err := w.Begin(ids("a"), "", ""); err == nil {
+	if _, err := w.Begin(ids("a"), "", "", nil); err == nil {
 		t.Error("a closed journal was written to")
 	}
 	if _, err := journal.Open(journal.Path(dir, "e-1")); err != nil {
@@ -348,7 +356,7 @@ func BenchmarkCall(b *testing.B) {
 	w := create(b, b.TempDir(), header, nil, &journal.Options{Results: 1 << 40})
 	result := text(strings.Repeat("x", 1<<10))
 	for b.Loop() {
-		n, err := w.Begin(ids("a"), strings.Repeat("d", 64), strings.Repeat("a", 64))
+		n, err := w.Begin(ids("a"), strings.Repeat("d", 64), strings.Repeat("a", 64), []byte(`{"name":"a text of a usual length"}`))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,8 +13,14 @@ import (
 )
 
 // Settled reports whether the last thing that a file says is that its record is kept elsewhere: there is nothing to be done about it.
-func Settled(path string) bool {
-	end := appendFrame(nil, isKept, nil)
+func Settled(path string) bool { return endsWith(path, isKept) || endsWith(path, isWell) }
+
+// Well reports whether a file is of a program that ended well, and settled.
+func Well(path string) bool { return endsWith(path, isWell) }
+
+// endsWith reports whether the last frame of a file is an empty one of a kind.
+func endsWith(path string, kind byte) bool {
+	end := appendFrame(nil, kind, nil)
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -32,36 +38,67 @@ func Settled(path string) bool {
 // stillborn is how old a file must be that never became a journal for it to be removed.
 const stillborn = time.Hour
 
-// Sweep removes journals in the folders below root that were last written to before a time, and of the others the oldest
-// until all of them take at most size bytes. Those of executions that run stay. It returns how many went.
+// Sweep removes journals in the folders below root that were last written to before a time, and of the others as many as it takes for all of
+// them to take at most size bytes: first those of programs that ended well, the oldest before the others. Those of
+// executions that run stay. It returns how many went.
 func Sweep(root string, before time.Time, size int64) (removed int) {
-	type one struct {
-		path string
-		info fs.FileInfo
-	}
-	var all []one
-	paths, _ := filepath.Glob(filepath.Join(root, "*", "*")) // the pattern is a good one, unless root is odd: then nothing is removed
-	for _, path := range paths {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-			all = append(all, one{path, info})
-		}
-	}
-	slices.SortFunc(all, func(a, b one) int { return b.info.ModTime().Compare(a.info.ModTime()) })
+	var left []swept
 	total := int64(0)
-	for _, a := range all {
-		name := filepath.Base(a.path)
-		if strings.HasPrefix(name, ".") {
-			if time.Since(a.info.ModTime()) > stillborn {
-				_ = os.Remove(a.path)
-			}
+	for _, one := range found(root) {
+		if one.info.ModTime().Before(before) && removeIdle(one.path) {
+			removed++
 			continue
 		}
-		if total += a.info.Size(); strings.HasSuffix(name, ending) && (a.info.ModTime().Before(before) || total > size) && removeIdle(a.path) {
-			total -= a.info.Size()
+		left, total = append(left, one), total+one.info.Size()
+	}
+	if total <= size {
+		return removed
+	}
+	for i := range left {
+		left[i].well = Well(left[i].path)
+	}
+	slices.SortStableFunc(left, func(a, b swept) int {
+		if a.well != b.well && a.well {
+			return -1
+		} else if a.well != b.well {
+			return 1
+		}
+		return a.info.ModTime().Compare(b.info.ModTime())
+	})
+	for _, one := range left {
+		if total > size && removeIdle(one.path) {
+			total -= one.info.Size()
 			removed++
 		}
 	}
 	return removed
+}
+
+// swept is a journal that may have to go.
+type swept struct {
+	path string
+	info fs.FileInfo
+	well bool
+}
+
+// found are the journals below root. What never became one is removed.
+func found(root string) (all []swept) {
+	paths, _ := filepath.Glob(filepath.Join(root, "*", "*")) // the pattern is a good one, unless root is odd: then nothing is removed
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		switch name := filepath.Base(path); {
+		case strings.HasPrefix(name, "."):
+			if time.Since(info.ModTime()) > stillborn {
+				_ = os.Remove(path)
+			}
+		case strings.HasSuffix(name, ending):
+			all = append(all, swept{path: path, info: info})
+		}
+	}
+	return all
 }
 
 // removeIdle removes the journal of an execution that does not run.

@@ -18,7 +18,7 @@ const Results = 64 << 20
 
 // Options configure a writer; nil means all defaults.
 type Options struct {
-	// Results is how many bytes of results are kept; 0 is [Results], less than 0 none.
+	// Results is how many bytes of results and arguments are kept; 0 is [Results], less than 0 none.
 	Results int64
 }
 
@@ -102,6 +102,9 @@ func (w *Writer) put(kind byte, c Call) error {
 	if size > w.room && l.Result != nil {
 		l.Result, l.Lost, bodies, size = nil, true, nil, 0
 	}
+	if given := int64(len(c.Args)); given > 0 && size+given <= w.room {
+		l.Input, bodies, size = len(c.Args), append([][]byte{c.Args}, bodies...), size+given
+	}
 	if kind == isEnd { // the beginning has said it
 		l.Tool, l.Definition, l.Arguments = "", "", ""
 	}
@@ -138,9 +141,9 @@ func (w *Writer) do(write func() error) error {
 	return nil
 }
 
-// Begin notes that a call goes to its upstream now, and returns its number.
-func (w *Writer) Begin(id tool.ID, definition, arguments string) (number int, err error) {
-	return w.add(isBegin, Call{Tool: id, Definition: definition, Arguments: arguments, State: Begun})
+// Begin notes that a call goes to its upstream now, and returns its number. args are kept, if they are not nil and there is room.
+func (w *Writer) Begin(id tool.ID, definition, arguments string, args []byte) (number int, err error) {
+	return w.add(isBegin, Call{Tool: id, Definition: definition, Arguments: arguments, Args: args, State: Begun})
 }
 
 // Refused notes a call that did not go to its upstream.
@@ -188,6 +191,11 @@ func (w *Writer) Kept() error {
 		return w.file.Sync()
 	})
 	return errors.Join(err, w.Close())
+}
+
+// Well notes that the program ended well and that its record is kept elsewhere, and closes the file. Of these the disk may lose some.
+func (w *Writer) Well() error {
+	return errors.Join(w.do(func() error { return w.write(isWell, nil) }), w.Close())
 }
 
 // Close closes the file, and leaves it. It is idempotent.

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"sallyport/internal/journal"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// DoneCall is a call of a program that ended well.
+type DoneCall struct {
+	Tool tool.ID
+	// Arguments are as the program gave them, with tokens in place of personal data, in compact JSON.
+	Arguments json.RawMessage
+	// Result and Err are what it came to; exactly one of them counts. Lost says that the result was too large to be kept.
+	Result tool.Result
+	Err    *tool.Error
+	Lost   bool
+}
+
+// Done is an execution that ended well, and what it did.
+type Done struct {
+	Record
+	// Variables are what the program found under their names.
+	Variables map[string]json.RawMessage
+	// Did are its calls, in the order in which they began, without those that did not leave.
+	Did []DoneCall
+}
+
+// Done returns what an execution did that ended well, of whoever asks, of anybody's for an operator, as long as its journal is
+// kept. Errors are *tool.Error.
+func (g *Gateway) Done(ctx context.Context, id string) (Done, error) {
+	f, err := g.openDone(ctx, id)
+	if err != nil {
+		return Done{}, err
+	}
+	defer func() { _ = f.Close() }()
+	done := Done{Record: overIn(f.Contents, f.Started).Record, Variables: programIn(f.Contents).Variables}
+	if done.Status != sandbox.OK {
+		return Done{}, notWell(id)
+	}
+	for _, c := range f.Calls {
+		if c.State != journal.Ended || !c.Asked {
+			continue
+		}
+		if c.Args == nil {
+			return Done{}, &tool.Error{Kind: tool.Invalid, Message: "not all arguments of the calls of " + id + " are kept", Hint: "they are too large, or journal.successes was off in upstreams.yaml; run the program again"}
+		}
+		done.Did = append(done.Did, DoneCall{Tool: c.Tool, Arguments: c.Args, Result: c.Result, Err: c.Err, Lost: c.Lost})
+	}
+	return done, nil
+}
+
+// openDone opens the journal of an execution of whoever asks.
+func (g *Gateway) openDone(ctx context.Context, id string) (*journal.File, error) {
+	if g.recorder.root == "" {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "calls of programs are not kept: there is no data directory for journals"}
+	}
+	g.recorder.flush(ctx, id)
+	folders := []string{g.recorder.folder(tool.Principal(ctx))}
+	if tool.Operator(ctx) != "" {
+		folders, _ = filepath.Glob(filepath.Join(g.recorder.root, "*")) // the pattern is a good one
+	}
+	for _, folder := range folders {
+		f, err := journal.Open(journal.Path(folder, id))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, g.notResumable(ctx, id, err)
+		}
+		return f, nil
+	}
+	return nil, g.notDone(ctx, id)
+}
+
+// notDone says why there is no journal of an execution.
+func (g *Gateway) notDone(ctx context.Context, id string) error {
+	record, err := g.Recorded(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case record.Status != sandbox.OK:
+		return notWell(id)
+	case record.Made == 0:
+		return &tool.Error{Kind: tool.Invalid, Message: id + " made no calls of tools"}
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: "the calls of " + id + " are not kept", Hint: "journal.keep, journal.size and journal.successes in upstreams.yaml say for how long they are; run the program again"}
+}
+
+func notWell(id string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " did not end well", Hint: "take one that did: `sallyport log` lists them"}
+}
