@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"sallyport/internal/store"
 )
@@ -22,6 +23,7 @@ type Logs struct {
 	index *store.Bucket
 	cache *Results
 	once  *Results
+	keep  time.Duration
 }
 
 // What the runs take at most. Nothing of a run goes before it is over: see Prune.
@@ -42,8 +44,11 @@ func open(s *store.Store, runs int, size int64) (*Logs, error) {
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, err
 	}
-	return &Logs{log: log, index: index, cache: cache, once: once}, nil
+	return &Logs{log: log, index: index, cache: cache, once: once, keep: keepFor}, nil
 }
+
+// KeepFor sets how long a run is kept after its end, in place of 30 days. It is called before anything else is.
+func (l *Logs) KeepFor(d time.Duration) { l.keep = d }
 
 // NewID returns the id of a run: the same for the same key, and a new one for "".
 func NewID(key string) string {

@@ -97,7 +97,7 @@ func summary(e store.Entry) (run Run, err error) {
 }
 
 const (
-	// keepFor is how long a run is kept after its end.
+	// keepFor is how long a run is kept after its end, where KeepFor says nothing.
 	keepFor = 30 * 24 * time.Hour
 	// crowded is the part of the room from which on the oldest runs go that are over; they go until it is roomy.
 	crowded = 0.75
@@ -129,7 +129,7 @@ func (l *Logs) used(ctx context.Context) (share float64, err error) {
 	return max(log.Share, index.Share), err
 }
 
-// Prune removes runs that have been over for 30 days, and, where more than three quarters of the room are used, those
+// Prune removes runs that have been over for as long as KeepFor says, and, where more than three quarters of the room are used, those
 // that have been over longest; it returns how many. What a loss of power brought back of a run that was removed goes too.
 func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 	logs, err := l.log.Keys(ctx) // before the summaries: a run has its summary first
@@ -148,7 +148,7 @@ func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 	used, err := l.used(ctx)
 	making := used > crowded
 	for _, run := range over {
-		if err != nil || time.Since(run.Ended) < keepFor && !making {
+		if err != nil || time.Since(run.Ended) < l.keep && !making {
 			break
 		}
 		if err = l.Remove(ctx, run.ID); err != nil {

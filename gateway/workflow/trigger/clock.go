@@ -1,0 +1,165 @@
+package trigger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/store"
+)
+
+// syncEvery is how often the schedules are brought in line with the definitions.
+const syncEvery = 20 * time.Second
+
+// Clock starts runs by the schedules of the definitions. It belongs into a gateway that serves, and into one of them.
+type Clock struct {
+	opts      Options
+	schedules *store.Schedules
+	// set are the schedules that the last Sync left, by their keys as texts: what has not changed costs nothing.
+	set map[string]bool
+}
+
+// NewClock returns the clock of a store.
+func NewClock(in *store.Store, opts Options) (*Clock, error) {
+	schedules, err := in.Schedules("workflows")
+	return &Clock{opts: opts.withDefaults(), schedules: schedules}, err
+}
+
+// Run starts runs until ctx ends, and returns its error; what was due while no clock ran starts once, first. Only an
+// error of the store ends it earlier.
+func (c *Clock) Run(ctx context.Context) error {
+	if err := c.sync(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		cancel(c.keepInSync(ctx))
+	}()
+	err := c.schedules.Fired(ctx, func(f store.Firing) error { return c.fire(ctx, f) })
+	cancel(err)
+	<-synced
+	if errors.Is(err, context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (c *Clock) keepInSync(ctx context.Context) error {
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if err := c.sync(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// keysOf names the schedules of a definition: by what they say, so that one which is changed begins anew and one which is
+// only moved does not, and by a number where two say the same.
+func keysOf(d *spec.Definition) (keys []store.Key) {
+	seen := map[string]int{}
+	for _, s := range d.On.Schedules {
+		when := s.Cron.Text
+		if s.Every > 0 {
+			when = "@every " + s.Every.String()
+		}
+		says := when + "\x00" + s.Zone.Text
+		keys = append(keys, store.Key{d.Name, when, s.Zone.Text, fmt.Sprint(seen[says])})
+		seen[says]++
+	}
+	return keys
+}
+
+func textOf(key store.Key) string { return strings.Join(key, "\x00") }
+
+// sync brings the schedules in line with the definitions: those that are there stay as they are, with what is due.
+func (c *Clock) sync(ctx context.Context) error {
+	wanted := map[string]bool{}
+	for _, d := range c.opts.Definitions() {
+		for i, key := range keysOf(d) {
+			wanted[textOf(key)] = true
+			if c.set[textOf(key)] {
+				continue
+			}
+			if err := c.add(ctx, key, d.On.Schedules[i]); err != nil {
+				return fmt.Errorf("schedule workflow %s: %w", d.Name, err)
+			}
+		}
+	}
+	if c.set != nil && maps.Equal(wanted, c.set) {
+		return nil
+	}
+	for s, err := range c.schedules.List(ctx) {
+		if err == nil && !wanted[textOf(s.Key)] {
+			err = c.schedules.Remove(ctx, s.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("remove schedules: %w", err)
+		}
+	}
+	c.set = wanted
+	return nil
+}
+
+// add sets a schedule. One that cannot be is logged: lint says the same.
+func (c *Clock) add(ctx context.Context, key store.Key, s spec.Schedule) (err error) {
+	if s.Every > 0 {
+		err = c.schedules.Every(ctx, key, s.Every, nil)
+	} else {
+		err = c.schedules.Cron(ctx, key, s.Cron.Text, s.Zone.Text, nil)
+	}
+	if errors.Is(err, store.ErrInvalid) {
+		c.opts.Logger.Error("a workflow has a schedule that cannot be", "workflow", key[0], "line", s.Line, "error", err)
+		return nil
+	}
+	return err
+}
+
+// fire starts a run. What could not be started is logged and not tried again, unless that is for us to mend.
+func (c *Clock) fire(ctx context.Context, f store.Firing) error {
+	run, err := c.start(ctx, f)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, store.ErrClosed):
+		return err
+	case err != nil:
+		c.opts.Logger.Error("a workflow could not be started by its schedule", "workflow", f.Key[0], "due", f.Time, "error", err)
+	case run.ID != "":
+		c.opts.Logger.Info("a workflow was started by its schedule", "workflow", f.Key[0], "due", f.Time, "run", run.ID)
+	}
+	return nil
+}
+
+func (c *Clock) start(ctx context.Context, f store.Firing) (workflow.Run, error) {
+	d := c.opts.find(f.Key[0])
+	if d == nil {
+		return workflow.Run{}, nil // the next sync removes it
+	}
+	for i, key := range keysOf(d) {
+		if textOf(key) != textOf(f.Key) {
+			continue
+		}
+		inputs, err := c.opts.inputs(ctx, d, d.On.Schedules[i].With, nil)
+		if err != nil {
+			return workflow.Run{}, err
+		}
+		return c.opts.Starter.Start(ctx, workflow.Start{
+			Workflow: d.Name, Inputs: inputs, Trigger: "schedule",
+			Key: fmt.Sprintf("schedule %q at %s", f.Key[1:], f.Time.UTC().Format(time.RFC3339Nano)),
+		})
+	}
+	return workflow.Run{}, nil
+}

@@ -1,0 +1,242 @@
+package trigger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// maxBody is how large a request may be, in bytes.
+	maxBody = 1 << 20
+	// readTime is how long it may take to arrive.
+	readTime = 10 * time.Second
+	// maxReading is how many are read at once: nobody has shown who they are yet.
+	maxReading = 32
+	// perSecond is how many runs of one workflow requests start in the long run, burst how many at once.
+	perSecond, burst = 5, 50
+)
+
+// Hooks answers POST /hooks/NAME: a request that is signed with the secret of workflow NAME starts it. Whoever has no
+// secret learns nothing, not even which workflows there are. It checks nobody's token. It is safe for concurrent use.
+type Hooks struct {
+	opts    Options
+	mux     *http.ServeMux
+	nobody  string // the secret of workflows that there are not
+	reading chan struct{}
+	noted   rate.Sometimes // what strangers are refused would fill the log
+
+	mu     sync.Mutex
+	limits map[string]*rate.Limiter // by the names of workflows
+}
+
+// NewHooks returns the handler.
+func NewHooks(opts Options) *Hooks {
+	h := &Hooks{
+		opts: opts.withDefaults(), mux: http.NewServeMux(), nobody: rand.Text(),
+		reading: make(chan struct{}, maxReading), noted: rate.Sometimes{First: 10, Interval: 10 * time.Second}, limits: map[string]*rate.Limiter{},
+	}
+	h.mux.HandleFunc("POST /hooks/{name}", h.receive)
+	return h
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *Hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// refusal is an answer that is no success.
+type refusal struct {
+	*tool.Error
+
+	status   int
+	stranger bool // refused before it was known who asks
+}
+
+func refuse(status int, kind tool.Kind, message string) *refusal {
+	return &refusal{Error: &tool.Error{Kind: kind, Message: message}, status: status}
+}
+
+func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	run, no := h.accept(w, r, name)
+	if no != nil {
+		h.note(name, no)
+		answer(w, no.status, "application/problem+json", map[string]any{
+			"title": http.StatusText(no.status), "status": no.status, "detail": no.Message, "hint": no.Hint, "kind": no.Kind,
+		})
+		return
+	}
+	h.opts.Logger.Info("a workflow was started by a webhook", "workflow", name, "run", run.ID)
+	answer(w, http.StatusAccepted, "application/json", map[string]any{"run": run.ID})
+}
+
+func (h *Hooks) note(name string, no *refusal) {
+	say := func() {
+		h.opts.Logger.Warn("a webhook was refused", "workflow", name[:min(len(name), 64)], "status", no.status, "error", no.Error)
+	}
+	if no.stranger {
+		h.noted.Do(say)
+		return
+	}
+	say()
+}
+
+func answer(w http.ResponseWriter, status int, kind string, body map[string]any) {
+	if hint, has := body["hint"]; has && hint == "" {
+		delete(body, "hint")
+	}
+	data, err := json.Marshal(body)
+	if err != nil { // texts and a number
+		data = []byte("{}")
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "10")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // whoever has gone needs no answer
+}
+
+// accept is what a request goes through, in order: it is read, it is checked who signed it, and then what it says.
+func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (workflow.Run, *refusal) {
+	body, no := h.read(w, r)
+	var d *spec.Definition
+	var id string
+	if no == nil {
+		d, id, no = h.authentic(r, name, body)
+	}
+	if no != nil {
+		no.stranger = true
+		return workflow.Run{}, no
+	}
+	if !h.limit(name).Allow() {
+		return workflow.Run{}, refuse(http.StatusTooManyRequests, tool.Limit, "too many requests start this workflow")
+	}
+	inputs, no := h.inputs(r, d, body)
+	if no != nil {
+		return workflow.Run{}, no
+	}
+	run, err := h.opts.Starter.Start(r.Context(), workflow.Start{Workflow: name, Inputs: inputs, Trigger: "webhook", Key: "webhook " + id})
+	if err != nil {
+		return workflow.Run{}, asRefusal(err)
+	}
+	return run, nil
+}
+
+func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	default:
+		return nil, refuse(http.StatusServiceUnavailable, tool.Limit, "too many requests are read at once")
+	}
+	if r.ContentLength > maxBody {
+		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // in tests there is no connection
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
+	}
+	if err != nil {
+		return nil, refuse(http.StatusRequestTimeout, tool.Timeout, "the body did not arrive")
+	}
+	return body, nil
+}
+
+// authentic finds the workflow of a request that is signed with its secret. The same work is done for a workflow that there is not.
+func (h *Hooks) authentic(r *http.Request, name string, body []byte) (*spec.Definition, string, *refusal) {
+	d, scheme, secret, known := h.opts.find(name), standard, h.nobody, false
+	if d != nil && d.On.Webhook != nil {
+		scheme = d.On.Webhook.Scheme
+		if s := h.opts.Secrets[d.On.Webhook.Secret.Text]; s != "" {
+			secret, known = s, true
+		} else {
+			h.opts.Logger.Error("a webhook has no secret: set it in workflows.secrets", "workflow", name, "secret", d.On.Webhook.Secret.Text)
+		}
+	}
+	id, err := verify(scheme, secret, r.Header, body, time.Now())
+	if err != nil || !known {
+		return nil, "", refuse(http.StatusUnauthorized, tool.Denied, errSignature.Error())
+	}
+	return d, id, nil
+}
+
+// limit returns what bounds the starts of a workflow that there is.
+func (h *Hooks) limit(name string) *rate.Limiter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.limits[name] == nil {
+		h.limits[name] = rate.NewLimiter(perSecond, burst)
+	}
+	return h.limits[name]
+}
+
+// inputs are the body's members, or what the definition makes of the request.
+func (h *Hooks) inputs(r *http.Request, d *spec.Definition, body []byte) (json.RawMessage, *refusal) {
+	parsed, err := expr.Decode(body)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, tool.Invalid, "the body is not JSON: "+err.Error())
+	}
+	object, isObject := parsed.(map[string]any)
+	if !isObject {
+		return nil, refuse(http.StatusBadRequest, tool.Invalid, "the body is not an object in JSON")
+	}
+	if d.On.Webhook.With == nil {
+		return body, nil
+	}
+	inputs, err := h.opts.inputs(r.Context(), d, *d.On.Webhook.With, map[string]any{"request": map[string]any{"body": object, "headers": headers(r.Header)}})
+	if err != nil {
+		return nil, asRefusal(err)
+	}
+	return inputs, nil
+}
+
+// withheld are headers that are no matter of a workflow, and of its log.
+var withheld = map[string]bool{"Authorization": true, "Cookie": true, "Proxy-Authorization": true, "Webhook-Signature": true, "X-Hub-Signature": true, "X-Hub-Signature-256": true}
+
+// headers are those of a request, by their names in lower case.
+func headers(all http.Header) map[string]any {
+	found := map[string]any{}
+	for name, values := range all {
+		if !withheld[name] {
+			found[strings.ToLower(name)] = strings.Join(values, ", ")
+		}
+	}
+	return found
+}
+
+// asRefusal is the answer to an error of what was asked for, by somebody who has the secret.
+func asRefusal(err error) *refusal {
+	e := tool.AsError(err)
+	switch {
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrClosed), errors.Is(err, context.Canceled):
+		return refuse(http.StatusServiceUnavailable, tool.Limit, "no run can be started now")
+	case e.Kind == tool.Invalid:
+		return &refusal{Error: e, status: http.StatusUnprocessableEntity}
+	case e.Kind == tool.Limit:
+		return &refusal{Error: e, status: http.StatusTooManyRequests}
+	case e.Kind == tool.Failed:
+		return &refusal{Error: e, status: http.StatusConflict}
+	case e.Kind == tool.NotFound: // it has gone meanwhile
+		return &refusal{Error: e, status: http.StatusNotFound}
+	case e.Kind == tool.Denied:
+		return &refusal{Error: e, status: http.StatusForbidden}
+	}
+	return &refusal{Error: e, status: http.StatusInternalServerError}
+}

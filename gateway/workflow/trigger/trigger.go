@@ -1,0 +1,90 @@
+// Package trigger starts runs of workflows by themselves: [Clock] by the schedules of the definitions, and [Hooks] for
+// each request that is signed with a workflow's secret. Each start has a key, so that what comes twice starts one run.
+package trigger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+	"sallyport/internal/tool"
+)
+
+// Starter starts runs. [workflow.Engine] does.
+type Starter interface {
+	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
+}
+
+// Options configure both kinds of triggers.
+type Options struct {
+	// Definitions returns the workflows as they are now. It is required, and called often and at the same time.
+	Definitions func() []*spec.Definition
+	// Starter starts the runs. It is required.
+	Starter Starter
+	// Secrets sign requests, by the names that definitions have for them.
+	Secrets map[string]string
+	// Env looks up environment variables; nil is os.LookupEnv.
+	Env func(name string) (string, bool)
+	// Logger says what was started and what could not be; nil discards.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// find returns a workflow by its name, nil if there is none.
+func (o Options) find(name string) *spec.Definition {
+	for _, d := range o.Definitions() {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// inputs evaluates what a trigger has as "with". It may use env, and other variables, each of any type.
+func (o Options) inputs(ctx context.Context, d *spec.Definition, with spec.Value, vars map[string]any) (json.RawMessage, error) {
+	if with.Kind == spec.None {
+		return json.RawMessage("{}"), nil
+	}
+	names, values := []expr.Var{{Name: "env", Type: expr.Any}}, map[string]any{"env": o.env(d)}
+	for name, value := range vars {
+		names, values[name] = append(names, expr.Var{Name: name, Type: expr.Any}), value
+	}
+	bound, problems := binding.Compile(binding.Only(names...), with)
+	if len(problems) > 0 {
+		at := problems[0].Text.At(problems[0].Offset)
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s:%d:%d: %s", d.Path, at.Line, at.Column, problems[0].Message), Hint: problems[0].Hint}
+	}
+	value, err := bound.Eval(ctx, values)
+	if err != nil {
+		return nil, err
+	}
+	if _, object := value.(map[string]any); !object {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s:%d:%d: the inputs of workflow %s come to something else than a map", d.Path, with.Line, with.Column, d.Name)}
+	}
+	return json.Marshal(value)
+}
+
+func (o Options) env(d *spec.Definition) map[string]any {
+	env := map[string]any{}
+	for _, name := range d.Env {
+		if value, set := o.Env(name.Text); set {
+			env[name.Text] = value
+		}
+	}
+	return env
+}
