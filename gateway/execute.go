@@ -53,6 +53,8 @@ type Program struct {
 	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
 	// for tests of workflows, which have stubs.
 	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
+	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
+	Value int
 	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
 	// again: calls that were made are answered from its journal, and only what is new is done.
 	Resume string

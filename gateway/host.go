@@ -78,5 +78,8 @@ func (g *Gateway) limits(program Program) sandbox.Limits {
 	if program.Timeout > 0 {
 		limits.Timeout = min(limits.Timeout, program.Timeout)
 	}
+	if program.Value > 0 {
+		limits.Value = program.Value
+	}
 	return limits
 }

@@ -44,3 +44,17 @@ const (
 	Failed   = runlog.Failed
 	Canceled = runlog.Canceled
 )
+
+// The events, see [runlog.EventKind].
+const (
+	Created   = runlog.Created
+	Claimed   = runlog.Claimed
+	Began     = runlog.Began
+	Retrying  = runlog.Retrying
+	Waits     = runlog.Waits
+	Answered  = runlog.Answered
+	Ended     = runlog.Ended
+	Reentered = runlog.Reentered
+	Stopping  = runlog.Stopping
+	Over      = runlog.Over
+)

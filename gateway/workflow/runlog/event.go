@@ -66,6 +66,8 @@ type Pending struct {
 	For      string    `json:"for"`
 	Until    time.Time `json:"until,omitzero"`
 	Approval string    `json:"approval,omitempty"`
+	// Why is "interrupted" where a person is asked whether a step is made again, "" else.
+	Why string `json:"why,omitempty"`
 	// Form is what is asked for, as package form has it.
 	Form json.RawMessage `json:"form,omitempty"`
 }
@@ -115,7 +117,8 @@ type Event struct {
 	Until     time.Time       `json:"until,omitzero"`
 	Pending   *Pending        `json:"pending,omitempty"`
 	By        string          `json:"by,omitempty"`
-	Start     *Started        `json:"start,omitempty"`
+	// Start is that of the run, of Created, or of a nested workflow, of Began.
+	Start *Started `json:"start,omitempty"`
 	// Read are, of Ended, the labels that the run has read by then and that no event before says: []gateway.Origin. The gateway
 	// remembers them in memory only: see its Read, and Recall for whoever goes on with the run.
 	Read json.RawMessage `json:"read,omitempty"`
@@ -123,16 +126,19 @@ type Event struct {
 
 // Started is what a run was started with: all that it takes to go on with it elsewhere.
 type Started struct {
-	ID        string          `json:"id"`
-	Workflow  string          `json:"workflow"`
-	Path      string          `json:"path"` // of the definition's file
-	Source    string          `json:"source"`
-	Inputs    json.RawMessage `json:"inputs,omitempty"`
-	Env       json.RawMessage `json:"env,omitempty"`
-	Trigger   string          `json:"trigger"`
-	Principal string          `json:"principal,omitempty"`
-	Parent    string          `json:"parent,omitempty"`
-	Of        string          `json:"of,omitempty"`
+	ID       string `json:"id"`
+	Workflow string `json:"workflow"`
+	Path     string `json:"path"` // of the definition's file
+	Source   string `json:"source"`
+	// Files are the files that the definition has its code in, by their names there.
+	Files     map[string]string `json:"files,omitempty"`
+	Inputs    json.RawMessage   `json:"inputs,omitempty"`
+	Env       json.RawMessage   `json:"env,omitempty"`
+	Trigger   string            `json:"trigger"`
+	Principal string            `json:"principal,omitempty"`
+	Workspace string            `json:"workspace,omitempty"` // of who started it
+	Parent    string            `json:"parent,omitempty"`
+	Of        string            `json:"of,omitempty"`
 	// Read are the labels of what whoever started it had read: []gateway.Origin.
 	Read json.RawMessage `json:"read,omitempty"`
 }

@@ -1,0 +1,196 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/tool"
+)
+
+// errSibling ends what stands beside something that has failed.
+var errSibling = &tool.Error{Kind: tool.Canceled, Message: "canceled: something beside it failed"}
+
+// part runs steps that have an end of their own in the log: a branch, or one pass of a loop.
+func (r *run) part(ctx context.Context, f *frame, steps []*node, at spot, line int) (any, error) {
+	if before, ok, err := at.past.ended(); ok || err != nil {
+		return before.value, before.error(err)
+	}
+	if err := r.stopped(ctx); err != nil {
+		return nil, r.failed(ctx, ctx, at.path, line, err)
+	}
+	v, err := r.sequence(ctx, f, steps, at)
+	if err != nil {
+		err = r.failed(ctx, ctx, at.path, line, err)
+	}
+	out, err := r.end(ctx, at, line, result{status: outcomeOK, value: v}, err, false)
+	return out.value, err
+}
+
+// parallel runs branches side by side.
+func (r *run) parallel(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+	values := make([]any, len(n.blocks))
+	err := r.beside(ctx, len(n.blocks), len(n.blocks), func(ctx context.Context, i int) (err error) {
+		b := n.blocks[i]
+		values[i], err = r.part(ctx, f.within(nil), b.steps, at.in(b.name), n.Line)
+		return err
+	})
+	if err != nil {
+		return result{}, err
+	}
+	all := make(map[string]any, len(values))
+	for i, b := range n.blocks {
+		all[b.name] = values[i]
+	}
+	return result{status: outcomeOK, value: all}, nil
+}
+
+// beside calls do for each number below count, so many at once. After the first failure the others are stopped, and no more begin.
+func (r *run) beside(ctx context.Context, count, width int, do func(ctx context.Context, i int) error) error {
+	width = min(width, count)
+	if width < 1 {
+		return nil
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var next, left atomic.Int64
+	var once sync.Once
+	var first error
+	left.Store(int64(width))
+	r.state.busy(width - 1)
+	var work sync.WaitGroup
+	for range width {
+		work.Go(func() {
+			for i := int(next.Add(1)) - 1; i < count; i = int(next.Add(1)) - 1 {
+				if err := do(ctx, i); err != nil {
+					once.Do(func() { first = err })
+					stop(errSibling)
+					break
+				}
+			}
+			if left.Add(-1) > 0 { // the last hands over to whoever waits
+				r.state.busy(-1)
+			}
+		})
+	}
+	work.Wait()
+	return first
+}
+
+// forEach runs its steps for each item of a list.
+func (r *run) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, at spot) (result, error) {
+	v, err := f.eval(ctx, n.with, nil)
+	if err != nil {
+		return result{}, err
+	}
+	items, ok := v.([]any)
+	if !ok {
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each goes over a list, not %s", kindOf(v))}
+	}
+	as, number := loopName(do.As, "item"), loopName(do.Index, "index")
+	values := make([]any, len(items))
+	err = r.beside(ctx, len(items), max(do.Concurrency, 1), func(ctx context.Context, i int) (err error) {
+		inner := f.within(map[string]any{as: items[i], number: int64(i)})
+		values[i], err = r.part(ctx, inner, n.blocks[0].steps, at.pass(i), n.Line)
+		return err
+	})
+	return result{status: outcomeOK, value: values}, err
+}
+
+// kindOf names the kind of a value in words.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "true or false"
+	case int64, float64:
+		return "a number"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// choose runs the steps of the first case that holds.
+func (r *run) choose(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+	chosen := len(n.blocks) - 1
+	for i, when := range n.when {
+		holds, err := when.Bool(ctx, f.vars)
+		if err != nil {
+			return result{}, err
+		}
+		if holds {
+			chosen = i
+			break
+		}
+	}
+	b := n.blocks[chosen]
+	v, err := r.sequence(ctx, f.within(nil), b.steps, at.block(b.name))
+	return result{status: outcomeOK, value: v}, err
+}
+
+// block is the place of a named sequence: "case[0]" is two names to the log.
+func (p spot) block(name string) spot {
+	inner := spot{p.path + "." + name, p.past}
+	for rest := name; rest != ""; {
+		var first string
+		first, rest = cutPath(rest)
+		inner.past = inner.past.in(first)
+	}
+	return inner
+}
+
+// while runs its steps as long as its condition holds.
+func (r *run) while(ctx context.Context, f *frame, n *node, do *spec.While, at spot) (result, error) {
+	var last any
+	for i := 0; ; i++ {
+		inner := f.within(map[string]any{"index": int64(i), "last": last})
+		holds, err := n.when[0].Bool(ctx, inner.vars)
+		if err != nil {
+			return result{}, err
+		}
+		if !holds {
+			return result{status: outcomeOK, value: last}, nil
+		}
+		if i == do.Max {
+			return result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the condition of while still holds after %d times", do.Max), Hint: "raise max, or mend the condition"}
+		}
+		if last, err = r.part(ctx, inner, n.blocks[0].steps, at.pass(i), n.Line); err != nil {
+			return result{}, err
+		}
+	}
+}
+
+// try runs steps, others when one of them fails, and in the end those that run whatever happens.
+func (r *run) try(ctx context.Context, f *frame, n *node, do *spec.Try, at spot) (result, error) {
+	v, err := r.sequence(ctx, f.within(nil), n.blocks[0].steps, at.block("try"))
+	if fault, ok := errors.AsType[*failure](err); ok && ctx.Err() == nil && do.Catch != nil {
+		inner := f.within(map[string]any{loopName(do.As, "error"): faultValue(fault.fault)})
+		v, err = r.sequence(ctx, inner, n.blocks[1].steps, at.block("catch"))
+	}
+	if finally := r.finally(ctx, f, n, at, err); finally != nil {
+		return result{}, finally
+	}
+	return result{status: outcomeOK, value: v}, nil
+}
+
+// finally runs what runs in any case, and returns the error that counts: that of before, else its own.
+func (r *run) finally(ctx context.Context, f *frame, n *node, at spot, before error) error {
+	if steps := n.blocks[2].steps; len(steps) > 0 && !errors.Is(before, errGone) {
+		if ctx.Err() != nil {
+			bare, end := r.detached(ctx)
+			defer end()
+			ctx = bare
+		}
+		if _, err := r.sequence(ctx, f.within(nil), steps, at.block("finally")); errors.Is(err, errGone) || before == nil {
+			return err
+		}
+	}
+	return before
+}

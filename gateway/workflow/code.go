@@ -1,0 +1,180 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/gateway"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/tool"
+)
+
+// code runs a program. One that was interrupted is gone on with: calls that it had made are not made again.
+func (r *run) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spot, attempt int) (result, error) {
+	args, err := r.arguments(ctx, f, n)
+	if err != nil {
+		return result{}, err
+	}
+	p := gateway.Program{Code: do.Text.Text, Language: languageOf(do), Environment: do.Environment, Workspace: do.Workspace}
+	if p.Language == "python" && setsResult.MatchString(p.Code) {
+		p.Code += "\nresult\n"
+	}
+	out, err := r.runProgram(ctx, n, at, attempt, p, args)
+	if err != nil || do.Returns == nil {
+		return out, err
+	}
+	return out, fits(do.Returns, out.value, "what the code comes to")
+}
+
+// setsResult finds a program that leaves its result in a variable of that name.
+var setsResult = regexp.MustCompile(`(?m)^result\s*(:[^=\n]*)?=[^=]`)
+
+// skill calls a function of a skill, in a program of ours.
+func (r *run) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at spot, attempt int) (result, error) {
+	name, function, ok := strings.Cut(do.Name.Text, ".")
+	if !ok || !identifier.MatchString(name) || !identifier.MatchString(function) {
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: do.Name.Text + " is no function of a skill", Hint: "write skill.function"}
+	}
+	args, err := r.arguments(ctx, f, n)
+	if err != nil {
+		return result{}, err
+	}
+	language := "python"
+	if r.engine.opts.Catalog != nil {
+		if language, err = r.engine.opts.Catalog.SkillLanguage(ctx, name); err != nil {
+			return result{}, err
+		}
+	}
+	return r.runProgram(ctx, n, at, attempt, skillProgram(language, name, function, do.With), args)
+}
+
+// identifier is a name that can stand in a program of either language.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+
+// skillProgram calls a function with the variables that have the names of its arguments: by name in Python, in the order of the file in TypeScript.
+func skillProgram(language, name, function string, with spec.Value) gateway.Program {
+	var args []string
+	for _, m := range with.Members {
+		args = append(args, m.Name.Text)
+	}
+	if language == "typescript" {
+		return gateway.Program{Language: language, Code: fmt.Sprintf("import { %s as __call } from \"skills/%s\";\nexport default await __call(%s);\n", function, name, strings.Join(args, ", "))}
+	}
+	for i, a := range args {
+		args[i] = a + "=" + a
+	}
+	return gateway.Program{Language: language, Code: fmt.Sprintf("from skills.%s import %s as _call\n_call(%s)\n", name, function, strings.Join(args, ", "))}
+}
+
+// runProgram runs a program, and goes on with it while calls of it wait for people.
+func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p gateway.Program, args json.RawMessage) (result, error) {
+	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(args, &p.Variables); err != nil {
+		return result{}, err
+	}
+	p.Timeout, p.Peer, p.Value = n.Timeout, r.peer, maxOutput
+	before, err := r.before(ctx, n, at, attempt)
+	if err != nil {
+		return result{}, err
+	}
+	for {
+		e, err := r.execute(ctx, n, at, attempt, p, args, before)
+		if err != nil {
+			return result{}, err
+		}
+		if e.Status != gateway.Held {
+			return programResult(e)
+		}
+		before = append(before, e.ID)
+		if err := r.allApproved(ctx, at, e.Approvals); err != nil {
+			return result{}, err
+		}
+	}
+}
+
+// before are the executions of a program that the log knows of, the newest last.
+func (r *run) before(ctx context.Context, n *node, at spot, attempt int) ([]string, error) {
+	if at.past == nil || at.past.attempt != attempt {
+		return nil, nil
+	}
+	if n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk {
+		if err := r.goOn(ctx, n, at, attempt, true); err != nil {
+			return nil, err
+		}
+	}
+	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
+		if err := r.approved(ctx, at, *pending); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(at.past.executions), nil
+}
+
+// execute runs a program that is on record before it begins: the newest of those before that has done something is gone on with.
+func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gateway.Program, args json.RawMessage, before []string) (gateway.Execution, error) {
+	leave, err := r.engine.enter(ctx)
+	if err != nil {
+		return gateway.Execution{}, err
+	}
+	defer leave()
+	p.ID = gateway.NewExecution()
+	if err := r.began(ctx, at, attempt, args, p.ID); err != nil {
+		return gateway.Execution{}, err
+	}
+	ctx = gateway.Unwaited(atStep(ctx, r.id, at.path), r.id)
+	for _, id := range slices.Backward(before) {
+		p.Resume = id
+		e, err := r.engine.door.Execute(ctx, p)
+		if wrong, ok := errors.AsType[*tool.Error](err); !ok || wrong.Kind != tool.NotFound {
+			return e, err
+		}
+	}
+	p.Resume = ""
+	return r.engine.door.Execute(ctx, p)
+}
+
+// programResult is what a step comes to by how its program ended.
+func programResult(e gateway.Execution) (result, error) {
+	if e.Failed() {
+		return result{}, programError(e)
+	}
+	if e.Value == nil {
+		return result{status: outcomeOK, raw: json.RawMessage("null")}, nil
+	}
+	if e.Value.Size > int64(len(e.Value.Text)) {
+		return result{}, tooLarge(int(e.Value.Size), maxOutput)
+	}
+	if e.Value.Kind != "json" {
+		return normal(e.Value.Text, maxOutput)
+	}
+	v, err := decode([]byte(e.Value.Text))
+	if err != nil {
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: "what the code comes to is no JSON: " + err.Error()}
+	}
+	return normal(v, maxOutput)
+}
+
+// programErrors are the kinds of the ways in which a program ends that did not go well.
+var programErrors = map[string]tool.Kind{"failed": tool.Failed, "exited": tool.Failed, "timeout": tool.Timeout, "canceled": tool.Canceled, "crashed": tool.Internal}
+
+func programError(e gateway.Execution) error {
+	kind, known := programErrors[string(e.Status)]
+	if !known { // at one of its limits
+		kind = tool.Limit
+	}
+	failed := &tool.Error{Kind: kind, Message: "the code ended: " + string(e.Status)}
+	if e.Fault != nil {
+		failed.Message, failed.Hint = e.Fault.Type+": "+e.Fault.Message, e.Fault.Hint
+		for _, line := range e.Fault.Lines[max(len(e.Fault.Lines)-1, 0):] {
+			failed.Message += fmt.Sprintf(" (line %d of the code)", line.Line)
+		}
+	}
+	return failed
+}

@@ -1,0 +1,341 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// formTime is how long a form can be answered that does not say.
+const formTime = 24 * time.Hour
+
+// filling is a form that is being filled at a step: what is answered is on record. It implements [form.Filler].
+type filling struct {
+	run  *run
+	at   spot
+	form *form.Form
+	env  form.Env
+
+	mu    sync.Mutex // held by whoever asks or answers
+	state *form.State
+}
+
+// form asks a person for what is missing.
+func (r *run) form(ctx context.Context, f *frame, n *node, do *spec.Form, at spot, attempt int) (result, error) {
+	if at.past.beganAt() != attempt {
+		if err := r.began(ctx, at, attempt, nil, ""); err != nil {
+			return result{}, err
+		}
+	}
+	fill, err := r.filling(f, n, at)
+	if err != nil {
+		return result{}, err
+	}
+	ask, err := fill.Next(ctx)
+	if err == nil && ask != nil {
+		err = r.askForm(ctx, fill, ask, do)
+	}
+	if err != nil {
+		return result{}, err
+	}
+	v, err := fill.form.Result(ctx, fill.env, fill.state)
+	if err != nil {
+		return result{}, err
+	}
+	return normal(v, maxOutput)
+}
+
+// filling is a form as the log has it.
+func (r *run) filling(f *frame, n *node, at spot) (*filling, error) {
+	fill := &filling{run: r, at: at, form: n.form, state: &form.State{}}
+	fill.env = form.Env{Vars: f.vars, Call: func(ctx context.Context, c form.Call) (any, error) { return r.formCall(ctx, n, at, c) }}
+	if at.past != nil && len(at.past.answers) > 0 {
+		if err := json.Unmarshal(at.past.answers[len(at.past.answers)-1], fill.state); err != nil {
+			return nil, err
+		}
+	}
+	return fill, nil
+}
+
+// formCall calls a tool that values of a form come from: a step of its own, so that it is not called again.
+func (r *run) formCall(ctx context.Context, n *node, at spot, c form.Call) (any, error) {
+	inner := at.block(c.Key)
+	if before, ok, err := inner.past.ended(); ok || err != nil {
+		return before.value, before.error(err)
+	}
+	id, err := tool.ParseID(c.Tool)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.goOn(ctx, n, inner, 1, r.engine.harmless(id)); err != nil {
+		return nil, err
+	}
+	out, err := r.callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
+	if err != nil {
+		err = r.failed(ctx, ctx, inner.path, n.Line, err)
+	}
+	out, err = r.end(ctx, inner, n.Line, out, err, true)
+	return out.value, err
+}
+
+// Next implements [form.Filler].
+func (f *filling) Next(ctx context.Context) (*form.Ask, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.form.Next(ctx, f.env, f.state)
+}
+
+// Answer implements [form.Filler]. What is right of the answer is on record when it returns.
+func (f *filling) Answer(ctx context.Context, values map[string]any) ([]form.Problem, error) {
+	return f.answer(ctx, values, "")
+}
+
+func (f *filling) answer(ctx context.Context, values map[string]any, by string) ([]form.Problem, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	problems, err := f.form.Answer(ctx, f.env, f.state, values)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := json.Marshal(f.state)
+	if err != nil {
+		return nil, err
+	}
+	return problems, f.run.log.write(ctx, Event{Kind: Answered, Path: f.at.path, Input: kept, By: by})
+}
+
+// answerOf is what somebody answers to a form.
+type answerOf struct {
+	values map[string]any
+	by     string
+	told   chan error
+}
+
+// askForm waits until a form is complete: whoever started the run is asked at once, all others can answer by Answer.
+func (r *run) askForm(ctx context.Context, fill *filling, ask *form.Ask, do *spec.Form) error {
+	until := time.Now().Add(cmp.Or(do.Timeout, formTime))
+	if p := fill.at.past.waited(); p != nil && p.For == forForm {
+		until = p.Until
+	}
+	p, err := pendingForm(fill.at.path, ask, until)
+	if err != nil {
+		return err
+	}
+	answers := make(chan answerOf)
+	shut := r.desk.add(fill.at.path, answers) // before anybody can see that the run waits for it
+	defer shut()
+	return r.hold(ctx, fill.at, p, func() error {
+		defer shut() // and until nobody can
+		ctx, stop := context.WithDeadlineCause(ctx, until, &tool.Error{Kind: tool.Timeout, Message: "nobody has answered in time"})
+		defer stop()
+		asked, wait := r.askPeer(ctx, fill)
+		defer wait()
+		defer stop()
+		return r.take(ctx, fill, answers, asked, until)
+	})
+}
+
+// take takes answers until the form is complete.
+func (r *run) take(ctx context.Context, fill *filling, answers <-chan answerOf, asked <-chan error, until time.Time) error {
+	for {
+		select {
+		case a := <-answers:
+			complete, err := r.answer(ctx, fill, a, until)
+			if complete || err != nil {
+				return err
+			}
+		case err := <-asked:
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			if next, err := fill.Next(ctx); next == nil || err != nil {
+				return err
+			}
+			asked = nil // the client does not want to; others may
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// answer takes one answer, tells who gave it what is wrong, and says what is asked now.
+func (r *run) answer(ctx context.Context, fill *filling, a answerOf, until time.Time) (complete bool, err error) {
+	problems, err := fill.answer(ctx, a.values, a.by)
+	var ask *form.Ask
+	if err == nil {
+		ask, err = fill.Next(ctx)
+	}
+	if err == nil && ask != nil {
+		var p Pending
+		if p, err = pendingForm(fill.at.path, ask, until); err == nil {
+			r.state.ask(p)
+		}
+	}
+	switch {
+	case err != nil:
+		a.told <- tool.AsError(err)
+	case len(problems) > 0:
+		a.told <- problemsError(problems)
+	default:
+		a.told <- nil
+	}
+	return ask == nil, err
+}
+
+func problemsError(problems []form.Problem) error {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: strings.Join(texts, "\n")}
+}
+
+func pendingForm(path string, ask *form.Ask, until time.Time) (Pending, error) {
+	shown, err := json.Marshal(ask)
+	return Pending{Step: path, For: forForm, Until: until.UTC(), Form: shown}, err
+}
+
+// askPeer asks whoever started the run, if that is possible. What is returned first gets nil or an error when that is over; wait for it in the end.
+func (r *run) askPeer(ctx context.Context, fill *filling) (over <-chan error, wait func()) {
+	if r.peer == nil {
+		return nil, func() {}
+	}
+	done := make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() {
+		_, err := form.AskPeer(ctx, r.peer, "workflow "+r.started.Workflow, fill)
+		done <- err
+	})
+	return done, work.Wait
+}
+
+// desk is where answers to forms come in. The zero value is ready.
+type desk struct {
+	mu   sync.Mutex
+	open map[string]chan answerOf // by the path of the step
+}
+
+// add opens a form to answers, until close is called.
+func (d *desk) add(path string, answers chan answerOf) (close func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open = map[string]chan answerOf{}
+	}
+	d.open[path] = answers
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.open, path)
+	}
+}
+
+// find returns the form at a step, the only one for "".
+func (d *desk) find(path string) chan answerOf {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if path == "" && len(d.open) == 1 {
+		for _, only := range d.open {
+			return only
+		}
+	}
+	return d.open[path]
+}
+
+// Answer answers a form of a run: an object of values by field, or some of them. What is right is kept; the error, of kind invalid,
+// says by field what is wrong with the rest. The step is the path of the form, "" where only one waits. Errors are *tool.Error.
+func (e *Engine) Answer(ctx context.Context, id, step string, values json.RawMessage) (Run, error) {
+	run, l, err := e.find(ctx, id)
+	if err != nil {
+		return Run{}, err
+	}
+	if run.Status.Over() {
+		return run, &tool.Error{Kind: tool.Invalid, Message: "run " + id + " is over: " + string(run.Status)}
+	}
+	v, err := decode(values)
+	given, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return run, &tool.Error{Kind: tool.Invalid, Message: "answers are an object in JSON, by field"}
+	}
+	if l == nil {
+		l = e.queue.put(e.left(run))
+	}
+	answers, err := l.form(ctx, step)
+	if err != nil {
+		return run, err
+	}
+	a := answerOf{given, asker(ctx), make(chan error, 1)}
+	if err := l.give(ctx, step, answers, a); err != nil {
+		return run, err
+	}
+	run, _, _ = l.state.now()
+	return run, nil
+}
+
+// form waits until a form of a run is open, or it is clear that there is none.
+func (l *live) form(ctx context.Context, step string) (chan answerOf, error) {
+	if err := l.underWay(ctx); err != nil {
+		return nil, err
+	}
+	for {
+		run, changed, left := l.state.now()
+		if answers := l.run.desk.find(step); answers != nil {
+			return answers, nil
+		}
+		if left != nil {
+			return nil, left
+		}
+		if run.Status != Running {
+			return nil, noForm(run, step)
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+			return nil, noForm(run, step)
+		case <-ctx.Done():
+			return nil, tool.AsError(context.Cause(ctx))
+		}
+	}
+}
+
+func noForm(run Run, step string) error {
+	wrong := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("run %s waits for no form at %s", run.ID, plain.Line(step, 100))}
+	if step == "" {
+		wrong.Message = "run " + run.ID + " waits for no form, or for several"
+	}
+	for _, p := range run.Waiting {
+		if p.For == forForm {
+			wrong.Hint = strings.TrimPrefix(wrong.Hint+", "+p.Step, ", ")
+		}
+	}
+	if wrong.Hint != "" {
+		wrong.Hint = "it waits at " + wrong.Hint
+	}
+	return wrong
+}
+
+// give hands an answer over, and returns what is wrong with it.
+func (l *live) give(ctx context.Context, step string, answers chan answerOf, a answerOf) error {
+	for {
+		_, changed, _ := l.state.now()
+		if l.run.desk.find(step) != answers {
+			return &tool.Error{Kind: tool.Invalid, Message: "the form does not wait any more"}
+		}
+		select {
+		case answers <- a:
+			return <-a.told
+		case <-changed:
+		case <-ctx.Done():
+			return tool.AsError(context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/tool"
+)
+
+// run has a run until it is over, or the engine closes.
+func (e *Engine) run(l *live) {
+	defer e.queue.remove(l)
+	hard, abandon := context.WithCancelCause(e.base)
+	defer abandon(nil)
+	r, err := e.take(hard, l, abandon)
+	if err == nil {
+		err = r.finish(r.context(hard), l)
+	}
+	if err != nil {
+		e.gone(l, err)
+	}
+}
+
+// gone notes that a run is not ours any more though it is not over.
+func (e *Engine) gone(l *live, err error) {
+	if e.base.Err() == nil {
+		e.log.Error("run is not gone on with", "run", l.id, "error", err)
+	}
+	l.state.leave(&tool.Error{Kind: tool.Canceled, Message: "run " + l.id + " is not gone on with here", Hint: "it goes on with the next start of the gateway, or with `sallyport workflow resume " + l.id + "`", Err: err})
+}
+
+// take reads the log of a run, where that is not known, and claims it.
+func (e *Engine) take(ctx context.Context, l *live, abandon context.CancelCauseFunc) (*run, error) {
+	if l.writer == nil {
+		if err := e.readLog(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	h := l.history
+	r := &run{engine: e, id: l.id, program: l.program, started: h.started, entry: h.entries, peer: l.peer, state: l.state}
+	r.read = &origins{labels: e.opts.Labels}
+	r.steps.Store(int64(h.steps))
+	r.log = newJournal(l.writer, h.bytes, func(err error) {
+		e.log.Error("run cannot be recorded", "run", l.id, "error", err)
+		abandon(errGone)
+	})
+	r.history = h
+	if h.over != nil { // it was, and its summary did not say so
+		return r, nil
+	}
+	return r, r.log.write(ctx, Event{Kind: Claimed, By: e.by})
+}
+
+// readLog reads what a run has done, and its definition.
+func (e *Engine) readLog(ctx context.Context, l *live) error {
+	h := newHistory()
+	w, err := e.logs.Take(ctx, l.id, func(event Event) error {
+		h.add(event)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if l.program == nil {
+		d, err := parse(h.started)
+		if err != nil {
+			return err
+		}
+		if l.program, err = e.programs.of(d); err != nil {
+			return err
+		}
+	}
+	l.writer, l.history = w, h
+	return nil
+}
+
+// parse reads the definition of a run again, as it was when it was started.
+func parse(s Started) (*spec.Definition, error) {
+	return spec.Parse(s.Path, []byte(s.Source), func(name string) ([]byte, error) {
+		text, ok := s.Files[name]
+		if !ok {
+			return nil, errors.New("the run has no file " + name)
+		}
+		return []byte(text), nil
+	})
+}
+
+// context is what everything that the run does is done with.
+func (r *run) context(hard context.Context) context.Context {
+	ctx := withHard(identity(hard, r.started))
+	r.read.recall(ctx, r.history.read)
+	return ctx
+}
+
+// finish interprets the run and writes its end.
+func (r *run) finish(ctx context.Context, l *live) error {
+	end := r.history.over
+	if end == nil {
+		out, err := r.begin(ctx, l)
+		if errors.Is(err, errGone) || ctx.Err() != nil {
+			return errGone
+		}
+		end = ending(out, err)
+		if err := r.log.write(ctx, *end); err != nil {
+			return err
+		}
+	}
+	r.state.alter(func(run *Run) {
+		run.Status, run.Outputs, run.Error, run.Ended, run.Waiting = end.Status, end.Output, end.Error, time.Now().UTC(), nil
+	})
+	return nil
+}
+
+// begin lets a run be canceled from now on, and interprets it.
+func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
+	if r.history.stopping {
+		stop(canceledBy(""))
+	}
+	if err := l.begun(ctx, r); err != nil {
+		return nil, err
+	}
+	r.state.alter(func(run *Run) {
+		r.state.active = 1
+		run.Status = Running
+	})
+	return r.interpret(ctx, r.history)
+}
+
+// cancel stops what the run does, once it is on record that somebody wants that.
+func (r *run) cancel(ctx context.Context, cause error) error {
+	err := r.log.write(ctx, Event{Kind: Stopping, By: tool.AsError(cause).Message})
+	r.stop(cause)
+	return err
+}
+
+// ending is the last event of a run.
+func ending(out json.RawMessage, err error) *Event {
+	if err == nil {
+		return &Event{Kind: Over, Status: OK, Output: out}
+	}
+	f := &failure{fault: faultOf(err, "", 0)}
+	if known, ok := errors.AsType[*failure](err); ok {
+		f = known
+	}
+	if f.canceled {
+		return &Event{Kind: Over, Status: Canceled, Error: &f.fault}
+	}
+	return &Event{Kind: Over, Status: Failed, Error: &f.fault}
+}

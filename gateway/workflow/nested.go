@@ -1,0 +1,120 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// maxDepth is how deep workflows may stand in each other.
+const maxDepth = 8
+
+// nested runs another workflow within the run, by its definition as it is when the step begins.
+func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at spot, attempt int) (result, error) {
+	args, err := r.arguments(ctx, f, n)
+	if err != nil {
+		return result{}, err
+	}
+	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
+		return out, err
+	}
+	if slices.Contains(f.chain, do.Name.Text) || len(f.chain) > maxDepth {
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: "workflows run each other without end, or too deep: " + strings.Join(append(slices.Clone(f.chain), do.Name.Text), " > ")}
+	}
+	begun, p, err := r.beginNested(ctx, do.Name.Text, args, at, attempt)
+	if err != nil {
+		return result{}, err
+	}
+	inputs, err := decode(begun.Inputs)
+	if err != nil {
+		return result{}, err
+	}
+	env, err := decode(begun.Env)
+	if err != nil {
+		return result{}, err
+	}
+	inner := newFrame(map[string]any{"inputs": orEmpty(inputs), "env": orEmpty(env), "run": f.vars["run"]}, append(slices.Clone(f.chain), do.Name.Text))
+	if _, err := r.sequence(ctx, inner, p.steps, at); err != nil {
+		return result{}, err
+	}
+	out, err := r.outputs(ctx, inner, p)
+	return result{status: outcomeOK, value: out}, err
+}
+
+// beginNested returns what a nested workflow begins with: as the log has it, else as it is now.
+func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage, at spot, attempt int) (Started, *program, error) {
+	if at.past != nil && at.past.start != nil {
+		d, err := parse(*at.past.start)
+		if err != nil {
+			return Started{}, nil, err
+		}
+		p, err := r.engine.programs.of(d)
+		return *at.past.start, p, err
+	}
+	d, err := r.engine.definition(name)
+	if err != nil {
+		return Started{}, nil, err
+	}
+	p, err := r.engine.programs.of(d)
+	if err != nil {
+		return Started{}, nil, err
+	}
+	begun, err := r.engine.prepare(ctx, p, args, nil)
+	if err != nil {
+		return Started{}, nil, err
+	}
+	r.log.note(Event{Kind: Began, Path: at.path, Attempt: attempt, Start: &begun})
+	return begun, p, nil
+}
+
+// prepare is what a workflow is started with: its text, and its inputs, checked.
+func (e *Engine) prepare(ctx context.Context, p *program, given json.RawMessage, peer tool.Peer) (Started, error) {
+	env := e.environment(p.Definition)
+	in, err := e.inputs(ctx, p, given, env, peer)
+	if err != nil {
+		return Started{}, err
+	}
+	s := Started{Workflow: p.Name, Path: p.Path, Source: string(p.Source), Files: filesOf(p.Definition)}
+	if s.Inputs, err = encode(in, maxInputs); err != nil {
+		return Started{}, err
+	}
+	s.Env, err = encode(env, maxInputs)
+	return s, err
+}
+
+// filesOf are the files that a definition has its code in.
+func filesOf(d *spec.Definition) map[string]string {
+	files := map[string]string{}
+	spec.Walk(d.Steps, func(s *spec.Step, _ []*spec.Step) {
+		if code, ok := s.Do.(*spec.Code); ok && code.File != nil {
+			files[code.File.Text] = code.Text.Text
+		}
+	})
+	if len(files) == 0 {
+		return nil
+	}
+	return files
+}
+
+// definition returns a workflow as it is now.
+func (e *Engine) definition(name string) (*spec.Definition, error) {
+	var names []string
+	for _, d := range e.opts.Definitions() {
+		if d.Name == name {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	wrong := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 80), Hint: "sallyport workflow list"}
+	if near := nearest.Of(name, names); near != "" {
+		wrong.Hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	return nil, wrong
+}

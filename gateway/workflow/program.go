@@ -1,0 +1,206 @@
+package workflow
+
+import (
+	"errors"
+	"sync"
+
+	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+	"sallyport/internal/tool"
+)
+
+// node is a step whose expressions are compiled.
+type node struct {
+	*spec.Step
+
+	cond, output, key, idempotency *binding.Binding
+	// with are its arguments; of a loop the list, of a wait the time or the message.
+	with *binding.Binding
+	// when are the conditions of a switch, or that of a loop.
+	when   []*binding.Binding
+	blocks []block
+	form   *form.Form
+}
+
+// block is a sequence of steps within a step; name is what it is called in paths.
+type block struct {
+	name  string
+	steps []*node
+}
+
+// program is a definition that can be run. It is safe for concurrent use.
+type program struct {
+	*spec.Definition
+	steps    []*node
+	defaults []*binding.Binding // by input
+	outputs  []*binding.Binding // by output
+}
+
+// compiler makes a program of a definition, and notes what is wrong with it.
+type compiler struct {
+	def    *spec.Definition
+	faults []error
+}
+
+// compile compiles all expressions of a definition. The error is a *tool.Error of kind invalid that shows where each fault is.
+func compile(d *spec.Definition) (*program, error) {
+	c := &compiler{def: d}
+	scope := binding.Any()
+	p := &program{Definition: d, steps: c.sequence(scope, d.Steps)}
+	for _, in := range d.Inputs {
+		p.defaults = append(p.defaults, c.maybe(scope, in.Default))
+	}
+	for _, out := range d.Outputs {
+		p.outputs = append(p.outputs, c.value(scope, out.Value))
+	}
+	if len(c.faults) > 0 {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: errors.Join(c.faults...).Error(), Hint: "sallyport workflow lint " + d.Path}
+	}
+	return p, nil
+}
+
+func (c *compiler) note(problems []binding.Problem) {
+	for _, p := range problems {
+		c.faults = append(c.faults, c.def.Error(p.Text.At(p.Offset), "%s", p.Message))
+	}
+}
+
+func (c *compiler) value(s binding.Scope, v spec.Value) *binding.Binding {
+	b, problems := binding.Compile(s, v)
+	c.note(problems)
+	return b
+}
+
+func (c *compiler) maybe(s binding.Scope, v *spec.Value) *binding.Binding {
+	if v == nil {
+		return nil
+	}
+	return c.value(s, *v)
+}
+
+func (c *compiler) text(s binding.Scope, t *spec.Text, want expr.Type) *binding.Binding {
+	if t == nil {
+		return nil
+	}
+	b, problems := binding.CompileText(s, *t, want)
+	c.note(problems)
+	return b
+}
+
+func (c *compiler) sequence(s binding.Scope, steps []spec.Step) []*node {
+	nodes := make([]*node, len(steps))
+	for i := range steps {
+		nodes[i] = c.step(s, &steps[i])
+	}
+	return nodes
+}
+
+func (c *compiler) step(s binding.Scope, step *spec.Step) *node {
+	n := &node{Step: step}
+	n.cond = c.text(s, step.If, expr.Bool)
+	n.output = c.maybe(s.With(free("output")), step.Output)
+	n.idempotency = c.maybe(s, step.Idempotency)
+	if step.Cache != nil {
+		n.key = c.maybe(s, step.Cache.Key)
+	}
+	c.action(s, n)
+	return n
+}
+
+func (c *compiler) action(s binding.Scope, n *node) {
+	switch do := n.Do.(type) {
+	case *spec.Tool:
+		n.with = c.value(s, do.With)
+	case *spec.Code:
+		n.with = c.value(s, do.With)
+	case *spec.Skill:
+		n.with = c.value(s, do.With)
+	case *spec.Nested:
+		n.with = c.value(s, do.With)
+	case *spec.Parallel:
+		for _, b := range do.Branches {
+			n.blocks = append(n.blocks, block{b.Name.Text, c.sequence(s, b.Steps)})
+		}
+	case *spec.ForEach:
+		n.with = c.value(s, do.In)
+		inner := s.With(free(loopName(do.As, "item")), free(loopName(do.Index, "index")))
+		n.blocks = []block{{"", c.sequence(inner, do.Steps)}}
+	case *spec.Switch:
+		c.cases(s, n, do)
+	case *spec.While:
+		inner := s.With(free("index"), free("last"))
+		n.when = []*binding.Binding{c.text(inner, &do.When, expr.Bool)}
+		n.blocks = []block{{"", c.sequence(inner, do.Steps)}}
+	case *spec.Wait:
+		c.wait(s, n, do)
+	case *spec.Form:
+		var problems []binding.Problem
+		n.form, problems = form.Compile(s, do)
+		c.note(problems)
+	case *spec.Try:
+		n.blocks = []block{{"try", c.sequence(s, do.Steps)}, {"catch", c.sequence(s.With(free(loopName(do.As, "error"))), do.Catch)}, {"finally", c.sequence(s, do.Finally)}}
+	}
+}
+
+func (c *compiler) cases(s binding.Scope, n *node, do *spec.Switch) {
+	for i, one := range do.Cases {
+		n.when = append(n.when, c.text(s, &one.When, expr.Bool))
+		n.blocks = append(n.blocks, block{"case" + index(i), c.sequence(s, one.Steps)})
+	}
+	n.blocks = append(n.blocks, block{"default", c.sequence(s, do.Default)})
+}
+
+func (c *compiler) wait(s binding.Scope, n *node, do *spec.Wait) {
+	switch {
+	case do.Approval != nil:
+		n.with = c.value(s, do.Approval.Message)
+	case do.For != nil:
+		n.with = c.value(s, *do.For)
+	case do.Until != nil:
+		n.with = c.value(s, *do.Until)
+	}
+}
+
+// free is a variable of any type.
+func free(name string) expr.Var { return expr.Var{Name: name, Type: expr.Any} }
+
+// loopName is the name that a definition gives, or the usual one.
+func loopName(given spec.Text, usual string) string {
+	if given.Text != "" {
+		return given.Text
+	}
+	return usual
+}
+
+// maxPrograms is how many compiled definitions are kept.
+const maxPrograms = 128
+
+// programs keeps compiled definitions, by what they were made of.
+type programs struct {
+	mu   sync.Mutex
+	kept map[string]*program
+}
+
+// of returns the program of a definition.
+func (k *programs) of(d *spec.Definition) (*program, error) {
+	key := d.Path + "\x00" + digestOf(d)
+	k.mu.Lock()
+	p := k.kept[key]
+	k.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := compile(d)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.kept) >= maxPrograms || k.kept == nil {
+		k.kept = map[string]*program{}
+	}
+	k.kept[key] = p
+	return p, nil
+}

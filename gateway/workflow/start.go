@@ -1,0 +1,120 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/gateway/workflow/runlog"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// digestOf tells definitions apart, with the files of their code.
+func digestOf(d *spec.Definition) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%d %s", len(d.Source), d.Source)
+	files := filesOf(d)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(sum, "%d %s %d %s", len(name), name, len(files[name]), files[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Start starts a run on behalf of whoever ctx says. It is on record when Start returns, and goes on whatever becomes of ctx; its
+// Peer is asked until ctx ends. Errors are *tool.Error: invalid with all that is wrong with the inputs, limit where there are too many runs.
+func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
+	if err := e.ready(ctx); err != nil {
+		return Run{}, err
+	}
+	d, err := e.definition(s.Workflow)
+	if err != nil {
+		return Run{}, err
+	}
+	p, err := e.programs.of(d)
+	if err != nil {
+		return Run{}, err
+	}
+	started, err := e.prepare(ctx, p, s.Inputs, s.Peer)
+	if err != nil {
+		return Run{}, err
+	}
+	key := s.Key
+	if key != "" {
+		key = fmt.Sprintf("%q %q %q", tool.Principal(ctx), s.Workflow, s.Key)
+	}
+	started.ID, started.Trigger, started.Principal, started.Parent = runlog.NewID(key), s.Trigger, tool.Principal(ctx), s.Parent
+	started.Workspace = tool.Workspace(ctx)
+	if e.opts.Labels != nil {
+		if read := e.opts.Labels.Read(ctx); len(read) > 0 {
+			if started.Read, err = json.Marshal(read); err != nil {
+				return Run{}, err
+			}
+		}
+	}
+	return e.create(ctx, p, started, gateway.OnePeer(ctx, s.Peer), nil)
+}
+
+// ready waits until it is known which runs there are.
+func (e *Engine) ready(ctx context.Context) error {
+	select {
+	case <-e.queue.known:
+	case <-ctx.Done():
+		return tool.AsError(context.Cause(ctx))
+	case <-e.base.Done():
+	}
+	if e.base.Err() != nil {
+		return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+	}
+	return nil
+}
+
+// create puts a run on record, with further events, and gives it its turn.
+func (e *Engine) create(ctx context.Context, p *program, started Started, peer tool.Peer, more []Event) (Run, error) {
+	if run, err := e.stored(ctx, started.ID); err == nil {
+		return run, nil // the same start once more
+	}
+	leave, ok := e.queue.room(p.Definition)
+	if !ok {
+		return Run{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s has %d runs already, which is all that it may", p.Name, p.Concurrency.Limit), Hint: "wait for the end of one"}
+	}
+	now := time.Now().UTC()
+	run := Run{ID: started.ID, Workflow: p.Name, Digest: p.Digest, Status: Queued, Trigger: started.Trigger, Principal: started.Principal,
+		Parent: started.Parent, Of: started.Of, Inputs: started.Inputs, Started: now}
+	events := append([]Event{{Kind: Created, Time: now, Start: &started}}, more...)
+	w, err := e.logs.Create(context.WithoutCancel(ctx), run, events...)
+	if errors.Is(err, store.ErrConflict) {
+		return e.stored(ctx, started.ID)
+	}
+	if err != nil {
+		return Run{}, e.unkept(started.ID, err)
+	}
+	h := newHistory()
+	for _, event := range events {
+		h.add(event)
+	}
+	for _, other := range leave {
+		if err := other.stop(ctx, &tool.Error{Kind: tool.Canceled, Message: "canceled: a newer run took its place"}); err != nil {
+			e.log.Error("run cannot be canceled", "run", other.id, "error", err)
+		}
+	}
+	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.told), began: make(chan struct{}), program: p, writer: w, history: h, peer: peer})
+	return run, nil
+}
+
+// unkept is the error of what cannot be put on record.
+func (e *Engine) unkept(id string, err error) error {
+	e.log.Error("run cannot be recorded", "run", id, "error", err)
+	if errors.Is(err, store.ErrFull) {
+		return &tool.Error{Kind: tool.Limit, Message: "there is no room for more runs", Hint: "cancel runs that are not needed: sallyport workflow runs", Err: err}
+	}
+	return &tool.Error{Kind: tool.Internal, Message: "the run cannot be put on record", Hint: "the operator's log says why", Err: err}
+}

@@ -1,0 +1,273 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/tool"
+)
+
+// step runs one step, unless the log says that it has ended. An error is a *failure, or errGone.
+func (r *run) step(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+	if before, ok, err := at.past.ended(); ok || err != nil {
+		return before, before.error(err)
+	}
+	if err := r.stopped(ctx); err != nil {
+		return result{}, r.failed(ctx, ctx, at.path, n.Line, err)
+	}
+	out, err := r.perform(ctx, f, n, at)
+	if err != nil {
+		err = r.failed(ctx, ctx, at.path, n.Line, err)
+	}
+	return r.end(ctx, at, n.Line, out, err, leaf(n))
+}
+
+// error is that of a result that was on record already.
+func (r result) error(unreadable error) error {
+	if unreadable != nil {
+		return &failure{fault: Fault{Kind: tool.Internal, Message: "the log of the run cannot be read"}}
+	}
+	if r.status == outcomeFailed || r.status == outcomeCanceled {
+		f := Fault{Kind: tool.Internal, Message: r.status}
+		if r.fault != nil {
+			f = *r.fault
+		}
+		return &failure{f, r.status == outcomeCanceled}
+	}
+	return nil
+}
+
+// leaf reports whether what a step came to cannot be derived again from what stands within it.
+func leaf(n *node) bool {
+	switch n.Do.(type) {
+	case *spec.Tool, *spec.Code, *spec.Skill, *spec.Wait, *spec.Form:
+		return true
+	}
+	return false
+}
+
+// perform runs a step whose condition holds, as its cache and its key allow.
+func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+	if n.cond != nil {
+		holds, err := n.cond.Bool(ctx, f.vars)
+		if err != nil {
+			return result{}, err
+		}
+		if !holds {
+			return result{status: outcomeSkipped}, nil
+		}
+	}
+	keeps, err := r.keeps(ctx, f, n)
+	if err != nil {
+		return result{}, err
+	}
+	leave, err := r.engine.turns.take(ctx, keeps)
+	if err != nil {
+		return result{}, err
+	}
+	defer leave()
+	if out, ok, err := r.kept(ctx, keeps); ok || err != nil {
+		return out, err
+	}
+	out, err := r.attempts(ctx, f, n, at)
+	if err == nil {
+		err = r.keep(ctx, keeps, out)
+	}
+	return out, err
+}
+
+// end writes what a step came to. What can be derived again goes with the next event that cannot.
+func (r *run) end(ctx context.Context, at spot, line int, out result, err error, durable bool) (result, error) {
+	if errors.Is(err, errGone) {
+		return result{}, err
+	}
+	e := Event{Kind: Ended, Path: at.path, Outcome: out.status}
+	if err == nil {
+		if e.Output, err = out.json(); err != nil {
+			err = &failure{fault: faultOf(err, at.path, line)}
+		}
+	}
+	if f, ok := errors.AsType[*failure](err); ok {
+		e.Outcome, e.Output, e.Error = f.outcome(), nil, &f.fault
+		out = result{status: e.Outcome, fault: e.Error}
+	}
+	if durable {
+		e.Read = r.read.fresh(ctx)
+		if failed := r.log.write(ctx, e); failed != nil {
+			return result{}, failed
+		}
+	} else {
+		r.log.note(e)
+	}
+	return out, r.count(at, line, err)
+}
+
+// count counts a step that has ended, and ends a run that makes too many.
+func (r *run) count(at spot, line int, err error) error {
+	n := r.steps.Add(1)
+	r.state.ended(int(n))
+	if err == nil && n > maxSteps {
+		return &failure{fault: Fault{Kind: tool.Limit, Message: fmt.Sprintf("the run has made %d steps, which is all that one may", maxSteps), Step: at.path, Line: line}}
+	}
+	if err == nil && r.log.full() {
+		return &failure{fault: Fault{Kind: tool.Limit, Message: fmt.Sprintf("the log of the run has %d MiB, which is all that one may", maxLog>>20), Step: at.path, Line: line}}
+	}
+	return err
+}
+
+// json is the value as its event has it.
+func (r result) json() (json.RawMessage, error) {
+	if r.raw != nil || r.status == outcomeSkipped {
+		return r.raw, nil
+	}
+	return encode(r.value, maxList)
+}
+
+// attempts makes a step, and again after failures that its rule names.
+func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+	attempt := max(at.past.beganAt(), 1)
+	if at.past != nil && at.past.last == Retrying {
+		if err := r.rest(ctx, at, at.past.until); err != nil {
+			return result{}, err
+		}
+		attempt, at = attempt+1, at.anew()
+	}
+	for {
+		out, err := r.attempt(ctx, f, n, at, attempt)
+		if err == nil || ctx.Err() != nil || !n.again(attempt, err) {
+			return out, err
+		}
+		fault := faultOf(err, at.path, n.Line)
+		until := time.Now().Add(n.pause(attempt))
+		if err := r.log.write(ctx, Event{Kind: Retrying, Path: at.path, Attempt: attempt, Error: &fault, Until: until.UTC()}); err != nil {
+			return result{}, err
+		}
+		if err := r.rest(ctx, at, until); err != nil {
+			return result{}, err
+		}
+		attempt, at = attempt+1, at.anew()
+	}
+}
+
+// again reports whether a step is made again after an attempt failed.
+func (n *node) again(attempt int, err error) bool {
+	if n.Retry == nil || attempt > n.Retry.Count || errors.Is(err, errGone) {
+		return false
+	}
+	kind := faultOf(err, "", 0).Kind
+	if len(n.Retry.On) > 0 {
+		return slices.Contains(n.Retry.On, string(kind))
+	}
+	return kind == tool.Timeout || kind == tool.Upstream || kind == tool.Limit
+}
+
+// pause is how long is waited after an attempt.
+func (n *node) pause(attempt int) time.Duration {
+	wait, most := n.Retry.Wait, n.Retry.Max
+	if wait == 0 {
+		wait = time.Second
+	}
+	if most == 0 {
+		most = max(time.Minute, wait)
+	}
+	for ; attempt > 1 && wait < most; attempt-- {
+		wait *= 2
+	}
+	return min(wait, most)
+}
+
+// attempt makes a step once, in the time that it has, and evaluates its output.
+func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
+	inner, stop := bounded(ctx, n.Timeout, tookLonger(n.Timeout))
+	defer stop()
+	out, err := r.do(inner, f, n, at, attempt)
+	if err != nil {
+		return result{}, r.failed(ctx, inner, at.path, n.Line, err)
+	}
+	if n.output == nil {
+		return out, nil
+	}
+	v, err := f.eval(ctx, n.output, map[string]any{"output": out.value})
+	if err != nil {
+		return result{}, err
+	}
+	return normal(v, maxOutput)
+}
+
+// normal is the result of a value that may not be what JSON comes to.
+func normal(v any, most int) (result, error) {
+	raw, err := encode(v, most)
+	if err != nil {
+		return result{}, err
+	}
+	value, err := decode(raw)
+	if err != nil {
+		return result{}, err
+	}
+	return result{status: outcomeOK, value: value, raw: raw}, nil
+}
+
+// do does what the step is for.
+func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
+	if !leaf(n) && at.past.beganAt() != attempt {
+		if _, nested := n.Do.(*spec.Nested); !nested { // which says what begins
+			r.log.note(Event{Kind: Began, Path: at.path, Attempt: attempt})
+		}
+	}
+	switch do := n.Do.(type) {
+	case *spec.Tool:
+		return r.tool(ctx, f, n, do, at, attempt)
+	case *spec.Code:
+		return r.code(ctx, f, n, do, at, attempt)
+	case *spec.Skill:
+		return r.skill(ctx, f, n, do, at, attempt)
+	case *spec.Nested:
+		return r.nested(ctx, f, n, do, at, attempt)
+	case *spec.Parallel:
+		return r.parallel(ctx, f, n, at)
+	case *spec.ForEach:
+		return r.forEach(ctx, f, n, do, at)
+	case *spec.Switch:
+		return r.choose(ctx, f, n, at)
+	case *spec.While:
+		return r.while(ctx, f, n, do, at)
+	case *spec.Wait:
+		return r.wait(ctx, f, n, do, at, attempt)
+	case *spec.Form:
+		return r.form(ctx, f, n, do, at, attempt)
+	case *spec.Try:
+		return r.try(ctx, f, n, do, at)
+	}
+	return result{}, &tool.Error{Kind: tool.Internal, Message: fmt.Sprintf("a step of kind %T cannot be run", n.Do)}
+}
+
+// began says that an attempt of a step begins; it is on the disk when began returns.
+func (r *run) began(ctx context.Context, at spot, attempt int, input json.RawMessage, execution string) error {
+	if len(input) > maxInput {
+		sum := sha256.Sum256(input)
+		input = fmt.Appendf(nil, `{"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(input))
+	}
+	return r.log.write(ctx, Event{Kind: Began, Path: at.path, Attempt: attempt, Input: input, Execution: execution})
+}
+
+// rest waits until a retry may begin.
+func (r *run) rest(ctx context.Context, at spot, until time.Time) error {
+	if time.Until(until) > longRest {
+		return r.sleep(ctx, at, until)
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,175 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"sallyport/gateway"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/tool"
+)
+
+// What becomes of a step that had begun when its gateway was killed.
+const (
+	interruptedRetry = "retry"
+	interruptedFail  = "fail"
+	interruptedAsk   = "ask"
+)
+
+// tool calls a tool. A call that policy wants approved waits for that, and is made again then.
+func (r *run) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spot, attempt int) (result, error) {
+	id, err := tool.ParseID(do.Name.Text)
+	if err != nil {
+		return result{}, err
+	}
+	args, err := r.arguments(ctx, f, n)
+	if err != nil {
+		return result{}, err
+	}
+	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
+		return out, err
+	}
+	if err := r.goOn(ctx, n, at, attempt, r.engine.harmless(id)); err != nil {
+		return result{}, err
+	}
+	return r.callApproved(ctx, at, attempt, tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer})
+}
+
+// callApproved makes a call, and again when it has been approved, where it has to be.
+func (r *run) callApproved(ctx context.Context, at spot, attempt int, call tool.Call) (result, error) {
+	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
+		if err := r.approved(ctx, at, *pending); err != nil {
+			return result{}, err
+		}
+	}
+	for {
+		answer, err := r.call(ctx, at, attempt, call)
+		waits, ok := errors.AsType[*gateway.Waits](err)
+		if !ok {
+			return toolResult(call.Tool, answer, err)
+		}
+		if err := r.approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: waits.Approval, Until: waits.Until}); err != nil {
+			return result{}, err
+		}
+	}
+}
+
+// call makes one call, which is on record before it leaves.
+func (r *run) call(ctx context.Context, at spot, attempt int, call tool.Call) (tool.Result, error) {
+	leave, err := r.engine.enter(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer leave()
+	if err := r.began(ctx, at, attempt, call.Args, ""); err != nil {
+		return tool.Result{}, err
+	}
+	return r.engine.door.Call(gateway.Unwaited(atStep(ctx, r.id, at.path), r.id), call)
+}
+
+// toolResult is what a step comes to by what its tool answered.
+func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
+	if err != nil {
+		return result{}, err
+	}
+	if answer.IsError {
+		text := answer.Text()
+		if text == "" {
+			text = "it does not say why"
+		}
+		return result{}, &tool.Error{Kind: tool.Failed, Message: id.String() + " failed: " + text}
+	}
+	return normal(plainValue(answer.Value()), maxOutput)
+}
+
+// arguments evaluates "with", which comes to an object.
+func (r *run) arguments(ctx context.Context, f *frame, n *node) (json.RawMessage, error) {
+	v, err := f.eval(ctx, n.with, nil)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		v = map[string]any{}
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "with comes to " + kindOf(v) + ", not an object"}
+	}
+	return encode(v, maxOutput)
+}
+
+// instead lets tests answer for a step.
+func (r *run) instead(ctx context.Context, n *node, at spot, attempt int, input json.RawMessage) (result, bool, error) {
+	ask := r.engine.opts.Instead
+	if ask == nil {
+		return result{}, false, nil
+	}
+	output, done, err := ask(atStep(ctx, r.id, at.path), at.path, n.Step)
+	if !done {
+		return result{}, false, nil
+	}
+	if failed := r.began(ctx, at, attempt, input, ""); failed != nil {
+		return result{}, true, failed
+	}
+	if err != nil {
+		return result{}, true, err
+	}
+	value, err := decode(output)
+	return result{status: outcomeOK, value: value, raw: output}, true, err
+}
+
+// goOn decides about a step whose attempt had begun when its gateway was killed, by the step's rule: it returns nil where it is to be made.
+func (r *run) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) error {
+	if !at.past.interrupted(attempt) {
+		return nil
+	}
+	rule := n.Interrupted
+	switch {
+	case rule == "" && harmless:
+		rule = interruptedRetry
+	case rule == "":
+		rule = interruptedAsk
+	}
+	switch rule {
+	case interruptedRetry:
+		return nil
+	case interruptedAsk:
+		return r.askAgain(ctx, n, at, attempt)
+	}
+	return interruptedError("its rule is not to make it again")
+}
+
+func interruptedError(why string) error {
+	return &tool.Error{Kind: tool.Canceled, Message: "the gateway was stopped while the step was under way: it may have been done, and " + why,
+		Hint: "look whether it was done; `interrupted: retry` in the definition has it made again"}
+}
+
+// interrupted reports whether an attempt had begun to do something, and it is not known whether it was done.
+func (p *past) interrupted(attempt int) bool {
+	return p != nil && p.attempt == attempt && (p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
+}
+
+// askAgain asks a person whether a step is made again that was interrupted.
+func (r *run) askAgain(ctx context.Context, n *node, at spot, attempt int) error {
+	message := fmt.Sprintf("Step %s of workflow %s was interrupted, as the gateway was stopped. It may have been done already. Make it again?", at.path, r.started.Workflow)
+	a, err := r.inquire(ctx, gateway.Question{Step: at.path + " (interrupted)", Attempt: attempt, Message: message})
+	if err != nil {
+		return errors.Join(interruptedError("nobody can be asked"), err)
+	}
+	_, err = r.answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
+	if f := tool.AsError(err); err != nil && (f.Kind == tool.Denied || f.Kind == tool.Timeout) && ctx.Err() == nil {
+		return interruptedError("it is not to be made again")
+	}
+	return err
+}
+
+// harmless reports whether a tool can be called a second time without doing more, by its own word.
+func (e *Engine) harmless(id tool.ID) bool {
+	if e.opts.Catalog == nil {
+		return false
+	}
+	known, ok := e.opts.Catalog.Tool(id)
+	a := known.Annotations
+	return ok && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)
+}
