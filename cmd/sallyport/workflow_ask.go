@@ -298,55 +298,18 @@ func more(q *form.Question) string {
 	return text
 }
 
-// answers reads what --answer gave: NAME=VALUE each, with the form's word on what the values are.
+// answers reads what the command line gave: NAME=VALUE each; what the values are, the form says.
 func answers(given []string) (map[string]any, error) {
 	values := map[string]any{}
 	for _, one := range given {
 		name, value, ok := strings.Cut(one, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("--answer %q names no field", cell(one, 60)), Hint: "write --answer name=value"}
+			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q names no field", cell(one, 60)), Hint: "write NAME=VALUE"}
 		}
 		if _, twice := values[name]; twice {
-			return nil, &tool.Error{Kind: tool.Invalid, Message: "--answer " + cell(name, 60) + " is given twice"}
+			return nil, &tool.Error{Kind: tool.Invalid, Message: cell(name, 60) + " is given twice"}
 		}
 		values[name] = value
 	}
 	return values, nil
-}
-
-// unanswered says what is missing to somebody who cannot be asked.
-func unanswered(ask *form.Ask) error {
-	var missing, wrong []string
-	for _, q := range ask.Fields {
-		if q.Required {
-			missing = append(missing, "--answer "+q.Name+"="+example(&q))
-		}
-		if q.Problem != "" {
-			wrong = append(wrong, q.Name+": "+q.Problem)
-		}
-	}
-	message := "the form needs answers, and there is no terminal to ask in"
-	if len(wrong) > 0 {
-		message += " (" + strings.Join(wrong, "; ") + ")"
-	}
-	hint := "give " + strings.Join(missing, " ")
-	if len(missing) == 0 {
-		hint = "all that is asked is optional: give --answer name= for one that stays empty"
-	}
-	return &tool.Error{Kind: tool.Invalid, Message: cell(message, 1000), Hint: cell(hint, 1000)}
-}
-
-// example is what an answer looks like.
-func example(q *form.Question) string {
-	switch {
-	case q.Default != nil:
-		return valueText(shownDefault(q))
-	case len(q.Options) > 0:
-		values := make([]string, len(q.Options))
-		for i, o := range q.Options {
-			values[i] = valueText(o.Value)
-		}
-		return cell(strings.Join(values, "|"), 80)
-	}
-	return strings.ToUpper(q.Type)
 }

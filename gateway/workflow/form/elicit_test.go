@@ -181,7 +181,7 @@ t: it is no JSON; a value in JSON is wanted, such as ["a", "b"] or {"name": 1}` 
 	if said := answer(t, f, e, s, `{"t": "\"text\""}`); said != "" || result(t, f, e, s) != `{"b":true,"c":"${{ a }}","e":"a@b.org","l":["y"],"n":3,"o":{"a":[1]},"s":"ab","t":"text"}` {
 		t.Error(said, s.Answers)
 	}
-	if got := form.FromInputs(&spec.Definition{Inputs: make([]spec.Input, 101)}, nil, nil); got != nil {
+	if got := form.FromInputs(&spec.Definition{Inputs: make([]spec.Input, 257)}, nil, nil); got != nil {
 		t.Error("too many are asked")
 	}
 }

@@ -15,11 +15,12 @@ import (
 
 const (
 	// maxFields is how many fields a form has, maxOptions how many options a field.
-	maxFields  = 100
+	maxFields  = 256
 	maxOptions = 1000
-	// maxText is how long a text may be, maxOption that of an option, both in bytes.
-	maxText   = 64 << 10
-	maxOption = 1 << 10
+	// maxText is how long a text may be, maxOption that of an option, maxAnswers all answers of a form as JSON, in bytes.
+	maxText    = 64 << 10
+	maxOption  = 1 << 10
+	maxAnswers = 1 << 20
 )
 
 // Form is what a form asks for. It is safe for concurrent use.
@@ -71,7 +72,7 @@ func Compile(scope binding.Scope, f *spec.Form) (*Form, []binding.Problem) {
 	c := compiler{scope: scope}
 	out := &Form{title: c.value(scope, f.Title)}
 	if len(f.Fields) > maxFields {
-		c.wrong(f.Fields[maxFields].Name, "a form has at most 100 fields", "two forms, one after the other, can ask for more")
+		c.wrong(f.Fields[maxFields].Name, "a form has at most 256 fields", "two forms, one after the other, can ask for more")
 	}
 	for i := range min(len(f.Fields), maxFields) {
 		out.fields = append(out.fields, c.field(f.Fields, i))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -327,6 +328,9 @@ func TestTools(t *testing.T) {
 	if ask := next(t, f, e, &again); !cmp.Equal(ask.Fields[0].Options, want) {
 		t.Errorf("%+v", ask)
 	}
+	if picked, ok := again.Drawn["city.options"].Value.([]any); !ok || len(picked) != 3 {
+		t.Errorf("more is kept of a result than was picked: %+v", again.Drawn)
+	}
 	if !cmp.Equal(calls, []string{`city.options geo.cities {"country":"DE"}`, `city.options[1] geo.cities {"country":"FR"}`}) {
 		t.Errorf("calls: %q", calls)
 	}
@@ -353,6 +357,30 @@ func TestCompileProblems(t *testing.T) {
 		if f != nil || len(problems) == 0 || !strings.HasPrefix(problems[0].Message, want) {
 			t.Errorf("%s: %+v", want, problems)
 		}
+	}
+}
+
+// All answers together are bounded, and one that is replaced does not count twice.
+func TestAnswersTooLong(t *testing.T) {
+	var fields []spec.Field
+	for i := range 17 {
+		fields = append(fields, spec.Field{Name: text(fmt.Sprintf("f%02d", i)), Type: "text", Required: true})
+	}
+	f, e, s := compile(t, fields...), env(t), &form.State{}
+	for i := range 17 {
+		want := ""
+		if i == 16 {
+			want = "f16: the answers are too long together; a form has up to 1 MiB of them"
+		}
+		if said := answer(t, f, e, s, fmt.Sprintf(`{"f%02d": %q}`, i, strings.Repeat("x", 64<<10))); said != want {
+			t.Errorf("%d: %s", i, said)
+		}
+	}
+	if said := answer(t, f, e, s, fmt.Sprintf(`{"f00": %q}`, strings.Repeat("y", 64<<10))); said != "" {
+		t.Error(said)
+	}
+	if said := answer(t, f, e, s, fmt.Sprintf(`{"f00": %q}`, strings.Repeat("y", 64<<10+1))); said != "f00: it is too long; a text has up to 64 KiB" {
+		t.Error(said)
 	}
 }
 
@@ -387,29 +415,41 @@ func TestCompileShapes(t *testing.T) {
 	}
 }
 
-// What an answer makes of a form satisfies all that the form says, whatever the answer.
+// What an answer makes of a form satisfies all that the form says, whatever the answer, and is taken as an answer as it is.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind": "other", "detail": "x", "size": "S"}`, `{"kind": "book", "size": "A5", "note": "n", "mail": "a@b.c"}`, `{"kind": null, "note": 1e999}`,
 		`{"kind": ["book"], "detail": {"a": [[]]}}`, `{"": "", "kind": "\u0000"}`,
+		`{"string": " x ", "text": "a\r\n", "coded": "<a>", "integer": "3", "number": "1e2", "boolean": "off", "date": " 2026-11-22", "datetime": "2026-11-22T10:00:00Z", "choice": "number TWO", "choices": "1,two"}`,
+		`{"string": 12.5, "email": "a@b", "uri": "a:b", "choice": 1.0, "choices": [1, "two", "1"], "integer": 3.0}`,
 	} {
 		f.Add(seed, `{"kind": "book", "size": "A4"}`)
 	}
-	order, e := order(f), env(f)
+	order, all, e := order(f), all(f), env(f)
 	f.Fuzz(func(t *testing.T, first, second string) {
-		s := &form.State{}
-		for _, source := range []string{first, second} {
-			read, err := expr.Decode([]byte(source))
-			given, ok := read.(map[string]any)
-			if err != nil || !ok {
-				return
+		for _, asked := range []*form.Form{order, all} {
+			s := &form.State{}
+			for _, source := range []string{first, second} {
+				read, err := expr.Decode([]byte(source))
+				given, ok := read.(map[string]any)
+				if err != nil || !ok {
+					return
+				}
+				if _, err := asked.Answer(t.Context(), e, s, given); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if _, err := order.Answer(t.Context(), e, s, given); err != nil {
-				t.Fatal(err)
+			if next(t, asked, e, s) != nil {
+				continue
 			}
-		}
-		if next(t, order, e, s) == nil {
-			satisfies(t, values(t, result(t, order, e, s)))
+			got := result(t, asked, e, s)
+			if asked == order {
+				satisfies(t, values(t, got))
+			}
+			again := &form.State{}
+			if said := answer(t, asked, e, again, got); said != "" || result(t, asked, e, again) != got {
+				t.Errorf("%s is not what it says: %s", got, said)
+			}
 		}
 	})
 }

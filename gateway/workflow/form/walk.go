@@ -179,7 +179,36 @@ func (w *walk) take(f *field, q *Question, value any) {
 		w.problem(f, "it needs an answer", "")
 		return
 	}
+	if !w.roomFor(f.name, value) {
+		w.problem(f, "the answers are too long together", "a form has up to 1 MiB of them")
+		return
+	}
 	w.state.answer(f.name, value)
+}
+
+// roomFor reports whether an answer can be kept with the others.
+func (w *walk) roomFor(name string, value any) bool {
+	size := 0
+	for other, answer := range w.state.Answers {
+		if other != name {
+			size += sizeOf(answer)
+		}
+	}
+	return size+sizeOf(value) <= maxAnswers
+}
+
+func sizeOf(value any) int {
+	switch v := value.(type) {
+	case string:
+		return len(v)
+	case []any, map[string]any:
+		text, err := expr.JSON(v)
+		if err != nil {
+			return maxAnswers + 1
+		}
+		return len(text)
+	}
+	return 8
 }
 
 // settle finds the value of a field: what a person gave, else where the form takes it from. Without one it is asked.
