@@ -29,6 +29,7 @@ type faults struct {
 	printer      *message.Printer
 	said         map[string]bool // places and names that a fault has explained
 	found        []string
+	at           [][]string // where each is
 }
 
 // describeInvalid names the first faults of args.
@@ -56,7 +57,7 @@ func (f *faults) walk(e *jsonschema.ValidationError) {
 		return
 	}
 	if text := f.text(e); text != "" {
-		f.found = append(f.found, plain.Line(place(e.InstanceLocation)+text, 300))
+		f.found, f.at = append(f.found, plain.Line(place(e.InstanceLocation)+text, 300)), append(f.at, e.InstanceLocation)
 	}
 }
 

@@ -32,6 +32,7 @@ const maxMessage = 200
 
 var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	selection  = regexp.MustCompile(`^type '([^']*)' does not support field selection`)
 	overload   = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '([^']*)'`)
 	operator   = regexp.MustCompile(`^_?(\W+?)_?$`)
 	noPlace    = regexp.MustCompile(`^ERROR: <input>:-?\d+:-?\d+: `)
@@ -93,6 +94,9 @@ func wording(message string) string {
 			name = op[1]
 		}
 		return plain.Line(fmt.Sprintf("%s cannot be applied to %s", name, parts[2]), maxMessage)
+	}
+	if parts := selection.FindStringSubmatch(message); parts != nil {
+		return plain.Line(fmt.Sprintf("a value of type %s has no members", parts[1]), maxMessage)
 	}
 	message = strings.TrimPrefix(message, "Syntax error: ")
 	message, _, _ = strings.Cut(message, " expecting ")

@@ -224,6 +224,9 @@ func (p *Program) Warnings() []*Error { return p.warnings }
 // Uses reports whether the expression looks at a variable.
 func (p *Program) Uses(name string) bool { return slices.Contains(p.uses, name) }
 
+// Variables are those that the expression looks at, sorted.
+func (p *Program) Variables() []string { return p.uses }
+
 // ErrCost says that an evaluation cost more than it may.
 var ErrCost = errors.New("the expression costs more than it may")
 

@@ -71,18 +71,21 @@ func (s *Shape) missing(name string) string {
 			return why
 		}
 	}
-	names := s.Names()
+	names, none := s.Names(), "there is no member "+name
+	if s.Open {
+		none = "no member " + name + " was seen so far"
+	}
 	if near := nearest.Of(name, names); near != "" {
-		return fmt.Sprintf("there is no member %s; did you mean %q?", name, near)
+		return fmt.Sprintf("%s; did you mean %q?", none, near)
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("there is no member %s, nor any other", name)
+		return none + ", nor any other"
 	}
 	const shown = 12
 	if len(names) > shown {
 		names = append(names[:shown:shown], "...")
 	}
-	return fmt.Sprintf("there is no member %s; the members are %s", name, strings.Join(names, ", "))
+	return fmt.Sprintf("%s; the members are %s", none, strings.Join(names, ", "))
 }
 
 // stand is the variable that stands for a value of a type while types are checked; nobody can write such a name.

@@ -197,6 +197,15 @@ func (b *Binding) Uses(name string) bool {
 	return slices.ContainsFunc(b.programs, func(p *program) bool { return p.Uses(name) })
 }
 
+// Variables are those that its expressions look at, sorted.
+func (b *Binding) Variables() (all []string) {
+	for _, p := range b.programs {
+		all = append(all, p.Variables()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Warnings are what is probably wrong: only a scope that knows shapes finds any.
 func (b *Binding) Warnings() []Problem { return b.warnings }
 

@@ -1,0 +1,145 @@
+package lint
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+	"sallyport/internal/tool"
+)
+
+// tool checks a step that calls one.
+func (c *checker) tool(s *spec.Step, do *spec.Tool, scope binding.Scope) *expr.Shape {
+	t := c.called(do, scope)
+	if t == nil {
+		return nil
+	}
+	c.twice(s, do, t)
+	return resultOf(t)
+}
+
+// called checks a call, and returns its tool, nil for one that is not known.
+func (c *checker) called(do *spec.Tool, scope binding.Scope) *tool.Tool {
+	id, err := tool.ParseID(do.Name.Text)
+	if err != nil {
+		c.wrong(do.Name.Pos, "%s", tool.AsError(err).Error())
+		c.value(scope, do.With)
+		return nil
+	}
+	t := c.tools[id]
+	if t == nil {
+		c.noTool(id, do.Name.Pos)
+		c.value(scope, do.With)
+		return nil
+	}
+	c.arguments(scope, do.With, toolParameters(id.String(), t.Input), do.Name.Pos)
+	return t
+}
+
+// noTool says what may have been meant by a tool that there is not.
+func (c *checker) noTool(id tool.ID, at spec.Pos) {
+	if c.o.Tools == nil {
+		return
+	}
+	var own, others []string
+	upstreams := map[string]bool{}
+	for other := range c.tools {
+		upstreams[other.Upstream] = true
+		if other.Upstream == id.Upstream {
+			own = append(own, other.Name)
+		} else if other.Name == id.Name {
+			others = append(others, other.String())
+		}
+	}
+	slices.Sort(own)
+	slices.Sort(others)
+	for _, name := range c.o.Upstreams {
+		upstreams[name] = true
+	}
+	switch {
+	case len(own) > 0 && len(others) == 0:
+		c.wrong(at, "upstream %s: %s", id.Upstream, noSuch("tool", id.Name, own, ""))
+	case len(others) > 0:
+		c.wrong(at, "there is no tool %s; did you mean %q?", id, others[0])
+	case slices.Contains(c.o.Upstreams, id.Upstream):
+		c.doubt(at, "upstream %s is not connected, so that its tools cannot be checked", id.Upstream)
+	default:
+		c.wrong(at, "%s", noSuch("upstream", id.Upstream, slices.Sorted(maps.Keys(upstreams)), "none is set up"))
+	}
+}
+
+// twice warns of what may do harm when a tool that writes is called again, or is not.
+func (c *checker) twice(s *spec.Step, do *spec.Tool, t *tool.Tool) {
+	a := t.Annotations
+	if is(a.ReadOnly) {
+		return
+	}
+	if s.Cache != nil {
+		c.doubt(do.Name.Pos, "%s does not say that it only reads, and the step has a cache: as long as that holds, the tool is not called", t.ID)
+	}
+	if is(a.Idempotent) || s.Idempotency != nil {
+		return
+	}
+	if s.Interrupted == "retry" {
+		c.doubt(do.Name.Pos, `%s does not say that it may be called twice, and "interrupted: retry" may do that; "ask" asks a person`, t.ID)
+	}
+	if s.Retry != nil && (len(s.Retry.On) == 0 || slices.Contains(s.Retry.On, string(tool.Timeout))) {
+		c.doubt(do.Name.Pos, `%s does not say that it may be called twice, and after a timeout it may have done its work: let "retry.on" leave that out, or give the step an "idempotency_key"`, t.ID)
+	}
+}
+
+func is(hint *bool) bool { return hint != nil && *hint }
+
+// nested checks a step that runs another workflow.
+func (c *checker) nested(do *spec.Nested, scope binding.Scope) *expr.Shape {
+	other := c.o.Workflows[do.Name.Text]
+	if do.Name.Text == c.d.Name {
+		other = c.d
+	}
+	if other == nil {
+		if c.o.Workflows != nil {
+			c.wrong(do.Name.Pos, "%s", noSuch("workflow", do.Name.Text, slices.Sorted(maps.Keys(c.o.Workflows)), "this is the only one"))
+		}
+		c.value(scope, do.With)
+		return nil
+	}
+	c.arguments(scope, do.With, inputParameters(other), do.Name.Pos)
+	if circle := c.circle(other, []string{c.d.Name}); circle != nil {
+		c.wrong(do.Name.Pos, "workflow %s would run itself: %s", c.d.Name, strings.Join(circle, ", which runs "))
+	}
+	out := &expr.Shape{Type: expr.Map}
+	for _, o := range other.Outputs {
+		out.Fields = append(out.Fields, expr.Field{Name: o.Name.Text, Shape: shapeOf(o.Schema)})
+	}
+	out.Absent = func(name string) string {
+		return "workflow " + other.Name + ": " + noSuch("output", name, out.Names(), "it has none")
+	}
+	return out
+}
+
+// circle is the way from a workflow back to this one, nil where there is none.
+func (c *checker) circle(from *spec.Definition, by []string) (way []string) {
+	if from.Name == c.d.Name {
+		return append(slices.Clip(by), from.Name)
+	}
+	if slices.Contains(by[1:], from.Name) { // a circle of others, found with them
+		return nil
+	}
+	spec.Walk(from.Steps, func(s *spec.Step, _ []*spec.Step) {
+		do, ok := s.Do.(*spec.Nested)
+		if !ok || way != nil {
+			return
+		}
+		next := c.o.Workflows[do.Name.Text]
+		if do.Name.Text == c.d.Name {
+			next = c.d
+		}
+		if next != nil {
+			way = c.circle(next, append(slices.Clip(by), from.Name))
+		}
+	})
+	return way
+}

@@ -1,0 +1,213 @@
+// Package lint finds what is wrong with a workflow before anything runs: with [Check] names, types and arguments, by what
+// the tools declare and what their results looked like so far; with [Plan] what a run with these inputs would do, and which of
+// its calls somebody would have to approve. Neither calls a tool.
+package lint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/strict"
+	"sallyport/internal/tool"
+)
+
+// Severity says whether a workflow can go well as it is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // it fails, or would not do what it says
+	Warning Severity = "warning" // it probably does, or what it takes to know is not there
+)
+
+// Finding is one thing that is wrong, with its place in the file.
+type Finding struct {
+	*strict.Error
+	Severity Severity
+}
+
+// String returns the place, the severity and what is wrong, and the line with a caret below.
+func (f Finding) String() string {
+	text := fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, f.Severity, f.Message)
+	if f.Snippet != "" {
+		text += "\n" + f.Snippet
+	}
+	return text
+}
+
+// Options are what a workflow may name. What is nil is not known, and not checked.
+type Options struct {
+	Tools []tool.Tool
+	// Upstreams are the names of those that are set up; one without tools is not connected now.
+	Upstreams []string
+	Workflows map[string]*spec.Definition
+	// Skills returns the functions of a skill, and whether there is one of this name.
+	Skills func(name string) (functions []string, ok bool)
+	// Secrets are the names of those that webhooks may be signed with.
+	Secrets []string
+	// Environments are those of programs.
+	Environments []string
+}
+
+// Check returns what is wrong with a definition, in the order of the file. It looks at no other definition but for its inputs and outputs.
+func Check(d *spec.Definition, o Options) []Finding {
+	c := newChecker(d, o)
+	c.triggers()
+	c.inputs()
+	top := visible{}
+	c.block(d.Steps, &top)
+	c.outputs(top)
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+	return slices.CompactFunc(c.findings, func(a, b Finding) bool { return a.Line == b.Line && a.Column == b.Column && a.Message == b.Message })
+}
+
+// checker checks one definition.
+type checker struct {
+	d        *spec.Definition
+	o        Options
+	tools    map[tool.ID]*tool.Tool
+	where    map[string]stand
+	scope    binding.Scope // of inputs, env and run
+	findings []Finding
+}
+
+// stand is where a step stands: in which others, outermost first, and the how manieth of all it is.
+type stand struct {
+	in    []*spec.Step
+	order int
+}
+
+func newChecker(d *spec.Definition, o Options) *checker {
+	c := &checker{d: d, o: o, tools: map[tool.ID]*tool.Tool{}, where: map[string]stand{}}
+	for i := range o.Tools {
+		c.tools[o.Tools[i].ID] = &o.Tools[i]
+	}
+	spec.Walk(d.Steps, func(s *spec.Step, in []*spec.Step) {
+		c.where[s.ID.Text] = stand{slices.Clone(in), len(c.where)}
+	})
+	c.scope = binding.Only(c.inputsVar(), c.envVar(), expr.Var{Name: "run", Type: expr.Any, Shape: object("id", "workflow", "started", "trigger")})
+	return c
+}
+
+// object is the shape of one whose members are texts.
+func object(names ...string) *expr.Shape {
+	out := &expr.Shape{Type: expr.Map}
+	for _, name := range names {
+		out.Fields = append(out.Fields, expr.Field{Name: name, Shape: &expr.Shape{Type: expr.String}})
+	}
+	return out
+}
+
+func (c *checker) inputsVar() expr.Var {
+	out := &expr.Shape{Type: expr.Map}
+	for _, in := range c.d.Inputs {
+		out.Fields = append(out.Fields, expr.Field{Name: in.Name.Text, Shape: shapeOf(in.Schema)})
+	}
+	out.Absent = func(name string) string { return noSuch("input", name, out.Names(), "the workflow has none") }
+	return expr.Var{Name: "inputs", Type: expr.Any, Shape: out}
+}
+
+func (c *checker) envVar() expr.Var {
+	out := &expr.Shape{Type: expr.Map}
+	for _, name := range c.d.Env {
+		out.Fields = append(out.Fields, expr.Field{Name: name.Text, Shape: &expr.Shape{Type: expr.String}})
+	}
+	out.Absent = func(name string) string {
+		return fmt.Sprintf("%s is not among the names in the key env: add it there", name)
+	}
+	return expr.Var{Name: "env", Type: expr.Any, Shape: out}
+}
+
+const maxNames = 12 // that a message lists
+
+// noSuch says that there is no thing of a name, and what there is instead.
+func noSuch(kind, name string, names []string, none string) string {
+	text := fmt.Sprintf("there is no %s %s", kind, plain.Line(name, 80))
+	if near := nearest.Of(name, names); near != "" {
+		return text + fmt.Sprintf("; did you mean %q?", near)
+	}
+	if len(names) == 0 {
+		return text + ": " + none
+	}
+	shown := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if len(names) > maxNames {
+		shown += fmt.Sprintf(" and %d more", len(names)-maxNames)
+	}
+	return text + "; there are " + plain.Line(shown, 300)
+}
+
+func (c *checker) find(severity Severity, at spec.Pos, format string, args ...any) {
+	c.findings = append(c.findings, Finding{c.d.Error(at, "%s", plain.Line(fmt.Sprintf(format, args...), 500)), severity})
+}
+
+func (c *checker) wrong(at spec.Pos, format string, args ...any) { c.find(Error, at, format, args...) }
+func (c *checker) doubt(at spec.Pos, format string, args ...any) {
+	c.find(Warning, at, format, args...)
+}
+
+// took takes what compiling has found.
+func (c *checker) took(b *binding.Binding, problems []binding.Problem) *binding.Binding {
+	for _, p := range problems {
+		message := p.Message
+		if p.Hint != "" {
+			message += " (" + p.Hint + ")"
+		}
+		c.wrong(p.Text.At(p.Offset), "%s", message)
+	}
+	if b != nil {
+		for _, w := range b.Warnings() {
+			c.doubt(w.Text.At(w.Offset), "%s", w.Message)
+		}
+	}
+	return b
+}
+
+// value checks the expressions of a value. The shape is nil where nothing is known, also of one that is wrong.
+func (c *checker) value(in binding.Scope, v spec.Value) *expr.Shape {
+	switch v.Kind {
+	case spec.Map:
+		out := &expr.Shape{Type: expr.Map}
+		for _, m := range v.Members {
+			out.Fields = append(out.Fields, expr.Field{Name: m.Name.Text, Shape: c.value(in, m.Value)})
+		}
+		return out
+	case spec.List:
+		out := &expr.Shape{Type: expr.List}
+		for i, item := range v.Items {
+			if elem := c.value(in, item); i == 0 {
+				out.Elem = elem
+			} else {
+				out.Elem = common([]*expr.Shape{out.Elem, elem})
+			}
+		}
+		return out
+	}
+	if b := c.took(binding.Compile(in, v)); b != nil {
+		return b.Shape()
+	}
+	return nil
+}
+
+// text checks one that is an expression.
+func (c *checker) text(in binding.Scope, t spec.Text, want expr.Type) *binding.Binding {
+	return c.took(binding.CompileText(in, t, want))
+}
+
+// condition checks one, and warns of one that is always the same.
+func (c *checker) condition(in binding.Scope, t spec.Text, always map[bool]string) {
+	b := c.text(in, t, expr.Bool)
+	if b == nil || len(b.Variables()) > 0 {
+		return
+	}
+	if is, err := b.Bool(context.Background(), nil); err == nil && always[is] != "" {
+		c.doubt(t.At(0), "this is always %v: %s", is, always[is])
+	}
+}

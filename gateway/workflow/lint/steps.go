@@ -1,0 +1,250 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/gateway/workflow/binding"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+)
+
+// visible is what the steps of a block can see: the steps before them, and the variables of loops.
+type visible struct {
+	steps []expr.Field
+	vars  []expr.Var
+}
+
+// inside is what can be seen in a block of a step that sees v.
+func (v visible) inside(vars ...expr.Var) *visible {
+	return &visible{slices.Clip(v.steps), append(slices.Clip(v.vars), vars...)}
+}
+
+// at is the scope of a step, or that of the outputs where it is nil.
+func (c *checker) at(v visible, s *spec.Step) binding.Scope {
+	steps := &expr.Shape{Type: expr.Map, Fields: v.steps}
+	steps.Absent = func(name string) string { return c.unseen(name, s, steps.Names()) }
+	return c.scope.With(append([]expr.Var{{Name: "steps", Type: expr.Any, Shape: steps}}, v.vars...)...)
+}
+
+// unseen says why a step cannot be seen from s.
+func (c *checker) unseen(name string, s *spec.Step, seen []string) string {
+	target, exists := c.where[name]
+	if !exists {
+		return noSuch("step", name, seen, "none stands before this one")
+	}
+	var around []*spec.Step // s, and what it stands in
+	order := len(c.where)
+	if s != nil {
+		here := c.where[s.ID.Text]
+		around, order = append(slices.Clone(here.in), s), here.order
+	}
+	if s != nil && name == s.ID.Text {
+		return fmt.Sprintf("step %s is this one, and has no output yet; in its own key output, its result is output", name)
+	}
+	if slices.ContainsFunc(around, func(a *spec.Step) bool { return a.ID.Text == name }) {
+		return fmt.Sprintf("step %s is not over here: this stands inside of it", name)
+	}
+	if target.order > order {
+		return fmt.Sprintf("step %s comes later; a step sees those that stand before it", name)
+	}
+	for _, outer := range target.in {
+		if !slices.Contains(around, outer) {
+			return fmt.Sprintf("step %s stands inside of %s: only steps.%s.output can be seen from here", name, outer.ID.Text, outer.ID.Text)
+		}
+	}
+	return fmt.Sprintf("step %s stands in another part of %s and cannot be seen from here", name, target.in[len(target.in)-1].ID.Text)
+}
+
+// block checks steps, and returns what is known of the result of the last.
+func (c *checker) block(steps []spec.Step, v *visible) (last *expr.Shape) {
+	for i := range steps {
+		s := &steps[i]
+		out := c.step(s, *v)
+		v.steps = append(v.steps, expr.Field{Name: s.ID.Text, Shape: asSeen(out)})
+		if last = out; s.If != nil { // or that of the step before
+			last = nil
+		}
+	}
+	return last
+}
+
+// asSeen is what others see of a step.
+func asSeen(out *expr.Shape) *expr.Shape {
+	return &expr.Shape{Type: expr.Map, Fields: []expr.Field{{Name: "output", Shape: out}, {Name: "status", Shape: &expr.Shape{Type: expr.String}}, {Name: "error", Shape: faultShape()}}}
+}
+
+// faultShape is that of an error.
+func faultShape() *expr.Shape {
+	out := object("kind", "message", "hint", "step")
+	out.Fields = append(out.Fields, expr.Field{Name: "line", Shape: &expr.Shape{Type: expr.Int}})
+	return out
+}
+
+// step checks one step, and returns what is known of its output.
+func (c *checker) step(s *spec.Step, v visible) *expr.Shape {
+	scope := c.at(v, s)
+	if s.If != nil {
+		c.condition(scope, *s.If, map[bool]string{false: "the step never runs", true: "leave it out"})
+	}
+	if s.Cache != nil && s.Cache.Key != nil {
+		c.value(scope, *s.Cache.Key)
+	}
+	if s.Idempotency != nil {
+		c.value(scope, *s.Idempotency)
+	}
+	out := c.action(s, v, scope)
+	if s.Output != nil {
+		out = c.value(scope.With(expr.Var{Name: "output", Type: expr.Any, Shape: out}), *s.Output)
+	}
+	return out
+}
+
+func (c *checker) action(s *spec.Step, v visible, scope binding.Scope) *expr.Shape {
+	switch do := s.Do.(type) {
+	case *spec.Tool:
+		return c.tool(s, do, scope)
+	case *spec.Code:
+		return c.code(do, scope)
+	case *spec.Skill:
+		c.skill(do, scope)
+	case *spec.Nested:
+		return c.nested(do, scope)
+	case *spec.Parallel:
+		return c.parallel(do, v)
+	case *spec.ForEach:
+		return c.forEach(do, v, scope)
+	case *spec.Switch:
+		return c.choice(do, v, scope)
+	case *spec.While:
+		return c.while(s, do, v)
+	case *spec.Wait:
+		return c.wait(do, scope)
+	case *spec.Form:
+		return c.form(do, scope)
+	case *spec.Try:
+		return c.try(do, v)
+	}
+	return nil
+}
+
+func (c *checker) parallel(do *spec.Parallel, v visible) *expr.Shape {
+	out := &expr.Shape{Type: expr.Map}
+	for _, b := range do.Branches {
+		out.Fields = append(out.Fields, expr.Field{Name: b.Name.Text, Shape: c.block(b.Steps, v.inside())})
+	}
+	return out
+}
+
+func (c *checker) forEach(do *spec.ForEach, v visible, scope binding.Scope) *expr.Shape {
+	list := c.value(scope, do.In)
+	var item *expr.Shape
+	switch {
+	case untold(list):
+	case list.Type == expr.List:
+		item = list.Elem
+	default:
+		hint := "for_each takes a list"
+		if list.Type == expr.Map {
+			hint += "; of a map, x.map(k, x[k]) is the list of its values"
+		}
+		c.wrong(do.In.Pos, "this comes to a value of type %s: %s", list.Type, hint)
+	}
+	as, index := or(do.As.Text, "item"), or(do.Index.Text, "index")
+	last := c.block(do.Steps, v.inside(expr.Var{Name: as, Type: expr.Any, Shape: item}, whole(index)))
+	return &expr.Shape{Type: expr.List, Elem: last}
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// whole is a variable that is a whole number.
+func whole(name string) expr.Var {
+	return expr.Var{Name: name, Type: expr.Any, Shape: &expr.Shape{Type: expr.Int}}
+}
+
+func (c *checker) choice(do *spec.Switch, v visible, scope binding.Scope) *expr.Shape {
+	var all []*expr.Shape
+	for _, one := range do.Cases {
+		c.condition(scope, one.When, map[bool]string{false: "the case is never taken", true: "the cases after it are never taken; default is for that"})
+		all = append(all, c.block(one.Steps, v.inside()))
+	}
+	all = append(all, c.block(do.Default, v.inside()))
+	return common(all)
+}
+
+// common is what all have in common; it is no more than their type where they differ.
+func common(all []*expr.Shape) *expr.Shape {
+	for _, s := range all {
+		if s == nil || s.Type != all[0].Type {
+			return nil
+		}
+	}
+	if all[0].Type == expr.Map && len(all) > 1 {
+		return &expr.Shape{Type: expr.Map, Open: true}
+	}
+	return &expr.Shape{Type: all[0].Type, Fields: all[0].Fields, Open: all[0].Open}
+}
+
+func (c *checker) while(s *spec.Step, do *spec.While, v visible) *expr.Shape {
+	vars := []expr.Var{whole("index"), {Name: "last", Type: expr.Any}}
+	c.condition(c.at(*v.inside(vars...), s), do.When, map[bool]string{false: "the loop never runs"})
+	return c.block(do.Steps, v.inside(vars...))
+}
+
+func (c *checker) wait(do *spec.Wait, scope binding.Scope) *expr.Shape {
+	for _, v := range []*spec.Value{do.For, do.Until} {
+		if v == nil {
+			continue
+		}
+		if got := c.value(scope, *v); !untold(got) && got.Type != expr.String {
+			c.wrong(v.Pos, `this comes to a value of type %s: a duration is a text such as "10m", and a time one such as "2026-11-22T10:00:00Z"`, got.Type)
+		}
+	}
+	if do.Approval == nil {
+		return nil
+	}
+	c.value(scope, do.Approval.Message)
+	out := object("by", "note")
+	out.Fields = append(out.Fields, expr.Field{Name: "approved", Shape: &expr.Shape{Type: expr.Bool}})
+	return out
+}
+
+func (c *checker) try(do *spec.Try, v visible) *expr.Shape {
+	out := c.block(do.Steps, v.inside())
+	as := or(do.As.Text, "error")
+	caught := c.block(do.Catch, v.inside(expr.Var{Name: as, Type: expr.Any, Shape: faultShape()}))
+	c.block(do.Finally, v.inside())
+	if do.Catch == nil {
+		return out
+	}
+	return common([]*expr.Shape{out, caught})
+}
+
+func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
+	c.value(scope, do.With)
+	if c.o.Environments != nil && do.Environment != "" && !slices.Contains(c.o.Environments, do.Environment) {
+		c.wrong(do.Text.Pos, "%s", noSuch("environment", do.Environment, c.o.Environments, "none is set up; sallyport environments add makes one"))
+	}
+	return shapeOf(do.Returns)
+}
+
+func (c *checker) skill(do *spec.Skill, scope binding.Scope) {
+	c.value(scope, do.With)
+	name, function, ok := strings.Cut(do.Name.Text, ".")
+	if !ok || c.o.Skills == nil {
+		return
+	}
+	functions, known := c.o.Skills(name)
+	switch {
+	case !known:
+		c.wrong(do.Name.Pos, "there is no skill %s; sallyport skills lists what there is", name)
+	case !slices.Contains(functions, function):
+		c.wrong(do.Name.Pos, "skill %s: %s", name, noSuch("function", function, functions, "it has none"))
+	}
+}
