@@ -27,6 +27,9 @@ func (d *Decoder) Fields(at Path, n *yaml.Node, keys []Key) map[string]bool {
 	return seen
 }
 
+// maxNamed is how many keys are named at once.
+const maxNamed = 30
+
 // suggest says which key was meant, or which there are.
 func (d *Decoder) suggest(word string, keys []Key) string {
 	elsewhere := ""
@@ -42,6 +45,9 @@ func (d *Decoder) suggest(word string, keys []Key) string {
 	}
 	if meant := nearest.Of(word, names); meant != "" {
 		return fmt.Sprintf("did you mean %q?", meant)
+	}
+	if len(names) > maxNamed {
+		names = append(names[:maxNamed:maxNamed], "...")
 	}
 	return "the keys here are " + strings.Join(names, ", ")
 }

@@ -37,7 +37,34 @@ func (s *Source) syntaxError(err error) error {
 	if n > 0 {
 		at += ends[n-1]
 	}
+	if mark := bareMark(message, s.data[at:]); mark > 0 {
+		return s.faultAt(at+mark, `a text with a "?" must be in quotes inside of [] and {}`)
+	}
 	return s.faultAt(at, "%s", explain(message, s.data[at:]))
+}
+
+// bareMark is where, after a bracket that seems not to be closed, a "?" stands without quotes: the library takes it for
+// a key's mark, and people end questions with it. 0 is nowhere.
+func bareMark(message string, at []byte) int {
+	if !strings.Contains(message, "did not find expected ',' or") {
+		return 0
+	}
+	quote := byte(0)
+	for i, c := range at {
+		switch {
+		case c == '\n':
+			return 0
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'' && i > 0 && strings.IndexByte(" [{,", at[i-1]) >= 0:
+			quote = c
+		case c == '?':
+			return i
+		}
+	}
+	return 0
 }
 
 // runeEnds returns the offset behind each rune.

@@ -210,8 +210,11 @@ func (d *decoder) spanFrom(into *time.Duration, least time.Duration) strict.Read
 
 func parseSpan(n *yaml.Node) (time.Duration, string) {
 	span, wrong := strict.Age(n)
-	if wrong == "" && !duration.MatchString(n.Value) {
-		wrong = "is not a duration: write a number and a unit, like 30s, 1h30m or 7d"
+	if n.Tag != "!!int" && (wrong != "" || !duration.MatchString(n.Value)) {
+		return 0, "is not a duration: write a number and a unit, like 30s, 1h30m or 7d"
+	}
+	if wrong == "" && n.Tag == "!!int" {
+		wrong = "has no unit"
 	}
 	return span, wrong
 }

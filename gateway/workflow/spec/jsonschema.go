@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"sallyport/internal/plain"
@@ -23,17 +24,18 @@ var types = []string{"string", "integer", "number", "boolean", "array", "object"
 type keyword struct{ name, shape, doc string }
 
 const (
-	sub      = `{"$ref":"#/$defs/schema"}`
-	subs     = `{"type":"array","minItems":1,"items":{"$ref":"#/$defs/schema"}}`
-	subMap   = `{"type":"object","additionalProperties":{"$ref":"#/$defs/schema"}}`
-	number   = `{"type":"number"}`
-	natural  = `{"type":"integer","minimum":0}`
-	wordList = `{"type":"array","items":{"type":"string"},"uniqueItems":true}`
+	typeShape = `{"$ref":"#/$defs/type"}`
+	sub       = `{"$ref":"#/$defs/schema"}`
+	subs      = `{"type":"array","minItems":1,"items":{"$ref":"#/$defs/schema"}}`
+	subMap    = `{"type":"object","additionalProperties":{"$ref":"#/$defs/schema"}}`
+	number    = `{"type":"number"}`
+	natural   = `{"type":"integer","minimum":0}`
+	wordList  = `{"type":"array","items":{"type":"string"},"uniqueItems":true}`
 )
 
 // keywords are those of JSON Schema 2020-12 but for references: what stands in a definition is written out.
 var keywords = []keyword{
-	{"type", `{"$ref":"#/$defs/type"}`, "string, integer, number, boolean, array, object or null, or a list of these"},
+	{"type", typeShape, "string, integer, number, boolean, array, object or null, or a list of these"},
 	{"description", wordsShape, "what it is, for people and models"},
 	{"title", textShape, "a short name for people"},
 	{"enum", `{"type":"array"}`, "the values that it may have"},
@@ -94,6 +96,14 @@ func (d *decoder) keywords(into map[string]any) []key {
 	return keys
 }
 
+// withKeywords are our keys, and the keywords that are none of them.
+func (d *decoder) withKeywords(ours []key, into map[string]any) []key {
+	rest := slices.DeleteFunc(d.keywords(into), func(k key) bool {
+		return slices.ContainsFunc(ours, func(our key) bool { return our.name == k.name })
+	})
+	return slices.Concat(ours, rest)
+}
+
 func (d *decoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
 	switch k.shape {
 	case sub:
@@ -106,6 +116,8 @@ func (d *decoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
 		all := map[string]any{}
 		d.Each(at, n, func(at strict.Path, key, value *yaml.Node) { all[key.Value] = d.schema(at, value) })
 		return all
+	case typeShape:
+		return d.types(at, n)
 	case wordsShape:
 		var text string
 		d.words(&text)(at, n)
@@ -113,6 +125,18 @@ func (d *decoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
 	}
 	value, _ := d.literal(at, n).Plain()
 	return value
+}
+
+// types reads one type, or a list of them.
+func (d *decoder) types(at strict.Path, n *yaml.Node) any {
+	if n.Kind != yaml.SequenceNode {
+		var word string
+		d.one(&word, types...)(at, n)
+		return word
+	}
+	all := []any{}
+	d.Items(at, n, "a list of types", func(at strict.Path, _ int, item *yaml.Node) { all = append(all, d.types(at, item)) })
+	return all
 }
 
 // schema reads a schema within another.
@@ -154,7 +178,8 @@ func (d *decoder) compiled(at strict.Path, n *yaml.Node, schema map[string]any, 
 	}
 	check, err := compile(text)
 	if err != nil {
-		d.Fail(at, n, "%s is no JSON Schema: %s", label(at), wording(err))
+		where, what := wording(err)
+		d.Fail(at, nodeAt(n, where), "%s is no JSON Schema: %s", label(at), what)
 		return nil
 	}
 	if constant == nil {
@@ -162,10 +187,44 @@ func (d *decoder) compiled(at strict.Path, n *yaml.Node, schema map[string]any, 
 	}
 	if value, plain := constant.Plain(); plain {
 		if err := fits(check, value); err != nil {
-			d.FailAt(at, constant.Line, constant.Column, "this value does not fit: "+wording(err))
+			where, what := wording(err)
+			p := constant.at(where)
+			d.FailAt(at, p.Line, p.Column, "this value does not fit: "+what)
 		}
 	}
 	return text
+}
+
+// nodeAt is what a path leads to, as far as it can be followed.
+func nodeAt(n *yaml.Node, path []string) *yaml.Node {
+	for _, name := range path {
+		next := strict.ValueOf(n, name)
+		if i, err := strconv.Atoi(name); err == nil && n.Kind == yaml.SequenceNode && i < len(n.Content) {
+			next = n.Content[i]
+		}
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return n
+}
+
+// at is where a path leads to, as far as it can be followed.
+func (v *Value) at(path []string) Pos {
+	for _, name := range path {
+		next := v
+		for i := range v.Members {
+			if v.Members[i].Name.Text == name {
+				next = &v.Members[i].Value
+			}
+		}
+		if i, err := strconv.Atoi(name); err == nil && i < len(v.Items) {
+			next = &v.Items[i]
+		}
+		v = next
+	}
+	return v.Pos
 }
 
 // schemaURL is nowhere.
@@ -214,23 +273,20 @@ func fits(check *jsonschema.Schema, value any) (err error) {
 	return check.Validate(doc)
 }
 
-// wording says the first thing that is wrong with a value, or with a schema.
-func wording(err error) string {
+// wording says the first thing that is wrong with a value, or with a schema, and where in it.
+func wording(err error) (where []string, what string) {
 	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = e.Err
 	}
 	e, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
-		return plain.Line(strings.ReplaceAll(err.Error(), schemaURL, ""), 200)
+		return nil, plain.Line(strings.ReplaceAll(err.Error(), schemaURL, ""), 200)
 	}
 	for len(e.Causes) > 0 {
 		e = e.Causes[0]
 	}
 	text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-	if len(e.InstanceLocation) > 0 {
-		text = fmt.Sprintf("at %s: %s", strings.Join(e.InstanceLocation, "."), text)
-	}
-	return plain.Line(text, 200)
+	return e.InstanceLocation, plain.Line(text, 200)
 }
 
 // InputSchema is the JSON Schema of the object of a workflow's inputs, in the order of the file.

@@ -86,7 +86,7 @@ func (s section) schema() string {
 	rest := `,"additionalProperties":false`
 	switch {
 	case s.name == "input" || s.name == "output":
-		text += "," + properties(slices.DeleteFunc((&decoder{}).keywords(map[string]any{}), func(k key) bool { return s.has(k.name) }))
+		text = properties((&decoder{}).withKeywords(s.keys, map[string]any{}))
 	case strings.HasPrefix(s.name, "step_"):
 		text = inherited() + "," + text
 		required = append([]string{`"id"`}, required...)

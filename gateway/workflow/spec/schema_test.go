@@ -50,12 +50,12 @@ func acceptedBySchema(tb testing.TB, path string, data []byte) (problem error, o
 	tb.Helper()
 	src := strict.NewSource(path, data)
 	root, err := document(src, path)
-	if err != nil {
-		return nil, false
+	if root == nil || err != nil {
+		return problem, false
 	}
 	text, err := json.Marshal(plainly(root))
 	if err != nil {
-		return nil, false
+		tb.Fatal(err)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

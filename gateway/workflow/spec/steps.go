@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -84,7 +85,7 @@ func (d *decoder) step(at strict.Path, n *yaml.Node, s *Step) {
 		return
 	}
 	if k := d.kindOf(at, n); k != nil {
-		d.mapping(at, d.foreign(at, n, *k), "a step", slices.Concat(d.stepKeys(s), k.keys(d, s)))
+		d.mapping(at, d.foreign(at, n, *k), "a step with "+strconv.Quote(k.names[0]), slices.Concat(d.stepKeys(s), k.keys(d, s)))
 		d.checkStep(at, n, s)
 	}
 }

@@ -174,6 +174,10 @@ func (d *decoder) any(into *Value) strict.Reader {
 func (d *decoder) arguments(into *Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		v := d.value(at, n)
+		if v.Kind == Null {
+			d.Kind(at, n, yaml.MappingNode, "") // says so
+			return
+		}
 		if v.Kind != Map && !(v.Kind == String && whole.MatchString(v.Text.Text)) && !d.Bad(at) {
 			d.Fail(at, n, "%s must be a mapping, or one ${{ expression }} that comes to one, not %s", label(at), strict.Describe(n))
 		}
