@@ -22,7 +22,7 @@ const (
 	// maxRecord is how large a record gets, in bytes, unless a single event is larger.
 	maxRecord = 1 << 20
 	// pieceSize is how much of a line stands in one record.
-	pieceSize = 4 << 20 // of at most Limits.Record
+	pieceSize = 2 << 20 // of at most Limits.Record
 	// MaxEvent is how large an event may be, as JSON, in bytes.
 	MaxEvent = 32 << 20
 )

@@ -182,7 +182,7 @@ func TestLarge(t *testing.T) {
 	s := store.Memory()
 	l := logs(t, s)
 	w := create(t, l, "r-1")
-	large := runlog.Event{Kind: runlog.Ended, Path: "large", Output: json.RawMessage(`"` + strings.Repeat("ö", 5<<20) + `"`)}
+	large := runlog.Event{Kind: runlog.Ended, Path: "large", Output: json.RawMessage(`"` + strings.Repeat("ö", 5<<19) + `"`)}
 	add(t, w, event(runlog.Began, "large"), large, event(runlog.Began, "next"))
 	for e, err := range l.Read(t.Context(), "r-1", 2) {
 		if err != nil || !bytes.Equal(e.Output, large.Output) {
@@ -436,5 +436,27 @@ func BenchmarkAppend(b *testing.B) {
 			close(turns)
 			work.Wait()
 		})
+	}
+}
+
+// BenchmarkTake: the log of a run of 1,000 steps, among others.
+func BenchmarkTake(b *testing.B) {
+	s, err := store.Open(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	l := logs(b, s)
+	w, other := create(b, l, "r-1"), create(b, l, "r-2")
+	for i := range 1000 {
+		path := fmt.Sprintf("each[%d].fetch", i)
+		add(b, w, event(runlog.Began, path))
+		add(b, w, event(runlog.Ended, path))
+		add(b, other, event(runlog.Began, path))
+	}
+	for b.Loop() {
+		if _, err := l.Take(b.Context(), "r-1", func(runlog.Event) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
