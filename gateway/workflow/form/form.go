@@ -104,32 +104,7 @@ func (c *compiler) field(fields []spec.Field, i int) *field {
 	if f.Pattern != nil {
 		out.pattern = c.pattern(*f.Pattern)
 	}
-	c.fits(out)
 	return out
-}
-
-// fits says what is set and means nothing for the field's type.
-func (c *compiler) fits(f *field) {
-	chosen := f.Type == typeChoice || f.Type == typeChoices
-	for _, rule := range []struct {
-		broken        bool
-		message, hint string
-	}{
-		{(f.Min != nil || f.Max != nil) && !ordered(f.Type), "min and max are for integer, number, date and datetime", "min_length and max_length bound a text, or how many are chosen"},
-		{chosen && f.Options == nil, "a field of type " + f.Type + " needs options", "options is a list of texts or numbers, or of {value, title}, or a tool"},
-		{!chosen && f.Options != nil, "options are for fields of type choice and choices", ""},
-		{f.Pattern != nil && !worded(f.Type), "a pattern is for texts", "rule can check any value"},
-		{(f.MinLength > 0 || f.MaxLength > 0) && !worded(f.Type) && f.Type != typeChoices, "min_length and max_length are for texts and choices", ""},
-		{f.MaxLength > 0 && f.MinLength > f.MaxLength, "min_length is above max_length", ""},
-	} {
-		if rule.broken {
-			c.wrong(f.Name, rule.message, rule.hint)
-		}
-	}
-}
-
-func ordered(kind string) bool {
-	return kind == typeInteger || kind == typeNumber || kind == typeDate || kind == typeDatetime
 }
 
 func worded(kind string) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -340,23 +341,54 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// What is wrong with expressions is said where they stand; what is wrong with keys, package spec has said before.
 func TestCompileProblems(t *testing.T) {
 	for want, field := range map[string]spec.Field{
-		"min and max are for integer, number, date and datetime": {Type: "string", Min: val(`1`)},
-		"a field of type choice needs options":                   {Type: "choice"},
-		"options are for fields of type choice and choices":      {Type: "string", Options: from(`["a"]`)},
-		"a pattern is for texts":                                 {Type: "integer", Pattern: opt("a")},
-		"min_length and max_length are for texts and choices":    {Type: "date", MinLength: 1},
-		"min_length is above max_length":                         {Type: "text", MinLength: 2, MaxLength: 1},
-		"the pattern cannot be read: missing closing )":          {Type: "string", Pattern: opt("(")},
-		`there is no valu; did you mean "value"?`:                {Type: "string", Rule: opt("valu == 1")},
-		`there is no value; the variables are`:                   {Type: "string", If: opt("value == 1")},
+		"the pattern cannot be read: missing closing )": {Type: "string", Pattern: opt("(")},
+		`there is no valu; did you mean "value"?`:       {Type: "string", Rule: opt("valu == 1")},
+		`there is no value; the variables are`:          {Type: "string", If: opt("value == 1")},
+		"this comes to a value of type string":          {Type: "string", If: opt(`"x"`)},
 	} {
 		field.Name = text("f")
 		f, problems := form.Compile(binding.Any(), &spec.Form{Fields: []spec.Field{field}})
 		if f != nil || len(problems) == 0 || !strings.HasPrefix(problems[0].Message, want) {
 			t.Errorf("%s: %+v", want, problems)
 		}
+	}
+}
+
+// The form of docs/workflows.md is one, and asks what is said there.
+func TestDocs(t *testing.T) {
+	docs, err := os.ReadFile("../../../docs/workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(docs), "\n## Forms\n")
+	_, block, _ := strings.Cut(section, "```yaml\n")
+	block, _, found := strings.Cut(block, "```")
+	d, err := spec.Parse("docs.yaml", []byte("name: docs\nsteps:\n"+block), nil)
+	if err != nil || !found {
+		t.Fatal(err)
+	}
+	do, ok := d.Steps[0].Do.(*spec.Form)
+	if !ok {
+		t.Fatalf("%T", d.Steps[0].Do)
+	}
+	f, problems := form.Compile(binding.Any(), do)
+	if len(problems) > 0 {
+		t.Fatalf("%+v", problems)
+	}
+	e, s := env(t), &form.State{}
+	e.Call = func(context.Context, form.Call) (any, error) { return values(t, `{"cities": ["Ulm"]}`), nil }
+	if ask := next(t, f, e, s); asked(ask) != "country days mail until notes" || ask.Fields[2].Default != "ann@example.org" {
+		t.Errorf("first: %+v", ask)
+	}
+	said := answer(t, f, e, s, `{"country": "DE", "city": "Ulm", "days": 20, "visa": "x", "mail": "a@b.org", "until": "2025-01-01"}`)
+	if said != "visa: two letters and six digits\nuntil: it has to be in the future" {
+		t.Error(said)
+	}
+	if ask := next(t, f, e, s); asked(ask) != "visa until notes" {
+		t.Errorf("then: %+v", ask)
 	}
 }
 

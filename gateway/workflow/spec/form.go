@@ -68,7 +68,7 @@ func (d *decoder) fieldKeys(f *Field) []key {
 		{name: "min_length", shape: countShape(1, maxLength), doc: "characters of a text, or choices, at least", read: d.count(&f.MinLength, 1, maxLength)},
 		{name: "max_length", shape: countShape(1, maxLength), doc: "the same, at most", read: d.count(&f.MaxLength, 1, maxLength)},
 		{name: "rule", shape: exprShape, doc: "an expression over value and form that must hold", read: d.condition(&f.Rule)},
-		{name: "message", shape: wordsShape, doc: "what is said where the rule does not hold", read: d.words(&f.Message)},
+		{name: "message", shape: wordsShape, doc: "what is said where the rule or the pattern does not hold", read: d.words(&f.Message)},
 	}
 }
 
@@ -160,7 +160,7 @@ func (d *decoder) checkField(at strict.Path, n *yaml.Node, f *Field) {
 		{"min_length", f.MinLength > 0, text || f.Type == "choices"},
 		{"max_length", f.MaxLength > 0, text || f.Type == "choices"},
 		{"confirm", f.Confirm, f.From != nil},
-		{"message", f.Message != "", f.Rule != nil},
+		{"message", f.Message != "", f.Rule != nil || f.Pattern != nil},
 	} {
 		if k.set && !k.ok {
 			d.Fail(at.To(k.name), keyOf(n, k.name), "%s", misplaced(k.name, f.Type))
@@ -176,7 +176,7 @@ func misplaced(name, fieldType string) string {
 	case "confirm":
 		return `"confirm" needs "from", the value to confirm`
 	case "message":
-		return `"message" needs "rule", which it explains`
+		return `"message" needs "rule" or "pattern", which it explains`
 	}
 	return `"` + name + `" has no meaning for the type "` + fieldType + `"`
 }

@@ -260,7 +260,7 @@ type Field struct {
 	Pattern              *Text
 	Min, Max             *Value
 	MinLength, MaxLength int // 0 is unbounded
-	// Rule must hold for the form's fields up to this one ("form") and its "value"; Message says what is wrong where it does not.
+	// Rule must hold for the form's fields up to this one ("form") and its "value"; Message says what is wrong where it or Pattern does not.
 	Rule    *Text
 	Message string
 }
