@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/approval"
@@ -28,6 +29,7 @@ import (
 const crashDir = "WORKFLOW_CRASH_DIR"
 
 func TestMain(m *testing.M) {
+	upstreamtest.Main()
 	if dir := os.Getenv(crashDir); dir != "" {
 		if err := crashChild(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

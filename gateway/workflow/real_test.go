@@ -1,0 +1,138 @@
+package workflow_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/gateway/upstream/upstreamtest"
+	"sallyport/gateway/workflow"
+	"sallyport/internal/approval"
+	"sallyport/internal/config"
+	"sallyport/internal/policy"
+	"sallyport/internal/store"
+	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
+)
+
+// house is a real gateway with an engine, on a directory that outlives both.
+type house struct {
+	t       *testing.T
+	dir     string
+	cfg     config.Config
+	records *store.Store
+	gateway *gateway.Gateway
+	*workflow.Engine
+}
+
+const realFlow = `
+steps:
+  - {id: a, tool: up.echo, with: {text: hi}}
+  - id: program
+    code: |
+      from servers import up
+      words = [up.echo(text=w)["text"] for w in given]
+      result = {"words": words, "many": len(words)}
+    with: {given: ["${{ steps.a.output.text }}", there]}
+    returns: {type: object, required: [many]}
+  - {id: ready, wait: {approval: {message: "send ${{ steps.program.output.many }} words?"}}}
+  - {id: b, tool: up.echo, with: {text: "${{ steps.program.output.words.join(' ') }}, ${{ steps.ready.output.by }}"}}
+outputs: {said: {value: "${{ steps.b.output.text }}"}}`
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", testutil.ShortDir(t))
+	h := &house{t: t, dir: t.TempDir(), cfg: config.Default()}
+	h.cfg.Sandbox.Runsc, h.cfg.Sandbox.Typecheck = testutil.Runsc(t), false
+	h.cfg.Upstreams = []config.Upstream{{Name: "up", ID: "up", Command: self, Timeout: 20 * time.Second, Env: config.Secrets{upstreamtest.Var: upstreamtest.Good, "GORACE": "atexit_sleep_ms=0"}}}
+	h.cfg.Policy = policy.Settings{On: true, Default: policy.Ask}
+	return h
+}
+
+func (h *house) open() {
+	h.t.Helper()
+	var err error
+	if h.records, err = store.Open(filepath.Join(h.dir, "records"), nil); err != nil {
+		h.t.Fatal(err)
+	}
+	if h.gateway, err = gateway.Open(&h.cfg, &gateway.Options{Records: h.records, DataDir: h.dir, NoPool: true, Logger: testutil.Logger(h.t)}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.Engine = engine(h.t, h.gateway, workflow.Options{Records: h.records, People: h.gateway, Catalog: h.gateway, Labels: h.gateway}, map[string]string{"flow": realFlow})
+}
+
+func (h *house) close() {
+	h.t.Helper()
+	for _, end := range []func() error{h.Close, h.gateway.Close, h.records.Close} {
+		if err := end(); err != nil {
+			h.t.Error(err)
+		}
+	}
+}
+
+// answer allows what the run waits for.
+func (h *house) answer(r workflow.Run) {
+	h.t.Helper()
+	for _, p := range r.Waiting {
+		if _, err := h.gateway.Answer(tool.WithOperator(h.t.Context(), "ann"), p.Approval, gateway.Answer{Allow: true, Scope: approval.Once}); err != nil {
+			h.t.Errorf("%s: %v", p.Step, err)
+		}
+	}
+}
+
+// A run in a real gateway, with a real upstream, a real sandbox and a policy that asks about every call: each call is
+// approved, and before that the gateway is closed and opened again. No call is made twice.
+func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
+	h := newHouse(t)
+	h.open()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	begun, err := h.Start(ctx, workflow.Start{Workflow: "flow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for range 20 {
+		r, err := h.Settled(ctx, begun.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status.Over() {
+			if string(r.Outputs) != `{"said":"hi there, ann"}` {
+				t.Errorf("it comes to %s: %+v", r.Outputs, r.Error)
+			}
+			break
+		}
+		if at := r.Waiting[0].Step; len(steps) == 0 || steps[len(steps)-1] != at || at == "program" {
+			steps = append(steps, at)
+		}
+		h.close()
+		h.open()
+		if r, err = h.Settled(ctx, begun.ID); err != nil {
+			t.Fatal(err)
+		}
+		h.answer(r)
+		waitForChange(t, h, r)
+	}
+	if got := strings.Join(steps, " "); got != "a program program ready b" {
+		t.Errorf("it waited at %s", got)
+	}
+	h.close()
+}
+
+// waitForChange waits until a run does not wait for what it did.
+func waitForChange(t *testing.T, h *house, before workflow.Run) {
+	t.Helper()
+	testutil.Eventually(t, "the run goes on", 20*time.Second, func() bool {
+		r, err := h.Run(t.Context(), before.ID)
+		return err == nil && (len(r.Waiting) == 0 || len(before.Waiting) == 0 || r.Waiting[0].Approval != before.Waiting[0].Approval)
+	})
+}
