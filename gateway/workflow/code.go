@@ -125,7 +125,7 @@ func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gate
 	}
 	defer leave()
 	p.ID = gateway.NewExecution()
-	if err := r.began(ctx, at, attempt, args, p.ID); err != nil {
+	if err := r.began(ctx, at, attempt, Event{Input: args, Execution: p.ID}); err != nil {
 		return gateway.Execution{}, err
 	}
 	ctx = gateway.Unwaited(atStep(ctx, r.id, at.path), r.id)

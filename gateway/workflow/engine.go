@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/runlog"
@@ -48,8 +49,10 @@ type Options struct {
 	Labels Labels
 	// Attention is told when a run begins to wait for a person. It must not block.
 	Attention func(Run)
-	// Instead answers for steps in tests, see [Instead].
+	// Instead answers for steps in tests, see [Instead]. Hurry makes retries at once, and Now says when runs start; nil is time.Now.
 	Instead Instead
+	Hurry   bool
+	Now     func() time.Time
 	// Alone says that the engine goes on with no run by itself, but with those that are started, resumed or answered through it.
 	Alone bool
 	// Runs is how many go on at once, besides those that wait; 0 is 64.
@@ -222,4 +225,12 @@ func identity(ctx context.Context, s Started) context.Context {
 		ctx = tool.WithWorkspace(ctx, s.Workspace)
 	}
 	return tool.WithClient(ctx, "workflow "+s.Workflow)
+}
+
+// now is when a run starts.
+func (e *Engine) now() time.Time {
+	if e.opts.Now != nil {
+		return e.opts.Now()
+	}
+	return time.Now()
 }

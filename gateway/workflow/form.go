@@ -32,7 +32,7 @@ type filling struct {
 // form asks a person for what is missing.
 func (r *run) form(ctx context.Context, f *frame, n *node, do *spec.Form, at spot, attempt int) (result, error) {
 	if at.past.beganAt() != attempt {
-		if err := r.began(ctx, at, attempt, nil, ""); err != nil {
+		if err := r.began(ctx, at, attempt, Event{}); err != nil {
 			return result{}, err
 		}
 	}

@@ -69,6 +69,7 @@ type result struct {
 	value  any
 	raw    json.RawMessage // of the value, where it is known
 	fault  *Fault
+	final  bool // the step's "output" has no say in it
 }
 
 // faultValue is a fault as expressions see it.

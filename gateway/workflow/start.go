@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/runlog"
@@ -86,7 +85,7 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 	if !ok {
 		return Run{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s has %d runs already, which is all that it may", p.Name, p.Concurrency.Limit), Hint: "wait for the end of one"}
 	}
-	now := time.Now().UTC()
+	now := e.now().UTC()
 	run := Run{ID: started.ID, Workflow: p.Name, Digest: p.Digest, Status: Queued, Trigger: started.Trigger, Principal: started.Principal,
 		Parent: started.Parent, Of: started.Of, Inputs: started.Inputs, Started: now}
 	events := append([]Event{{Kind: Created, Time: now, Start: &started}}, more...)

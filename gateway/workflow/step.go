@@ -191,7 +191,7 @@ func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt i
 	if err != nil {
 		return result{}, r.failed(ctx, inner, at.path, n.Line, err)
 	}
-	if n.output == nil {
+	if n.output == nil || out.final {
 		return out, nil
 	}
 	v, err := f.eval(ctx, n.output, map[string]any{"output": out.value})
@@ -248,17 +248,21 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (
 	return result{}, &tool.Error{Kind: tool.Internal, Message: fmt.Sprintf("a step of kind %T cannot be run", n.Do)}
 }
 
-// began says that an attempt of a step begins; it is on the disk when began returns.
-func (r *run) began(ctx context.Context, at spot, attempt int, input json.RawMessage, execution string) error {
-	if len(input) > maxInput {
-		sum := sha256.Sum256(input)
-		input = fmt.Appendf(nil, `{"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(input))
+// began says that an attempt of a step begins, with what it does; it is on the disk when began returns.
+func (r *run) began(ctx context.Context, at spot, attempt int, e Event) error {
+	if len(e.Input) > maxInput {
+		sum := sha256.Sum256(e.Input)
+		e.Input = fmt.Appendf(nil, `{"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(e.Input))
 	}
-	return r.log.write(ctx, Event{Kind: Began, Path: at.path, Attempt: attempt, Input: input, Execution: execution})
+	e.Kind, e.Path, e.Attempt = Began, at.path, attempt
+	return r.log.write(ctx, e)
 }
 
 // rest waits until a retry may begin.
 func (r *run) rest(ctx context.Context, at spot, until time.Time) error {
+	if r.engine.opts.Hurry {
+		return nil
+	}
 	if time.Until(until) > longRest {
 		return r.sleep(ctx, at, until)
 	}

@@ -63,7 +63,7 @@ func (r *run) call(ctx context.Context, at spot, attempt int, call tool.Call) (t
 		return tool.Result{}, err
 	}
 	defer leave()
-	if err := r.began(ctx, at, attempt, call.Args, ""); err != nil {
+	if err := r.began(ctx, at, attempt, Event{Input: call.Args, Tool: call.Tool.String()}); err != nil {
 		return tool.Result{}, err
 	}
 	return r.engine.door.Call(gateway.Unwaited(atStep(ctx, r.id, at.path), r.id), call)
@@ -105,18 +105,22 @@ func (r *run) instead(ctx context.Context, n *node, at spot, attempt int, input 
 	if ask == nil {
 		return result{}, false, nil
 	}
-	output, done, err := ask(atStep(ctx, r.id, at.path), at.path, n.Step)
+	output, done, err := ask(atStep(ctx, r.id, at.path), at.path, n.Step, input)
 	if !done {
 		return result{}, false, nil
 	}
-	if failed := r.began(ctx, at, attempt, input, ""); failed != nil {
+	begin := Event{Input: input}
+	if do, ok := n.Do.(*spec.Tool); ok {
+		begin.Tool = do.Name.Text
+	}
+	if failed := r.began(ctx, at, attempt, begin); failed != nil {
 		return result{}, true, failed
 	}
 	if err != nil {
 		return result{}, true, err
 	}
 	value, err := decode(output)
-	return result{status: outcomeOK, value: value, raw: output}, true, err
+	return result{status: outcomeOK, value: value, raw: output, final: true}, true, err
 }
 
 // goOn decides about a step whose attempt had begun when its gateway was killed, by the step's rule: it returns nil where it is to be made.

@@ -111,6 +111,7 @@ type Event struct {
 	Outcome   string          `json:"outcome,omitempty"` // of Ended: ok, failed, skipped, cached, canceled
 	Status    Status          `json:"status,omitempty"`
 	Execution string          `json:"execution,omitempty"`
+	Tool      string          `json:"tool,omitempty"` // of Began: the tool that is called
 	Input     json.RawMessage `json:"input,omitempty"`
 	Output    json.RawMessage `json:"output,omitempty"`
 	Error     *Fault          `json:"error,omitempty"`
