@@ -50,6 +50,8 @@ type Program struct {
 	SaveAs string
 	// Peer is asked what the program's calls need of a person: approvals, and what upstreams ask; nil is nobody.
 	Peer tool.Peer
+	// Folder, where it is set, is a folder of this machine in place of the workspace: for tests of workflows.
+	Folder string
 	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
 	// for tests of workflows, which have stubs.
 	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
@@ -185,7 +187,7 @@ func checkCode(code string) error {
 
 // run runs a program and has its types checked meanwhile.
 func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, running *running) error {
-	ws, err := g.workspace(ctx, program.Workspace, e.Limits, false)
+	ws, err := g.workspaceOf(ctx, program, e.Limits)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -84,12 +86,16 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 	}
 	t.Run("calls that a test answers", func(t *testing.T) {
 		var asked tool.Call
-		e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.calc import add\nadd(a=1, b=2)", Instead: func(_ context.Context, call tool.Call) (tool.Result, error) {
+		folder := t.TempDir()
+		e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.calc import add\nopen('/workspace/x', 'w').write('y')\nadd(a=1, b=2)", Folder: folder, Instead: func(_ context.Context, call tool.Call) (tool.Result, error) {
 			asked = call
 			return tool.Result{Content: []tool.Content{{Type: "text", Text: "seven"}}}, nil
 		}})
 		if err != nil || e.Text() != "seven" || asked.Tool.String() != "calc.add" || asked.Execution != e.ID {
 			t.Errorf("got %q, %v after %+v", e.Text(), err, asked)
+		}
+		if kept, err := os.ReadFile(filepath.Join(folder, "x")); string(kept) != "y" {
+			t.Errorf("in its folder: %q, %v", kept, err)
 		}
 	})
 	for _, test := range []struct {

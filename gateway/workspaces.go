@@ -67,6 +67,18 @@ func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Lim
 	return ws, nil
 }
 
+// workspaceOf opens what /workspace holds for a program.
+func (g *Gateway) workspaceOf(ctx context.Context, p Program, limits sandbox.Limits) (space, error) {
+	if p.Folder == "" {
+		return g.workspace(ctx, p.Workspace, limits, false)
+	}
+	ws, err := workspace.Open(p.Folder, ownWorkspace(limits))
+	if err != nil {
+		return nil, unopened(err)
+	}
+	return ws, nil
+}
+
 // ownWorkspace bounds a workspace of a principal's.
 func ownWorkspace(limits sandbox.Limits) workspace.Options {
 	return workspace.Options{Bytes: limits.Workspace, Inodes: limits.Inodes, Sync: true}
