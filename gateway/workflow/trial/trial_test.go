@@ -1,0 +1,110 @@
+package trial_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/gateway/workflow/trial"
+	"sallyport/internal/testutil/golden"
+)
+
+// archive reads the files of testdata/name, each in an archive of its own part.
+func archive(t *testing.T, name string) []txtar.File {
+	t.Helper()
+	a, err := txtar.ParseFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Files
+}
+
+// TestFaults holds what is said of files that cannot be understood.
+func TestFaults(t *testing.T) {
+	var said strings.Builder
+	for _, file := range archive(t, "faults.txtar") {
+		_, err := trial.Parse(file.Name, file.Data)
+		if err == nil {
+			t.Errorf("%s is taken", file.Name)
+			continue
+		}
+		said.WriteString(err.Error() + "\n\n")
+	}
+	golden.Check(t, filepath.Join("testdata", "faults.golden"), said.String())
+}
+
+// TestReports holds how tests are reported that are not as expected, and that others pass.
+func TestReports(t *testing.T) {
+	var definitions []*spec.Definition
+	var files []*trial.File
+	for _, file := range archive(t, "reports.txtar") {
+		if trial.IsTest(file.Name) {
+			f, err := trial.Parse(file.Name, file.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+			continue
+		}
+		d, err := spec.Parse(file.Name, file.Data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definitions = append(definitions, d)
+	}
+	results := trial.Run(t.Context(), files, trial.Options{Definitions: definitions, Timeout: 5 * time.Second})
+	for i := range results {
+		if good := strings.HasPrefix(results[i].Test, "good: "); good != results[i].OK() {
+			t.Errorf("%s: %+v", results[i].Test, results[i].Failures)
+		}
+		results[i].Seconds = 0
+	}
+	var report strings.Builder
+	if err := trial.Report(&report, results); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, filepath.Join("testdata", "reports.golden"), report.String())
+	if data, err := json.Marshal(results); err != nil || strings.Contains(string(data), `"failures":null`) {
+		t.Errorf("as JSON: %s, %v", data, err)
+	}
+}
+
+// FuzzParse reads anything: it never panics, and what it takes runs to an end or is refused.
+func FuzzParse(f *testing.F) {
+	files, _ := filepath.Glob("../../../workflows/*_test.yaml")
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	d, err := spec.Parse("one.yaml", []byte("steps: [{id: a, tool: x.y, with: {n: 1}}]"), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := trial.Parse("one_test.yaml", data)
+		if err != nil || len(file.Tests) > 20 {
+			return
+		}
+		file.Workflow = "one"
+		results := trial.Run(t.Context(), []*trial.File{file}, trial.Options{Definitions: []*spec.Definition{d}, Timeout: 10 * time.Second})
+		if len(results) != len(file.Tests) {
+			t.Errorf("%d results of %d tests", len(results), len(file.Tests))
+		}
+		for _, r := range results {
+			for _, failure := range r.Failures {
+				if failure.Line < 1 || failure.Message == "" || strings.Contains(failure.Message, "is not over after") {
+					t.Errorf("a failure says %+v", failure)
+				}
+			}
+		}
+	})
+}
