@@ -57,6 +57,8 @@ type Options struct {
 	Alone bool
 	// Runs is how many go on at once, besides those that wait; 0 is 64.
 	Runs int
+	// Keep is how long runs are kept after their end; 0 is 30 days.
+	Keep time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -109,6 +111,9 @@ func Open(door Door, opts *Options) (*Engine, error) {
 	if err := errors.Join(err, err2); err != nil {
 		return nil, fmt.Errorf("open engine: %w", err)
 	}
+	if opts.Keep > 0 {
+		logs.KeepFor(opts.Keep)
+	}
 	o := opts.withDefaults()
 	e := &Engine{door: door, opts: o, log: o.Logger, logs: logs, timers: timers, asked: newBell(), leaves: make(chan struct{}, maxLeaves), by: fmt.Sprintf("process %d", os.Getpid())}
 	e.base, e.end = context.WithCancelCause(context.Background())
@@ -122,6 +127,7 @@ func Open(door Door, opts *Options) (*Engine, error) {
 	} else {
 		e.work.Go(e.takeOver)
 		e.work.Go(e.wake)
+		e.work.Go(e.prune)
 	}
 	return e, nil
 }

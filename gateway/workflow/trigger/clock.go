@@ -11,6 +11,7 @@ import (
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/store"
+	"sallyport/internal/tool"
 )
 
 // syncEvery is how often the schedules are brought in line with the definitions.
@@ -30,9 +31,28 @@ func NewClock(in *store.Store, opts Options) (*Clock, error) {
 	return &Clock{opts: opts.withDefaults(), schedules: schedules}, err
 }
 
-// Run starts runs until ctx ends, and returns its error; what was due while no clock ran starts once, first. Only an
-// error of the store ends it earlier.
+// retryAfter is how long a clock rests whose store fails.
+const retryAfter = 10 * time.Second
+
+// Run starts runs until ctx ends, and returns its error; what was due while no clock ran starts once, first. While the
+// store fails it tries again and again; only a store that is closed ends it earlier.
 func (c *Clock) Run(ctx context.Context) error {
+	for {
+		err := c.listen(ctx)
+		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) || errors.Is(err, errClosing) {
+			return err
+		}
+		c.opts.Logger.Error("schedules of workflows are not heard for a while", "error", err)
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// listen starts runs until something ends it.
+func (c *Clock) listen(ctx context.Context) error {
 	if err := c.sync(ctx); err != nil {
 		return err
 	}
@@ -127,14 +147,17 @@ func (c *Clock) add(ctx context.Context, key store.Key, s spec.Schedule) (err er
 	return err
 }
 
-// fire starts a run. What could not be started is logged and not tried again, unless that is for us to mend.
+// errClosing says that no more runs are started here: what is due is for the next one.
+var errClosing = errors.New("no more runs are started")
+
+// fire starts a run. What could not be started is logged and not tried again, unless we are about to end.
 func (c *Clock) fire(ctx context.Context, f store.Firing) error {
 	run, err := c.start(ctx, f)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, store.ErrClosed):
-		return err
+	case errors.Is(err, store.ErrClosed), err != nil && tool.AsError(err).Kind == tool.Canceled:
+		return fmt.Errorf("%w: %w", errClosing, err)
 	case err != nil:
 		c.opts.Logger.Error("a workflow could not be started by its schedule", "workflow", f.Key[0], "due", f.Time, "error", err)
 	case run.ID != "":

@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -225,7 +224,7 @@ func headers(all http.Header) map[string]any {
 func asRefusal(err error) *refusal {
 	e := tool.AsError(err)
 	switch {
-	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrClosed), e.Kind == tool.Canceled:
 		return refuse(http.StatusServiceUnavailable, tool.Limit, "no run can be started now")
 	case e.Kind == tool.Invalid:
 		return &refusal{Error: e, status: http.StatusUnprocessableEntity}

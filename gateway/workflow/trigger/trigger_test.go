@@ -124,6 +124,33 @@ func TestClock(t *testing.T) {
 	})
 }
 
+// TestClosing: what is due while the gateway closes is for the next one.
+func TestClosing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		records, s := store.Memory(), &starter{err: &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}}
+		opts := options(t, s, func() []*spec.Definition {
+			return []*spec.Definition{{Name: "w", On: spec.Triggers{Schedules: []spec.Schedule{{Every: time.Hour}}}}}
+		})
+		clock, err := trigger.NewClock(records, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := clock.Run(t.Context()); tool.AsError(err).Kind != tool.Canceled {
+			t.Error(err)
+		}
+		_, before := s.take()
+		s.err = nil
+		if clock, err = trigger.NewClock(records, opts); err != nil {
+			t.Fatal(err)
+		}
+		run(t, clock, time.Minute)
+		if _, after := s.take(); len(before) != 1 || !slices.Equal(before, after) {
+			t.Errorf("started as %q, and then as %q", before, after)
+		}
+	})
+}
+
 // Vectors of the schemes' own documentation: https://docs.github.com/webhooks/securing, and the tests of Standard Webhooks'
 // libraries. Both can be had from openssl: printf 'Hello, World!' | openssl dgst -sha256 -hmac "It's a Secret to Everybody".
 const (
@@ -257,6 +284,7 @@ func TestRefused(t *testing.T) {
 		{`{}`, &tool.Error{Kind: tool.Limit, Message: "it runs"}, 429, "it runs"},
 		{`{}`, &tool.Error{Kind: tool.Failed, Message: "it was refused"}, 409, "it was refused"},
 		{`{}`, fmt.Errorf("start: %w", store.ErrFull), 503, "no run can be started"},
+		{`{}`, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}, 503, "no run can be started"},
 		{`{}`, io.ErrUnexpectedEOF, 500, "internal error"},
 	} {
 		s.err = row.err
