@@ -139,7 +139,7 @@ func (d *decoder) waitingKeys(w *Wait) []key {
 		{name: "for", shape: spanOrExpr, doc: "how long", read: d.spanValue(&w.For)},
 		{name: "until", shape: `{"type":"string","minLength":1}`, doc: "until when, in RFC 3339, as 2026-01-31T08:00:00Z", read: d.until(&w.Until)},
 		{name: "approval", shape: `{"anyOf":[{"type":"string"},{"$ref":"#/$defs/approval"}]}`, doc: "asks a person whether to go on; a text is its message", read: func(at strict.Path, n *yaml.Node) {
-			w.Approval = &Approval{}
+			w.Approval = &Approval{Timeout: 24 * time.Hour}
 			short(d.message(&w.Approval.Message), func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"approval"`, d.approvalKeys(w.Approval)) })(at, n)
 		}},
 	}

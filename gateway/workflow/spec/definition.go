@@ -12,7 +12,7 @@ import (
 )
 
 func (d *decoder) definition(n *yaml.Node, def *Definition) {
-	def.named = posOf(n)
+	def.named, def.Concurrency.Full = posOf(n), fulls[0]
 	seen := d.mapping(strict.Path{}, n, "a workflow", d.definitionKeys(def))
 	if !seen["name"] && n.Kind == yaml.MappingNode {
 		d.nameByFile(n, def)
@@ -88,7 +88,7 @@ func (d *decoder) triggerKeys(on *Triggers) []key {
 	return []key{
 		{name: "schedule", shape: `{"type":"array","minItems":1,"maxItems":64,"items":{"$ref":"#/$defs/schedule"}}`, doc: "starts runs by the clock", read: d.schedules(&on.Schedules)},
 		{name: "webhook", shape: `{"$ref":"#/$defs/webhook"}`, doc: "starts a run for each signed request to /hooks/NAME", read: func(at strict.Path, n *yaml.Node) {
-			on.Webhook = &Webhook{Pos: posOf(n)}
+			on.Webhook = &Webhook{Pos: posOf(n), Scheme: schemes[0]}
 			d.mapping(at, n, "a webhook", d.webhookKeys(on.Webhook))
 		}},
 	}

@@ -14,7 +14,7 @@ type section struct {
 	keys      []key
 }
 
-// sections are all mappings with keys of ours, in the order of the reference. Those of steps come last, one for each kind.
+// sections are all mappings with keys of ours, in the order of the reference.
 func sections() (all []section) {
 	d := &decoder{}
 	all = []section{
@@ -26,6 +26,15 @@ func sections() (all []section) {
 		{"schedule", "A start by the clock.", d.scheduleKeys(&Schedule{})},
 		{"webhook", "A start by a signed request.", d.webhookKeys(&Webhook{})},
 		{"step", "What every step has.", d.stepKeys(&Step{})},
+	}
+	for _, k := range kinds() {
+		what := fmt.Sprintf("A step with %q", k.names[0])
+		if len(k.names) > 1 {
+			what += fmt.Sprintf(", or with %q", k.names[1])
+		}
+		all = append(all, section{"step_" + k.names[0], what + ".", k.keys(d, &Step{})})
+	}
+	return append(all, []section{
 		{"retry", "When a step is made again.", d.retryKeys(&Retry{})},
 		{"cache", "How long a step's output is kept for later runs.", d.cacheKeys(&Cache{})},
 		{"case", "A case of a switch.", d.caseKeys(&Case{})},
@@ -34,11 +43,7 @@ func sections() (all []section) {
 		{"form", "A form.", d.formPartKeys(&Form{})},
 		{"field", "A field of a form.", d.fieldKeys(&Field{})},
 		{"source", "A tool that says a value or options.", d.sourceKeys(&Source{})},
-	}
-	for _, k := range kinds() {
-		all = append(all, section{"step_" + k.names[0], fmt.Sprintf("A step with %q.", strings.Join(k.names, `" or "`)), k.keys(d, &Step{})})
-	}
-	return all
+	}...)
 }
 
 // Schema is the JSON Schema (2020-12) of definitions, for editors. It is docs/workflow.schema.json.

@@ -126,7 +126,7 @@ type Step struct {
 type Retry struct {
 	// Count is how often at most, after the first time.
 	Count int
-	// Wait is the time before the first retry; it doubles up to Max. Defaults 1s and 1m.
+	// Wait is the time before the first retry; it doubles up to Max. Load fills the defaults in: 1s and 1m.
 	Wait, Max time.Duration
 	// On are the kinds of errors (as in [sallyport/internal/tool.Kind]) after which it is; empty is timeout, upstream and limit.
 	On []string

@@ -82,7 +82,7 @@ func TestEverything(t *testing.T) {
 	if wait := d.Step("pick.case[0].many").Do.(*Wait); wait.For == nil || wait.For.Text.Text != "5m" {
 		t.Errorf("wait: %+v", wait)
 	}
-	if retry := d.Step("each[0].fetch").Retry; retry.Count != 2 || retry.Wait != 0 {
+	if retry := d.Step("each[0].fetch").Retry; retry.Count != 2 || retry.Wait != time.Second || retry.Max != time.Minute {
 		t.Errorf("retry: %+v", retry)
 	}
 }

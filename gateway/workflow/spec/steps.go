@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"sallyport/internal/nearest"
@@ -199,8 +200,11 @@ func (d *decoder) stepKeys(s *Step) []key {
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&s.Description)},
 		{name: "if", shape: exprShape, doc: "an expression; where it is false the step is skipped and its output is null", read: d.condition(&s.If)},
 		{name: "retry", shape: `{"anyOf":[` + countShape(1, maxRetries) + `,{"$ref":"#/$defs/retry"}]}`, doc: "makes it again after failures; a number is its count", read: func(at strict.Path, n *yaml.Node) {
-			s.Retry = &Retry{}
+			s.Retry = &Retry{Wait: time.Second}
 			short(d.count(&s.Retry.Count, 1, maxRetries), func(at strict.Path, n *yaml.Node) { d.retry(at, n, s.Retry) })(at, n)
+			if s.Retry.Max == 0 {
+				s.Retry.Max = max(time.Minute, s.Retry.Wait)
+			}
 		}},
 		{name: "timeout", shape: spanShape, doc: "how long one attempt may take, without what it waits for people and clocks; default unbounded", read: d.span(&s.Timeout)},
 		{name: "cache", shape: `{"anyOf":[` + spanShape + `,{"$ref":"#/$defs/cache"}]}`, doc: "takes the output of an earlier run over; a duration is how long", read: func(at strict.Path, n *yaml.Node) {
