@@ -71,12 +71,20 @@ func arguments(value any) (json.RawMessage, error) {
 	return json.RawMessage(text), err
 }
 
-// options are those of a choice, each once. Their titles are made fit to be shown.
 func (w *walk) options(f *field) ([]Option, error) {
 	value, err := w.draw(f, "options", f.options)
 	if err != nil {
 		return nil, err
 	}
+	options, wrong := f.choices(value)
+	if wrong != nil {
+		return nil, wrong
+	}
+	return options, nil
+}
+
+// choices are the options that a value says, each once. Their titles are made fit to be shown.
+func (f *field) choices(value any) ([]Option, *tool.Error) {
 	list, ok := value.([]any)
 	if !ok && value != nil {
 		return nil, f.badOptions("they are no list", "options is a list of texts or numbers, or of {value, title}")
@@ -97,7 +105,7 @@ func (w *walk) options(f *field) ([]Option, error) {
 	return options, nil
 }
 
-func (f *field) badOptions(message, hint string) error {
+func (f *field) badOptions(message, hint string) *tool.Error {
 	return &tool.Error{Kind: tool.Invalid, Message: "the options of field " + f.name + ": " + message, Hint: hint}
 }
 

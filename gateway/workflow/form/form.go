@@ -104,6 +104,7 @@ func (c *compiler) field(fields []spec.Field, i int) *field {
 	if f.Pattern != nil {
 		out.pattern = c.pattern(*f.Pattern)
 	}
+	c.constants(out)
 	return out
 }
 
