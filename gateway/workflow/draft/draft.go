@@ -234,7 +234,9 @@ func (d *drafter) cameFrom(first, last int, param string) bool {
 
 // before reports whether a value was known before a call.
 func (d *drafter) before(first int, v value) bool {
-	return slices.ContainsFunc(d.calls[:first], func(c *call) bool { return strings.Contains(c.result.raw, v.raw) || strings.Contains(c.arguments.raw, v.raw) })
+	return slices.ContainsFunc(d.calls[:first], func(c *call) bool {
+		return strings.Contains(c.result.raw, v.raw) || strings.Contains(c.arguments.raw, v.raw)
+	})
 }
 
 // bind says where the arguments of a step come from, and learns what it came to.
