@@ -15,6 +15,7 @@ import (
 // notFiles look like files or rooms of ours in the docs, and are none.
 var notFiles = map[string]string{
 	"config.json": "of an OCI bundle, made at run time", "tools/list": "a method of MCP", "tools/call": "a method of MCP",
+	"workflows/hello.yaml": "an example of a definition", "NAME_test.yaml": "how tests are called",
 	"A.txt": "an example of a name", "a.txt": "an example of a name",
 	"getUser.py": "an example of a name", "getuser.py": "an example of a name",
 }

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/gateway/workflow/trial"
 	"sallyport/internal/approval"
@@ -155,6 +156,7 @@ func (o *office) rehearse(run workflow.Run) {
 // TestShippedDefinitionsRun runs each shipped definition once on the real upstreams, looks at what it did, and records it.
 func TestShippedDefinitionsRun(t *testing.T) {
 	o := newOffice(t)
+	o.checkLint(t)
 	o.write(map[string]string{
 		"notes/tea.md": "# Tea\nGreen or black.\n", "notes/plan.md": "# Plan\nWalk.\n", "notes/skip.txt": "no",
 		"inbox/a.PNG": "x", "inbox/b.md": "y", "old.txt": "one\ntwo\n", "new.txt": "one\n2\n",
@@ -215,6 +217,20 @@ func (o *office) want(text string, parts ...string) {
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
 			o.t.Errorf("%q is not in\n%s", part, text)
+		}
+	}
+}
+
+// checkLint has the linter look at all definitions, with what the real upstreams say of their tools.
+func (o *office) checkLint(t *testing.T) {
+	t.Helper()
+	options := lint.Options{Tools: o.Tools(), Upstreams: []string{"everything", "filesystem", "memory"}, Workflows: map[string]*spec.Definition{}, Secrets: []string{"github"}}
+	for _, d := range o.definitions {
+		options.Workflows[d.Name] = d
+	}
+	for _, d := range o.definitions {
+		for _, finding := range lint.Check(d, options) {
+			t.Error(finding)
 		}
 	}
 }

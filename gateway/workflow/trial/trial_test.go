@@ -108,3 +108,30 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestDocsExamples runs the test of docs/workflows.md on the definition of its quick start.
+func TestDocsExamples(t *testing.T) {
+	data, err := os.ReadFile("../../../docs/workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := func(section string) []byte {
+		_, rest, _ := strings.Cut(string(data), "\n## "+section+"\n")
+		_, rest, _ = strings.Cut(rest, "```yaml\n")
+		text, _, _ := strings.Cut(rest, "```")
+		return []byte(text)
+	}
+	d, err := spec.Parse("hello.yaml", example("Quick start"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := trial.Parse("hello_test.yaml", example("Testing"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range trial.Run(t.Context(), []*trial.File{file}, trial.Options{Definitions: []*spec.Definition{d}}) {
+		if !r.OK() {
+			t.Errorf("%s: %+v", r.Test, r.Failures)
+		}
+	}
+}
