@@ -37,28 +37,27 @@ func (s *Source) syntaxError(err error) error {
 	if n > 0 {
 		at += ends[n-1]
 	}
-	if mark := bareMark(message, s.data[at:]); mark > 0 {
-		return s.faultAt(at+mark, `a text with a "?" must be in quotes inside of [] and {}`)
+	line, _ = s.place(at)
+	if mark := bareMark(message, s.Line(line)); mark > 0 {
+		return s.faultAt(s.starts[line-1]+mark, `a text with a "?" must be in quotes inside of [] and {}`)
 	}
 	return s.faultAt(at, "%s", explain(message, s.data[at:]))
 }
 
-// bareMark is where, after a bracket that seems not to be closed, a "?" stands without quotes: the library takes it for
-// a key's mark, and people end questions with it. 0 is nowhere.
-func bareMark(message string, at []byte) int {
+// bareMark is where, in a line with a bracket that seems not to be closed, a "?" stands without quotes: the library takes it
+// for a key's mark, and people end questions with it. 0 is nowhere.
+func bareMark(message, line string) int {
 	if !strings.Contains(message, "did not find expected ',' or") {
 		return 0
 	}
 	quote := byte(0)
-	for i, c := range at {
+	for i, c := range []byte(line) {
 		switch {
-		case c == '\n':
-			return 0
 		case quote != 0:
 			if c == quote {
 				quote = 0
 			}
-		case c == '"' || c == '\'' && i > 0 && strings.IndexByte(" [{,", at[i-1]) >= 0:
+		case c == '"' || c == '\'' && i > 0 && strings.IndexByte(" [{,", line[i-1]) >= 0:
 			quote = c
 		case c == '?':
 			return i
