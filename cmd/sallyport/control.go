@@ -48,7 +48,7 @@ func (a *app) openControl(log *slog.Logger, api http.Handler) (stop func()) {
 		}
 		return func() {}
 	}
-	web := &http.Server{Handler: asOperator(api), ReadTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	web := &http.Server{Handler: asOperator(api), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	var work sync.WaitGroup
 	work.Go(func() { _ = web.Serve(listener) })
@@ -110,8 +110,7 @@ func (a *app) openKept(dir string) (own *http.Client, closing func() error, err 
 	log := a.logger(slog.LevelError)
 	records, err := store.Open(filepath.Join(dir, recordsFolder), &store.Options{Logger: log, Patience: sharePatience})
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
-		return nil, nil, &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("process %d has the data directory %s and does not answer", used.PID, dir), Err: err,
-			Hint: "is it of another user, or of an older version?"}
+		return nil, nil, unanswering(used, dir)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -128,6 +127,12 @@ func (a *app) openKept(dir string) (own *http.Client, closing func() error, err 
 	}
 	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: true, Logger: log})
 	return &http.Client{Transport: within{asOperator(api)}}, func() error { return errors.Join(g.Close(), records.Close()) }, nil
+}
+
+// unanswering says that a process has the records and is no gateway that answers.
+func unanswering(used *store.InUseError, dir string) error {
+	return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("process %d has the data directory %s and does not answer", used.PID, dir), Err: used,
+		Hint: "is it of another user, or of an older version?"}
 }
 
 // within answers requests in this process.
@@ -198,6 +203,7 @@ func ask(ctx context.Context, gate *http.Client, method, path string, body, into
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(httpapi.TriggerHeader, "cli")
 	resp, err := gate.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask gateway: %w", err)

@@ -173,7 +173,7 @@ func checkSections(ctx context.Context, cfg *config.Config) (found []finding) {
 	if e := cfg.Search.Embeddings; e != nil {
 		found = append(found, checkEmbeddings(ctx, *e))
 	}
-	return found
+	return append(found, checkWorkflows(cfg)...)
 }
 
 func checkConfig(cfg *config.Config, err error) finding {

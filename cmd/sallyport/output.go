@@ -56,6 +56,16 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
+// printLine writes one JSON value to stdout, in one line.
+func (a *app) printLine(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write json: %w", err)
+	}
+	_, err = io.WriteString(a.stdout, escapeHidden(string(data))+"\n")
+	return err
+}
+
 // escapeHidden keeps JSON the same and makes it safe to show: runes that are not
 // seen can stand in strings only, where \u is as good.
 func escapeHidden(text string) string {

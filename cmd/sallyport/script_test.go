@@ -83,6 +83,8 @@ func TestScripts(t *testing.T) {
 			"nothingleft": nothingLeft,
 			"lines":       wantLines,
 			"edited":      edited,
+			"lastrun":     lastRun,
+			"timeless":    timeless,
 		},
 	})
 }

@@ -145,8 +145,16 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	}()
 	a.warn(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
-	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, listed: make(chan struct{}),
-		api: httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log})}
+	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, listed: make(chan struct{})}
+	opts := &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log}
+	if records != nil {
+		if sv.flows, err = a.openFlows(sv, records); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, sv.flows.Close()) }()
+		opts.Workflows = sv.flows.mill
+	}
+	sv.api = httpapi.New(g, opts)
 	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
 	if sv.key, err = g.StateKey(); err != nil {
 		log.Warn("clients that are asked something must answer before a restart", "error", err)
@@ -171,6 +179,9 @@ func (a *app) beside(ctx context.Context, s *service, load func() (*config.Confi
 		case <-ctx.Done():
 		}
 	})
+	if s.flows != nil {
+		work.Go(func() { s.flows.run(ctx) })
+	}
 	closeControl := a.openControl(s.log, s.api)
 	return func() {
 		closeControl()
@@ -195,6 +206,8 @@ type service struct {
 	cfg     *config.Config
 	gateway *gateway.Gateway
 	api     http.Handler
+	// flows are the workflows, nil where this process has not the records.
+	flows *flows
 	// key signs what clients are handed that have to answer something.
 	key     []byte
 	notices *mcpserver.Notices
@@ -240,6 +253,9 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 		direct := s.direct()
 		defer direct.Close()
 		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log, Auditor: s.gateway}
+		if s.flows != nil {
+			opts.Hooks = s.flows.hooks
+		}
 		if s.mode == modeTools {
 			opts.Tools = mcpserver.New(s.gateway, s.tools())
 			defer opts.Tools.Close()

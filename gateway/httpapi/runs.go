@@ -194,31 +194,5 @@ func (a *api) replay(r *http.Request, again Replay) (workflow.Run, error) {
 }
 
 func (a *api) answerForm(r *http.Request, form FormAnswer) (workflow.Run, error) {
-	if form.Step == "" {
-		run, err := a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
-		if err != nil {
-			return workflow.Run{}, err
-		}
-		if form.Step, err = onlyForm(run); err != nil {
-			return workflow.Run{}, err
-		}
-	}
 	return a.opts.Workflows.Answer(r.Context(), r.PathValue("id"), form.Step, form.Values)
-}
-
-// onlyForm is the step of a run that waits for a form, where only one does.
-func onlyForm(run workflow.Run) (step string, err error) {
-	for _, one := range run.Waiting {
-		if one.For != "form" {
-			continue
-		}
-		if step != "" {
-			return "", invalid("several steps wait for a form: step must name one")
-		}
-		step = one.Step
-	}
-	if step == "" {
-		return "", invalid("no step of this run waits for a form")
-	}
-	return step, nil
 }

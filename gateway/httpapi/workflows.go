@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow"
+	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -66,12 +67,18 @@ func (a *api) visible(ctx context.Context) []workflow.Info {
 
 func (a *api) workflow(r *http.Request) (workflow.Info, error) {
 	name := r.PathValue("name")
+	var names []string
 	for _, one := range a.visible(r.Context()) {
 		if one.Name == name {
 			return one, nil
 		}
+		names = append(names, one.Name)
 	}
-	return workflow.Info{}, &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64), Hint: "GET /workflows lists them"}
+	err := &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64), Hint: "`sallyport workflow list` lists them"}
+	if near := nearest.Of(name, names); near != "" {
+		err.Hint = "did you mean " + near + "?"
+	}
+	return workflow.Info{}, err
 }
 
 // launch starts a run of a workflow that who asks may see.

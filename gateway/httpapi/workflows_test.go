@@ -142,7 +142,7 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"ada", "POST", "/runs/r-ada/resume", `{}`, 200, "r-ada"},
 		{"ada", "POST", "/runs/r-ada/replay", `{"step":"x.y"}`, 200, "r-ada x.y"},
 		{"ada", "POST", "/runs/r-ada/replay", `{}`, 400, "step must name the step"},
-		{"ada", "POST", "/runs/r-ada/answer", `{"values":{"name":"x"}}`, 200, `ask{\"name\":\"x\"}`},
+		{"ada", "POST", "/runs/r-ada/answer", `{"step":"ask","values":{"name":"x"}}`, 200, `ask{\"name\":\"x\"}`},
 		{"bob", "POST", "/runs/r-ada/answer", `{"values":{}}`, 404, "there is no run"},
 	} {
 		status, _, got := ask(t, test.who, test.method, test.path, test.body)

@@ -46,6 +46,8 @@ type SiteOptions struct {
 	Tools *Tools
 	// API is served at /api/, to who has a token; nil: it is not there.
 	API http.Handler
+	// Hooks is served at /hooks/, to whoever comes: it knows by itself whom to believe; nil: it is not there.
+	Hooks http.Handler
 	// Settings say who may use the site, and how.
 	Settings config.HTTP
 	// Auditor puts on record who logs in; nil: nobody does.
@@ -81,6 +83,9 @@ func NewSite(direct *Direct, opts *SiteOptions) *Site {
 	}
 	if opts.API != nil {
 		mux.Handle(apiPath, s.api(b, opts.API))
+	}
+	if opts.Hooks != nil {
+		mux.Handle("/hooks/", opts.Hooks)
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "This is Sallyport. MCP is spoken at /mcp.\n")

@@ -54,15 +54,19 @@ func clockOf(s spec.Schedule, now time.Time) Clock {
 func outline(steps []spec.Step) []Outline {
 	list := make([]Outline, 0, len(steps))
 	for i := range steps {
-		s := &steps[i]
-		o := Outline{ID: s.ID.Text, Description: s.Description}
-		if s.If != nil {
-			o.If = s.If.Text
-		}
-		o.does(s.Do)
-		list = append(list, o)
+		list = append(list, OutlineOf(&steps[i]))
 	}
 	return list
+}
+
+// OutlineOf is what a list says of a step.
+func OutlineOf(s *spec.Step) Outline {
+	o := Outline{ID: s.ID.Text, Description: s.Description}
+	if s.If != nil {
+		o.If = s.If.Text
+	}
+	o.does(s.Do)
+	return o
 }
 
 // does says what a step does.

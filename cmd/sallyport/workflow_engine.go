@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/library"
+	"sallyport/internal/config"
+	"sallyport/internal/store"
+)
+
+// mill is an engine with its definitions, as the API and serve use it.
+type mill struct {
+	*workflow.Engine
+	library *library.Library
+}
+
+// openMill opens an engine on a gateway. Alone, it goes on with no run by itself.
+func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*mill, error) {
+	m := &mill{library: library.Open(cfg.Workflows.Path, log)}
+	var err error
+	m.Engine, err = workflow.Open(g, &workflow.Options{Records: records, Definitions: m.library.Definitions, Logger: log, Env: a.env,
+		People: g, Catalog: g, Labels: g, Alone: alone, Runs: cfg.Workflows.Runs})
+	return m, err
+}
+
+// gate is where the engine of the data directory is asked.
+type gate struct {
+	*http.Client
+	// own says that it is this process, and ends with it.
+	own bool
+}
+
+func (g *gate) get(ctx context.Context, path string, into any) error {
+	return ask(ctx, g.Client, http.MethodGet, path, nil, into)
+}
+
+func (g *gate) post(ctx context.Context, path string, body, into any) error {
+	return ask(ctx, g.Client, http.MethodPost, path, body, into)
+}
+
+// withEngine lets use ask the engine of the data directory: that of a gateway that runs, else one of our own for the time
+// that use takes. It has upstreams and can make steps only where working says so.
+func (a *app) withEngine(ctx context.Context, working bool, use func(ctx context.Context, g *gate) error) error {
+	found := false
+	err := a.withGateways(ctx, func(ctx context.Context, c *controls) error {
+		for _, one := range c.all {
+			var health httpapi.Health
+			if ask(ctx, one, http.MethodGet, "/health", nil, &health) == nil && health.Workflows {
+				found = true
+				return use(ctx, &gate{Client: one})
+			}
+		}
+		return nil
+	})
+	if found || err != nil {
+		return err
+	}
+	return a.withOwnEngine(ctx, working, use)
+}
+
+func (a *app) withOwnEngine(ctx context.Context, working bool, use func(ctx context.Context, g *gate) error) (err error) {
+	cfg, err := a.millSettings(working)
+	if err != nil {
+		return err
+	}
+	log := a.logger(slog.LevelError)
+	records, err := a.millRecords(log, working)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, NoPool: true, Purpose: "workflow"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	m, err := a.openMill(cfg, g, records, log, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: true, Workflows: m, Logger: log})
+	if working { // so that others find the runs of this data directory here
+		defer a.openControl(log, api)()
+	}
+	return use(ctx, &gate{Client: &http.Client{Transport: within{asOperator(api)}}, own: true})
+}
+
+// millSettings are those of an engine of our own. What is kept can be seen without settings.
+func (a *app) millSettings(working bool) (*config.Config, error) {
+	cfg, err := a.load()
+	switch {
+	case working:
+		return cfg, err
+	case err != nil:
+		standard := config.Default()
+		cfg = &standard
+	}
+	cfg.Upstreams, cfg.Environments = nil, nil
+	return cfg, nil
+}
+
+// millRecords opens the records of the data directory. Who only looks makes none.
+func (a *app) millRecords(log *slog.Logger, working bool) (*store.Store, error) {
+	dir := filepath.Join(a.dataDir(), recordsFolder)
+	if _, err := os.Stat(dir); err != nil && !working {
+		return store.Memory(), nil
+	}
+	records, err := store.Open(dir, &store.Options{Logger: log, Patience: sharePatience})
+	if used, ok := errors.AsType[*store.InUseError](err); ok {
+		return nil, unanswering(used, a.dataDir())
+	}
+	return records, err
+}
