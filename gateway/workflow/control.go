@@ -74,7 +74,6 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 		}
 	}
 	next.state.alter(func(run *Run) { run.Status, run.Error, run.Ended = Queued, nil, time.Time{} })
-	next.state.tell()
 	if e.queue.put(next) != next {
 		return run, &tool.Error{Kind: tool.Invalid, Message: "run " + id + " is being resumed already"}
 	}
@@ -108,11 +107,7 @@ func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	d, err := parse(c.started)
-	if err != nil {
-		return Run{}, e.unread(id, err)
-	}
-	p, err := e.programs.of(d)
+	p, err := e.programOf(c.started)
 	if err != nil {
 		return Run{}, err
 	}

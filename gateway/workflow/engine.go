@@ -47,7 +47,7 @@ type Options struct {
 	Catalog Catalog
 	// Labels carry what was read into runs and back; nil carries nothing.
 	Labels Labels
-	// Attention is told when a run begins to wait for a person. It must not block.
+	// Attention is told when a run waits for a person, and of each change of what it waits for then. It must not block.
 	Attention func(Run)
 	// Instead answers for steps in tests, see [Instead]. Hurry makes retries at once, and Now says when runs start; nil is time.Now.
 	Instead Instead

@@ -23,6 +23,7 @@ type past struct {
 	// attempt is that of the last Began or Retrying, until is when the next may begin.
 	attempt int
 	until   time.Time
+	resting bool // it is to be made again, and has not begun
 	// executions are those that the attempt has begun, the newest last.
 	executions []string
 	pending    *Pending
@@ -147,7 +148,7 @@ func (h *history) step(e Event) {
 	case Began:
 		p.begin(e)
 	case Retrying:
-		p.attempt, p.until, p.pending, p.within, p.executions = e.Attempt, e.Until, nil, nil, nil
+		*p = past{last: Retrying, attempt: e.Attempt, until: e.Until, resting: true}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -173,7 +174,7 @@ func (p *past) begin(e Event) {
 	if e.Start != nil {
 		p.start = e.Start
 	}
-	p.pending = nil
+	p.pending, p.resting = nil, false
 }
 
 // reenter makes what has failed or was canceled be made again. What was done in consequence of a failure (catch, finally) is too.

@@ -48,6 +48,7 @@ func (e *Engine) take(ctx context.Context, l *live, abandon context.CancelCauseF
 		abandon(errGone)
 	})
 	r.history = h
+	l.state.alter(func(run *Run) { run.Inputs, run.Steps = h.started.Inputs, h.steps })
 	if h.over != nil { // it was, and its summary did not say so
 		return r, nil
 	}
@@ -64,17 +65,20 @@ func (e *Engine) readLog(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	if l.program == nil {
-		d, err := parse(h.started)
-		if err != nil {
-			return err
-		}
-		if l.program, err = e.programs.of(d); err != nil {
-			return err
-		}
-	}
 	l.writer, l.history = w, h
+	if l.program == nil {
+		l.program, l.broken = e.programOf(h.started)
+	}
 	return nil
+}
+
+// programOf is the program of a run, or of a nested workflow, by its log.
+func (e *Engine) programOf(s Started) (*program, error) {
+	d, err := parse(s)
+	if err != nil { // an older version took it
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the definition of the run cannot be read any more: " + err.Error(), Hint: "start another run"}
+	}
+	return e.programs.of(d)
 }
 
 // parse reads the definition of a run again, as it was when it was started.
@@ -99,17 +103,21 @@ func (r *run) context(hard context.Context) context.Context {
 func (r *run) finish(ctx context.Context, l *live) error {
 	end := r.history.over
 	if end == nil {
-		out, err := r.begin(ctx, l)
+		out, err := json.RawMessage(nil), l.broken
+		if err == nil {
+			out, err = r.begin(ctx, l)
+		}
 		if errors.Is(err, errGone) || ctx.Err() != nil {
 			return errGone
 		}
 		end = ending(out, err)
+		end.Time = time.Now().UTC()
 		if err := r.log.write(ctx, *end); err != nil {
 			return err
 		}
 	}
 	r.state.alter(func(run *Run) {
-		run.Status, run.Outputs, run.Error, run.Ended, run.Waiting = end.Status, end.Output, end.Error, time.Now().UTC(), nil
+		run.Status, run.Outputs, run.Error, run.Ended, run.Waiting = end.Status, end.Output, end.Error, end.Time, nil
 	})
 	return nil
 }

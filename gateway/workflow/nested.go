@@ -51,11 +51,7 @@ func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at
 // beginNested returns what a nested workflow begins with: as the log has it, else as it is now.
 func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage, at spot, attempt int) (Started, *program, error) {
 	if at.past != nil && at.past.start != nil {
-		d, err := parse(*at.past.start)
-		if err != nil {
-			return Started{}, nil, err
-		}
-		p, err := r.engine.programs.of(d)
+		p, err := r.engine.programOf(*at.past.start)
 		return *at.past.start, p, err
 	}
 	d, err := r.engine.definition(name)

@@ -23,6 +23,7 @@ type live struct {
 	program *program
 	writer  *runlog.Writer
 	history *history
+	broken  error // why there is no program
 	peer    tool.Peer
 
 	mu     sync.Mutex
@@ -35,7 +36,7 @@ type live struct {
 // queue decides when runs have their turn. It is safe for concurrent use.
 type queue struct {
 	most int
-	let  func(*live) // begins a run
+	let  func(*live) // begins a run; it does not block
 
 	mu    sync.Mutex
 	all   map[string]*live
@@ -135,16 +136,10 @@ func (q *queue) room(d *spec.Definition) (leave []*live, ok bool) {
 
 // settle lets those runs begin whose turn it is.
 func (q *queue) settle() {
-	for _, l := range q.turn() {
-		q.let(l)
-	}
-}
-
-func (q *queue) turn() (next []*live) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.ready || q.over {
-		return nil
+		return
 	}
 	going, counts := 0, map[string]int{}
 	var waiting []*live
@@ -164,10 +159,9 @@ func (q *queue) turn() (next []*live) {
 			l.going = true
 			going++
 			counts[l.workflow]++
-			next = append(next, l)
+			q.let(l)
 		}
 	}
-	return next
 }
 
 // mayGo reports whether it is the turn of a run, where so many others of its workflow go on.

@@ -133,7 +133,7 @@ func (r result) json() (json.RawMessage, error) {
 // attempts makes a step, and again after failures that its rule names.
 func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	attempt := max(at.past.beganAt(), 1)
-	if at.past != nil && at.past.last == Retrying {
+	if at.past != nil && at.past.resting {
 		if err := r.rest(ctx, at, at.past.until); err != nil {
 			return result{}, err
 		}

@@ -207,3 +207,29 @@ outputs: {x: {value: "${{ steps.b.output.x }}"}}`}
 		}
 	})
 }
+
+// What was resting before a retry when its engine was closed rests on, and counts what it had tried.
+func TestRestOverReopen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		records, d := store.Memory(), standard()
+		texts := map[string]string{"flow": "steps: [{id: a, tool: t.break, retry: {count: 1, wait: 1h}}]"}
+		first := engine(t, d, workflow.Options{Records: records}, texts)
+		begun, err := first.Start(t.Context(), workflow.Start{Workflow: "flow"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		second := engine(t, d, workflow.Options{Records: records}, texts)
+		r, err := second.Wait(t.Context(), begun.ID)
+		if err != nil || r.Status != workflow.Failed || time.Since(begun.Started) != time.Hour || len(d.made()) != 2 {
+			t.Errorf("it is %s after %v and %d calls: %v", r.Status, time.Since(begun.Started), len(d.made()), err)
+		}
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
