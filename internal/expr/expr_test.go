@@ -230,8 +230,16 @@ func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{`args.a == 1`, `has(args.a) ? args.b : "x"`, "a\n&& b", `[1,2].map(x, x*2)`, `'\u00e4' == name`, `args.?a[?0].orValue({})`, "((", `"a" in labels`} {
 		f.Add(seed, `{"a":1,"b":[true,null]}`)
 	}
-	e := env(f, &expr.Options{Cost: 10_000})
+	e, typed := env(f, &expr.Options{Cost: 10_000}), typedEnv(f)
+	f.Add(`out.files.map(f, f.nme)[0].?size`, `{}`)
 	f.Fuzz(func(t *testing.T, source, args string) {
+		if p, err := typed.Compile(source, expr.Any); err == nil {
+			for _, w := range p.Warnings() {
+				if w.Offset > len(source) || w.Offset < 0 || w.Message == "" || strings.ContainsAny(w.Message, "\n\x1b") {
+					t.Fatalf("%q: %#v", source, w)
+				}
+			}
+		}
 		p, err := e.Compile(source, expr.Any)
 		if err != nil {
 			var wrong *expr.Error

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -187,6 +188,9 @@ func FuzzEval(f *testing.F) {
 	}
 	scope := binding.Only(expr.Var{Name: "inputs", Type: expr.Any}).With(expr.Var{Name: "item", Type: expr.Any})
 	f.Fuzz(func(t *testing.T, source, inputs string) {
+		if !utf8.ValidString(source) { // no definition is
+			return
+		}
 		b, problems := binding.Compile(scope, value(source))
 		for _, p := range problems {
 			if p.Offset < 0 || p.Offset > len(source) || p.Message == "" || strings.ContainsAny(p.Message, "\n\x1b") {
@@ -213,6 +217,35 @@ func FuzzEval(f *testing.F) {
 		}
 		if twice, err := b.Eval(t.Context(), map[string]any{"inputs": input, "item": nil}); err != nil || !cmp.Equal(got, twice) {
 			t.Fatalf("%q: %#v, then %#v %v", source, got, twice, err)
+		}
+	})
+}
+
+// BenchmarkWith is what a step's arguments cost: three expressions, a text with two, and a list of an earlier step.
+func BenchmarkWith(b *testing.B) {
+	v := spec.Value{Kind: spec.Map, Members: []spec.Member{
+		{Name: text("path"), Value: value("${{ inputs.path }}/${{ steps.a.output.content }}.md")},
+		{Name: text("n"), Value: value("${{ inputs.n + 1 }}")},
+		{Name: text("list"), Value: value("${{ inputs.list }}")},
+		{Name: text("names"), Value: value(`${{ inputs.path.split("/").map(p, p.upperAscii()) }}`)},
+		{Name: text("fixed"), Value: spec.Value{Kind: spec.Bool, Scalar: true}},
+	}}
+	scope := binding.Any()
+	all := vars(b)
+	b.Run("compile", func(b *testing.B) {
+		for b.Loop() {
+			if _, problems := binding.Compile(scope, v); problems != nil {
+				b.Fatal(problems)
+			}
+		}
+	})
+	b.Run("eval", func(b *testing.B) {
+		with, _ := binding.Compile(scope, v)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := with.Eval(b.Context(), all); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 }

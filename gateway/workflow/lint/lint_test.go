@@ -89,3 +89,41 @@ func TestCheckAlone(t *testing.T) {
 		t.Errorf("%d", len(found))
 	}
 }
+
+// FuzzCheck holds whatever schema an upstream declares, and whatever an expression says of its results, to findings with a place.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`{"type":"object","properties":{"a":{"$ref":"#"},"b":{"type":["string","null"]}},"required":["b"]}`, `steps.x.output.a.a.b + 1`},
+		{`{"allOf":[{"$ref":"#/$defs/a"},{"properties":{"c":{"items":{"type":"integer"},"type":"array"}}}],"$defs":{"a":{"$ref":"#/$defs/a"}}}`, `steps.x.output.c[0]`},
+		{`{"anyOf":[{"type":"null"},{"additionalProperties":{"type":"number"}}]}`, `steps.x.output.map(k, steps.x.output[k] * 2)`},
+		{`{"$ref":"#/a/0/b"}`, `steps.x`},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, schema, expression string) {
+		quoted, err := json.Marshal("${{" + expression + "}}")
+		if err != nil {
+			return
+		}
+		source := `{"name": "a", "steps": [{"id": "x", "tool": "u.t", "with": {"b": "a ${{ 1 }}", "c": {"a": [1, "${{ 2 }}"]}}}, {"id": "y", "tool": "u.t", "with": {"a": ` + string(quoted) + `, "d": 1}}]}`
+		d, err := spec.Parse("a.json", []byte(source), nil)
+		if err != nil {
+			return
+		}
+		tools := []tool.Tool{{ID: tool.ID{Upstream: "u", Name: "t"}, Input: json.RawMessage(schema), Output: json.RawMessage(schema)}}
+		for _, found := range lint.Check(d, lint.Options{Tools: tools}) {
+			if found.Line == 0 || found.Message == "" || strings.ContainsAny(found.Message, "\n\x1b") {
+				t.Fatalf("%s, %s: %+v", schema, expression, found)
+			}
+		}
+	})
+}
+
+func BenchmarkCheck(b *testing.B) {
+	d, o := load(b, "good"), options(b)
+	for b.Loop() {
+		if found := lint.Check(d, o); len(found) > 0 {
+			b.Fatal(found)
+		}
+	}
+}

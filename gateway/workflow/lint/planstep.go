@@ -24,7 +24,7 @@ func (p *planner) block(f *frame, steps []spec.Step) []PlannedStep {
 
 // step plans one, and puts what is known of it among what others see.
 func (p *planner) step(f *frame, s *spec.Step) PlannedStep {
-	at := PlannedStep{Path: join(f.path, s.ID.Text), Line: s.Pos.Line}
+	at := PlannedStep{Path: join(f.path, s.ID.Text), Line: s.Line}
 	known := map[string]any{"output": nil, "status": "skipped", "error": nil}
 	seen, _ := f.vars["steps"].(map[string]any)
 	seen[s.ID.Text] = known

@@ -58,19 +58,19 @@ func writeMembers(out *strings.Builder, indent string, members map[string]any) {
 type tally struct{ calls, asked, denied, unsure, failing int }
 
 func (t *tally) String() string {
-	text := times(t.calls, "call") + " of tools"
+	parts := []string{times(t.calls, "call") + " of tools"}
 	for _, one := range []struct {
 		n    int
 		what string
 	}{{t.asked, "with approval"}, {t.denied, "denied"}, {t.unsure, "not certain before the run"}} {
 		if one.n > 0 {
-			text += fmt.Sprintf(", %d %s", one.n, one.what)
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
 		}
 	}
 	if t.failing > 0 {
-		text += "; " + times(t.failing, "step") + " would fail"
+		parts = append(parts, times(t.failing, "step")+" would fail")
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 func (t *tally) steps(out *strings.Builder, indent string, steps []PlannedStep) {
