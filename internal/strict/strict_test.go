@@ -81,7 +81,7 @@ func TestDecoder(t *testing.T) {
 		t.Errorf("%v: %q %v %q %v %v", err, name, timeout, mode, tags, on)
 	}
 	for text, want := range map[string]string{
-		"nmae: x\n":              `t.yaml:1:1: unknown key "nmae"; did you mean "name"?`,
+		"nam: x\n":               `t.yaml:1:1: unknown key "nam"; did you mean "name"?`,
 		"timeout: 90\n":          `t.yaml:1:10: "timeout" has no unit: write 90s for seconds`,
 		"mode: raed\n":           `t.yaml:1:7: "mode" cannot be "raed"; did you mean "read"?`,
 		"tags: [a, 1]\n":         `t.yaml:1:11: "[1]" must be a string, not a number; put it in quotes`,
