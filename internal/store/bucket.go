@@ -104,7 +104,7 @@ func (b *Bucket) Delete(ctx context.Context, key Key, revision uint64) error {
 }
 
 // List walks over the records whose keys begin with the parts of prefix and have more (all, for nil),
-// in the order in which they were written. The walk ends at the first error.
+// in the order in which they were written. One that is written anew meanwhile comes once, as it was. The walk ends at the first error.
 func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		pattern := b.name + ".>"
@@ -116,7 +116,15 @@ func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 			}
 			pattern = subject + ".>"
 		}
-		b.walk(ctx, pattern, 1, yield)
+		seen := map[string]bool{}
+		b.walk(ctx, pattern, 1, func(e Entry, err error) bool {
+			name, _ := e.Key.encode() // it was decoded
+			if err == nil && seen[name] {
+				return true
+			}
+			seen[name] = true
+			return yield(e, err)
+		})
 	}
 }
 

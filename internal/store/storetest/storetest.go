@@ -145,6 +145,14 @@ func keys(t *testing.T, s *store.Store) {
 	for _, part := range odd {
 		all = append(all, store.Key{"p", part})
 	}
+	several := 0
+	for e, err := range b.List(ctx, store.Key{"p"}) { // each is written anew while it is looked at
+		must[uint64](t)(b.Put(ctx, e.Key, must[[]byte](t)(e.Value, err)))
+		several++
+	}
+	if several != len(odd) {
+		t.Errorf("%d of %d are listed while they change", several, len(odd))
+	}
 	if got := list(t, b, store.Key{"p"}); !slices.EqualFunc(got, all, slices.Equal) {
 		t.Errorf("%q", got)
 	}
