@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -18,7 +19,7 @@ import (
 type Own interface {
 	// Offer is what there is now. Tools need a Wire name, a Description and schemas; their IDs are made of it.
 	Offer() tool.Offer
-	// Call runs a tool. It ends soon after ctx does.
+	// Call runs a tool, named as on the wire. It ends soon after ctx does.
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
@@ -76,7 +77,8 @@ func (r *roster) attached(ups []config.Upstream) ([]*member, error) {
 // bootOwn starts a member of this process.
 func (m *member) bootOwn(c *catalog) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m.session = &ownSession{Own: m.own, id: m.id, since: time.Now(), ctx: ctx, cancel: cancel}
+	s := &ownSession{Own: m.own, id: m.id, since: time.Now(), ctx: ctx, cancel: cancel}
+	m.session = s
 	m.tried.Store(true)
 	m.fresh.Store(true)
 	m.offerOwn(c)
@@ -91,9 +93,14 @@ func (m *member) offerOwn(c *catalog) {
 		wires[i] = t.Wire
 	}
 	offer.Tools = slices.Clone(offer.Tools)
+	named := make(map[string]string, len(wires))
 	for i, name := range tool.Identifiers(wires) {
 		t := &offer.Tools[i]
 		t.ID, t.Raw = tool.ID{Upstream: m.id, Name: name}, definition(*t)
+		named[name] = t.Wire
+	}
+	if s, ok := m.session.(*ownSession); ok {
+		s.rename(named)
 	}
 	if c.take(m, offer) {
 		c.show(m)
@@ -124,8 +131,9 @@ type ownSession struct {
 	ctx    context.Context //nolint:containedctx // of the session: calls end with it
 	cancel context.CancelFunc
 
-	mu   sync.Mutex
-	work sync.WaitGroup
+	mu    sync.Mutex
+	work  sync.WaitGroup
+	wires map[string]string // names on the wire by those in programs
 }
 
 // Call runs one call, until the session ends.
@@ -137,6 +145,7 @@ func (s *ownSession) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	if call.Tool.Method() != "tools/call" {
 		return tool.Result{}, &tool.Error{Kind: tool.Invalid, Message: "upstream " + s.id + " has no " + call.Tool.Name, Hint: "it has tools only"}
 	}
+	call.Tool.Name = s.wire(call.Tool.Name)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -145,6 +154,19 @@ func (s *ownSession) Call(ctx context.Context, call tool.Call) (tool.Result, err
 		result.Raw = asSent(result)
 	}
 	return result, err
+}
+
+// rename says what tools are called in programs.
+func (s *ownSession) rename(wires map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wires = wires
+}
+
+func (s *ownSession) wire(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.wires[name], name)
 }
 
 func (s *ownSession) enter() bool {

@@ -204,9 +204,7 @@ func (g *Gateway) Close() error { return g.close() }
 // Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
 // itself is none, see [tool.Result].
 func (g *Gateway) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if call.Execution == "" {
-		call.Execution = unwaitedBy(ctx)
-	}
+	call = ofRun(ctx, call)
 	result, err := g.call(ctx, call)
 	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.catalog.over() {
 		return tool.Result{}, closedError() // the reason for whatever went wrong

@@ -34,12 +34,29 @@ func (p programPeer) Ask(ctx context.Context, method string, params json.RawMess
 	if !ok {
 		return p.Peer.Ask(ctx, method, params)
 	}
+	if Approving(ctx) != "" { // of a workflow that the program calls: the gateway asks, and says so
+		signed = params
+	}
 	defer tool.Pause(p.ctx)()
 	reply, err := p.client.Ask(context.WithValue(ctx, runningKey{}, p.running), method, signed)
 	if errors.Is(err, tool.ErrCannotAsk) {
 		return p.Peer.Ask(ctx, method, params) // which says what would help
 	}
 	return reply, err
+}
+
+// namedPeer is whoever started a run, asked during one of its calls.
+type namedPeer struct {
+	tool.Peer
+	upstream string
+}
+
+// Ask implements [tool.Peer].
+func (p namedPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if signed, ok := inName(p.upstream, method, params); ok && Approving(ctx) == "" {
+		params = signed
+	}
+	return p.Peer.Ask(ctx, method, params)
 }
 
 // maxAskedText is how much of an upstream's question a person reads, in characters.

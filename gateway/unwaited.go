@@ -29,6 +29,44 @@ func unwaitedBy(ctx context.Context) string {
 	return by
 }
 
+// RunOf returns the run of a workflow that a call within ctx is made for, by one of its steps or programs; "" if there is none.
+func RunOf(ctx context.Context) string {
+	if r := runningOf(ctx); r != nil && r.unwaited {
+		return r.root
+	}
+	return unwaitedBy(ctx)
+}
+
+// Patience is how long a call may wait for people: a client is asked for a while, somebody elsewhere may answer as long as the settings say.
+func (g *Gateway) Patience(ctx context.Context, call tool.Call) time.Duration {
+	peer := call.Peer
+	if r := runningOf(ctx); r != nil {
+		peer = r.peer
+	}
+	if peer == nil {
+		return g.cfg.Load().Approval.Wait
+	}
+	return askTime
+}
+
+// Closing reports whether Close has been called.
+func (g *Gateway) Closing() bool { return g.runner.closing() || g.catalog.over() }
+
+// ofRun has a call that a run makes itself say so, and what the upstream asks say whose question it is.
+func ofRun(ctx context.Context, call tool.Call) tool.Call {
+	by := unwaitedBy(ctx)
+	if by == "" || runningOf(ctx) != nil {
+		return call
+	}
+	if call.Execution == "" {
+		call.Execution = by
+	}
+	if call.Peer != nil {
+		call.Peer = namedPeer{call.Peer, call.Tool.Upstream}
+	}
+	return call
+}
+
 // Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited].
 type Waits struct {
 	// Approval is the id of the question, Until is when it cannot be answered any more.

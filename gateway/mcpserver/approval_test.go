@@ -124,7 +124,7 @@ print(greet(), poem())`
 
 // TestProgramsAskInBothEras over pipes and HTTP: the gateway asks about a call, and an upstream during one.
 func TestProgramsAskInBothEras(t *testing.T) {
-	g, sold := openShop(t, &gateway.Options{})
+	g, sold := openShop(t, &gateway.Options{DataDir: t.TempDir()})
 	tools := mcpserver.New(g, nil)
 	direct := newFace(t, g, false)
 	url := serve(t, direct, &mcpserver.SiteOptions{Tools: tools}) + "/mcp"

@@ -31,6 +31,9 @@ type Labels interface {
 	Recall(ctx context.Context, read []gateway.Origin)
 }
 
+// carrier has tokens of personal data mean the same in a run as for whoever starts it: Labels may be one.
+type carrier interface{ Carry(from, to context.Context) }
+
 // Options configure an engine. Records and Definitions are required.
 type Options struct {
 	// Records keep the runs. Who opened them closes them, after the engine.

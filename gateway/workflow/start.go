@@ -59,6 +59,9 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 			}
 		}
 	}
+	if c, ok := e.opts.Labels.(carrier); ok {
+		c.Carry(ctx, identity(ctx, started))
+	}
 	return e.create(ctx, p, started, gateway.OnePeer(ctx, s.Peer), nil)
 }
 

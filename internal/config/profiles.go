@@ -26,6 +26,8 @@ const (
 	ProfileCatalog = "catalog"
 	// ProfileEnvironments installs packages and switches environments.
 	ProfileEnvironments = "environments"
+	// ProfileWorkflows lets programs find and call workflows as functions. It shows no tools.
+	ProfileWorkflows = "workflows"
 	// profileAll stands for every one of them.
 	profileAll = "all"
 )
@@ -39,7 +41,7 @@ func (p Profiles) Has(name string) bool { return name == ProfileCore || slices.C
 
 // AllProfiles returns every profile but core.
 func AllProfiles() Profiles {
-	return Profiles{ProfileFiles, ProfileSkills, ProfilePrivacy, ProfileStats, ProfileCatalog, ProfileEnvironments}
+	return Profiles{ProfileFiles, ProfileSkills, ProfilePrivacy, ProfileStats, ProfileCatalog, ProfileEnvironments, ProfileWorkflows}
 }
 
 // ParseProfiles makes profiles of names, among which "all" may be. The error says what was probably meant.

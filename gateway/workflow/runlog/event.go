@@ -31,10 +31,10 @@ type Run struct {
 	// Digest is that of the definition, which the run keeps whatever becomes of the file.
 	Digest string `json:"digest"`
 	Status Status `json:"status"`
-	// Trigger is what started it: cli, http, program, schedule, webhook, workflow test.
+	// Trigger is what started it: cli, http, program, mcp (a client's call of its function), schedule, webhook, workflow test.
 	Trigger   string `json:"trigger"`
 	Principal string `json:"principal,omitempty"`
-	// Parent is the execution whose program started it, Of the run that it replays a part of; "" for none.
+	// Parent is the execution whose program started it, or the run whose step or program did, Of the run that it replays a part of; "" for none.
 	Parent  string          `json:"parent,omitempty"`
 	Of      string          `json:"of,omitempty"`
 	Inputs  json.RawMessage `json:"inputs,omitempty"`

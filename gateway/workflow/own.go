@@ -1,0 +1,201 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// Host is what the functions of workflows need of the gateway that they are attached to: *gateway.Gateway.
+type Host interface {
+	Labels
+	// Patience is how long a call may wait for people.
+	Patience(ctx context.Context, call tool.Call) time.Duration
+	// Closing reports whether the gateway is about to end.
+	Closing() bool
+}
+
+// maxChain is how many runs may have been started by each other's steps and programs.
+const maxChain = 8
+
+// own are the exposed workflows as an upstream's tools.
+type own struct {
+	engine *Engine
+	host   Host
+}
+
+// Own are the workflows with "expose: true" as an upstream of the gateway, for [gateway.Gateway.Attach] under the id
+// [gateway.WorkflowsID]. A call starts a run on behalf of whoever calls and waits for its outputs. A run that fails is a result with isError.
+//
+// While the run waits for people, so does the call, as long as one that needs approval would; then it fails, and the run goes on by
+// itself. When the caller goes away the run is canceled, unless it waits for people, or the gateway ends.
+func (e *Engine) Own(host Host) gateway.Own { return &own{e, host} }
+
+// Offer implements [gateway.Own].
+func (o *own) Offer() (offer tool.Offer) {
+	for _, w := range o.engine.Definitions() {
+		if w.Exposed {
+			offer.Tools = append(offer.Tools, tool.Tool{Wire: w.Name, Description: w.Description, Input: w.Inputs, Output: w.Outputs})
+		}
+	}
+	return offer
+}
+
+// Call implements [gateway.Own].
+func (o *own) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if err := o.exposed(call.Tool.Name); err != nil {
+		return tool.Result{}, err
+	}
+	start := Start{Workflow: call.Tool.Name, Inputs: call.Args, Trigger: "mcp", Peer: call.Peer, Parent: call.Execution}
+	if call.Execution != "" {
+		start.Trigger = "program"
+	}
+	if by := gateway.RunOf(ctx); by != "" {
+		start.Parent = by
+	}
+	if err := o.chain(ctx, start.Parent); err != nil {
+		return tool.Result{}, err
+	}
+	run, err := o.engine.Start(ctx, start)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	run, err = o.wait(ctx, run, call)
+	o.host.Recall(ctx, o.host.Read(identity(ctx, Started{ID: run.ID, Workflow: run.Workflow, Principal: run.Principal})))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return ownResult(run)
+}
+
+// exposed refuses what is not offered any more.
+func (o *own) exposed(name string) error {
+	d, err := o.engine.definition(name)
+	if err != nil {
+		return err
+	}
+	if !d.Expose {
+		return &tool.Error{Kind: tool.NotFound, Message: "workflow " + name + " is not exposed", Hint: "its definition says so with expose: true"}
+	}
+	return nil
+}
+
+// chain refuses runs that start each other without an end.
+func (o *own) chain(ctx context.Context, parent string) error {
+	ctx = tool.WithOperator(ctx, "workflows")
+	for range maxChain {
+		if !strings.HasPrefix(parent, "r-") {
+			return nil
+		}
+		run, _, err := o.engine.find(ctx, parent)
+		if err != nil {
+			return nil //nolint:nilerr // it is forgotten: the chain begins there
+		}
+		parent = run.Parent
+	}
+	return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("%d workflows have started each other already", maxChain), Hint: "a workflow that calls itself needs an end"}
+}
+
+// wait waits until a run is over.
+func (o *own) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
+	for {
+		now, err := o.engine.Settled(ctx, run.ID)
+		if err == nil && now.Status.Over() {
+			return now, nil
+		}
+		if err == nil {
+			now, err = o.people(ctx, now, call)
+		}
+		if ctx.Err() != nil {
+			return run, o.abandoned(ctx, run)
+		}
+		if err != nil {
+			return run, err
+		}
+	}
+}
+
+// people waits until a run that waits for people goes on, as long as there is patience for that. The clock of a program stands still.
+func (o *own) people(ctx context.Context, run Run, call tool.Call) (Run, error) {
+	defer tool.Pause(ctx)()
+	limited, cancel := context.WithTimeout(ctx, o.host.Patience(ctx, call))
+	defer cancel()
+	now, err := o.engine.until(limited, run.ID, func(run Run) bool { return run.Status != Waiting || !forPerson(run) })
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return run, waitsForPerson(run)
+	}
+	return now, err
+}
+
+// waitsForPerson says what a person has to do, and that the run goes on then.
+func waitsForPerson(run Run) error {
+	var what, how []string
+	for _, p := range run.Waiting {
+		switch p.For {
+		case forApproval:
+			what, how = append(what, "approval "+p.Approval), append(how, "`sallyport approvals approve "+p.Approval+"`")
+		case forForm:
+			what, how = append(what, "the form of step "+p.Step), append(how, "`sallyport workflow answer "+run.ID+" "+p.Step+"`")
+		}
+	}
+	const most = 4
+	how = how[:min(len(how), most)]
+	return &tool.Error{
+		Kind: tool.Denied, Message: fmt.Sprintf("run %s of workflow %s waits for %s, and nobody could be asked in time; it goes on by itself then", run.ID, run.Workflow, strings.Join(what[:min(len(what), most)], ", ")),
+		Hint: "do not call it again, tell the user: " + strings.Join(how, ", ") + "; `sallyport workflow show " + run.ID + "` has its outputs",
+	}
+}
+
+// abandoned cancels the run of a caller who has gone. One that waits for people goes on, and one whose gateway ends.
+func (o *own) abandoned(ctx context.Context, run Run) error {
+	gone := tool.AsError(context.Cause(ctx))
+	if o.host.Closing() || errors.Is(o.engine.base.Err(), context.Canceled) {
+		return gone
+	}
+	ctx = context.WithoutCancel(ctx)
+	if now, _, err := o.engine.find(ctx, run.ID); err != nil || now.Status.Over() || now.Status == Waiting && forPerson(now) {
+		return gone
+	}
+	if err := o.engine.Cancel(ctx, run.ID); err != nil {
+		o.engine.log.Warn("run of a caller that has gone is not canceled", "run", run.ID, "error", err)
+	}
+	return gone
+}
+
+// ownResult is what the caller of a run that is over gets.
+func ownResult(run Run) (tool.Result, error) {
+	switch run.Status {
+	case OK:
+		outputs := run.Outputs
+		if len(outputs) == 0 {
+			outputs = json.RawMessage(`{}`)
+		}
+		return tool.Result{Content: []tool.Content{{Type: "text", Text: string(outputs)}}, Structured: outputs}, nil
+	case Canceled:
+		return tool.Result{}, &tool.Error{Kind: tool.Canceled, Message: "run " + run.ID + " of workflow " + run.Workflow + " was canceled"}
+	}
+	return tool.Result{IsError: true, Content: []tool.Content{{Type: "text", Text: failedText(run)}}}, nil
+}
+
+// failedText tells why a run failed.
+func failedText(run Run) string {
+	text := "workflow " + run.Workflow + " failed (run " + run.ID + ")"
+	f := run.Error
+	if f == nil {
+		return text
+	}
+	if f.Step != "" {
+		text += " at step " + f.Step
+	}
+	text += ": " + f.Message
+	if f.Hint != "" {
+		text += " (" + f.Hint + ")"
+	}
+	return text
+}
