@@ -32,7 +32,9 @@ type Labels interface {
 }
 
 // carrier has tokens of personal data mean the same in a run as for whoever starts it: Labels may be one.
-type carrier interface{ Carry(from, to context.Context) }
+type carrier interface {
+	Carry(from, to context.Context)
+}
 
 // Options configure an engine. Records and Definitions are required.
 type Options struct {
