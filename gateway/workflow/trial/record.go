@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 // and each program that it made, and expects what it came to. Tokens in place of personal data stay as they are. Errors are
 // *tool.Error, of runs that cannot be made again so: of canceled ones, and of those that are larger than a file may be.
 func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
-	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recorded{}, open: map[string]bool{}}
+	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recorded{}}
 	for event, err := range events {
 		if err == nil {
 			err = r.add(event)
@@ -55,9 +56,6 @@ type recording struct {
 	// steps are those that were begun, by their paths; order is the order in which they began first.
 	steps map[string]*recorded
 	order []string
-	// open are the calls under way; beside says that some were at once.
-	open   map[string]bool
-	beside bool
 	// top are the steps of the definition itself that have ended, with how.
 	top []workflow.Event
 }
@@ -87,7 +85,6 @@ func (r *recording) add(e workflow.Event) error {
 	case workflow.Retrying:
 		if s := r.steps[e.Path]; s != nil && e.Error != nil {
 			s.faults = append(s.faults, *e.Error)
-			delete(r.open, e.Path)
 		}
 	case workflow.Waits:
 		if e.Pending != nil && e.Pending.For == "approval" && e.Pending.Why == "" {
@@ -133,6 +130,35 @@ func (r *recording) stepAt(path string) *spec.Step {
 	return nil
 }
 
+// sideBySide says that a step makes others at once.
+func sideBySide(s *spec.Step) bool {
+	if s == nil {
+		return false
+	}
+	if loop, ok := s.Do.(*spec.ForEach); ok {
+		return loop.Concurrency > 1
+	}
+	_, ok := s.Do.(*spec.Parallel)
+	return ok
+}
+
+// beside says that the step of a path stands in one that makes others at once.
+func (r *recording) beside(path string) bool {
+	for i, c := range path {
+		if c != '.' {
+			continue
+		}
+		holder := path[:i]
+		if open := strings.LastIndexByte(holder, '['); open > 0 && strings.HasSuffix(holder, "]") { // the pass of a loop
+			holder = holder[:open]
+		}
+		if sideBySide(r.stepAt(holder)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *recording) at(path string) *recorded {
 	s := r.steps[path]
 	if s == nil {
@@ -152,17 +178,15 @@ func (r *recording) began(e workflow.Event) error {
 	}
 	s := r.at(e.Path)
 	s.input, s.attempt, s.tool = e.Input, e.Attempt, e.Tool
-	if e.Tool != "" {
-		r.open[e.Path] = true
-		r.beside = r.beside || len(r.open) > 1
-	}
 	return nil
 }
 
 func (r *recording) ended(e workflow.Event) error {
-	delete(r.open, e.Path)
 	if e.Outcome == "canceled" {
 		return cannot("step " + e.Path + " was stopped in the middle")
+	}
+	if e.Outcome == "failed" && sideBySide(r.stepAt(e.Path)) {
+		return cannot("a part of step " + e.Path + " failed, and how far the others come then is another matter each time")
 	}
 	if !strings.ContainsAny(e.Path, ".[") {
 		r.top = slices.DeleteFunc(r.top, func(before workflow.Event) bool { return before.Path == e.Path })
@@ -210,7 +234,7 @@ func (r *recording) file() ([]byte, error) {
 	if given := decoded(r.start.Inputs); !empty(given) {
 		test.add("inputs", given)
 	}
-	if env := decoded(r.start.Env); !empty(env) {
+	if env := envOf(r.start.Env); !empty(env) {
 		test.add("env", env)
 	}
 	test.add("started", r.started.UTC().Format(time.RFC3339Nano))
@@ -223,6 +247,13 @@ func (r *recording) file() ([]byte, error) {
 	root.add("tests", []any{test})
 	root.node.HeadComment = fmt.Sprintf("Recorded from run %s of %s. The stubs are what its calls and programs came to; give\nthe test a name that says what it is for, and leave out what does not matter.", r.start.ID, r.started.UTC().Format(time.DateOnly))
 	return written(&root.node), nil
+}
+
+// envOf are the variables that a run had, without those that were not there.
+func envOf(kept json.RawMessage) any {
+	env, _ := decoded(kept).(map[string]any)
+	maps.DeleteFunc(env, func(_ string, value any) bool { return value == nil })
+	return env
 }
 
 func empty(value any) bool {
@@ -264,7 +295,11 @@ func (s *recorded) stubbed() bool {
 	if s.ended == nil {
 		return false
 	}
-	return s.tool != "" || s.step != nil && single(s.step.Do)
+	if s.tool != "" || s.step == nil {
+		return s.tool != ""
+	}
+	_, nested := s.step.Do.(*spec.Nested) // that did not run, or it would have no input
+	return nested || single(s.step.Do)
 }
 
 // verdict is what a person said.
@@ -380,7 +415,7 @@ func (r *recording) expect() *orderly {
 	}
 	if len(calls) <= maxCalls {
 		e.add("calls", orNone(calls))
-		if r.beside && len(calls) > 1 {
+		if len(calls) > 1 && slices.ContainsFunc(r.order, r.beside) {
 			e.add("order", "any")
 		}
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger gets what the engine logs; nil discards.
 	Logger *slog.Logger
+
+	seen func(events []workflow.Event) // for tests: what each run did
 }
 
 // Run runs the tests of files one after the other, and tells how each went. When ctx ends, the rest fails.
@@ -86,7 +88,7 @@ func failures(ctx context.Context, f *File, t *Test, o Options) []Failure {
 		return []Failure{{t.Line, err.Error()}}
 	}
 	defer func() { _ = engine.Close() }()
-	return (&rehearsal{stage: s, engine: engine, test: t, limit: limit}).run(ctx, f.Workflow)
+	return (&rehearsal{stage: s, engine: engine, test: t, limit: limit, seen: o.seen}).run(ctx, f.Workflow)
 }
 
 func (t *Test) env(name string) (string, bool) {
@@ -117,6 +119,7 @@ type rehearsal struct {
 	engine *workflow.Engine
 	test   *Test
 	limit  time.Duration
+	seen   func([]workflow.Event)
 }
 
 // run starts the run, answers what it asks, and compares what it came to.
@@ -138,6 +141,9 @@ func (r *rehearsal) run(ctx context.Context, name string) []Failure {
 	events, err := r.events(ctx, run.ID)
 	if err != nil {
 		return []Failure{{r.test.Line, err.Error()}}
+	}
+	if r.seen != nil {
+		r.seen(events)
 	}
 	failures := r.compare(run, events)
 	if run.Status == workflow.OK { // else what came after the failure did not come to its stubs
