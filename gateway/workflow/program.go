@@ -185,7 +185,7 @@ type programs struct {
 
 // of returns the program of a definition.
 func (k *programs) of(d *spec.Definition) (*program, error) {
-	key := d.Path + "\x00" + digestOf(d)
+	key := d.Path + "\x00" + d.Digest
 	k.mu.Lock()
 	p := k.kept[key]
 	k.mu.Unlock()

@@ -2,31 +2,15 @@ package workflow
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/runlog"
-	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
-
-// digestOf tells definitions apart, with the files of their code.
-func digestOf(d *spec.Definition) string {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%d %s", len(d.Source), d.Source)
-	files := filesOf(d)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(sum, "%d %s %d %s", len(name), name, len(files[name]), files[name])
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
 
 // Start starts a run on behalf of whoever ctx says. It is on record when Start returns, and goes on whatever becomes of ctx; its
 // Peer is asked until ctx ends. Errors are *tool.Error: invalid with all that is wrong with the inputs, limit where there are too many runs.
