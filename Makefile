@@ -20,8 +20,8 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
 # Tested without the race detector, under which they take minutes and which finds nothing in them: packages that start no
 # goroutine, what looks at thousands of tools or megabytes one after the other, and the scripts, which start a process per line.
-PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore)$$
-PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/shapes ./gateway/typecheck ./index ./sandbox/bridge
+PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore)$$
+PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/shapes ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
 PLAINPKGS := ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/shape ./internal/config
 
 # A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.

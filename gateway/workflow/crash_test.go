@@ -49,7 +49,7 @@ steps:
   - id: each
     for_each: "${{ inputs.list }}"
     concurrency: 2
-    steps: [{id: a, tool: t.count, with: {item: "${{ item }}"}}, {id: b, tool: t.count, with: {was: "${{ steps.a.output.item }}"}}]
+    steps: [{id: a, tool: t.count, with: {item: "${{ item }}"}}]
   - id: both
     parallel:
       left: [{id: l, tool: t.count, with: {left: 1}}]
@@ -57,8 +57,8 @@ steps:
   - id: pick
     switch: [{when: size(steps.each.output) == 2, steps: [{id: two, tool: t.count, with: {two: 2}}]}]
   - id: again
-    while: index < 2
-    max: 3
+    while: index < 1
+    max: 2
     steps: [{id: w, tool: t.count, with: {pass: "${{ index }}"}}]
   - id: flaky
     tool: t.flaky
@@ -213,16 +213,16 @@ func crashRun(e *workflow.Engine) (workflow.Run, error) {
 	return e.Run(ctx, begun.ID)
 }
 
-// TestKilled: the process is killed right before and right after each of its writes, and started again. The run comes to
+// The process is killed right before each of its writes, and started again. The run comes to
 // the same end, no step that had ended is done again, and only what was interrupted, and may be, is done twice.
-func TestKilled(t *testing.T) {
+func TestKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts a process for each write")
 	}
 	whole := newCrash(t)
 	whole.child("")
-	if whole.last.Status != workflow.OK || whole.last.Writes < 40 {
+	if whole.last.Status != workflow.OK || whole.last.Writes < 30 {
 		t.Fatalf("undisturbed it is %+v", whole.last)
 	}
 	jobs := make(chan string)
@@ -234,12 +234,9 @@ func TestKilled(t *testing.T) {
 			}
 		})
 	}
-	both := os.Getenv("SALLYPORT_TEST_EVERY_KILL") != "" // else before one, after the next
 	for n := 1; n <= whole.last.Writes; n++ {
-		if both || n%2 == 0 {
-			jobs <- storetest.KillAt(n, false)
-		}
-		if both || n%2 == 1 {
+		jobs <- storetest.KillAt(n, false)
+		if os.Getenv("SALLYPORT_TEST_EVERY_KILL") != "" { // what is on the disk is what it is before the next
 			jobs <- storetest.KillAt(n, true)
 		}
 	}

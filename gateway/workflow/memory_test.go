@@ -15,7 +15,7 @@ import (
 
 // A loop of 1,000 passes with large results inside takes room for what its passes come to, no more: while it runs, and when
 // somebody goes on with it after most of them.
-func TestMemory(t *testing.T) { //nolint:paralleltest // it looks at the whole heap
+func TestLoopHoldsNoMore(t *testing.T) { //nolint:paralleltest // it looks at the whole heap
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
 	runtime.MemProfileRate = 8 << 10
 	const passes, size = 1000, 32 << 10 // 32 MiB in all

@@ -2,7 +2,6 @@ package workflow_test
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow"
@@ -205,110 +202,6 @@ func TestInterrupted(t *testing.T) {
 			})
 		})
 	}
-}
-
-const formFlow = `
-steps:
-  - id: ask
-    form:
-      title: who
-      fields:
-        name: {type: string}
-        city: {type: choice, options: {tool: t.cities, output: "${{ output.list }}"}}
-        street: {type: string, if: form.city == "Ulm"}
-outputs: {form: {value: "${{ steps.ask.output }}"}}`
-
-func cities() *door {
-	d := standard()
-	d.tools["cities"] = func(context.Context, map[string]any) (any, error) { return map[string]any{"list": []string{"Bonn", "Ulm"}}, nil }
-	return d
-}
-
-// A form is answered bit by bit, by anybody who may; what is right is kept over a restart, and its tools are called once.
-func TestForm(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		records, d, texts := store.Memory(), cities(), map[string]string{"flow": formFlow}
-		first := engine(t, d, workflow.Options{Records: records}, texts)
-		r := begin(t, first, workflow.Start{Workflow: "flow"})
-		if r.Status != workflow.Waiting || r.Waiting[0].For != "form" || !strings.Contains(string(r.Waiting[0].Form), `"Bonn"`) {
-			t.Fatalf("it is %s, and waits for %+v", r.Status, r.Waiting)
-		}
-		_, err := first.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"name":"Ann","city":"Ulmm"}`))
-		if e := tool.AsError(err); err == nil || e.Kind != tool.Invalid || !strings.Contains(e.Message, "city: ") {
-			t.Errorf("a wrong answer: %v", err)
-		}
-		if _, err := first.Answer(t.Context(), r.ID, "nowhere", json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "it waits at ask") {
-			t.Errorf("an answer to no form: %v", err)
-		}
-		if err := first.Close(); err != nil {
-			t.Fatal(err)
-		}
-		second := engine(t, d, workflow.Options{Records: records}, texts)
-		if _, err := second.Answer(t.Context(), r.ID, "", json.RawMessage(`{"city":"Ulm"}`)); err != nil {
-			t.Error(err)
-		}
-		r = now(t, second, r.ID)
-		if len(r.Waiting) != 1 || !strings.Contains(string(r.Waiting[0].Form), `"street"`) {
-			t.Errorf("it waits for %+v", r.Waiting)
-		}
-		if _, err := second.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"street":"Weg"}`)); err != nil {
-			t.Error(err)
-		}
-		if r, err := second.Wait(t.Context(), r.ID); err != nil || string(r.Outputs) != `{"form":{"city":"Ulm","name":"Ann","street":"Weg"}}` {
-			t.Errorf("it comes to %s: %+v, %v", r.Outputs, r.Error, err)
-		}
-		if diff := cmp.Diff([]string{"cities {}"}, d.made()); diff != "" {
-			t.Errorf("calls: %s", diff)
-		}
-		if err := second.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// asker answers elicitations from a list.
-type asker struct {
-	answers []string
-	asked   []string
-}
-
-func (c *asker) Notify(string, json.RawMessage) {}
-func (c *asker) Ask(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	c.asked = append(c.asked, method+" "+string(params))
-	if len(c.answers) == 0 {
-		return nil, tool.ErrCannotAsk
-	}
-	next := c.answers[0]
-	c.answers = c.answers[1:]
-	return json.RawMessage(next), nil
-}
-
-// Whoever starts a run is asked at once: for inputs that are missing, and what forms ask. Where it does not want to, others can answer.
-func TestPeer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, cities(), workflow.Options{}, map[string]string{"flow": "inputs: {who: {type: string, prompt: \"Who?\"}}" + formFlow})
-		c := &asker{answers: []string{`{"action":"accept","content":{"who":"me"}}`, `{"action":"accept","content":{"name":"Ann","city":"Bonn"}}`}}
-		r := begin(t, e, workflow.Start{Workflow: "flow", Peer: c})
-		if string(r.Outputs) != `{"form":{"city":"Bonn","name":"Ann"}}` || len(c.asked) != 2 || !strings.Contains(c.asked[0], "Who?") {
-			t.Errorf("it comes to %s: %+v; asked was %q", r.Outputs, r.Error, c.asked)
-		}
-		c = &asker{answers: []string{`{"action":"decline"}`}}
-		r = begin(t, e, workflow.Start{Workflow: "flow", Peer: c, Inputs: json.RawMessage(`{"who":"me"}`)})
-		if r.Status != workflow.Waiting || len(c.asked) != 1 {
-			t.Errorf("it is %s; asked was %q", r.Status, c.asked)
-		}
-		if _, err := e.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"name":"Bob","city":"Bonn"}`)); err != nil {
-			t.Error(err)
-		}
-		if r, err := e.Wait(t.Context(), r.ID); err != nil || r.Status != workflow.OK {
-			t.Errorf("it is %s: %+v, %v", r.Status, r.Error, err)
-		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // A canceled run takes its questions back.
