@@ -34,7 +34,8 @@ these commands start one for themselves, for as long as they take.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(workflowListCommand(a), workflowShowCommand(a), workflowRunCommand(a), workflowRunsCommand(a), workflowLogCommand(a),
-		workflowCancelCommand(a), workflowResumeCommand(a), workflowReplayCommand(a), workflowAnswerCommand(a), workflowLintCommand(a), workflowSchemaCommand(a))
+		workflowCancelCommand(a), workflowResumeCommand(a), workflowReplayCommand(a), workflowAnswerCommand(a), workflowLintCommand(a), workflowSchemaCommand(a),
+		workflowTestCommand(a), workflowRecordCommand(a), fromExecutionCommand(a))
 	return cmd
 }
 
@@ -92,7 +93,7 @@ func starters(one workflow.Info) (words []string) {
 
 func clockText(c workflow.Clock) string {
 	if c.Every != "" {
-		return "every " + c.Every
+		return "every " + strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(c.Every)
 	}
 	return strings.TrimSpace(c.Cron + " " + c.Zone)
 }

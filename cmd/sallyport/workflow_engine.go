@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -12,19 +13,60 @@ import (
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/library"
+	"sallyport/gateway/workflow/lint"
+	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/config"
+	"sallyport/internal/expr"
+	"sallyport/internal/plain"
 	"sallyport/internal/store"
+	"sallyport/internal/tool"
 )
 
 // mill is an engine with its definitions, as the API and serve use it.
 type mill struct {
 	*workflow.Engine
 	library *library.Library
+	policy  lint.Policy
+	env     func(string) (string, bool)
+}
+
+// Plan says what a run would do. Errors are *tool.Error.
+func (m *mill) Plan(ctx context.Context, name string, inputs json.RawMessage) (lint.Planned, error) {
+	all := byName(m.library.Definitions())
+	d := all[name]
+	if d == nil {
+		return lint.Planned{}, &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64)}
+	}
+	given := map[string]any{}
+	if len(inputs) > 0 {
+		value, err := expr.Decode(inputs)
+		object, ok := value.(map[string]any)
+		if err != nil || !ok {
+			return lint.Planned{}, &tool.Error{Kind: tool.Invalid, Message: "inputs must be an object"}
+		}
+		given = object
+	}
+	env := map[string]string{}
+	for _, variable := range d.Env {
+		if value, ok := m.env(variable.Text); ok {
+			env[variable.Text] = value
+		}
+	}
+	return lint.Plan(ctx, d, given, lint.PlanOptions{Workflows: all, Policy: m.policy, Env: env})
+}
+
+// byName are definitions by their names.
+func byName(all []*spec.Definition) map[string]*spec.Definition {
+	names := map[string]*spec.Definition{}
+	for _, d := range all {
+		names[d.Name] = d
+	}
+	return names
 }
 
 // openMill opens an engine on a gateway. Alone, it goes on with no run by itself.
 func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*mill, error) {
-	m := &mill{library: library.Open(cfg.Workflows.Path, log)}
+	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g, env: a.env}
 	var err error
 	m.Engine, err = workflow.Open(g, &workflow.Options{Records: records, Definitions: m.library.Definitions, Logger: log, Env: a.env,
 		People: g, Catalog: g, Labels: g, Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep})

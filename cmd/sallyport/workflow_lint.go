@@ -157,13 +157,10 @@ func (a *app) checkDefinitions(ctx context.Context, l *linting, all, checked []*
 
 // lintOptions are what workflows may name here.
 func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition) lint.Options {
-	opts := lint.Options{Tools: append([]tool.Tool{}, g.Tools()...), Upstreams: []string{}, Workflows: map[string]*spec.Definition{},
+	opts := lint.Options{Tools: append([]tool.Tool{}, g.Tools()...), Upstreams: []string{}, Workflows: byName(all),
 		Secrets: slices.Sorted(maps.Keys(cfg.Workflows.Secrets)), Environments: append([]string{"default"}, slices.Sorted(maps.Keys(cfg.Environments))...)}
 	for _, up := range g.Upstreams() {
 		opts.Upstreams = append(opts.Upstreams, up.ID)
-	}
-	for _, d := range all {
-		opts.Workflows[d.Name] = d
 	}
 	return opts
 }

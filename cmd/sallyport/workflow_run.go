@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/lint"
 	"sallyport/internal/tool"
 )
 
@@ -22,6 +24,7 @@ type launch struct {
 	inputs   []string
 	answers  []string
 	detach   bool
+	dryRun   bool
 	asJSON   bool
 }
 
@@ -44,10 +47,14 @@ Exit status: 0 it went well; 1 it failed; 2 wrong usage, inputs or settings;
 75 it waits for a person; 130 it was canceled.`,
 		Example: `  sallyport workflow run digest --input folder=docs
   sallyport workflow run report --input @inputs.json --json | jq .outputs
-  sallyport workflow run entry --answer ask.name=report --answer ask.size=m`,
+  sallyport workflow run entry --answer ask.name=report --answer ask.size=m
+  sallyport workflow run digest --dry-run`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l.workflow = args[0]
+			if l.detach && l.dryRun {
+				return misuse(cmd, "--detach and --dry-run do not go together")
+			}
 			return a.runWorkflow(cmd.Context(), l)
 		},
 		ValidArgsFunction: a.completeWorkflows,
@@ -56,7 +63,8 @@ Exit status: 0 it went well; 1 it failed; 2 wrong usage, inputs or settings;
 	flags.StringArrayVar(&l.inputs, "input", nil, "give the input `NAME=VALUE`, see above; can be repeated")
 	flags.StringArrayVar(&l.answers, "answer", nil, "answer a form: `STEP.FIELD=VALUE`; can be repeated")
 	flags.BoolVar(&l.detach, "detach", false, "print the run's id, and leave it to the gateway that runs")
-	flags.BoolVar(&l.asJSON, "json", false, "print the run as JSON")
+	flags.BoolVar(&l.dryRun, "dry-run", false, "print what would be done, and which calls need approval, and do\nnothing")
+	flags.BoolVar(&l.asJSON, "json", false, "print the run, or with --dry-run the plan, as JSON")
 	return cmd
 }
 
@@ -98,7 +106,7 @@ func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.C
 	}
 }
 
-// start starts the run.
+// start starts the run; a dry run is all that it does then.
 func (w *watcher) start(ctx context.Context, g *gate, l launch) (watch bool, err error) {
 	if l.detach && g.own {
 		return false, &tool.Error{Kind: tool.Invalid, Message: "no gateway runs that could go on with the run", Hint: "start one: sallyport serve --http 127.0.0.1:8080; or leave --detach out"}
@@ -108,6 +116,9 @@ func (w *watcher) start(ctx context.Context, g *gate, l launch) (watch bool, err
 		return false, err
 	}
 	path := "/workflows/" + url.PathEscape(l.workflow)
+	if l.dryRun {
+		return false, w.plan(ctx, g, path, inputs)
+	}
 	if err := g.post(ctx, path+"/runs", httpapi.Launch{Inputs: inputs, Key: w.key}, &w.run); err != nil {
 		return false, err
 	}
@@ -118,6 +129,18 @@ func (w *watcher) start(ctx context.Context, g *gate, l launch) (watch bool, err
 		return false, w.print(w.run.ID)
 	}
 	return true, nil
+}
+
+// plan prints what a run would do.
+func (w *watcher) plan(ctx context.Context, g *gate, path string, inputs json.RawMessage) error {
+	var planned lint.Planned
+	if err := g.post(ctx, path+"/plan", httpapi.PlanRequest{Inputs: inputs}, &planned); err != nil {
+		return err
+	}
+	if w.asJSON {
+		return w.printJSON(planned)
+	}
+	return w.print(planned.Text())
 }
 
 // goOn has another gateway go on with the run.

@@ -89,6 +89,9 @@ func (m *mark) add(e workflow.Event) {
 	}
 	switch e.Kind {
 	case runlog.Began:
+		if !m.ended.IsZero() { // it is made again
+			m.began = e.Time
+		}
 		m.attempts, m.outcome, m.fault, m.ended = max(m.attempts, e.Attempt), "", nil, time.Time{}
 	case runlog.Retrying:
 		m.fault = e.Error

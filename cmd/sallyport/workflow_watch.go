@@ -103,7 +103,11 @@ func (w *watcher) look(ctx context.Context, g *gate) (over bool, err error) {
 		w.tell(e)
 	}
 	w.after = list.Next
-	return list.Over, lost(g.get(ctx, runPath(w.run.ID), &w.run))
+	path := runPath(w.run.ID)
+	if list.Over { // the run says so in a moment
+		path += "?wait=10"
+	}
+	return list.Over, lost(g.get(ctx, path, &w.run))
 }
 
 // lost tells a gateway that has gone from one that refuses.

@@ -37,6 +37,7 @@ func (a *api) routes() []route {
 		get("/executions/{id}", "one execution with its program and its calls", a.execution),
 		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)),
 		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)),
+		forEngine(withValues(post("/workflows/{name}/plan", "what a run would do, which does nothing", a.plan))),
 		forEngine(withValues(post("/workflows/{name}/runs", "start a run", a.launch))),
 		forEngine(get("/runs", "the last runs, the newest first (?workflow=, ?status=, ?limit=1 to 1000)", a.runs)),
 		forEngine(get("/runs/{id}", "one run as it stands (?wait=1 to 60 s until it is over or waits for a person)", a.run)),

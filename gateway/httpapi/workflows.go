@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/lint"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -16,6 +17,7 @@ import (
 // Workflows are what this face needs of the engine. Runs are those of whoever asks, for an operator of all.
 type Workflows interface {
 	Definitions() []workflow.Info
+	Plan(ctx context.Context, workflow string, inputs json.RawMessage) (lint.Planned, error)
 	Start(ctx context.Context, start workflow.Start) (workflow.Run, error)
 	// Settled returns the run when it is over or waits for a person, or with the error of ctx as it stands then.
 	Settled(ctx context.Context, id string) (workflow.Run, error)
@@ -45,6 +47,12 @@ type Launch struct {
 	Key string `json:"key"`
 	// Wait is how many seconds the answer may take, at most 60: it comes when the run is over or waits for a person. 0 answers at once.
 	Wait int `json:"wait"`
+}
+
+// PlanRequest is what POST /workflows/{name}/plan takes.
+type PlanRequest struct {
+	// Inputs are as for a run.
+	Inputs json.RawMessage `json:"inputs"`
 }
 
 // maxWait is how long an answer may take where that is asked for, in seconds.
@@ -102,6 +110,15 @@ func (a *api) launch(r *http.Request, l Launch) (workflow.Run, error) {
 		return run, err
 	}
 	return a.settled(r.Context(), run, l.Wait)
+}
+
+// plan says what a run would do.
+func (a *api) plan(r *http.Request, p PlanRequest) (lint.Planned, error) {
+	of, err := a.workflow(r)
+	if err != nil {
+		return lint.Planned{}, err
+	}
+	return a.opts.Workflows.Plan(r.Context(), of.Name, p.Inputs)
 }
 
 // TriggerHeader lets the command line say that a run is its own.

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/tool"
 )
@@ -23,6 +24,10 @@ type mill struct{ began time.Time }
 
 func (*mill) Definitions() []workflow.Info {
 	return []workflow.Info{{Name: "digest", Exposed: true, Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`)}, {Name: "inner", Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`)}}
+}
+
+func (*mill) Plan(_ context.Context, name string, inputs json.RawMessage) (lint.Planned, error) {
+	return lint.Planned{Workflow: name + string(inputs), Steps: []lint.PlannedStep{}}, nil
 }
 
 func (*mill) Start(ctx context.Context, s workflow.Start) (workflow.Run, error) {
@@ -125,6 +130,8 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"ada", "POST", "/workflows/digest/runs", `{"key":"` + strings.Repeat("k", 101) + `"}`, 400, "a key is at most 100 bytes"},
 		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":"` + strings.Repeat("k", 100<<10) + `"}}`, 200, "kkkk"},
 		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":"` + strings.Repeat("k", 1<<20) + `"}}`, 413, "too large"},
+		{"ada", "POST", "/workflows/digest/plan", `{"inputs":{"a":1}}`, 200, `"workflow":"digest{\"a\":1}"`},
+		{"ada", "POST", "/workflows/inner/plan", `{}`, 404, "there is no workflow inner"},
 		{"ada", "GET", "/runs?workflow=digest&status=waiting&limit=3", "", 200, `digest waiting 3`},
 		{"ada", "GET", "/runs", "", 200, `"principal":"  50"`},
 		{"bob", "GET", "/runs", "", 200, `{"runs":[]}`},
