@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +118,13 @@ func skillsInPython(t *testing.T, g *gateway.Gateway) {
 	if want := "from skills.greeting import greeting, fails\n  greeting(who: str, times: int = 2) -> str  # skill"; !strings.Contains(found, want) {
 		t.Errorf("search:\n%s", found)
 	}
+	if names, ok := g.SkillFunctions(ctx, "greeting"); !ok || !slices.Equal(names, []string{"greeting", "fails"}) {
+		t.Errorf("functions: %v %v", names, ok)
+	}
 	other := tool.WithPrincipal(ctx, "mallory")
+	if _, ok := g.SkillFunctions(other, "greeting"); ok {
+		t.Error("another principal knows the functions")
+	}
 	if got := ran(other, t, g, "python", "import skills.greeting"); !strings.Contains(got, "there is no skill greeting") {
 		t.Errorf("another principal: %s", got)
 	}

@@ -146,6 +146,7 @@ func (a *app) checkDefinitions(ctx context.Context, l *linting, all, checked []*
 			return err
 		}
 		opts := lintOptions(cfg, g, append(slices.Clone(all), checked...))
+		opts.Skills = func(name string) ([]string, bool) { return g.SkillFunctions(ctx, name) }
 		for _, d := range checked {
 			for _, f := range lint.Check(d, opts) {
 				l.add(f.Error, f.Severity, f.String())

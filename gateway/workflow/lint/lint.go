@@ -49,7 +49,7 @@ type Options struct {
 	// Upstreams are the names of those that are set up; one without tools is not connected now.
 	Upstreams []string
 	Workflows map[string]*spec.Definition
-	// Skills returns the functions of a skill, and whether there is one of this name.
+	// Skills returns the functions of a skill, none where they are not known, and whether there is one of this name.
 	Skills func(name string) (functions []string, ok bool)
 	// Secrets are the names of those that webhooks may be signed with.
 	Secrets []string

@@ -236,6 +236,9 @@ func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
 
 func (c *checker) skill(do *spec.Skill, scope binding.Scope) {
 	c.value(scope, do.With)
+	if do.With.Kind == spec.String {
+		c.wrong(do.With.Pos, "the arguments of a skill are written by their names: which they are is a part of the program that calls it")
+	}
 	name, function, ok := strings.Cut(do.Name.Text, ".")
 	if !ok || c.o.Skills == nil {
 		return
@@ -244,7 +247,7 @@ func (c *checker) skill(do *spec.Skill, scope binding.Scope) {
 	switch {
 	case !known:
 		c.wrong(do.Name.Pos, "there is no skill %s; sallyport skills lists what there is", name)
-	case !slices.Contains(functions, function):
+	case len(functions) > 0 && !slices.Contains(functions, function):
 		c.wrong(do.Name.Pos, "skill %s: %s", name, noSuch("function", function, functions, "it has none"))
 	}
 }
