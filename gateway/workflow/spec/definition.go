@@ -169,7 +169,7 @@ func (d *decoder) input(at strict.Path, n *yaml.Node, in *Input) {
 		d.one(&word, types...)(at, n)
 		schema["type"] = word
 	} else {
-		d.mapping(at, n, "an input", d.withKeywords(d.inputKeys(in), schema))
+		d.mapping(at, n, "an input", slices.Concat(d.withKeywords(d.inputKeys(in), schema), d.references()))
 		d.checkInput(at, n, in)
 	}
 	in.Description, _ = schema["description"].(string)
@@ -206,7 +206,7 @@ func (d *decoder) output(at strict.Path, n *yaml.Node, out *Output) {
 		return
 	}
 	schema, before := map[string]any{}, d.Faults()
-	d.mapping(at, n, "an output", d.withKeywords(d.outputKeys(out), schema))
+	d.mapping(at, n, "an output", slices.Concat(d.withKeywords(d.outputKeys(out), schema), d.references()))
 	out.Description, _ = schema["description"].(string)
 	if len(schema) > 0 {
 		var constant *Value

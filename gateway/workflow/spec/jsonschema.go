@@ -96,6 +96,16 @@ func (d *decoder) keywords(into map[string]any) []key {
 	return keys
 }
 
+// references says of the keywords that point elsewhere that there are none.
+func (d *decoder) references() (keys []key) {
+	for _, name := range []string{"$ref", "$defs", "definitions", "$id", "$anchor", "$dynamicRef"} {
+		keys = append(keys, key{name: name, read: func(at strict.Path, n *yaml.Node) {
+			d.Fail(at, n, "a schema in a definition has no %q: write out what it refers to", name)
+		}})
+	}
+	return keys
+}
+
 // withKeywords are our keys, and the keywords that are none of them.
 func (d *decoder) withKeywords(ours []key, into map[string]any) []key {
 	rest := slices.DeleteFunc(d.keywords(into), func(k key) bool {
@@ -152,7 +162,7 @@ func (d *decoder) schema(at strict.Path, n *yaml.Node) any {
 	}
 	defer func() { d.nesting-- }()
 	all := map[string]any{}
-	d.mapping(at, n, "a schema", d.keywords(all))
+	d.mapping(at, n, "a schema", slices.Concat(d.keywords(all), d.references()))
 	return all
 }
 
@@ -160,7 +170,7 @@ func (d *decoder) schema(at strict.Path, n *yaml.Node) any {
 func (d *decoder) jsonSchema(into *[]byte) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		all, before := map[string]any{}, d.Faults()
-		d.mapping(at, n, "a schema", d.keywords(all))
+		d.mapping(at, n, "a schema", slices.Concat(d.keywords(all), d.references()))
 		*into = d.compiled(at, n, all, nil, before)
 	}
 }

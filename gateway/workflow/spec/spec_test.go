@@ -273,3 +273,12 @@ func TestFiles(t *testing.T) {
 		t.Error("another program has the same digest")
 	}
 }
+
+// BenchmarkLoad reads a definition with every kind of step; a run that is gone on with does that once.
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		if _, err := Load("testdata/everything.yaml"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
