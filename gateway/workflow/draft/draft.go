@@ -274,6 +274,9 @@ func (d *drafter) argument(s *step, param string, v value) node {
 		}
 		return n
 	case '[':
+		if expr, ok := d.known.mapped(v); ok {
+			return node{expr: expr}
+		}
 		n := node{items: []node{}}
 		for _, item := range v.items {
 			n.items = append(n.items, d.argument(s, param, item))

@@ -121,6 +121,9 @@ func FuzzFrom(f *testing.F) {
 		}
 		done := did(t)
 		done.Code = code
+		if variable, err := json.Marshal(text); err == nil {
+			done.Variables = map[string]json.RawMessage{"given": variable, "in": json.RawMessage(arguments)}
+		}
 		for _, args := range []string{arguments, string(given), arguments, `{"text":"a"}`, `{"text":"b"}`, `{"text":"c"}`} {
 			done.Did = append(done.Did, gateway.DoneCall{Tool: tool.ID{Upstream: "up", Name: "do"}, Arguments: json.RawMessage(args), Result: tool.Result{Structured: json.RawMessage(result)}})
 		}

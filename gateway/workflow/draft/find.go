@@ -155,6 +155,18 @@ func (k *known) listOf(values []value) (expr, member string, order []value) {
 	return "", "", nil
 }
 
+// mapped finds a list of before one member of whose items are the items of a list, in its order.
+func (k *known) mapped(v value) (expr string, ok bool) {
+	if len(v.items) < minFound || slices.ContainsFunc(v.items, func(item value) bool { return !item.distinctive() }) {
+		return "", false
+	}
+	expr, member, order := k.listOf(v.items)
+	if order == nil || member == "" || !slices.EqualFunc(order, v.items, func(a, b value) bool { return a.raw == b.raw }) {
+		return "", false
+	}
+	return expr + ".map(it, it" + member + ")", true
+}
+
 func sorted(values []value) []string {
 	raws := make([]string, len(values))
 	for i, v := range values {

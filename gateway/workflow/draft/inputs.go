@@ -132,6 +132,14 @@ func (d *drafter) nameInputs() {
 // within has constants that contain the text of an input, as a word of their own, use it.
 func (in *inputs) within() {
 	k := known{}
+	unused := map[string]*constant{} // variables that were no arguments by themselves, by how they are written
+	for raw, name := range in.variables {
+		if v, err := parse([]byte(raw)); err == nil && in.all[raw] == nil && v.kind == '"' && utf8.RuneCountInString(v.text) >= minPart && !in.named(name) {
+			unused["inputs."+name] = &constant{value: v, of: name, name: name}
+			k.texts = append(k.texts, seenText{v.text, ref{expr: "inputs." + name}})
+		}
+	}
+	slices.SortFunc(k.texts, func(a, b seenText) int { return strings.Compare(a.expr, b.expr) })
 	for _, c := range in.order {
 		if c.name != "" && utf8.RuneCountInString(c.text) >= minPart {
 			k.texts = append(k.texts, seenText{c.text, ref{expr: "inputs." + c.name}})
@@ -141,7 +149,18 @@ func (in *inputs) within() {
 		if c.name == "" && c.kind == '"' {
 			c.parts = k.within(c.text, func(value) bool { return false })
 		}
+		for _, p := range c.parts {
+			if v := unused[p.expr]; v != nil {
+				in.order = append(in.order, v)
+				delete(unused, p.expr)
+			}
+		}
 	}
+}
+
+// named reports whether an input has a name, or it is none.
+func (in *inputs) named(name string) bool {
+	return !plainName.MatchString(name) || name == "in" || name == "true" || name == "false" || name == "null" || slices.ContainsFunc(in.order, func(c *constant) bool { return c.name == name })
 }
 
 // schemaType is the type of an input.

@@ -74,7 +74,8 @@ func (d *drafter) showProgram(b *strings.Builder) {
 			b.WriteString("#   (the rest is left out)\n")
 			break
 		}
-		b.WriteString(strings.TrimRight("#   "+plain.Text(strings.TrimRight(line, "\r\n"), 200), " \t") + "\n")
+		rest := strings.TrimLeft(line, " ")
+		b.WriteString(strings.TrimRight("#   "+strings.Repeat(" ", min(len(line)-len(rest), 40))+plain.Line(rest, 200), " ") + "\n")
 	}
 	b.WriteString("\n")
 }
