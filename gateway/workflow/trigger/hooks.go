@@ -78,7 +78,7 @@ func (h *Hooks) receive(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	h.opts.Logger.Info("a workflow was started by a webhook", "workflow", name, "run", run.ID)
+	h.opts.Logger.Info("a webhook has its run", "workflow", name, "run", run.ID)
 	answer(w, http.StatusAccepted, "application/json", map[string]any{"run": run.ID})
 }
 
@@ -147,8 +147,12 @@ func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 	if r.ContentLength > maxBody {
 		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // in tests there is no connection
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(readTime)) // in tests there is no connection
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		_ = conn.SetReadDeadline(time.Time{}) // whoever has sent all may wait for the answer
+	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, refuse(http.StatusRequestEntityTooLarge, tool.Invalid, "the body is larger than 1 MiB")
 	}

@@ -1,6 +1,7 @@
 package trigger_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -265,6 +267,46 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("%q", found)
 	}
 }
+
+// TestSlow: whoever does not send what was announced is not waited for long.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	h, _ := hooks(t)
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		server := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
+		go func() { _ = server.Serve(&single{here, make(chan struct{})}) }()
+		began := time.Now()
+		go func() {
+			_, _ = io.WriteString(there, "POST /hooks/plain HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{")
+		}()
+		answer, err := http.ReadResponse(bufio.NewReader(there), nil)
+		if err != nil || answer.StatusCode != http.StatusRequestTimeout || time.Since(began) != 10*time.Second {
+			t.Errorf("%+v after %v: %v", answer, time.Since(began), err)
+		}
+		_ = there.Close()
+		_ = server.Close()
+	})
+}
+
+// single is a listener with one connection.
+type single struct {
+	net.Conn
+
+	closed chan struct{}
+}
+
+func (s *single) Accept() (net.Conn, error) {
+	if conn := s.Conn; conn != nil {
+		s.Conn = nil
+		return conn, nil
+	}
+	<-s.closed
+	return nil, net.ErrClosed
+}
+
+func (s *single) Addr() net.Addr { return &net.UnixAddr{} }
+func (s *single) Close() error   { close(s.closed); return nil }
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
