@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sallyport/internal/store"
 )
@@ -84,5 +85,46 @@ func checkCopied(t *testing.T, copied *store.Log, known, after int64) {
 	}
 	if last < known || last > after+1 || last-first < 100 {
 		t.Errorf("%d to %d are copied; %d were acknowledged before, %d afterwards", first, last, known, after)
+	}
+}
+
+// TestCopySchedules: what is set comes in a copy too, also what was set while the copy was made.
+func TestCopySchedules(t *testing.T) {
+	t.Parallel()
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	schedules, err := open(t, dir).Schedules("copied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(i int) {
+		if err := schedules.At(t.Context(), store.Key{fmt.Sprint(i)}, time.Now().Add(time.Duration(i)*20*time.Millisecond), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 10 {
+		set(i)
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for i := 10; i < 30; i++ {
+			set(i)
+		}
+	})
+	if err := store.Copy(t.Context(), dir, to); err != nil {
+		t.Fatal(err)
+	}
+	work.Wait()
+	copied, err := open(t, to).Schedules("copied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	due, enough := 0, errors.New("enough")
+	if err := copied.Fired(t.Context(), func(store.Firing) error {
+		if due++; due == 10 {
+			return enough
+		}
+		return nil
+	}); !errors.Is(err, enough) {
+		t.Error(err)
 	}
 }

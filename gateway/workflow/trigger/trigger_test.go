@@ -282,8 +282,9 @@ func TestSlow(t *testing.T) {
 		}()
 		answer, err := http.ReadResponse(bufio.NewReader(there), nil)
 		if err != nil || answer.StatusCode != http.StatusRequestTimeout || time.Since(began) != 10*time.Second {
-			t.Errorf("%+v after %v: %v", answer, time.Since(began), err)
+			t.Fatalf("%+v after %v: %v", answer, time.Since(began), err)
 		}
+		_ = answer.Body.Close()
 		_ = there.Close()
 		_ = server.Close()
 	})
