@@ -66,6 +66,13 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 	case run.Status == OK:
 		return run, &tool.Error{Kind: tool.Invalid, Message: "cannot resume run " + id + ": it ended well", Hint: "replay it from a step, or start another"}
 	}
+	if l != nil { // its end is just being noted
+		select {
+		case <-l.ended:
+		case <-ctx.Done():
+			return run, tool.AsError(context.Cause(ctx))
+		}
+	}
 	next := e.left(run)
 	next.first = false
 	if run.Status.Over() {

@@ -181,7 +181,7 @@ func (e *Engine) begun(id string) bool {
 func (e *Engine) left(run Run) *live {
 	began := run.Status != Queued
 	run.Status, run.Waiting = Queued, nil
-	l := &live{id: run.ID, workflow: run.Workflow, first: began, state: newState(run, e.told), began: make(chan struct{})}
+	l := &live{id: run.ID, workflow: run.Workflow, first: began, state: newState(run, e.told), began: make(chan struct{}), ended: make(chan struct{})}
 	e.limit(l)
 	return l
 }

@@ -12,6 +12,7 @@ import (
 
 // run has a run until it is over, or the engine closes.
 func (e *Engine) run(l *live) {
+	defer close(l.ended)
 	defer e.queue.remove(l)
 	hard, abandon := context.WithCancelCause(e.base)
 	defer abandon(nil)

@@ -31,6 +31,7 @@ type live struct {
 	cancel error         // why it is to be canceled
 	going  bool          // the queue's: it has had its turn
 	began  chan struct{} // closed when run is set
+	ended  chan struct{} // closed when the engine does not have it any more
 }
 
 // queue decides when runs have their turn. It is safe for concurrent use.

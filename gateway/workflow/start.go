@@ -92,7 +92,7 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 			e.log.Error("run cannot be canceled", "run", other.id, "error", err)
 		}
 	}
-	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.told), began: make(chan struct{}), program: p, writer: w, history: h, peer: peer})
+	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.told), began: make(chan struct{}), ended: make(chan struct{}), program: p, writer: w, history: h, peer: peer})
 	return run, nil
 }
 
