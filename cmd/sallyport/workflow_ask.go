@@ -64,6 +64,9 @@ func (a *asker) fill(ctx context.Context, f form.Filler) error {
 			return err
 		}
 		values, left := a.ask(ctx, ask)
+		if left != nil {
+			fmt.Fprintln(a.out) // it was left within a line
+		}
 		if left != nil && (len(values) == 0 || !stillOpen(ask, values)) {
 			return left
 		}

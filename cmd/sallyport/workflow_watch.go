@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sallyport/gateway"
@@ -36,9 +37,11 @@ type watcher struct {
 	// signals come after the one that ends ctx.
 	signals <-chan os.Signal
 	asker   *asker
-	after   int // events that were seen
-	began   map[string]time.Time
-	told    map[string]bool // what it waits for that nobody here can see to
+	// asking: somebody is asked something; who leaves then leaves the run as it waits.
+	asking atomic.Bool
+	after  int // events that were seen
+	began  map[string]time.Time
+	told   map[string]bool // what it waits for that nobody here can see to
 }
 
 // watch tells how the run goes until it is over, or waits for somebody who is not here. When ctx ends the run is canceled,
@@ -70,8 +73,17 @@ func (w *watcher) watch(ctx context.Context, g *gate) error {
 	}
 }
 
+// asks says that somebody is asked, until over is called, and for good where they leave.
+func (w *watcher) asks(ctx context.Context) (over func()) {
+	w.asking.Store(true)
+	return func() { w.asking.Store(ctx.Err() != nil) }
+}
+
 // stop cancels the run, and leaves it alone at the next signal.
 func (w *watcher) stop(ctx context.Context, g *gate, leave func()) {
+	if w.asking.Load() {
+		return
+	}
 	w.say("canceling " + w.run.ID + "; once more leaves it alone")
 	var now workflow.Run
 	if err := g.post(ctx, runPath(w.run.ID)+"/cancel", httpapi.Nothing{}, &now); err != nil {
@@ -254,9 +266,10 @@ func (w *watcher) answerForm(ctx context.Context, g *gate, p workflow.Pending) (
 	if who == nil {
 		return false, nil
 	}
+	defer w.asks(ctx)()
 	err = who.fill(ctx, f)
 	if errors.Is(err, errLeft) || ctx.Err() != nil {
-		return false, nil //nolint:nilerr // who leaves answers nothing
+		return false, nil
 	}
 	return err == nil, err
 }
@@ -307,12 +320,13 @@ func (w *watcher) answerApproval(ctx context.Context, g *gate, p workflow.Pendin
 	if err := g.get(ctx, "/approvals/"+url.PathEscape(p.Approval), &one); err != nil {
 		return false, lost(err)
 	}
+	defer w.asks(ctx)()
 	who.say(question(one))
 	for {
 		fmt.Fprint(w.stderr, "allow? y this call, e this whole run, n no: ")
 		line, err := who.line(ctx)
 		if errors.Is(err, errLeft) || ctx.Err() != nil {
-			return false, nil //nolint:nilerr // who leaves answers nothing
+			return false, nil
 		}
 		if err != nil {
 			return false, err
