@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -50,8 +52,15 @@ func (d *decoder) nameByFile(n *yaml.Node, def *Definition) {
 	if def.Name = base; workflowName.MatchString(base) {
 		return
 	}
-	d.Fail(strict.Path{"name"}, n, `the file's name cannot be the workflow's: a-z, 0-9 and "_", first a letter, at most 64; add "name"`)
+	hint := `"name"`
+	if fit := notInNames.ReplaceAllString(strings.ToLower(base), "_"); workflowName.MatchString(fit) {
+		hint = fmt.Sprintf("%q", "name: "+fit)
+	}
+	d.Fail(strict.Path{"name"}, n, `the file's name cannot be the workflow's: a-z, 0-9 and "_", first a letter, at most 64; add %s`, hint)
 }
+
+// notInNames is what a workflow's name does not have.
+var notInNames = regexp.MustCompile(`[^a-z0-9_]+`)
 
 const maxRuns = 10_000
 

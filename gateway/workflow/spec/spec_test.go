@@ -282,3 +282,19 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 }
+
+// TestNameOfFile: a definition without a name has its file's, where that can be one.
+func TestNameOfFile(t *testing.T) {
+	for path, want := range map[string]string{
+		"/a/folder_digest.yaml": "", "x.json": "", "Folder-Digest.yaml": `add "name: folder_digest"`, "2nd.yaml": `add "name"`, ".yaml": `add "name"`, "a b.test.yml": `add "name: a_b_test"`,
+	} {
+		text := `{"steps": [{"id": "a", "tool": "a.b"}]}`
+		d, err := Parse(path, []byte(text), nil)
+		switch {
+		case want == "" && (err != nil || d.Name != strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))):
+			t.Errorf("%s: %v, %v", path, d, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want+"\n")):
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
