@@ -133,14 +133,13 @@ func TestProblems(t *testing.T) {
 func TestEvalErrors(t *testing.T) {
 	scope := binding.Any()
 	for source, want := range map[string]string{
-		`a ${{ inputs.nope }}`:                                                  "${{ inputs.nope }} in line 3: there is no key nope",
-		`${{ 1.0 / 0.0 }}`:                                                      "a number is too large",
-		`${{ parse_json(inputs.name)}`:                                          "",
-		`${{ parse_json(inputs.name) }}`:                                        "a text is no JSON",
-		`${{ sum(["a"]) }}`:                                                     "cannot do",
-		`${{ cel.bind(l, lists.range(3000), l.map(i, l)) }}`:                    "8 MiB",
-		`${{ json(cel.bind(l, lists.range(3000), l.map(i, l))) }}`:              "8 MiB",
-		`${{ lists.range(100000).all(a, lists.range(100000).all(b, a >= 0)) }}`: "costs more",
+		`a ${{ inputs.nope }}`:           "${{ inputs.nope }} in line 3: there is no key nope",
+		`${{ 1.0 / 0.0 }}`:               "a number is too large",
+		`${{ parse_json(inputs.name)}`:   "",
+		`${{ parse_json(inputs.name) }}`: "a text is no JSON",
+		`${{ sum(["a"]) }}`:              "cannot do",
+		`${{ cel.bind(s, json(lists.range(20000)), lists.range(100).map(i, s)) }}`:       "8 MiB",
+		`${{ json(cel.bind(s, json(lists.range(20000)), lists.range(100).map(i, s))) }}`: "8 MiB",
 	} {
 		b, problems := binding.Compile(scope, value(source))
 		if len(problems) > 0 {

@@ -72,3 +72,33 @@ func TestPlanInputs(t *testing.T) {
 		t.Errorf("%v %+v", err, p.Steps)
 	}
 }
+
+// The definitions that ship can be planned, and nothing in them is wrong that can be seen without tools.
+func TestShipped(t *testing.T) {
+	defs, faults := spec.LoadDir("../../../workflows")
+	if len(faults) > 0 || len(defs) < 6 {
+		t.Fatal(defs, faults)
+	}
+	all := map[string]*spec.Definition{}
+	for _, d := range defs {
+		all[d.Name] = d
+	}
+	for _, d := range defs {
+		if found := lint.Check(d, lint.Options{Workflows: all}); len(found) > 0 {
+			t.Errorf("%v", found)
+		}
+		inputs := map[string]any{}
+		for _, in := range d.Inputs {
+			if in.Default == nil && !in.Optional {
+				inputs[in.Name.Text] = "notes.md"
+				if strings.Contains(string(in.Schema), `"array"`) {
+					inputs[in.Name.Text] = []any{}
+				}
+			}
+		}
+		p, err := lint.Plan(t.Context(), d, inputs, lint.PlanOptions{Workflows: all})
+		if err != nil || strings.Contains(p.Text(), "! fails") {
+			t.Errorf("%s: %v\n%s", d.Name, err, p.Text())
+		}
+	}
+}

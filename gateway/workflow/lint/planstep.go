@@ -337,15 +337,27 @@ func (p *planner) wait(f *frame, do *spec.Wait, at *PlannedStep) any {
 func (p *planner) form(f *frame, do *spec.Form, at *PlannedStep) any {
 	at.What = fmt.Sprint(compact(p.value(f, do.Title).show))
 	fields := map[string]any{}
+	in := f.inside(f.path, map[string]any{"form": any(expr.Unknown{})})
 	for i := range do.Fields {
-		fields[do.Fields[i].Name.Text] = p.field(f, &do.Fields[i], at)
+		field := &do.Fields[i]
+		condition := ""
+		if field.If != nil {
+			r := p.text(in, *field.If)
+			if r.value == false {
+				continue
+			}
+			if r.unsure {
+				condition = ", if " + field.If.Text
+			}
+		}
+		fields[field.Name.Text] = p.field(in, field, condition, at)
 	}
 	at.With = fields
 	return expr.Unknown{}
 }
 
-func (p *planner) field(f *frame, field *spec.Field, at *PlannedStep) any {
-	in := f.inside(f.path, map[string]any{"form": any(expr.Unknown{})})
+// field is its value where that is known, else who says it.
+func (p *planner) field(in *frame, field *spec.Field, condition string, at *PlannedStep) any {
 	from := field.From
 	for _, s := range []*spec.Source{field.From, field.Options} {
 		if s != nil && s.Tool != nil {
@@ -357,12 +369,12 @@ func (p *planner) field(f *frame, field *spec.Field, at *PlannedStep) any {
 	if from != nil && from.Value != nil && !field.Confirm {
 		switch r := p.value(in, *from.Value); {
 		case r.unsure:
-			return fmt.Sprint(compact(r.show), ", else asked for")
+			return compact(r.show) + ", else asked for" + condition
 		case r.value != nil && r.value != "":
 			return r.value
 		}
 	}
-	return "‹asked for›"
+	return "‹asked for" + condition + "›"
 }
 
 func (p *planner) try(f *frame, do *spec.Try, at *PlannedStep) any {
