@@ -2,7 +2,7 @@
 // people own. Its main type is [Store], which [Open] keeps in a directory, by NATS
 // JetStream embedded in the process, and [Memory] nowhere at all. A [Bucket] has
 // one value to a key, with revisions; a [Log] grows at its end, and an append can
-// be fenced by what it expects to come after.
+// be fenced by what it expects to come after. [Schedules] say when something is due.
 //
 // What a call has acknowledged survives a kill of the process and a loss of power.
 // A call that ends with another error than those below may have been done or not.
