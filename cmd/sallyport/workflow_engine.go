@@ -28,6 +28,8 @@ type mill struct {
 	library *library.Library
 	policy  lint.Policy
 	env     func(string) (string, bool)
+	// changed tells the gateway that the definitions have; programs call those that are exposed.
+	changed func()
 }
 
 // Plan says what a run would do. Errors are *tool.Error.
@@ -66,11 +68,17 @@ func byName(all []*spec.Definition) map[string]*spec.Definition {
 
 // openMill opens an engine on a gateway. Alone, it goes on with no run by itself.
 func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*mill, error) {
-	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g, env: a.env}
+	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g, env: a.env, changed: func() {}}
 	var err error
 	m.Engine, err = workflow.Open(g, &workflow.Options{Records: records, Definitions: m.library.Definitions, Logger: log, Env: a.env,
 		People: g, Catalog: g, Labels: g, Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep})
-	return m, err
+	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
+		return m, err
+	}
+	if m.changed, err = g.Attach(gateway.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g)); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
 }
 
 // gate is where the engine of the data directory is asked.

@@ -40,7 +40,7 @@ func (a *app) openFlows(s *service, records *store.Store) (*flows, error) {
 func (f *flows) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { f.library.Follow(ctx, func() {}) })
+	work.Go(func() { f.library.Follow(ctx, f.changed) })
 	if err := f.clock.Run(ctx); err != nil && ctx.Err() == nil {
 		f.log.Error("no workflow is started by the clock any more", "error", err)
 	}

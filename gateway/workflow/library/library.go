@@ -51,10 +51,9 @@ func (l *Library) Definitions() []*spec.Definition { return l.now.Load().definit
 // Faults returns what is wrong with files as they are now.
 func (l *Library) Faults() []error { return l.now.Load().faults }
 
-// Follow reads the folder whenever files in it have changed, and calls changed after that, until ctx ends.
+// Follow reads the folder whenever files in it have changed, and calls changed where definitions have, until ctx ends.
 func (l *Library) Follow(ctx context.Context, changed func()) {
-	last := l.marks()
-	seen := last
+	last, seen := []string(nil), l.marks() // the first look finds what was edited since Open
 	for pause(ctx) {
 		now := l.marks()
 		settled := slices.Equal(now, seen) // nothing is being written just now
@@ -62,10 +61,11 @@ func (l *Library) Follow(ctx context.Context, changed func()) {
 		if !settled || slices.Equal(now, last) {
 			continue
 		}
-		l.look()
+		if l.look() {
+			changed()
+		}
 		last = l.marks() // there may be other files of code
 		seen = last
-		changed()
 	}
 }
 
@@ -78,14 +78,16 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// look reads the folder.
-func (l *Library) look() {
+// look reads the folder, and reports whether definitions have changed.
+func (l *Library) look() bool {
 	before := l.now.Load()
 	defs, faults := spec.LoadDir(l.dir)
 	defs = append(defs, kept(before.definitions, defs)...)
 	slices.SortFunc(defs, func(a, b *spec.Definition) int { return strings.Compare(a.Name, b.Name) })
 	l.now.Store(&state{defs, faults})
-	l.tell(before, defs, faults)
+	same := slices.EqualFunc(defs, before.definitions, func(a, b *spec.Definition) bool { return a.Path == b.Path && a.Digest == b.Digest })
+	l.tell(before, len(defs), !same, faults)
+	return !same
 }
 
 // kept are the definitions of before whose file is still there but is not understood any more.
@@ -99,15 +101,15 @@ func kept(before, now []*spec.Definition) (keep []*spec.Definition) {
 	return keep
 }
 
-// tell logs what is new: each fault once, and how many definitions there are where that has changed.
-func (l *Library) tell(before *state, defs []*spec.Definition, faults []error) {
+// tell logs what is new: each fault once, and how many definitions there are where they have changed.
+func (l *Library) tell(before *state, count int, changed bool, faults []error) {
 	for _, fault := range faults {
 		if !slices.ContainsFunc(before.faults, func(old error) bool { return old.Error() == fault.Error() }) {
 			l.log.Error("workflow is not read, what its file said last stays in force", "error", FirstLine(fault))
 		}
 	}
-	if len(defs) > 0 && !slices.EqualFunc(defs, before.definitions, func(a, b *spec.Definition) bool { return a.Path == b.Path && a.Digest == b.Digest }) {
-		l.log.Info("workflows", "directory", l.dir, "count", len(defs))
+	if changed {
+		l.log.Info("workflows", "directory", l.dir, "count", count)
 	}
 }
 
