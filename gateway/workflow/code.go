@@ -132,12 +132,20 @@ func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gate
 	for _, id := range slices.Backward(before) {
 		p.Resume = id
 		e, err := r.engine.door.Execute(ctx, p)
-		if wrong, ok := errors.AsType[*tool.Error](err); !ok || wrong.Kind != tool.NotFound {
-			return e, err
+		if !errors.Is(err, gateway.ErrNoExecution) { // else it was killed before it had done anything
+			return e, notResumed(err)
 		}
 	}
 	p.Resume = ""
 	return r.engine.door.Execute(ctx, p)
+}
+
+// notResumed is the error of a program that cannot be gone on with: its journal is not kept any more, or there never was one.
+func notResumed(err error) error {
+	if wrong, ok := errors.AsType[*tool.Error](err); ok && (wrong.Kind == tool.NotFound || wrong.Kind == tool.Invalid) {
+		return interruptedError(wrong.Message)
+	}
+	return err
 }
 
 // programResult is what a step comes to by how its program ended.

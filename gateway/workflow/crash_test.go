@@ -122,7 +122,7 @@ func (w worldly) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 // Execute resumes as the gateway does: an execution that has begun has a journal, and its calls are not made again.
 func (w worldly) Execute(_ context.Context, p gateway.Program) (gateway.Execution, error) {
 	if p.Resume != "" && !slices.ContainsFunc(w.deeds(), func(line string) bool { return strings.HasPrefix(line, "journal "+p.Resume) }) {
-		return gateway.Execution{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume}
+		return gateway.Execution{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume, Err: gateway.ErrNoExecution}
 	}
 	err := w.note("journal " + p.ID)
 	if p.Resume == "" {

@@ -171,6 +171,9 @@ func (r *run) failed(outer, inner context.Context, path string, line int, err er
 	if known {
 		return f
 	}
+	if e := tool.AsError(err); e.Kind == tool.Internal && e.Err != nil {
+		r.engine.log.Error("step of a run failed", "run", r.id, "step", path, "error", e.Err)
+	}
 	return &failure{fault: faultOf(err, path, line)}
 }
 
