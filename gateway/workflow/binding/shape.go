@@ -1,6 +1,11 @@
 package binding
 
-import "sallyport/internal/expr"
+import (
+	"maps"
+	"slices"
+
+	"sallyport/internal/expr"
+)
 
 // Shape is what is known of what the value comes to, nil is nothing.
 func (b *Binding) Shape() *expr.Shape { return b.root.shape() }
@@ -50,8 +55,8 @@ func fixedShape(value any) *expr.Shape {
 		return out
 	case map[string]any:
 		out := &expr.Shape{Type: expr.Map}
-		for name, value := range v {
-			out.Fields = append(out.Fields, expr.Field{Name: name, Shape: fixedShape(value)})
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			out.Fields = append(out.Fields, expr.Field{Name: name, Shape: fixedShape(v[name])})
 		}
 		return out
 	}

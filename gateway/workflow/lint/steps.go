@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -226,8 +227,21 @@ func (c *checker) try(do *spec.Try, v visible) *expr.Shape {
 	return common([]*expr.Shape{out, caught})
 }
 
+// variableName is what a variable of a program can be called, as the gateway has it.
+var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
+
+// variables checks what a program is given by name.
+func (c *checker) variables(in binding.Scope, with spec.Value) {
+	for _, m := range with.Members {
+		if !variableName.MatchString(m.Name.Text) {
+			c.wrong(m.Name.Pos, "a variable of a program cannot be called %q: use a letter, then letters, digits and _", m.Name.Text)
+		}
+	}
+	c.value(in, with)
+}
+
 func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
-	c.value(scope, do.With)
+	c.variables(scope, do.With)
 	if c.o.Environments != nil && do.Environment != "" && !slices.Contains(c.o.Environments, do.Environment) {
 		c.wrong(do.Text.Pos, "%s", noSuch("environment", do.Environment, c.o.Environments, "none is set up; sallyport environments add makes one"))
 	}
@@ -235,7 +249,7 @@ func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
 }
 
 func (c *checker) skill(do *spec.Skill, scope binding.Scope) {
-	c.value(scope, do.With)
+	c.variables(scope, do.With)
 	if do.With.Kind == spec.String {
 		c.wrong(do.With.Pos, "the arguments of a skill are written by their names: which they are is a part of the program that calls it")
 	}
