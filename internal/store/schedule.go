@@ -188,7 +188,7 @@ func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
 		if err != nil {
 			return err
 		}
-		return t.fire(ctx, e, do)
+		return t.see(ctx, e, do)
 	})
 }
 
@@ -212,26 +212,29 @@ func (t *Schedules) missed(ctx context.Context, do func(Firing) error) error {
 	}
 	slices.SortStableFunc(all, func(a, b item) int { return a.next.Compare(b.next) })
 	for _, i := range all {
-		err := error(nil)
-		if i.next.After(time.Now()) {
-			err = t.set(ctx, i.Key, i.Revision, i.next)
-		} else {
-			err = t.fire(ctx, i.Entry, do)
-		}
-		if err != nil {
+		if err := t.see(ctx, i.Entry, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fire has a key seen to that is due, and moves it on.
-func (t *Schedules) fire(ctx context.Context, e Entry, do func(Firing) error) error {
+// see has a key seen to if it is due, and sets its alarm if it is not yet.
+func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) error {
 	p, err := asPlanned(e)
 	if err != nil {
 		return err
 	}
-	if err := do(Firing{e.Key, p.Next, p.Value}); err != nil {
+	if p.Next.After(time.Now()) {
+		return t.set(ctx, e.Key, e.Revision, p.Next)
+	}
+	return t.fire(ctx, e, p, do)
+}
+
+// fire has a key seen to that is due, and moves it on.
+func (t *Schedules) fire(ctx context.Context, e Entry, p planned, do func(Firing) error) error {
+	err := do(Firing{e.Key, p.Next, p.Value})
+	if err != nil {
 		return err
 	}
 	if p.Next, err = p.following(); err != nil && !errors.Is(err, ErrInvalid) { // a zone that is known no more: it has ended
@@ -264,7 +267,13 @@ type bell interface {
 	listen(ctx context.Context, begin func() error, rung func(subject string) error) error
 }
 
+// maxAhead is how far ahead an alarm is set at most: the engine counts nanoseconds in 64 bits. One that rings too early is set again.
+const maxAhead = 365 * 24 * time.Hour
+
 func (t *Schedules) set(ctx context.Context, key Key, revision uint64, at time.Time) error {
+	if furthest := time.Now().Add(maxAhead); at.After(furthest) {
+		at = furthest
+	}
 	return t.ring(ctx, key, revision, func(b bell, subject string) error { return b.set(ctx, subject, at) })
 }
 

@@ -116,3 +116,21 @@ func TestMissed(t *testing.T) {
 		}
 	})
 }
+
+// TestFar: what is due in more than a year is, and not before.
+func TestFar(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		schedules, err := store.Memory().Schedules("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		when, enough := time.Now().Add(1000*24*time.Hour), errors.New("enough")
+		if err := schedules.At(t.Context(), store.Key{"k"}, when, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := schedules.Fired(t.Context(), func(store.Firing) error { return enough }); !errors.Is(err, enough) || !time.Now().Equal(when) {
+			t.Errorf("%v at %v", err, time.Now())
+		}
+	})
+}
