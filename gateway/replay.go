@@ -56,6 +56,9 @@ func (g *Gateway) replayed(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		run, made := runningOf(ctx), madeBy(ctx)
 		if run == nil || made == nil || run.journal == nil {
+			if err := g.strangers(ctx, run, call); err != nil {
+				return tool.Result{}, err
+			}
 			return next(ctx, call)
 		}
 		past, err := run.replay.take(ctx, made)
@@ -87,16 +90,20 @@ func (g *Gateway) replayed(next Handler) Handler {
 	}
 }
 
-// strangers refuses a call with tokens that an answer from the journal brought, and that mean nothing any more.
+// strangers refuses a call with tokens that an answer from the journal brought, or a workflow's log, and that mean nothing any more.
 func (g *Gateway) strangers(ctx context.Context, run *running, call tool.Call) error {
-	if run.replay == nil || !g.privacy.rules.Load().on {
+	if run != nil && run.replay == nil && !run.unwaited || run == nil && unwaitedBy(ctx) == "" || !g.privacy.rules.Load().on {
 		return nil
 	}
 	token := g.privacy.vault(ctx).Stranger(string(call.Args))
 	if token == "" {
 		return nil
 	}
-	return &tool.Error{Kind: tool.Invalid, Message: "what " + token + " stands for is forgotten: it came from the journal of " + run.replay.resumes, Hint: "get it anew: run the program without resume"}
+	from, hint := "before the gateway was started anew", "get it anew: start another run"
+	if run != nil && run.replay != nil {
+		from, hint = "the journal of "+run.replay.resumes, "get it anew: run the program without resume"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: "what " + token + " stands for is forgotten: it came from " + from, Hint: hint}
 }
 
 // journaled notes in the execution's journal that a call begins, and what it came to.

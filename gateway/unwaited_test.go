@@ -230,6 +230,15 @@ func TestRecall(t *testing.T) {
 			t.Errorf("%s, %v", result.Structured, err)
 		}
 	}
+	mail := func(in context.Context) error {
+		_, err := g.Call(in, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"to [EMAIL_1]"}`)})
+		return err
+	}
+	if err := mail(gateway.Unwaited(other, "r-1")); err != nil {
+		t.Error(err)
+	}
+	lost := gateway.Unwaited(tool.WithSession(ctx, "workflow:r-2"), "r-2")
+	wantError(t, mail(lost), tool.Invalid, "what [EMAIL_1] stands for is forgotten", "start another run")
 	g.Carry(other, tool.WithPrincipal(ctx, "eve"))
 	if got := g.Read(tool.WithPrincipal(ctx, "eve")); len(got) != 1 {
 		t.Errorf("%+v", got)

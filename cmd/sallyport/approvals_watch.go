@@ -105,7 +105,7 @@ func (w *watch) look(ctx context.Context) (over bool, err error) {
 func (w *watch) ask(ctx context.Context, c *controls, one gateway.Approval) (over bool, err error) {
 	text := question(one)
 	if w.keys != nil {
-		text += "\nallow? y this call, e this program, s this session, n no, space later"
+		text += "\n" + keysFor(one)
 	}
 	if err := w.print(text); err != nil || w.keys == nil {
 		return false, err
@@ -127,6 +127,17 @@ func (w *watch) ask(ctx context.Context, c *controls, one gateway.Approval) (ove
 			}
 		}
 	}
+}
+
+// keysFor are the answers that there are.
+func keysFor(one gateway.Approval) string {
+	switch {
+	case one.Single:
+		return "go on? y yes, n no, space later"
+	case one.Standing:
+		return "allow? y this call, e this run, n no, space later"
+	}
+	return "allow? y this call, e this program, s this session, n no, space later"
 }
 
 // forget drops what was pressed before a question was shown.
@@ -169,8 +180,12 @@ func decisionOf(key byte) (httpapi.Decision, bool) {
 func question(one gateway.Approval) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s  %s  %s ago\n", cell(one.ID, 40), cell(one.Tool, 100), age(one.Asked))
+	by := "program"
+	if one.Standing {
+		by = "run"
+	}
 	for _, line := range []struct{ name, text string }{
-		{"who", one.Principal}, {"program", one.Execution}, {"rule", one.Rule}, {"reason", one.Reason},
+		{"who", one.Principal}, {by, one.Execution}, {"rule", one.Rule}, {"reason", one.Reason},
 	} {
 		if line.text != "" {
 			fmt.Fprintf(&b, "  %-9s %s\n", line.name, cell(line.text, 300))
