@@ -119,7 +119,7 @@ func (r *run) before(ctx context.Context, n *node, at spot, attempt int) ([]stri
 
 // execute runs a program that is on record before it begins: the newest of those before that has done something is gone on with.
 func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gateway.Program, args json.RawMessage, before []string) (gateway.Execution, error) {
-	leave, err := r.engine.enter(ctx)
+	leave, err := r.enter(ctx)
 	if err != nil {
 		return gateway.Execution{}, err
 	}

@@ -59,7 +59,7 @@ func (o *own) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if by := gateway.RunOf(ctx); by != "" {
 		start.Parent = by
 	}
-	if err := o.chain(ctx, start.Parent); err != nil {
+	if err := o.chain(ctx, start); err != nil {
 		return tool.Result{}, err
 	}
 	run, err := o.engine.Start(ctx, start)
@@ -86,16 +86,30 @@ func (o *own) exposed(name string) error {
 	return nil
 }
 
-// chain refuses runs that start each other without an end.
-func (o *own) chain(ctx context.Context, parent string) error {
+// ofRun reports whether who started a run is another run, which waits for it.
+func ofRun(parent string) bool { return strings.HasPrefix(parent, "r-") }
+
+// chain refuses runs that start each other without an end, and one that would wait for the end of a run which waits for it.
+func (o *own) chain(ctx context.Context, s Start) error {
+	d, err := o.engine.definition(s.Workflow)
+	if err != nil {
+		return err
+	}
 	ctx = tool.WithOperator(ctx, "workflows")
+	parent, same := s.Parent, 0
 	for range maxChain {
-		if !strings.HasPrefix(parent, "r-") {
+		if !ofRun(parent) {
 			return nil
 		}
 		run, _, err := o.engine.find(ctx, parent)
 		if err != nil {
 			return nil //nolint:nilerr // it is forgotten: the chain begins there
+		}
+		if run.Workflow == s.Workflow {
+			same++
+		}
+		if limit := d.Concurrency.Limit; limit > 0 && same >= limit {
+			return &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("workflow %s may have %d runs at once, and waits for this one with all of them", s.Workflow, limit), Hint: "raise its concurrency, or do not have it start itself"}
 		}
 		parent = run.Parent
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ func exposedFlows() map[string]string {
 		"sure":   `{expose: true, steps: [{id: x, wait: {approval: {message: "Really?"}}}], outputs: {by: {value: "${{ steps.x.output.by }}"}}}`,
 		"slow":   `{expose: true, steps: [{id: x, wait: {for: 1h}}]}`,
 		"itself": `{expose: true, steps: [{id: x, tool: workflows.itself}]}`,
+		"alone":  `{expose: true, concurrency: 1, steps: [{id: x, tool: workflows.alone}]}`,
+		"many":   `{steps: [{id: each, for_each: "${{ [1, 2, 3, 4] }}", concurrency: 4, steps: [{id: x, tool: workflows.double, with: {numbers: ["${{ item }}"]}}]}]}`,
 		"hidden": `{steps: [{id: x, wait: {for: 1ms}}]}`,
 	}
 }
@@ -42,7 +45,7 @@ func attached(t *testing.T, change func(*config.Config)) (*gateway.Gateway, *wor
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	e := engine(t, g, workflow.Options{Records: records, People: g, Catalog: g, Labels: g}, exposedFlows())
+	e := engine(t, g, workflow.Options{Records: records, People: g, Catalog: g, Labels: g, Runs: 2}, exposedFlows())
 	if _, err := g.Attach(gateway.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +89,19 @@ func TestOwn(t *testing.T) {
 	if err != nil || !result.IsError || !strings.Contains(result.Text(), "8 workflows have started each other") {
 		t.Errorf("%s, %v", result.Text(), err)
 	}
+	result, err = callOwn(ctx, g, "alone", `{}`)
+	if err != nil || !result.IsError || !strings.Contains(result.Text(), "may have 1 runs at once") {
+		t.Errorf("%s, %v", result.Text(), err)
+	}
+	var work sync.WaitGroup
+	for range 4 { // twice as many as may go on at once, and all wait for others
+		work.Go(func() {
+			if r := run(t, e, workflow.Start{Workflow: "many"}); r.Status != workflow.OK {
+				t.Errorf("%+v: %+v", r, r.Error)
+			}
+		})
+	}
+	work.Wait()
 	_, err = callOwn(tool.WithPrincipal(ctx, "eve"), g, "slow", `{}`)
 	wantKind(t, err, tool.Denied, `rule "no slow ones"`)
 	t.Run("people", func(t *testing.T) { ownWaits(t, g, e) })

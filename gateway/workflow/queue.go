@@ -142,7 +142,7 @@ func (q *queue) settle() {
 	if !q.ready || q.over {
 		return
 	}
-	going, counts := 0, map[string]int{}
+	going, counts := 0, map[string]int{} // a run that another waits for takes no room: else both might wait for ever
 	var waiting []*live
 	for _, l := range q.all {
 		if !l.going {
@@ -150,15 +150,19 @@ func (q *queue) settle() {
 			continue
 		}
 		counts[l.workflow]++
-		if run, _, _ := l.state.now(); run.Status != Waiting {
+		if run, _, _ := l.state.now(); run.Status != Waiting && !ofRun(run.Parent) {
 			going++
 		}
 	}
 	slices.SortFunc(waiting, older)
 	for _, l := range waiting {
-		if l.mayGo(going < q.most, counts[l.workflow]) {
+		run, _, _ := l.state.now()
+		child := ofRun(run.Parent)
+		if l.mayGo(child || going < q.most, counts[l.workflow]) {
 			l.going = true
-			going++
+			if !child {
+				going++
+			}
 			counts[l.workflow]++
 			q.let(l)
 		}

@@ -58,7 +58,7 @@ func (r *run) callApproved(ctx context.Context, at spot, attempt int, call tool.
 
 // call makes one call, which is on record before it leaves.
 func (r *run) call(ctx context.Context, at spot, attempt int, call tool.Call) (tool.Result, error) {
-	leave, err := r.engine.enter(ctx)
+	leave, err := r.enter(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
