@@ -184,7 +184,7 @@ type Program struct {
 // Compile reads an expression that comes to a value of a type; what is of any type counts, and is looked at
 // when it is evaluated. The error is an *[Error].
 func (e *Env) Compile(source string, want Type) (*Program, error) {
-	ast, issues := e.env.Compile(source)
+	ast, issues := e.check(source)
 	if issues.Err() != nil {
 		return nil, e.wrong(source, issues.Errors())
 	}

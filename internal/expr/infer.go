@@ -297,6 +297,7 @@ func (e *Env) typed(p *Program) error {
 	if len(i.faults) > 0 {
 		return slices.MinFunc(i.faults, func(a, b *Error) int { return a.Offset - b.Offset })
 	}
+	hideNulls(native)
 	checked, issues := e.env.Check(parsed)
 	if issues.Err() != nil {
 		return e.wrong(p.source, issues.Errors())

@@ -68,6 +68,10 @@ func TestShapes(t *testing.T) {
 		{`out.files + [1] == [] || "files" in out || size(out) > 1`, 0, ""},
 		{`env.what.ever + 1 > text(out).size()`, 0, ""},
 		{`out.map(k, out[k])`, 0, ""},
+		{`out == null || null != out.files || out.files[0].name == null || {"a": 1} == null || 1 == null`, 0, ""},
+		{`out.files == null && out.fils == null`, 25, `did you mean "files"?`},
+		{`out.files[0].size == null && out.files[0].size > "a"`, 47, "> cannot be applied to (int, string)"},
+		{`out == null + 1`, 12, "+ cannot be applied to (null, int)"},
 	} {
 		p, err := e.Compile(tc.source, expr.Any)
 		var got *expr.Error
