@@ -30,7 +30,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	if l == nil {
 		l = e.queue.put(e.left(run))
 	}
-	if err := l.stop(context.WithoutCancel(ctx), canceledBy(asker(ctx))); err != nil {
+	if err := l.stop(context.WithoutCancel(ctx), asker(ctx)); err != nil {
 		return e.unkept(id, err)
 	}
 	e.queue.settle()

@@ -87,6 +87,7 @@ type history struct {
 	read     []json.RawMessage // labels, as the events have them
 	claimed  bool
 	stopping bool
+	stoppedBy string // who wanted that
 	over     *Event
 }
 
@@ -117,7 +118,7 @@ func (h *history) add(e Event) {
 		h.entries++
 		h.root.reenter()
 	case Stopping:
-		h.stopping = true
+		h.stopping, h.stoppedBy = true, e.By
 	case Over:
 		h.over = &e
 	default:

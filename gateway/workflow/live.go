@@ -129,7 +129,7 @@ func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 	defer stop(nil)
 	r.stop = stop
 	if r.history.stopping {
-		stop(canceledBy(""))
+		stop(canceledBy(r.history.stoppedBy))
 	}
 	if err := l.begun(ctx, r); err != nil {
 		return nil, err
@@ -142,9 +142,9 @@ func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 }
 
 // cancel stops what the run does, once it is on record that somebody wants that.
-func (r *run) cancel(ctx context.Context, cause error) error {
-	err := r.log.write(ctx, Event{Kind: Stopping, By: tool.AsError(cause).Message})
-	r.stop(cause)
+func (r *run) cancel(ctx context.Context, by string) error {
+	err := r.log.write(ctx, Event{Kind: Stopping, By: by})
+	r.stop(canceledBy(by))
 	return err
 }
 

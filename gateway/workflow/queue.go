@@ -26,12 +26,13 @@ type live struct {
 	broken  error // why there is no program
 	peer    tool.Peer
 
-	mu     sync.Mutex
-	run    *run          // once it is interpreted
-	cancel error         // why it is to be canceled
-	going  bool          // the queue's: it has had its turn
-	began  chan struct{} // closed when run is set
-	ended  chan struct{} // closed when the engine does not have it any more
+	mu       sync.Mutex
+	run      *run // once it is interpreted
+	canceled bool // it is to be canceled, as by says
+	by       string
+	going    bool          // the queue's: it has had its turn
+	began    chan struct{} // closed when run is set
+	ended    chan struct{} // closed when the engine does not have it any more
 }
 
 // queue decides when runs have their turn. It is safe for concurrent use.
@@ -173,24 +174,24 @@ func (q *queue) settle() {
 func (l *live) mayGo(room bool, others int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.first || l.cancel != nil {
+	if l.first || l.canceled {
 		return true
 	}
 	return room && (l.limit.Limit == 0 || others < l.limit.Limit)
 }
 
 // stop cancels a run, also one that has not begun, and returns when that is on record.
-func (l *live) stop(ctx context.Context, cause error) error {
+func (l *live) stop(ctx context.Context, by string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cancel != nil {
+	if l.canceled {
 		return nil
 	}
-	l.cancel = cause
+	l.canceled, l.by = true, by
 	if l.run == nil {
 		return nil // begun does it
 	}
-	return l.run.cancel(ctx, cause)
+	return l.run.cancel(ctx, by)
 }
 
 // begun says that a run is interpreted from now on.
@@ -199,8 +200,8 @@ func (l *live) begun(ctx context.Context, r *run) error {
 	defer l.mu.Unlock()
 	l.run = r
 	defer close(l.began)
-	if l.cancel != nil {
-		return r.cancel(ctx, l.cancel)
+	if l.canceled {
+		return r.cancel(ctx, l.by)
 	}
 	return nil
 }
