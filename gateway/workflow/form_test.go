@@ -81,9 +81,9 @@ func TestFormByClient(t *testing.T) {
 		t.Fatalf("%+v %+v %s", r, r.Error, r.Outputs)
 	}
 	want := []string{
-		"Sallyport: workflow w: inputs of w",
-		"Sallyport: workflow w: An entry of Ann",
-		"Sallyport: workflow w: An entry of Ann\ncopy: \"nobody\" is no email address; an address is wanted, such as ann@example.org",
+		"workflow w: inputs of w",
+		"workflow w: An entry of Ann",
+		"workflow w: An entry of Ann\ncopy: \"nobody\" is no email address; an address is wanted, such as ann@example.org",
 	}
 	if strings.Join(c.asked, "|") != strings.Join(want, "|") {
 		t.Errorf("asked: %q", c.asked)

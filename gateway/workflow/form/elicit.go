@@ -120,10 +120,10 @@ func Elicit(ask *Ask, from string, problems []Problem, lists bool) json.RawMessa
 	return params.json()
 }
 
-// message is what stands above the fields: who asks, what for, and what is wrong so far.
+// message is what stands above the fields: who asks, what for, and what is wrong so far. To the client it is Sallyport that asks.
 func message(ask *Ask, from string, problems []Problem) string {
 	var text strings.Builder
-	text.WriteString("Sallyport: " + from)
+	text.WriteString(from)
 	if ask.Title != "" {
 		text.WriteString(": " + ask.Title)
 	}

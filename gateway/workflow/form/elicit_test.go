@@ -48,7 +48,7 @@ func TestAskPeer(t *testing.T) {
 	}
 	var second struct{ Message string }
 	if err := json.Unmarshal(c.asked[1], &second); err != nil || second.Message !=
-		"Sallyport: workflow order: Order for Ann\nmail: \"nobody\" is no email address; an address is wanted, such as ann@example.org" {
+		"workflow order: Order for Ann\nmail: \"nobody\" is no email address; an address is wanted, such as ann@example.org" {
 		t.Errorf("%v %s", err, second.Message)
 	}
 	if got := result(t, f.Form, f.Env, f.State); got != `{"detail":"pen","kind":"other","mail":"ann@example.org","note":"soon","size":"S"}` {
