@@ -62,6 +62,9 @@ func (a *app) listWorkflows(ctx context.Context, asJSON bool) error {
 		return a.printJSON(list)
 	}
 	if len(list.Workflows) == 0 {
+		if _, err := a.load(); err != nil {
+			return err // which may be why
+		}
 		a.say("there are no workflows: they are files in the folder workflows/ beside upstreams.yaml")
 		return nil
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +17,7 @@ import (
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/config"
+	"sallyport/internal/nearest"
 	"sallyport/internal/strict"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -23,11 +26,12 @@ import (
 func workflowLintCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "lint [flags] [FILE...]",
+		Use:   "lint [flags] [FILE|NAME...]",
 		Short: "find what is wrong with workflows before they run",
-		Long: `Lint checks the definitions in FILE, or all in the folder of workflows: what is not
-understood, misspelt names and outputs, arguments that a tool does not take. It
-goes by the tools as they are known; upstreams that are not known yet are started.
+		Long: `Lint checks the definitions in FILE, those called NAME, or all in the folder of
+workflows: what is not understood, misspelt names and outputs, arguments that a
+tool does not take. It goes by the tools as they are known; upstreams that are not
+known yet are started.
 
 Each finding has its place, and what is probably meant. Exit status: 0 where there
 are no errors (warnings are none), 1 where there are.`,
@@ -104,7 +108,7 @@ func (a *app) lintWorkflows(ctx context.Context, files []string, asJSON bool) er
 	all, faults := spec.LoadDir(cfg.Workflows.Path)
 	checked := all
 	if len(files) > 0 {
-		checked, faults = readFiles(files)
+		checked, faults = readFiles(files, byName(all))
 	}
 	for _, fault := range faults {
 		l.fault(fault)
@@ -123,9 +127,16 @@ func (a *app) lintWorkflows(ctx context.Context, files []string, asJSON bool) er
 	return nil
 }
 
-func readFiles(files []string) (read []*spec.Definition, faults []error) {
+// readFiles reads definitions. What is a name and no file is one of those that are known.
+func readFiles(files []string, known map[string]*spec.Definition) (read []*spec.Definition, faults []error) {
 	for _, file := range files {
+		if d := known[file]; d != nil {
+			file = d.Path
+		}
 		d, err := spec.Load(file)
+		if near := nearest.Of(file, slices.Sorted(maps.Keys(known))); errors.Is(err, fs.ErrNotExist) && near != "" && filepath.Ext(file) == "" {
+			err = fmt.Errorf("there is no workflow %s; did you mean %q?", cell(file, 64), near)
+		}
 		if err != nil {
 			faults = append(faults, err)
 			continue
