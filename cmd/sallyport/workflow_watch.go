@@ -320,6 +320,9 @@ func (w *watcher) answerApproval(ctx context.Context, g *gate, p workflow.Pendin
 	if err := g.get(ctx, "/approvals/"+url.PathEscape(p.Approval), &one); err != nil {
 		return false, lost(err)
 	}
+	if one.State != approval.Waiting {
+		return true, nil // the run goes on in a moment
+	}
 	defer w.asks(ctx)()
 	who.say(question(one))
 	for {

@@ -180,6 +180,9 @@ func (r *run) answer(ctx context.Context, fill *filling, a answerOf, until time.
 			r.state.ask(p)
 		}
 	}
+	if ask == nil {
+		r.state.waitsNoMore(fill.at.path) // whoever answered finds the run as it is now
+	}
 	switch {
 	case err != nil:
 		a.told <- tool.AsError(err)

@@ -126,8 +126,8 @@ func TestFormWaits(t *testing.T) {
 	if r = settled(t, e, r.ID); asks(t, r) != "place count copy" {
 		t.Errorf("what was right is kept: %+v", r.Waiting)
 	}
-	if _, err := e.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"place": "pen shelf", "count": "2"}`)); err != nil {
-		t.Fatal(err)
+	if r, err = e.Answer(t.Context(), r.ID, "ask", json.RawMessage(`{"place": "pen shelf", "count": "2"}`)); err != nil || len(r.Waiting) > 0 || r.Status == workflow.Waiting {
+		t.Fatalf("who completes a form finds that the run waits: %v %+v", err, r)
 	}
 	r, err = e.Wait(t.Context(), r.ID)
 	if err != nil || string(r.Outputs) != `{"entry":{"copy":null,"count":2,"kind":"pen","place":"pen shelf"}}` {

@@ -71,12 +71,16 @@ func (s *state) wait(p Pending) (leave func()) {
 		run.Waiting = append(run.Waiting, p)
 		s.active--
 	})
-	return func() {
-		s.alter(func(run *Run) {
-			run.Waiting = slices.DeleteFunc(run.Waiting, func(other Pending) bool { return other.Step == p.Step })
-			s.active++
-		})
-	}
+	return func() { s.waitsNoMore(p.Step) }
+}
+
+// waitsNoMore notes that the branch that waited at a step goes on. Only the first time counts.
+func (s *state) waitsNoMore(step string) {
+	s.alter(func(run *Run) {
+		before := len(run.Waiting)
+		run.Waiting = slices.DeleteFunc(run.Waiting, func(p Pending) bool { return p.Step == step })
+		s.active += before - len(run.Waiting)
+	})
 }
 
 // ask replaces what is asked for at a step that waits.
