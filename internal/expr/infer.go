@@ -66,6 +66,13 @@ func (i *inference) replace(e ast.Expr, shape *Shape) {
 	}
 }
 
+// forget lets CEL take a value for one of any type: what may also be null is compared with it, and a condition chooses between types.
+func (i *inference) forget(e ast.Expr, shape *Shape) {
+	if e.Kind() == ast.IdentKind && e.AsIdent() == stand(shape.kind()) {
+		e.SetKindCase(i.factory.NewIdent(e.ID(), stand(Any)))
+	}
+}
+
 func (i *inference) selected(e ast.Expr, in scope) *Shape {
 	sel := e.AsSelect()
 	operand := i.expr(sel.Operand(), in)
@@ -112,7 +119,17 @@ func (i *inference) call(e ast.Expr, in scope) *Shape {
 	case operators.OptIndex, operators.OptSelect:
 		i.index(args[0], call.Args()[1], true)
 	case operators.Conditional:
+		if args[1].kind() != args[2].kind() {
+			i.forget(call.Args()[1], args[1])
+			i.forget(call.Args()[2], args[2])
+		}
 		return either(args[1], args[2])
+	case operators.Equals, operators.NotEquals:
+		for n, other := range []int{1, 0} {
+			if call.Args()[other].Kind() == ast.LiteralKind && args[other] == nil {
+				i.forget(call.Args()[n], args[n])
+			}
+		}
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 		i.arithmetic(e.ID(), args)
 	case "sort", "@sortByAssociatedKeys", "distinct", "reverse", "slice":
@@ -137,7 +154,12 @@ func (i *inference) index(of *Shape, key ast.Expr, asked bool) *Shape {
 
 // arithmetic warns of what fails on some numbers: CEL adds no whole number to one with a fraction, and which of them a result has is seen when it is there.
 func (i *inference) arithmetic(at int64, args []*Shape) {
-	if slices.ContainsFunc(args, func(s *Shape) bool { return s.kind() == Double }) && !slices.ContainsFunc(args, func(s *Shape) bool { return s.kind() == List }) {
+	has := func(t Type) bool { return slices.ContainsFunc(args, func(s *Shape) bool { return s.kind() == t }) }
+	switch {
+	case !has(Double) || has(List):
+	case has(String):
+		i.doubt(at, "", "a number is no text: write text(...) around it")
+	default:
 		i.doubt(at, "", "a number from JSON may be whole or not, and CEL does not mix the two: write double(...) around it")
 	}
 }

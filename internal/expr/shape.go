@@ -93,7 +93,7 @@ func stand(t Type) string { return "@" + string(t) }
 
 // stands are all of them. What a list or a map has in it is followed by shapes, not by CEL's types: to CEL lists and maps may be mixed.
 func stands() (set []cel.EnvOption) {
-	for _, t := range []Type{Bool, Int, String, List, Map} {
+	for _, t := range []Type{Any, Bool, Int, String, List, Map} {
 		set = append(set, cel.Variable(stand(t), types(t)))
 	}
 	return set
