@@ -56,7 +56,7 @@ func TestAPI(t *testing.T) {
 			t.Errorf("refused with %v %s", head.Header, body)
 		}
 	}
-	if head, body := request(t, http.MethodPost, at+"/api/approvals/a-1", strings.Repeat("x", 65<<10), "Authorization: Bearer a-token-of-the-ops"); head.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(body, `"status":413`) {
+	if head, body := request(t, http.MethodPost, at+"/api/approvals/a-1", strings.Repeat("x", 1<<20+1), "Authorization: Bearer a-token-of-the-ops"); head.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(body, `"status":413`) {
 		t.Errorf("a large body: %d %s", head.StatusCode, body)
 	}
 	if head, _ := request(t, http.MethodOptions, at+"/api/approvals", "", "Origin: http://localhost:1", "Access-Control-Request-Method: POST"); head.StatusCode != http.StatusForbidden {
