@@ -231,12 +231,17 @@ func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) err
 	return t.fire(ctx, e, p, do)
 }
 
+// ackTime is how long it may take to note that a key was seen to, also where nobody listens any more.
+const ackTime = 10 * time.Second
+
 // fire has a key seen to that is due, and moves it on.
 func (t *Schedules) fire(ctx context.Context, e Entry, p planned, do func(Firing) error) error {
 	err := do(Firing{e.Key, p.Next, p.Value})
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTime) // what is done is done
+	defer cancel()
 	if p.Next, err = p.following(); err != nil && !errors.Is(err, ErrInvalid) { // a zone that is known no more: it has ended
 		return err
 	}

@@ -57,6 +57,9 @@ func schedules(t *testing.T, s *store.Store) {
 		t.Errorf("%+v is due", f)
 	}
 	stop()
+	check(at.At(ctx, store.Key{"last"}, now, nil))
+	gone, leave := context.WithCancel(ctx)
+	want(t, at.Fired(gone, func(store.Firing) error { leave(); return nil }), context.Canceled) // seen to, all the same
 	left := 0
 	for f, err := range at.List(ctx) {
 		if left++; err != nil || f.Interval != time.Second || !f.Next.After(now) {
