@@ -152,10 +152,12 @@ func (d *drafter) over(s *step) string {
 	return "[]"
 }
 
-// about warns of a tool that is not there any more, or changes something.
+// about warns of a tool that is not there any more, or changes something; "" where it is not known which there are.
 func (d *drafter) about(id tool.ID) string {
 	t, there := d.tools[id]
 	switch readOnly := t.Annotations.ReadOnly; {
+	case len(d.tools) == 0:
+		return ""
 	case !there:
 		return "this tool is not there now"
 	case readOnly == nil || !*readOnly:
