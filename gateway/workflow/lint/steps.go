@@ -242,6 +242,9 @@ func (c *checker) variables(in binding.Scope, with spec.Value) {
 
 func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
 	c.variables(scope, do.With)
+	if at := strings.Index(do.Text.Text, "${{"); at >= 0 && do.File == nil {
+		c.doubt(do.Text.At(at), `nothing is put into the text of a program: give it the value as a variable, in "with"`)
+	}
 	if c.o.Environments != nil && do.Environment != "" && !slices.Contains(c.o.Environments, do.Environment) {
 		c.wrong(do.Text.Pos, "%s", noSuch("environment", do.Environment, c.o.Environments, "none is set up; sallyport environments add makes one"))
 	}
