@@ -75,20 +75,20 @@ func cutPath(path string) (name, rest string) {
 // history is what a log says of a run so far. Of what has ended it has only what it came to, so a long loop takes no more
 // room than its results.
 type history struct {
-	started  Started
-	created  time.Time
-	root     past
-	steps    int           // how many have ended
-	entries  int           // how often it was resumed
-	bytes    int64         // of the log, about
-	used     time.Duration // how long it has been running, without waits and without the time that nobody had it
-	waiting  map[string]bool
-	last     time.Time
-	read     []json.RawMessage // labels, as the events have them
-	claimed  bool
-	stopping bool
+	started   Started
+	created   time.Time
+	root      past
+	steps     int           // how many have ended
+	entries   int           // how often it was resumed
+	bytes     int64         // of the log, about
+	used      time.Duration // how long it has been running, without waits and without the time that nobody had it
+	waiting   map[string]bool
+	last      time.Time
+	read      []json.RawMessage // labels, as the events have them
+	claimed   bool
+	stopping  bool
 	stoppedBy string // who wanted that
-	over     *Event
+	over      *Event
 }
 
 func newHistory() *history { return &history{waiting: map[string]bool{}} }

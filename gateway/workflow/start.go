@@ -88,7 +88,7 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 		h.add(event)
 	}
 	for _, other := range leave {
-		if err := other.stop(ctx, "a newer run, " + run.ID); err != nil {
+		if err := other.stop(ctx, "a newer run, "+run.ID); err != nil {
 			e.log.Error("run cannot be canceled", "run", other.id, "error", err)
 		}
 	}
