@@ -312,16 +312,16 @@ func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]form.
 
 // answerApproval asks whoever is there whether a call may be made.
 func (w *watcher) answerApproval(ctx context.Context, g *gate, p workflow.Pending) (done bool, err error) {
-	who := w.person()
-	if who == nil {
-		return false, nil
-	}
 	var one gateway.Approval
 	if err := g.get(ctx, "/approvals/"+url.PathEscape(p.Approval), &one); err != nil {
 		return false, lost(err)
 	}
 	if one.State != approval.Waiting {
 		return true, nil // the run goes on in a moment
+	}
+	who := w.person()
+	if who == nil {
+		return false, nil
 	}
 	defer w.asks(ctx)()
 	who.say(question(one))
