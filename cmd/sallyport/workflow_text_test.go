@@ -42,7 +42,7 @@ steps:
     steps: [{id: say, tool: toy.echo, with: {}}]
   - id: pick
     switch: [{when: "true", steps: [{id: x, wait: 1s}]}]
-  - {id: ask, form: {title: What?, fields: {word: {type: string}}}}
+  - {id: ask, form: {title: "What?", fields: {word: {type: string}}}}
 `
 
 // TestTimeline: retries, waits, passes of a long loop, what was taken over, what is under way, what was done to a run.

@@ -109,7 +109,7 @@ func TestLabels(t *testing.T) {
 		return nil, nil
 	}
 	e := engine(t, d, workflow.Options{Labels: known}, map[string]string{"flow": "steps: [{id: a, tool: t.echo}, {id: b, tool: t.web}, {id: c, tool: t.echo}]"})
-	begun, err := e.Start(tool.WithSession(t.Context(), "mine"), workflow.Start{Workflow: "flow"})
+	begun, err := e.Start(tool.WithSession(t.Context(), "mine"), workflow.Start{Workflow: "flow", Read: []gateway.Origin{{Label: "posted"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestLabels(t *testing.T) {
 			read = append(read, event.Path+" "+string(event.Read))
 		}
 	}
-	if len(read) != 2 || !strings.Contains(read[0], `"mail"`) || !strings.HasPrefix(read[1], "b ") || strings.Contains(read[1], "mail") {
+	if len(read) != 2 || !strings.Contains(read[0], `"mail"`) || !strings.Contains(read[0], `"posted"`) || !strings.HasPrefix(read[1], "b ") || strings.Contains(read[1], "mail") {
 		t.Errorf("on record is %q", read)
 	}
 }

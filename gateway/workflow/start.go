@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/runlog"
@@ -37,7 +38,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	started.ID, started.Trigger, started.Principal, started.Parent = runlog.NewID(key), s.Trigger, tool.Principal(ctx), s.Parent
 	started.Workspace = tool.Workspace(ctx)
 	if e.opts.Labels != nil {
-		if read := e.opts.Labels.Read(ctx); len(read) > 0 {
+		if read := slices.Concat(e.opts.Labels.Read(ctx), s.Read); len(read) > 0 {
 			if started.Read, err = json.Marshal(read); err != nil {
 				return Run{}, err
 			}

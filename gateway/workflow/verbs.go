@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"sallyport/gateway"
 	"sallyport/internal/tool"
 )
 
@@ -20,6 +21,8 @@ type Start struct {
 	Peer tool.Peer
 	// Parent is the execution whose program starts it; "" is none.
 	Parent string
+	// Read says what the inputs were read from, besides what whoever starts it has read.
+	Read []gateway.Origin
 }
 
 // Filter says which runs are meant. The zero value is all.

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/expr"
+	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 
@@ -130,7 +132,9 @@ func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (wor
 	if no != nil {
 		return workflow.Run{}, no
 	}
-	run, err := h.opts.Starter.Start(r.Context(), workflow.Start{Workflow: name, Inputs: inputs, Trigger: "webhook", Key: "webhook " + id})
+	// Who signs vouches for having sent it, not for what others have written into it.
+	read := []gateway.Origin{{Label: policy.Untrusted, Tool: "webhook " + name, Time: time.Now().UTC()}}
+	run, err := h.opts.Starter.Start(r.Context(), workflow.Start{Workflow: name, Inputs: inputs, Trigger: "webhook", Key: "webhook " + id, Read: read})
 	if err != nil {
 		return workflow.Run{}, asRefusal(err)
 	}

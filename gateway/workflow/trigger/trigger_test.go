@@ -46,7 +46,11 @@ func (s *starter) take() (found, keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, start := range s.started {
-		found = append(found, fmt.Sprintf("%s by %s with %s", start.Workflow, start.Trigger, start.Inputs))
+		labels := ""
+		for _, origin := range start.Read {
+			labels += ", " + origin.Label
+		}
+		found = append(found, fmt.Sprintf("%s by %s with %s%s", start.Workflow, start.Trigger, start.Inputs, labels))
 		keys = append(keys, start.Key)
 	}
 	s.started = nil
@@ -232,7 +236,7 @@ func TestHooks(t *testing.T) {
 		}
 	}
 	found, keys := s.take()
-	if !slices.Equal(found, []string{`build by webhook with {"ref":"main pushfalse"}`, `plain by webhook with {"a": 1}`}) || !slices.Equal(keys, []string{"webhook d-1", "webhook m-1"}) {
+	if !slices.Equal(found, []string{`build by webhook with {"ref":"main pushfalse"}, untrusted`, `plain by webhook with {"a": 1}, untrusted`}) || !slices.Equal(keys, []string{"webhook d-1", "webhook m-1"}) {
 		t.Errorf("%q, %q", found, keys)
 	}
 }
