@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,36 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 		t.Errorf("it waited at %s", got)
 	}
 	h.close()
+}
+
+const skillFlow = `
+steps:
+  - {id: slug, skill: text.slugify, with: {sep: _, text: "Two Words"}}
+  - {id: times, skill: numbers.times, with: {n: 6, by: 7}}
+  - {id: none, try: [{id: x, skill: text.shout, with: {text: a}}], catch: []}
+outputs: {slug: "${{ steps.slug.output }}", times: "${{ steps.times.output }}"}`
+
+// A step can be a function of a skill, in either language, run in a sandbox as any program. One that is not there fails the step.
+func TestSkillSteps(t *testing.T) { //nolint:paralleltest // it sets a variable of the environment
+	h := newHouse(t)
+	h.open()
+	defer h.close()
+	for _, draft := range []gateway.SkillDraft{
+		{Name: "text", Language: "python", Description: "texts", Code: "def slugify(text: str, sep: str = '-') -> str:\n    return sep.join(text.lower().split())\n"},
+		{Name: "numbers", Language: "typescript", Description: "numbers", Code: "export function times(n: number, by: number): number { return n * by }\n"},
+	} {
+		if _, err := h.gateway.SaveSkill(t.Context(), draft); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := engine(t, h.gateway, workflow.Options{Catalog: h.gateway}, map[string]string{"flow": skillFlow})
+	r := run(t, e, workflow.Start{Workflow: "flow"})
+	if got := string(r.Outputs); r.Status != workflow.OK || got != `{"slug":"two_words","times":42}` {
+		t.Errorf("%s: %s %+v", r.Status, got, r.Error)
+	}
+	if got := trace(t, e, r.ID, workflow.Ended); !slices.Contains(got, "ended none.try.x failed") {
+		t.Errorf("the steps ended as %q", got)
+	}
 }
 
 // waitForChange waits until a run does not wait for what it did.
