@@ -86,7 +86,7 @@ func TestProgram(t *testing.T) {
 	}
 	many := did(t, lines...)
 	many.Code, many.Language, many.Environment = "\n  x = 1\n\tif x: # ${{ kept }}\n\n    print(x)\n", "typescript", "science"
-	many.Variables = map[string]json.RawMessage{"names": json.RawMessage(`["a","${{"]`), "none": json.RawMessage(`null`)}
+	many.Variables = map[string]json.RawMessage{"names": json.RawMessage(`["a","${{"]`), "none": json.RawMessage(`null`), "large": json.RawMessage(`"` + strings.Repeat("x", 5000) + `"`)}
 	asks := did(t, `fs.resources/read {"uri":"x"} -> {}`)
 	for _, code := range []string{"print(1)", "s = '\x01\u2028'", "\ufeffx"} {
 		asks.Code = code
@@ -96,7 +96,7 @@ func TestProgram(t *testing.T) {
 	}
 	text, d := from(t, many)
 	code, ok := d.Steps[0].Do.(*spec.Code)
-	if !ok || code.Text.Text != strings.TrimSuffix(many.Code, "\n") || code.Language != "typescript" || code.Environment != "science" || len(d.Inputs) != 2 || !strings.Contains(text, "since it made 404 calls") {
+	if !ok || code.Text.Text != strings.TrimSuffix(many.Code, "\n") || code.Language != "typescript" || code.Environment != "science" || len(d.Inputs) != 3 || d.Inputs[0].Default != nil || d.Inputs[1].Default == nil || !strings.Contains(text, "since it made 404 calls") {
 		t.Errorf("%+v\n%s", code, text)
 	}
 	many.Code = strings.Repeat("x", 65<<10)

@@ -50,6 +50,9 @@ func (d *drafter) why() string {
 	return "its calls have large arguments"
 }
 
+// maxDefault is how long a variable of a program may be to be what an input is by default, in bytes of JSON.
+const maxDefault = 4 << 10
+
 // writeVariables makes inputs of what the program was given.
 func (d *drafter) writeVariables(b *strings.Builder) {
 	if len(d.done.Variables) == 0 {
@@ -58,6 +61,10 @@ func (d *drafter) writeVariables(b *strings.Builder) {
 	names := slices.Sorted(maps.Keys(d.done.Variables))
 	b.WriteString("inputs:\n")
 	for _, name := range names {
+		if size := len(d.done.Variables[name]); size > maxDefault {
+			fmt.Fprintf(b, "  %s: {} # it was %d bytes long: too much for a default\n", yamlKey(name), size)
+			continue
+		}
 		if v, err := parse(d.done.Variables[name]); err == nil {
 			fmt.Fprintf(b, "  %s: {default: %s}\n", yamlKey(name), flow(v))
 		}
