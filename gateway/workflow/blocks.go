@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
 
@@ -88,7 +89,7 @@ func (r *run) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, 
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each goes over a list, not %s", kindOf(v))}
+		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each goes over a list, not %s", expr.Describe(v))}
 	}
 	as, number := loopName(do.As, "item"), loopName(do.Index, "index")
 	values := make([]any, len(items))
@@ -98,23 +99,6 @@ func (r *run) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, 
 		return err
 	})
 	return result{status: outcomeOK, value: values}, err
-}
-
-// kindOf names the kind of a value in words.
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "true or false"
-	case int64, float64:
-		return "a number"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	}
-	return "an object"
 }
 
 // choose runs the steps of the first case that holds.

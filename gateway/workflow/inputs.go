@@ -16,6 +16,7 @@ import (
 
 	"sallyport/gateway/workflow/form"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -35,7 +36,7 @@ func (e *Engine) inputs(ctx context.Context, p *program, given json.RawMessage, 
 	}
 	in, ok := orEmpty(v).(map[string]any)
 	if !ok {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are an object, not " + kindOf(v)}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "the inputs are an object, not " + expr.Describe(v)}
 	}
 	problems := unknownInputs(p, in)
 	if len(problems) == 0 && peer != nil {

@@ -266,12 +266,5 @@ func (r *run) rest(ctx context.Context, at spot, until time.Time) error {
 	if time.Until(until) > longRest {
 		return r.sleep(ctx, at, until)
 	}
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause(ctx, until)
 }

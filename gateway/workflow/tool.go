@@ -8,6 +8,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
 
@@ -81,7 +82,7 @@ func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
 		}
 		return result{}, &tool.Error{Kind: tool.Failed, Message: id.String() + " failed: " + text}
 	}
-	return normal(plainValue(answer.Value()), maxOutput)
+	return normal(answer.Value().Plain(), maxOutput)
 }
 
 // arguments evaluates "with", which comes to an object.
@@ -94,7 +95,7 @@ func (r *run) arguments(ctx context.Context, f *frame, n *node) (json.RawMessage
 		v = map[string]any{}
 	}
 	if _, ok := v.(map[string]any); !ok {
-		return nil, &tool.Error{Kind: tool.Invalid, Message: "with comes to " + kindOf(v) + ", not an object"}
+		return nil, &tool.Error{Kind: tool.Invalid, Message: "with comes to " + expr.Describe(v) + ", not an object"}
 	}
 	return encode(v, maxOutput)
 }

@@ -44,20 +44,3 @@ func decode(data []byte) (any, error) {
 	}
 	return expr.Decode(data)
 }
-
-// plainValue is a result as expressions see it: JSON as it is, a blob as an object that says what it is, several parts as a list.
-func plainValue(v tool.Value) any {
-	switch {
-	case v.Blob != nil:
-		return v.Blob
-	case v.Parts != nil:
-		parts := make([]any, len(v.Parts))
-		for i, part := range v.Parts {
-			parts[i] = plainValue(part)
-		}
-		return parts
-	case v.JSON == nil:
-		return nil
-	}
-	return v.JSON
-}

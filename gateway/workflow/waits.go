@@ -82,15 +82,20 @@ func (r *run) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (time
 func (r *run) sleep(ctx context.Context, at spot, until time.Time) error {
 	return r.hold(ctx, at, Pending{Step: at.path, For: forTime, Until: until.UTC()}, func() error {
 		defer r.engine.alarm(ctx, r.id, at.path, until)()
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		return pause(ctx, until)
 	})
+}
+
+// pause waits until a time, or until ctx ends.
+func pause(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // hold notes what a step waits for, on record and in how the run stands, while wait waits.

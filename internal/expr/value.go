@@ -348,3 +348,20 @@ func typeName(t *cel.Type) string {
 	}
 	return cel.FormatCELType(t)
 }
+
+// Describe names what sort of value an expression has come to, for people: "a number", "a list".
+func Describe(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "true or false"
+	case int64, float64:
+		return "a number"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}

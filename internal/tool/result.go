@@ -70,6 +70,24 @@ func (r Result) Value() Value {
 	return Value{Parts: parts}
 }
 
+// Plain is the value as JSON has it: JSON as it is, a blob as an object that says what it is, several parts as a list. It is for
+// [json.Marshal]; who must tell a blob from JSON that looks like one takes the Value itself.
+func (v Value) Plain() any {
+	switch {
+	case v.Blob != nil:
+		return v.Blob
+	case v.Parts != nil:
+		parts := make([]any, len(v.Parts))
+		for i, part := range v.Parts {
+			parts[i] = part.Plain()
+		}
+		return parts
+	case v.JSON == nil:
+		return nil
+	}
+	return v.JSON
+}
+
 // Text joins the text blocks, as a person or a model would read an error.
 func (r Result) Text() string {
 	var texts []string

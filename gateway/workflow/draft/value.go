@@ -128,7 +128,7 @@ func quote(s string) string {
 
 // resultOf is a result as expressions see it.
 func resultOf(r tool.Result) value {
-	raw, err := json.Marshal(plainValue(r.Value()))
+	raw, err := json.Marshal(r.Value().Plain())
 	if err != nil {
 		return value{kind: 'n', raw: "null"}
 	}
@@ -137,20 +137,6 @@ func resultOf(r tool.Result) value {
 		return value{kind: 'n', raw: "null"}
 	}
 	return v
-}
-
-func plainValue(v tool.Value) any {
-	switch {
-	case v.Blob != nil:
-		return v.Blob
-	case v.Parts != nil:
-		parts := make([]any, len(v.Parts))
-		for i, p := range v.Parts {
-			parts[i] = plainValue(p)
-		}
-		return parts
-	}
-	return v.JSON
 }
 
 const (

@@ -73,7 +73,7 @@ func word(q *Question, value any) (string, *Problem) {
 	}
 	switch {
 	case !ok:
-		return "", &Problem{Field: q.Name, Message: "it is " + kindOf(value), Hint: "a text is wanted"}
+		return "", &Problem{Field: q.Name, Message: "it is " + expr.Describe(value), Hint: "a text is wanted"}
 	case len(s) > maxText:
 		return "", &Problem{Field: q.Name, Message: "it is too long", Hint: "a text has up to 64 KiB"}
 	case !utf8.ValidString(s):
@@ -98,7 +98,7 @@ func integer(q *Question, value any) (any, *Problem) {
 		}
 		return q.no(fmt.Sprintf("%q is no whole number", plain.Line(v, 40)), want)
 	}
-	return q.no("it is "+kindOf(value), want)
+	return q.no("it is "+expr.Describe(value), want)
 }
 
 func number(q *Question, value any) (any, *Problem) {
@@ -119,7 +119,7 @@ func number(q *Question, value any) (any, *Problem) {
 		}
 		return whole(f), nil
 	}
-	return q.no("it is "+kindOf(value), want)
+	return q.no("it is "+expr.Describe(value), want)
 }
 
 // whole is an int64 for a whole number, as expressions have it.
@@ -143,7 +143,7 @@ func boolean(q *Question, value any) (any, *Problem) {
 		}
 		return q.no(fmt.Sprintf("%q is neither yes nor no", plain.Line(v, 40)), "yes or no is wanted")
 	}
-	return q.no("it is "+kindOf(value), "yes or no is wanted")
+	return q.no("it is "+expr.Describe(value), "yes or no is wanted")
 }
 
 func date(q *Question, value any) (any, *Problem) {
@@ -184,7 +184,7 @@ func uri(q *Question, value any) (any, *Problem) {
 func parsed(q *Question, value any, what, want string, check func(string) error) (any, *Problem) {
 	s, ok := value.(string)
 	if !ok {
-		return q.no("it is "+kindOf(value), want)
+		return q.no("it is "+expr.Describe(value), want)
 	}
 	if s = strings.TrimSpace(s); len(s) > maxText || check(s) != nil {
 		return q.no(fmt.Sprintf("%q is no %s", plain.Line(s, 80), strings.TrimPrefix(strings.TrimPrefix(what, "an "), "a ")), want)
@@ -227,7 +227,7 @@ func chooseSeveral(q *Question, value any) (any, *Problem) {
 		list, ok = split(q, s), true
 	}
 	if !ok {
-		return q.no("it is "+kindOf(value), "a list of options is wanted")
+		return q.no("it is "+expr.Describe(value), "a list of options is wanted")
 	}
 	if len(list) > maxOptions {
 		return q.no(fmt.Sprintf("it has %d choices", len(list)), meant(q, ""))
@@ -264,21 +264,4 @@ func split(q *Question, s string) (list []any) {
 		}
 	}
 	return list
-}
-
-// kindOf names what a value is.
-func kindOf(value any) string {
-	switch value.(type) {
-	case nil:
-		return "nothing"
-	case bool:
-		return "true or false"
-	case int64, float64:
-		return "a number"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	}
-	return "an object"
 }
