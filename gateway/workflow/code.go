@@ -20,7 +20,7 @@ func (r *run) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spo
 	if err != nil {
 		return result{}, err
 	}
-	p := gateway.Program{Code: do.Text.Text, Language: languageOf(do), Environment: do.Environment, Workspace: do.Workspace}
+	p := gateway.Program{Code: do.Text.Text, Language: languageOf(do), Environment: do.Environment.Text, Workspace: do.Workspace.Text}
 	if p.Language == "python" && setsResult.MatchString(p.Code) {
 		p.Code += "\nresult\n"
 	}

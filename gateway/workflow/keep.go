@@ -77,7 +77,7 @@ func (r *run) does(n *node) any {
 		}
 		return do.Name.Text
 	case *spec.Code:
-		return []any{do.Language, do.Environment, do.Text.Text}
+		return []any{do.Language, do.Environment.Text, do.Text.Text}
 	case *spec.Skill:
 		return do.Name.Text
 	}

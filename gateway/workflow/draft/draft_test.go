@@ -96,7 +96,7 @@ func TestProgram(t *testing.T) {
 	}
 	text, d := from(t, many)
 	code, ok := d.Steps[0].Do.(*spec.Code)
-	if !ok || code.Text.Text != strings.TrimSuffix(many.Code, "\n") || code.Language != "typescript" || code.Environment != "science" || len(d.Inputs) != 3 || d.Inputs[0].Default != nil || d.Inputs[1].Default == nil || !strings.Contains(text, "since it made 404 calls") {
+	if !ok || code.Text.Text != strings.TrimSuffix(many.Code, "\n") || code.Language != "typescript" || code.Environment.Text != "science" || len(d.Inputs) != 3 || d.Inputs[0].Default != nil || d.Inputs[1].Default == nil || !strings.Contains(text, "since it made 404 calls") {
 		t.Errorf("%+v\n%s", code, text)
 	}
 	many.Code = strings.Repeat("x", 65<<10)

@@ -245,8 +245,8 @@ func (c *checker) code(do *spec.Code, scope binding.Scope) *expr.Shape {
 	if at := strings.Index(do.Text.Text, "${{"); at >= 0 && do.File == nil {
 		c.doubt(do.Text.At(at), `nothing is put into the text of a program: give it the value as a variable, in "with"`)
 	}
-	if c.o.Environments != nil && do.Environment != "" && !slices.Contains(c.o.Environments, do.Environment) {
-		c.wrong(do.Text.Pos, "%s", noSuch("environment", do.Environment, c.o.Environments, "none is set up; sallyport environments add makes one"))
+	if c.o.Environments != nil && do.Environment.Text != "" && !slices.Contains(c.o.Environments, do.Environment.Text) {
+		c.wrong(do.Environment.Pos, "%s", noSuch("environment", do.Environment.Text, c.o.Environments, `none is set up under "environments" in upstreams.yaml`))
 	}
 	return shapeOf(do.Returns)
 }

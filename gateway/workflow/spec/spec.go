@@ -159,8 +159,8 @@ type Code struct {
 	Language string
 	// With are variables of the program.
 	With Value
-	// Workspace and Environment are as in execute_code; "" is the default one.
-	Workspace, Environment string
+	// Workspace and Environment are as in execute_code; an empty text is the default one.
+	Workspace, Environment Text
 	// Returns is the JSON Schema of the output; nil is any.
 	Returns []byte
 }

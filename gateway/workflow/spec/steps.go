@@ -322,18 +322,9 @@ func (d *decoder) codeKeys(s *Step) []key {
 		{name: "file", shape: `{"type":"string","minLength":1,"maxLength":1024}`, doc: "instead of code: the program's file, below the definition's folder", read: d.file(c)},
 		{name: "language", shape: enumShape(languages...), doc: "python or typescript; default by the file's name, else python", read: d.one(&c.Language, languages...)},
 		{name: "with", shape: `{"type":"object"}`, doc: "variables of the program", read: d.variables(&c.With)},
-		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the folder that it works in, as execute_code has it", read: d.short(&c.Workspace)},
-		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the packages that it has, as execute_code has them", read: d.short(&c.Environment)},
+		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the folder that it works in, as execute_code has it", read: d.line(&c.Workspace, 64)},
+		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the packages that it has, as execute_code has them", read: d.line(&c.Environment, 64)},
 		{name: "returns", shape: sub, doc: "the JSON Schema of the output; default any", read: d.jsonSchema(&c.Returns)},
-	}
-}
-
-// short reads a name that somebody else checks.
-func (d *decoder) short(into *string) strict.Reader {
-	return func(at strict.Path, n *yaml.Node) {
-		var t Text
-		d.line(&t, 64)(at, n)
-		*into = t.Text
 	}
 }
 
