@@ -7,10 +7,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -86,39 +84,12 @@ func checkNames(data []byte, names []string) error {
 
 func unknownName(where, name string, names []string) error {
 	err := invalid(where + " has no " + plain.Line(name, 60))
-	err.Hint = "it has " + strings.Join(names, ", ")
+	err.Hint = "it takes none"
+	if len(names) > 0 {
+		err.Hint = "it has " + strings.Join(names, ", ")
+	}
 	if near := nearest.Of(name, names); near != "" {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return err
-}
-
-// maxWord is how long a word of a query may be, in bytes.
-const maxWord = 100
-
-// readQuery reads the whole numbers of a query, each between 1 and its value in most, or 0 where it is absent; "after" may
-// be 0 as well. Words may be there too, each once.
-func readQuery(query url.Values, most map[string]int, words ...string) (map[string]int, error) {
-	got := map[string]int{}
-	for name, values := range query {
-		if slices.Contains(words, name) {
-			if len(values) > 1 || len(values[0]) > maxWord {
-				return nil, invalid(name + " must be one word")
-			}
-			continue
-		}
-		limit, ok := most[name]
-		if !ok {
-			return nil, invalid("there is no parameter " + plain.Line(name, 60) + " here")
-		}
-		n, err := strconv.Atoi(values[0])
-		if n == 0 && err == nil && name == "after" && len(values) == 1 {
-			continue
-		}
-		if err != nil || len(values) > 1 || n < 1 || n > limit {
-			return nil, invalid(name + " must be one number, 1 to " + strconv.Itoa(limit))
-		}
-		got[name] = n
-	}
-	return got, nil
 }

@@ -33,14 +33,6 @@ type ExecutionSummary struct {
 }
 
 func (a *api) executions(r *http.Request) (ExecutionList, error) {
-	query, err := readQuery(r.URL.Query(), map[string]int{"limit": maxExecutions})
-	if err != nil {
-		return ExecutionList{}, err
-	}
-	limit := query["limit"]
-	if limit == 0 {
-		limit = usualExecutions
-	}
 	list := ExecutionList{Executions: []ExecutionSummary{}}
 	for record, err := range a.verbs.Records(r.Context()) {
 		if err != nil {
@@ -49,7 +41,7 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 		list.Executions = append(list.Executions, summary(record))
 	}
 	slices.Reverse(list.Executions)
-	list.Executions = list.Executions[:min(limit, len(list.Executions))]
+	list.Executions = list.Executions[:min(queryOf(r).number("limit"), len(list.Executions))]
 	return list, nil
 }
 

@@ -104,6 +104,11 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
 		return
 	}
+	r, err := withAsked(r, rt.params)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, max(maxBody, rt.body))
 	result, err := rt.serve(r)
 	if err != nil {

@@ -187,8 +187,8 @@ func TestWrongRequests(t *testing.T) {
 		{http.MethodDelete, "/executions", 405, "use GET here"},
 		{http.MethodGet, "/executions?limit=0", 400, "limit must be one number, 1 to 1000"},
 		{http.MethodGet, "/executions?limit=1001", 400, "1 to 1000"},
-		{http.MethodGet, "/executions?limit=1&limit=2", 400, "limit must be one number"},
-		{http.MethodGet, "/executions?principal=bob", 400, "there is no parameter principal here"},
+		{http.MethodGet, "/executions?limit=1&limit=2", 400, "limit must be there once"},
+		{http.MethodGet, "/executions?principal=bob", 400, "the query has no principal"},
 	} {
 		status, header, got := ask(t, "op", test.method, test.path, "")
 		if detail, _ := got["detail"].(string); status != test.status || !strings.Contains(detail, test.says) || header.Get("Content-Type") != "application/problem+json" {

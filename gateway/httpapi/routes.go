@@ -15,6 +15,12 @@ type route struct {
 	path string
 	// does says in a few words what it is for.
 	does string
+	// name is what a model or a client calls it, as the OpenAPI document's operationId.
+	name string
+	// models says that a model should have it as a tool.
+	models bool
+	// params are those of the query; any other is refused.
+	params []param
 	// operator says that nobody else may.
 	operator bool
 	// engine says that it needs the engine of workflows, which not every process has.
@@ -29,23 +35,26 @@ type route struct {
 // routes are all that there are.
 func (a *api) routes() []route {
 	return []route{
-		get("/health", "how the gateway is", a.health),
-		get("/approvals", "what waits for a person, and what was answered lately", a.approvals),
-		get("/approvals/{id}", "one of them", a.approval),
-		forOperators(post("/approvals/{id}", "allow or deny a call that waits", a.decide)),
-		get("/executions", "the last executions, the newest first (?limit=1 to 1000)", a.executions),
-		get("/executions/{id}", "one execution with its program and its calls", a.execution),
-		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)),
-		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)),
-		forEngine(withValues(post("/workflows/{name}/plan", "what a run would do, which does nothing", a.plan))),
-		forEngine(withValues(post("/workflows/{name}/runs", "start a run", a.launch))),
-		forEngine(get("/runs", "the last runs, the newest first (?workflow=, ?status=, ?limit=1 to 1000)", a.runs)),
-		forEngine(get("/runs/{id}", "one run as it stands (?wait=1 to 60 s until it is over or waits for a person)", a.run)),
-		forEngine(get("/runs/{id}/events", "what happened in it (?after=NUMBER, ?wait=1 to 60 s for more)", a.events)),
-		forEngine(post("/runs/{id}/cancel", "stop it", a.cancel)),
-		forEngine(post("/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)),
-		forEngine(post("/runs/{id}/replay", "a new run that does all again from a step on", a.replay)),
-		forEngine(withValues(post("/runs/{id}/answer", "answer a form", a.answerForm))),
+		get("/health", "how the gateway is", a.health).named("get_health"),
+		get("/approvals", "what waits for a person, and what was answered lately", a.approvals).named("list_approvals"),
+		get("/approvals/{id}", "one of them", a.approval).named("get_approval"),
+		forOperators(post("/approvals/{id}", "allow or deny a call that waits", a.decide)).named("answer_approval"),
+		get("/executions", "the last executions, the newest first", a.executions).named("list_executions").takes(limit(usualExecutions, maxExecutions)),
+		get("/executions/{id}", "one execution with its program and its calls", a.execution).named("get_execution"),
+		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)).named("list_workflows"),
+		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)).named("get_workflow"),
+		forEngine(withValues(post("/workflows/{name}/plan", "what a run would do, which does nothing", a.plan))).named("plan_workflow"),
+		forEngine(withValues(post("/workflows/{name}/runs", "start a run", a.launch))).named("start_workflow"),
+		forEngine(get("/runs", "the last runs, the newest first", a.runs)).named("list_runs").
+			takes(word("workflow", "only of this one"), choice("status", "only with this status", runStatuses...), limit(usualRuns, maxRuns)),
+		forEngine(get("/runs/{id}", "one run as it stands", a.run)).named("get_run").
+			takes(number("wait", 1, maxWait, 0, "seconds that the answer may take: until it is over or waits for a person")),
+		forEngine(get("/runs/{id}/events", "what happened in it", a.events)).named("list_run_events").
+			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), number("wait", 1, maxWait, 0, "seconds that the answer may take where there are none")),
+		forEngine(post("/runs/{id}/cancel", "stop it", a.cancel)).named("cancel_run"),
+		forEngine(post("/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)).named("resume_run"),
+		forEngine(post("/runs/{id}/replay", "a new run that does all again from a step on", a.replay)).named("replay_run"),
+		forEngine(withValues(post("/runs/{id}/answer", "answer a form", a.answerForm))).named("answer_form"),
 	}
 }
 
@@ -65,6 +74,24 @@ func post[In, Out any](path, does string, serve func(r *http.Request, in In) (Ou
 			}
 			return serve(r, in)
 		}}
+}
+
+// named gives a route its name: a verb and what it is about, in snake case.
+func (r route) named(name string) route {
+	r.name = name
+	return r
+}
+
+// takes gives a route the parameters of its query, which it asks of [queryOf].
+func (r route) takes(params ...param) route {
+	r.params = params
+	return r
+}
+
+// forModels marks a route that a model should have as a tool.
+func (r route) forModels() route {
+	r.models = true
+	return r
 }
 
 // forEngine has a route say so where there is no engine.

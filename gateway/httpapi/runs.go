@@ -9,11 +9,13 @@ import (
 
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/runlog"
-	"sallyport/internal/plain"
 )
 
 // usualRuns is how many are listed where nothing is said, maxRuns the most.
 const usualRuns, maxRuns = 50, 1000
+
+// runStatuses are what a run can be asked for by.
+var runStatuses = []workflow.Status{workflow.Queued, workflow.Running, workflow.Waiting, workflow.OK, workflow.Failed, workflow.Canceled}
 
 // maxPage is how many events an answer has at most, maxPageBytes about how large it is.
 const maxPage, maxPageBytes = 1000, 8 << 20
@@ -52,34 +54,14 @@ type FormAnswer struct {
 }
 
 func (a *api) runs(r *http.Request) (RunList, error) {
-	query, err := readQuery(r.URL.Query(), map[string]int{"limit": maxRuns}, "workflow", "status")
-	if err != nil {
-		return RunList{}, err
-	}
-	filter := workflow.Filter{Workflow: r.URL.Query().Get("workflow"), Status: workflow.Status(r.URL.Query().Get("status")), Limit: query["limit"]}
-	if filter.Limit == 0 {
-		filter.Limit = usualRuns
-	}
-	if err := checkStatus(filter.Status); err != nil {
-		return RunList{}, err
-	}
+	query := queryOf(r)
+	filter := workflow.Filter{Workflow: query.text("workflow"), Status: workflow.Status(query.text("status")), Limit: query.number("limit")}
 	list := RunList{Runs: []workflow.Run{}}
 	all, err := a.opts.Workflows.Runs(r.Context(), filter)
 	for _, run := range all {
 		list.Runs = append(list.Runs, brief(run))
 	}
 	return list, err
-}
-
-// checkStatus refuses what is no status of a run; "" is any.
-func checkStatus(s workflow.Status) error {
-	switch s {
-	case "", workflow.Queued, workflow.Running, workflow.Waiting, workflow.OK, workflow.Failed, workflow.Canceled:
-		return nil
-	}
-	err := invalid("there is no status " + plain.Line(string(s), 40))
-	err.Hint = "use queued, running, waiting, ok, failed or canceled"
-	return err
 }
 
 // brief is a run as a list has it.
@@ -95,15 +77,12 @@ func brief(run workflow.Run) workflow.Run {
 }
 
 func (a *api) run(r *http.Request) (workflow.Run, error) {
-	query, err := readQuery(r.URL.Query(), map[string]int{"wait": maxWait})
-	if err != nil {
-		return workflow.Run{}, err
-	}
 	run, err := a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
-	if err != nil || query["wait"] == 0 {
+	wait := queryOf(r).number("wait")
+	if err != nil || wait == 0 {
 		return run, err
 	}
-	return a.settled(r.Context(), run, query["wait"])
+	return a.settled(r.Context(), run, wait)
 }
 
 // errFull says that an answer has enough events.
@@ -127,17 +106,14 @@ func (p *page) add(e workflow.Event) error {
 
 // events gives what there is after a number of events, and where that is nothing and wait is asked for, what comes.
 func (a *api) events(r *http.Request) (EventList, error) {
-	query, err := readQuery(r.URL.Query(), map[string]int{"after": 1 << 30, "wait": maxWait})
-	if err != nil {
-		return EventList{}, err
-	}
+	after, wait := queryOf(r).number("after"), queryOf(r).number("wait")
 	id := r.PathValue("id")
 	run, err := a.opts.Workflows.Run(r.Context(), id) // whose it is
 	if err != nil {
 		return EventList{}, err
 	}
-	p := &page{EventList: EventList{Events: []workflow.Event{}, Next: query["after"], Over: run.Status.Over()}}
-	for e, err := range a.opts.Workflows.Events(r.Context(), id, query["after"]) {
+	p := &page{EventList: EventList{Events: []workflow.Event{}, Next: after, Over: run.Status.Over()}}
+	for e, err := range a.opts.Workflows.Events(r.Context(), id, after) {
 		if err != nil {
 			return p.EventList, err
 		}
@@ -145,10 +121,10 @@ func (a *api) events(r *http.Request) (EventList, error) {
 			break
 		}
 	}
-	if len(p.Events) > 0 || p.Over || query["wait"] == 0 {
+	if len(p.Events) > 0 || p.Over || wait == 0 {
 		return p.EventList, nil
 	}
-	err = a.await(r.Context(), id, time.Duration(query["wait"])*time.Second, p)
+	err = a.await(r.Context(), id, time.Duration(wait)*time.Second, p)
 	return p.EventList, err
 }
 

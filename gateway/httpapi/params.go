@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// param is one parameter of a query. The table of routes says each once: by it requests are read, and the OpenAPI
+// document tells it.
+type param struct {
+	name, does string
+	// read gives the value of a text, or what is wrong with it, in words that follow the name.
+	read func(text string) (value any, wrong string)
+	// usual is what counts where the parameter is absent, nil for the zero value.
+	usual any
+	// schema is its JSON Schema.
+	schema map[string]any
+}
+
+// number is a whole number within bounds; usual is what counts where it is absent.
+func number(name string, least, most, usual int, does string) param {
+	schema := map[string]any{"type": "integer", "minimum": least, "maximum": most}
+	if usual != 0 {
+		schema["default"] = usual
+	}
+	return param{name: name, does: does, usual: usual, schema: schema, read: func(text string) (any, string) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			return nil, "must be one number, " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+		}
+		return n, ""
+	}}
+}
+
+// limit is how many a list gives.
+func limit(usual, most int) param {
+	return number("limit", 1, most, usual, "how many at most")
+}
+
+// text is any text of so many bytes at most.
+func text(name string, most int, does string) param {
+	return param{name: name, does: does, schema: map[string]any{"type": "string", "maxLength": most}, read: func(text string) (any, string) {
+		if len(text) > most || !utf8.ValidString(text) {
+			return nil, "must be one text of at most " + strconv.Itoa(most) + " bytes"
+		}
+		return text, ""
+	}}
+}
+
+// maxWord is how long a word of a query may be, in bytes.
+const maxWord = 100
+
+// word is a short text, such as a name or an id.
+func word(name, does string) param { return text(name, maxWord, does) }
+
+// choice is one of some words.
+func choice[S ~string](name, does string, of ...S) param {
+	words := make([]string, len(of))
+	for i, one := range of {
+		words[i] = string(one)
+	}
+	return param{name: name, does: does, schema: map[string]any{"type": "string", "enum": words}, read: func(text string) (any, string) {
+		if !slices.Contains(words, text) {
+			return nil, "must be one of " + strings.Join(words, ", ")
+		}
+		return text, ""
+	}}
+}
+
+// moment is a time, RFC 3339.
+func moment(name, does string) param {
+	return param{name: name, does: does, schema: map[string]any{"type": "string", "format": "date-time"}, read: func(text string) (any, string) {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, "must be one time such as 2026-11-22T09:30:00Z"
+		}
+		return at, ""
+	}}
+}
+
+// asked are the values of a query, by the names of its parameters.
+type asked map[string]any
+
+func (a asked) number(name string) int {
+	n, _ := a[name].(int)
+	return n
+}
+
+func (a asked) text(name string) string {
+	s, _ := a[name].(string)
+	return s
+}
+
+func (a asked) time(name string) time.Time {
+	at, _ := a[name].(time.Time)
+	return at
+}
+
+// readQuery reads a query by its parameters: each at most once, and no other.
+func readQuery(query url.Values, params []param) (asked, error) {
+	got := asked{}
+	var names []string
+	for _, p := range params {
+		names = append(names, p.name)
+		if p.usual != nil {
+			got[p.name] = p.usual
+		}
+		values, ok := query[p.name]
+		if !ok {
+			continue
+		}
+		value, wrong := p.read(values[0])
+		if len(values) > 1 && wrong == "" {
+			wrong = "must be there once"
+		}
+		if wrong != "" {
+			return nil, invalid(p.name + " " + wrong)
+		}
+		got[p.name] = value
+	}
+	for name := range query {
+		if !slices.Contains(names, name) {
+			return nil, unknownName("the query", name, names)
+		}
+	}
+	return got, nil
+}
+
+type askedKey struct{}
+
+// withAsked reads the query of a request by the route's parameters, for the route to ask it of [queryOf].
+func withAsked(r *http.Request, params []param) (*http.Request, error) {
+	if len(params) == 0 && r.URL.RawQuery == "" {
+		return r, nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return r, invalid("the query is not well formed")
+	}
+	got, err := readQuery(query, params)
+	if err != nil {
+		return r, err
+	}
+	return r.WithContext(context.WithValue(r.Context(), askedKey{}, got)), nil
+}
+
+// queryOf are the values of the parameters that the request's route has in the table.
+func queryOf(r *http.Request) asked {
+	got, _ := r.Context().Value(askedKey{}).(asked)
+	return got
+}
