@@ -95,6 +95,12 @@ func Checkers(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules", "make checkers")
 }
 
+// Browser returns the folder of the Chromium that `make browser` unpacks.
+func Browser(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_BROWSER", ".cache/browser", "make browser")
+}
+
 // Program returns the path of an interpreter that `make` asks for.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()

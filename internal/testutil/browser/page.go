@@ -1,0 +1,209 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"sallyport/internal/testutil"
+)
+
+// Page is one tab. It is not safe for concurrent use.
+type Page struct {
+	tb     testing.TB
+	ctx    context.Context //nolint:containedctx // chromedp keeps its browser and tab in it
+	folder string
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// hear notes what the page complains of, until it is closed.
+func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
+	for m, err := range messages {
+		if err != nil {
+			return
+		}
+		switch m.Type {
+		case "error", "warning", "assert", chromedp.ConsoleException:
+			p.mu.Lock()
+			p.complaints = append(p.complaints, fmt.Sprintf("%s: %s (%s:%d)", m.Type, m.Text, m.URL, m.Line+1))
+			p.mu.Unlock()
+		}
+	}
+}
+
+// Complaints returns what the page complained of since the last call: errors and warnings on its console, scripts that threw,
+// what its Content-Security-Policy refused, answers of 400 and above.
+func (p *Page) Complaints() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.complaints
+	p.complaints = nil
+	return all
+}
+
+func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.tb.Fatalf("%s: %v", what, err)
+	}
+}
+
+func get[T any](p *Page, what string, action chromedp.Action[T]) T {
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, action)
+	if err != nil {
+		p.tb.Fatalf("%s: %v", what, err)
+	}
+	return value
+}
+
+// command is one of the protocol's.
+func command[P any](command cdp.Command[P, cdp.Empty], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, command, params)
+		return err
+	})
+}
+
+// Go opens a URL and waits until it has been loaded. It returns the status.
+func (p *Page) Go(url string) int {
+	p.tb.Helper()
+	resp := get(p, "open "+url, chromedp.NavigateResponse(url))
+	if resp == nil {
+		return 0
+	}
+	return int(resp.Status)
+}
+
+// Size sets the window, in CSS pixels; one of at most 600 in width is a phone's.
+func (p *Page) Size(width, height int64) {
+	p.tb.Helper()
+	var opts []chromedp.EmulateViewportOption
+	if width <= 600 {
+		opts = append(opts, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulatePortrait)
+	}
+	p.do("set the size", chromedp.EmulateViewport(width, height, opts...))
+}
+
+// Scheme has the page believe that its user prefers "dark" or "light".
+func (p *Page) Scheme(scheme string) {
+	p.tb.Helper()
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+	p.do("set the scheme", command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}))
+}
+
+// NoScript turns the page's own scripts off, or on again, from the next page on. Methods that evaluate something need them on.
+func (p *Page) NoScript(off bool) {
+	p.tb.Helper()
+	p.do("turn scripts off", command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off}))
+}
+
+// Wait waits until something that a CSS selector finds is to be seen.
+func (p *Page) Wait(selector string) {
+	p.tb.Helper()
+	p.do("wait for "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
+}
+
+// WaitText waits until the first thing that a CSS selector finds shows a text.
+func (p *Page) WaitText(selector, text string) {
+	p.tb.Helper()
+	testutil.Eventually(p.tb, selector+" shows "+text, patience, func() bool { return strings.Contains(p.Text(selector), text) })
+}
+
+// Text is what the first thing that a CSS selector finds shows.
+func (p *Page) Text(selector string) string {
+	p.tb.Helper()
+	return get(p, "read "+selector, chromedp.Text(chromedp.CSS(selector)))
+}
+
+// URL is where the page is.
+func (p *Page) URL() string {
+	p.tb.Helper()
+	return get(p, "read the URL", chromedp.Location())
+}
+
+// Count is how many things a CSS selector finds.
+func (p *Page) Count(selector string) int {
+	p.tb.Helper()
+	return Eval[int](p, "document.querySelectorAll("+quoted(selector)+").length")
+}
+
+// Click clicks on the first thing that a CSS selector finds.
+func (p *Page) Click(selector string) {
+	p.tb.Helper()
+	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Follow clicks on a link, or on what submits a form, and waits for the page that comes then. It returns the status.
+func (p *Page) Follow(selector string) int {
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	resp, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+	if err != nil {
+		p.tb.Fatalf("follow %s: %v", selector, err)
+	}
+	return int(resp.Status)
+}
+
+// Fill puts a text into a field, in place of what it has.
+func (p *Page) Fill(selector, text string) {
+	p.tb.Helper()
+	p.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// Press presses keys one after the other, by what they write or by their names: Tab, Enter, Escape, ArrowDown, ArrowUp.
+func (p *Page) Press(keys ...string) {
+	p.tb.Helper()
+	named := map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp}
+	for _, key := range keys {
+		if name, ok := named[key]; ok {
+			key = name
+		}
+		p.do("press a key", chromedp.KeyEvent(key))
+	}
+}
+
+// Eval evaluates a JavaScript expression in a page and returns its value; of a promise, what it comes to.
+func Eval[T any](p *Page, expression string) T {
+	p.tb.Helper()
+	return get(p, "evaluate "+expression[:min(len(expression), 80)], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Screenshot writes what the window shows into a PNG file.
+func (p *Page) Screenshot(path string) {
+	p.tb.Helper()
+	if err := os.WriteFile(path, get(p, "take a picture", chromedp.CaptureScreenshot()), 0o600); err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
+// Overflows says how many CSS pixels the page is wider than its window: 0 where nobody has to scroll sideways.
+func (p *Page) Overflows() int {
+	p.tb.Helper()
+	return Eval[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+}
+
+func quoted(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil { // a text
+		return `""`
+	}
+	return string(data)
+}
