@@ -19,6 +19,8 @@ var rooms = []room{
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
 	{"gateway/httpapi", []string{"gateway", "gateway/workflow/...", "internal/..."}, nil,
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
+	{"gateway/dashboard", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
+		"a face decodes, calls one of Gateway's verbs and shows what it gives; what it needs from below, the gateway tells it"},
 	{"gateway/workflow/...", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
 	{"gateway/upstream", []string{"internal/..."}, nil,

@@ -1,0 +1,87 @@
+package dashboard
+
+import (
+	"html/template"
+	"log/slog"
+	"net/http"
+
+	"sallyport/gateway"
+)
+
+// Verbs are what the pages need of the gateway.
+type Verbs interface {
+	Upstreams() []gateway.Upstream
+	Settings() gateway.Settings
+}
+
+// Options configure the pages; nil means all defaults.
+type Options struct {
+	// Version is ours; "" is "dev".
+	Version string
+	// Logger hears of what went wrong here; nil discards.
+	Logger *slog.Logger
+}
+
+// maxForm is how large the body of a form may be, in bytes.
+const maxForm = 64 << 10
+
+// Dashboard serves the pages. It is safe for concurrent use.
+type Dashboard struct {
+	verbs     Verbs
+	opts      Options
+	log       *slog.Logger
+	pages     []page
+	templates *template.Template
+	handler   http.Handler
+}
+
+// New returns the handler of all pages and of the files that they need.
+func New(verbs Verbs, o *Options) *Dashboard {
+	d := &Dashboard{verbs: verbs, templates: parse()}
+	if o != nil {
+		d.opts = *o
+	}
+	if d.opts.Version == "" {
+		d.opts.Version = "dev"
+	}
+	if d.log = d.opts.Logger; d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.pages = d.table()
+	mux := http.NewServeMux()
+	for _, p := range d.pages {
+		mux.HandleFunc(p.pattern(), func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, p) })
+	}
+	mux.Handle("GET /ui/static/", http.HandlerFunc(serveStatic))
+	mux.HandleFunc("/", d.missing)
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(d.foreign))
+	d.handler = guarded(guard.Handler(mux))
+	return d
+}
+
+// ServeHTTP implements [http.Handler].
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
+
+// policy lets a page do nothing but what ours do: no script, style or form of anywhere else, nor within the page itself.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guarded puts the headers on every answer that keep a page ours.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		h.Set("Cache-Control", "no-store")
+		if r.Body != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		}
+		next.ServeHTTP(w, r)
+	})
+}

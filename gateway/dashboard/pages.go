@@ -1,0 +1,68 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"sallyport/internal/tool"
+)
+
+// To add a page: a row in table, a method of Dashboard that gets its data, and a file in templates/ that defines a
+// template of the name in the row. The template's dot is a *view; what the method returned is .Data. Style is in
+// static/style.css, words for times, numbers and states in funcs.go, and {{.Live "NAME" data seconds}} shows another
+// template that stays up to date by itself.
+
+// page is one thing that can be asked for: what is shown, or what a form does.
+type page struct {
+	method, path string
+	// title is that of the page, unless its method gives it another.
+	title string
+	// group and label are where it stands in the navigation; "" is not there.
+	group, label string
+	// scope is what whoever asks must be allowed to do; operator says that nobody but operators may.
+	scope    tool.Scope
+	operator bool
+	// show returns what the template shows; do does what a form says, and returns where to go then.
+	template string
+	show     func(r *request) (any, error)
+	do       func(r *request) (next string, err error)
+}
+
+func (p page) pattern() string { return p.method + " " + p.path }
+
+// The groups of the navigation, in their order.
+const (
+	groupHome      = "Overview"
+	groupActivity  = "Activity"
+	groupDecisions = "Decisions"
+	groupTools     = "Tools"
+	groupRecords   = "Records"
+)
+
+// table has all pages. Those of one group are in the navigation in the order in which they stand here.
+func (d *Dashboard) table() []page {
+	return []page{
+		shown("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
+	}
+}
+
+// shown is a page that changes nothing.
+func shown(path, title, template string, show func(r *request) (any, error)) page {
+	return page{method: http.MethodGet, path: path, title: title, scope: tool.ScopeRead, template: template, show: show}
+}
+
+// done is what a form does; then another page is shown.
+func done(path, title string, scope tool.Scope, do func(r *request) (next string, err error)) page {
+	return page{method: http.MethodPost, path: path, title: title, scope: scope, do: do}
+}
+
+// in puts a page into the navigation.
+func (p page) in(group, label string) page {
+	p.group, p.label = group, label
+	return p
+}
+
+// forOperators has a page be there for nobody else.
+func (p page) forOperators() page {
+	p.operator, p.scope = true, tool.ScopeOperate
+	return p
+}

@@ -1,0 +1,231 @@
+package dashboard
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// request is what the method of a page is asked, and what it says of its page beside the data.
+type request struct {
+	*http.Request
+	title  string
+	crumbs []Crumb
+	said   string
+}
+
+// titled gives the page another title, with the pages above it.
+func (r *request) titled(title string, above ...Crumb) {
+	r.title, r.crumbs = plain.Line(title, 200), above
+}
+
+// say shows a sentence on the page that comes next.
+func (r *request) say(text string) { r.said = text }
+
+// isOperator reports whether whoever asks is one.
+func (r *request) isOperator() bool { return tool.Operator(r.Context()) != "" }
+
+// number is a number of the query, 0 where there is none.
+func (r *request) number(name string) int {
+	n, err := strconv.Atoi(r.URL.Query().Get(name))
+	if err != nil || n < 0 || n > maxOffset {
+		return 0
+	}
+	return n
+}
+
+// with is the page's own address with one word of its query set; "" takes it away.
+func (r *request) with(name, value string) string {
+	query := r.URL.Query()
+	query.Del("live")
+	query.Del("seen")
+	query.Set(name, value)
+	if value == "" {
+		query.Del(name)
+	}
+	return (&url.URL{Path: r.URL.Path, RawQuery: query.Encode()}).String()
+}
+
+// serve answers for one page.
+func (d *Dashboard) serve(w http.ResponseWriter, raw *http.Request, p page) {
+	r := &request{Request: raw, title: p.title}
+	if err := p.allows(r); err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	if p.do != nil {
+		d.act(w, r, p)
+		return
+	}
+	data, err := p.show(r)
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	d.render(w, r, http.StatusOK, p.template, data)
+}
+
+// allows refuses those whom a page is not for.
+func (p page) allows(r *request) error {
+	if p.operator && !r.isOperator() {
+		return &tool.Error{Kind: tool.Denied, Message: "only an operator may see this", Hint: operatorHint}
+	}
+	if !tool.May(r.Context(), p.scope) {
+		return &tool.Error{Kind: tool.Denied, Message: "this needs the scope " + string(p.scope), Hint: "sallyport token create --scope " + string(p.scope) + " makes a token that has it"}
+	}
+	return nil
+}
+
+// operatorHint says how to become one.
+const operatorHint = "run sallyport dashboard on the gateway's machine, or log in with a token that has the scope operate"
+
+// act does what a form says, and leads on to a page: who reloads that does not send the form again.
+func (d *Dashboard) act(w http.ResponseWriter, r *request, p page) {
+	if err := r.ParseForm(); err != nil {
+		d.refuse(w, r, formError(err))
+		return
+	}
+	next, err := p.do(r)
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	setSaid(w, r.said)
+	http.Redirect(w, r.Request, next, http.StatusSeeOther)
+}
+
+func formError(err error) error {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &tool.Error{Kind: tool.Limit, Message: "the form is too large"}
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: "the form cannot be read"}
+}
+
+// render shows a template in the layout, or only the part of it that the page asks for again.
+func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name string, data any) {
+	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.own()}
+	v.Who = Who{Name: plain.Line(tool.Principal(r.Context()), 80), Operator: r.isOperator()}
+	part := r.URL.Query().Get("live")
+	if part == "" {
+		v.Said = takeSaid(w, r.Request)
+	}
+	var content bytes.Buffer
+	if err := d.templates.ExecuteTemplate(&content, name, v); err != nil {
+		d.broken(w, r, err)
+		return
+	}
+	if live, ok := v.live[part]; ok {
+		writePart(w, live, r.URL.Query().Get("seen"))
+		return
+	}
+	var page bytes.Buffer
+	if err := d.templates.ExecuteTemplate(&page, "layout", struct {
+		*view
+		Content safe
+	}{v, safe(content.String())}); err != nil {
+		d.broken(w, r, err)
+		return
+	}
+	writePage(w, status, page.Bytes())
+}
+
+// own is the address of the page without what asks for a part of it.
+func (r *request) own() *url.URL {
+	query := r.URL.Query()
+	query.Del("live")
+	query.Del("seen")
+	return &url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
+}
+
+// writePart answers with a part of a page, or with nothing where it is as it was seen.
+func writePart(w http.ResponseWriter, part livePart, seen string) {
+	if seen == part.mark {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	writePage(w, http.StatusOK, []byte(part.html))
+}
+
+func writePage(w http.ResponseWriter, status int, page []byte) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+	w.WriteHeader(status)
+	_, _ = w.Write(page)
+}
+
+// Problem is what the page of an error shows.
+type Problem struct {
+	Status        int
+	Title         string
+	Message, Hint string
+}
+
+// refuse shows what is wrong.
+func (d *Dashboard) refuse(w http.ResponseWriter, r *request, err error) {
+	e := tool.AsError(err)
+	status := statusOf(e.Kind)
+	if status == http.StatusInternalServerError {
+		d.log.ErrorContext(r.Context(), "page failed", "path", plain.Line(r.URL.Path, 100), "error", err)
+	}
+	d.problem(w, r, status, Problem{Message: plain.Text(e.Message, 1000), Hint: plain.Text(e.Hint, 1000)})
+}
+
+func (d *Dashboard) problem(w http.ResponseWriter, r *request, status int, p Problem) {
+	p.Status, p.Title = status, http.StatusText(status)
+	r.titled(p.Title)
+	d.render(w, r, status, "problem", p)
+}
+
+// broken is for a template that cannot show what it was given: nothing of it is sent.
+func (d *Dashboard) broken(w http.ResponseWriter, r *request, err error) {
+	d.log.ErrorContext(r.Context(), "page cannot be shown", "path", plain.Line(r.URL.Path, 100), "error", err)
+	http.Error(w, "this page cannot be shown; the operator's log says why", http.StatusInternalServerError)
+}
+
+// statusOf is the status of each kind of error.
+func statusOf(kind tool.Kind) int {
+	switch kind {
+	case tool.Invalid:
+		return http.StatusBadRequest
+	case tool.NotFound:
+		return http.StatusNotFound
+	case tool.Denied:
+		return http.StatusForbidden
+	case tool.Limit:
+		return http.StatusTooManyRequests
+	case tool.Failed:
+		return http.StatusConflict
+	case tool.Timeout:
+		return http.StatusGatewayTimeout
+	case tool.Upstream:
+		return http.StatusBadGateway
+	case tool.Canceled:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// missing is for where there is nothing.
+func (d *Dashboard) missing(w http.ResponseWriter, r *http.Request) {
+	d.problem(w, &request{Request: r}, http.StatusNotFound, Problem{Message: "There is no page at this address."})
+}
+
+// foreign is for forms that a page of another origin has sent.
+func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
+	d.problem(w, &request{Request: r}, http.StatusForbidden, Problem{Message: "This form was sent by a page of another origin, so nothing was done.",
+		Hint: "open the dashboard itself, and send the form from there"})
+}
+
+// LoginPage shows the form to log in with a token, and what was wrong with the last try; "" is nothing. It is for
+// whoever serves /login, and sets the headers that every page has.
+func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.render(w, &request{Request: r, title: "Log in"}, status, "login", plain.Line(problem, 300))
+	})).ServeHTTP(w, r)
+}

@@ -1,0 +1,136 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+// view is what templates see of a page.
+type view struct {
+	Title   string
+	Crumbs  []Crumb
+	Nav     []NavGroup
+	Who     Who
+	Said    string
+	Version string
+	// Data is what the page's method returned.
+	Data any
+
+	d    *Dashboard
+	ctx  func() context.Context // of the request
+	url  *url.URL
+	live map[string]livePart
+}
+
+// Crumb leads back to a page above.
+type Crumb struct{ Label, Path string }
+
+// NavGroup is a part of the navigation.
+type NavGroup struct {
+	Name  string
+	Items []NavItem
+}
+
+// NavItem is one page in it.
+type NavItem struct {
+	Label, Path string
+	// Here says that it is the page that is shown, or the one above it.
+	Here bool
+}
+
+// Who is whoever looks.
+type Who struct {
+	// Name is "" where nobody had to say.
+	Name     string
+	Operator bool
+}
+
+// May reports whether they may do something, by the word of its scope: for templates.
+func (v *view) May(scope string) bool { return tool.May(v.ctx(), tool.Scope(scope)) }
+
+// livePart is a part of a page that is asked for again and again.
+type livePart struct {
+	html template.HTML
+	mark string
+}
+
+// Live shows the template name with data, and again every so many seconds where it has changed. The name must be the
+// only one of its kind on the page. Without script it shows it once.
+func (v *view) Live(name string, data any, seconds int) (template.HTML, error) {
+	var b bytes.Buffer
+	if err := v.d.templates.ExecuteTemplate(&b, name, data); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b.Bytes())
+	mark := hex.EncodeToString(sum[:8])
+	query := v.url.Query()
+	query.Set("live", name)
+	query.Set("seen", mark)
+	again := url.URL{Path: v.url.Path, RawQuery: query.Encode()}
+	head := fmt.Sprintf(`<div id="live-%s" class="live" hx-get="%s" hx-trigger="every %ds" hx-swap="outerHTML" hx-target="this">`,
+		template.HTMLEscapeString(name), template.HTMLEscapeString(again.String()), max(seconds, 1))
+	part := livePart{html: template.HTML(head + b.String() + "</div>"), mark: mark} // what is in it was escaped by its template
+	if v.live == nil {
+		v.live = map[string]livePart{}
+	}
+	v.live[name] = part
+	return part.html, nil
+}
+
+// nav is the navigation of whoever asks.
+func (d *Dashboard) nav(r *request) []NavGroup {
+	var groups []NavGroup
+	for _, name := range []string{groupHome, groupActivity, groupDecisions, groupTools, groupRecords} {
+		group := NavGroup{Name: name}
+		for _, p := range d.pages {
+			if p.group != name || p.operator && tool.Operator(r.Context()) == "" {
+				continue
+			}
+			path := strings.TrimSuffix(p.path, "{$}")
+			here := r.URL.Path == path || path != "/" && strings.HasPrefix(r.URL.Path, path+"/")
+			group.Items = append(group.Items, NavItem{Label: p.label, Path: path, Here: here})
+		}
+		if len(group.Items) > 0 {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// Pager leads through a long list.
+type Pager struct {
+	// Prev and Next are where the pages before and after are, "" for none.
+	Prev, Next string
+	// Text says which part this is.
+	Text string
+}
+
+// maxOffset is as far as anybody leafs through a list.
+const maxOffset = 1_000_000
+
+// paged returns the part of a list that a request's ?offset= names, of so many items, and how to get to the others.
+func paged[T any](r *request, all []T, size int) ([]T, Pager) {
+	at := min(max(r.number("offset"), 0), len(all))
+	end := min(at+size, len(all))
+	p := Pager{}
+	if at > 0 {
+		p.Prev = r.with("offset", strconv.Itoa(max(at-size, 0)))
+	}
+	if end < len(all) {
+		p.Next = r.with("offset", strconv.Itoa(end))
+	}
+	if p.Prev != "" || p.Next != "" {
+		p.Text = fmt.Sprintf("%s to %s of %s", grouped(int64(at+1)), grouped(int64(end)), grouped(int64(len(all))))
+	}
+	return slices.Clone(all[at:end]), p
+}
