@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+)
+
+const (
+	// usualAudit is how many records a page has where nothing is said, maxAudit the most.
+	usualAudit, maxAudit = 100, 1000
+	// maxAuditScan is how many records are looked at for one page: a rare one in a long log takes several.
+	maxAuditScan = 50_000
+)
+
+// AuditFilter says which records of the audit log are meant. The zero value is the newest of all.
+type AuditFilter struct {
+	// Before is a number: only records before it. 0 is from the end.
+	Before uint64
+	// Since is the oldest that counts; the zero time is all.
+	Since time.Time
+	// Execution, Principal and Decision (allow, deny, ask) are as in the record; "" is any.
+	Execution, Principal, Decision string
+	// Tool and Kind are globs such as github.* and execution.*; "" is any.
+	Tool, Kind string
+	// Limit is how many at most; 0 is 100, more than 1,000 is 1,000.
+	Limit int
+}
+
+// AuditPage is a part of the audit log.
+type AuditPage struct {
+	// Events are those that the filter wants, the newest first.
+	Events []audit.Event
+	// Next is what Before has to be for those that follow, 0 where there are none.
+	Next uint64
+	// Looked is how many records were looked at. Where they were too many the page is not full, and Next goes on.
+	Looked int
+	// Damaged is how many lines among them were no records, or not what was written. Unchained is how many do not follow the one before.
+	Damaged, Unchained int
+	// Head is the end of the log, signed, as this process knows it.
+	Head audit.Head
+}
+
+// Whole reports whether nothing is wrong with what was looked at.
+func (p AuditPage) Whole() bool { return p.Damaged+p.Unchained == 0 }
+
+// AuditLog reads records from the end of the audit log, for operators only: it looks at what the page needs, however long the log is. Errors are *tool.Error.
+func (g *Gateway) AuditLog(ctx context.Context, filter AuditFilter) (AuditPage, error) {
+	if tool.Operator(ctx) == "" {
+		return AuditPage{}, forOperatorsOnly("the audit log")
+	}
+	if err := filter.check(); err != nil {
+		return AuditPage{}, err
+	}
+	l, err := g.auditor.get()
+	if err != nil {
+		return AuditPage{}, g.unreadable(ctx, err)
+	}
+	if l == nil {
+		return AuditPage{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log", Hint: "it is off in upstreams.yaml (audit), or there is no data directory"}
+	}
+	page := auditPage{filter: filter, AuditPage: AuditPage{Head: l.Head()}}
+	for r, err := range audit.Back(g.auditor.dir, filter.Before) {
+		if err != nil && !errors.Is(err, audit.ErrDamaged) {
+			return AuditPage{}, g.unreadable(ctx, err)
+		}
+		if !page.add(r, err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return page.AuditPage, nil
+}
+
+// forOperatorsOnly refuses somebody else.
+func forOperatorsOnly(what string) error {
+	return &tool.Error{Kind: tool.Denied, Message: what + " is for operators only", Hint: "a token with scope operate, or http.operators in upstreams.yaml, makes one"}
+}
+
+// check refuses what nothing can match.
+func (f *AuditFilter) check() error {
+	if f.Limit <= 0 {
+		f.Limit = usualAudit
+	}
+	f.Limit = min(f.Limit, maxAudit)
+	if f.Kind != "" && !slices.ContainsFunc(audit.Kinds(), func(k string) bool { return globbed(f.Kind, k) }) {
+		hint := "the kinds are " + strings.Join(audit.Kinds(), ", ")
+		if near := nearest.Of(f.Kind, audit.Kinds()); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no kind %.40q", f.Kind), Hint: hint}
+	}
+	if f.Decision != "" && !slices.Contains([]string{"allow", "deny", "ask"}, f.Decision) {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("there is no decision %.40q", f.Decision), Hint: "use allow, deny or ask"}
+	}
+	return nil
+}
+
+func globbed(glob, text string) bool {
+	ok, err := path.Match(glob, text)
+	return err == nil && ok
+}
+
+// wants reports whether a record is one of those.
+func (f AuditFilter) wants(e audit.Event) bool {
+	same := func(want, has string) bool { return want == "" || want == has }
+	like := func(want, has string) bool { return want == "" || globbed(want, has) }
+	return same(f.Execution, e.Execution) && same(f.Principal, e.Principal) && same(f.Decision, e.Decision) && like(f.Tool, e.Tool) && like(f.Kind, string(e.Kind))
+}
+
+// auditPage is a page that is being filled.
+type auditPage struct {
+	AuditPage
+	filter AuditFilter
+	after  audit.Record // the one that was looked at last
+}
+
+// add looks at the next older record, and reports whether another one is wanted.
+func (p *auditPage) add(r audit.Record, damaged error) bool {
+	if damaged == nil && r.Time.Before(p.filter.Since) {
+		p.Next = 0
+		return false
+	}
+	full := len(p.Events) == p.filter.Limit || p.Looked == maxAuditScan
+	if full && p.after.Seq > 0 { // there is one more
+		p.Next = p.after.Seq
+		return false
+	}
+	p.Looked++
+	if damaged != nil {
+		p.Damaged++
+		return true
+	}
+	if a := p.after; a.Seq > 0 && a.Kind != audit.LogGap && (a.Prev != r.Hash || a.Seq != r.Seq+1) {
+		p.Unchained++
+	}
+	p.after = r
+	if p.filter.wants(r.Event) {
+		p.Events = append(p.Events, r.Event)
+	}
+	return true
+}

@@ -1,0 +1,133 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// blockSize is how much of a file is read at once from its end, in bytes.
+const blockSize = 64 << 10
+
+// Back walks over the records of a directory from the newest one whose number is less than before (0: from the newest of all)
+// to the oldest. What is newer is passed over without a look at it. It needs memory for one record, however long the log is; lines
+// that are no records come with an error that is an ErrDamaged, and the walk goes on; another error ends it.
+func Back(dir string, before uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		all, err := segments(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(Record{}, err)
+			return
+		}
+		for _, s := range slices.Backward(all) {
+			if before > 0 && s.first >= before {
+				continue
+			}
+			if !back(s, before, yield) {
+				return
+			}
+		}
+	}
+}
+
+// back walks over one file, and reports whether the one before is wanted too.
+func back(s segment, before uint64, yield func(Record, error) bool) bool {
+	f, err := os.Open(s.path)
+	if errors.Is(err, fs.ErrNotExist) { // it was pruned: so is all before
+		return false
+	}
+	if err != nil {
+		yield(Record{}, err)
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	lines, err := newBackLines(f)
+	for err == nil {
+		var line []byte
+		if line, err = lines.next(); err != nil {
+			break
+		}
+		if seq, ok := seqOf(line); ok && before > 0 && seq >= before {
+			continue
+		}
+		record, wrong := decode(line)
+		if wrong != nil {
+			wrong = fmt.Errorf("%w: %s: %w", ErrDamaged, s.path, wrong)
+		}
+		if !yield(record, wrong) {
+			return false
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		yield(Record{}, fmt.Errorf("read %s: %w", s.path, err))
+		return false
+	}
+	return true
+}
+
+// seqOf reads the number at the beginning of a line.
+func seqOf(line []byte) (seq uint64, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"seq":`))
+	end := bytes.IndexByte(rest, ',')
+	if !ok || end < 1 || end > 20 {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(string(rest[:end]), 10, 64)
+	return seq, err == nil
+}
+
+// backLines reads the whole lines of a file, the last first. What follows the last newline is no line yet. Of a line that is
+// longer than any record only its end comes.
+type backLines struct {
+	file  *os.File
+	at    int64  // what lies before has not been read
+	rest  []byte // what was read and not given yet
+	fresh int    // so much of rest may have newlines
+	whole bool   // a newline follows rest
+}
+
+func newBackLines(f *os.File) (*backLines, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return &backLines{file: f, at: info.Size()}, nil
+}
+
+// next returns the line before the last one; io.EOF: there is none.
+func (b *backLines) next() ([]byte, error) {
+	for {
+		line, whole := b.rest, b.whole
+		if cut := bytes.LastIndexByte(b.rest[:b.fresh], '\n'); cut >= 0 {
+			line, b.rest, b.fresh, b.whole = b.rest[cut+1:], b.rest[:cut], cut, true
+		} else if b.at > 0 {
+			if err := b.read(); err != nil {
+				return nil, err
+			}
+			continue
+		} else if b.whole = false; !whole {
+			return nil, io.EOF
+		}
+		if whole {
+			return line, nil
+		}
+	}
+}
+
+// read puts the block before before rest.
+func (b *backLines) read() error {
+	n := min(blockSize, b.at)
+	block := make([]byte, n, int(n)+len(b.rest))
+	if _, err := io.ReadFull(io.NewSectionReader(b.file, b.at-n, n), block); err != nil {
+		return err
+	}
+	b.rest = append(block, b.rest[max(0, len(b.rest)-2*maxLine):]...)
+	b.at, b.fresh = b.at-n, int(n)
+	return nil
+}
