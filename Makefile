@@ -153,6 +153,12 @@ vectors: prereq-node prereq-go ## make index/meaning/vectors.bin anew (minutes);
 	@$(STEP) "encoding words" node tools/vectors/embed.mjs tools/vectors/words.txt .cache/vectors/words.f32
 	@echo "==> training" && go run ./tools/vectors
 
+PREFIX ?= /usr/local
+
+.PHONY: install
+install: build runsc ## put the program, runsc, manual pages and completions below PREFIX (/usr/local), with DESTDIR before it
+	@./tools/install.sh "$(BIN)" "$(DESTDIR)$(PREFIX)"
+
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
 	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/browser/node_modules tools/vectors/node_modules

@@ -90,9 +90,10 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	complete(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(serveCommand(a), execCommand(a), searchCommand(a), toolsCommand(a), generateCommand(a), doctorCommand(a), versionCommand(a),
 		upstreamsCommand(a), workerCommand(a), authCommand(a), importCommand(a), installCommand(a), skillsCommand(a), backupCommand(a), restoreCommand(a),
-		approvalsCommand(a), executionsCommand(a), explainCommand(a), logCommand(a), policyCommand(a), workflowCommand(a))
+		approvalsCommand(a), executionsCommand(a), explainCommand(a), logCommand(a), policyCommand(a), workflowCommand(a), manCommand(a))
 	root.SetHelpCommand(helpCommand(root))
 	tameCompletion(root)
+	a.addCompletions(root)
 	return root
 }
 
@@ -119,8 +120,22 @@ func tameCompletion(root *cobra.Command) {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		for _, shell := range cmd.Commands() {
 			shell.Args = noArguments
+			shell.Short = "print the completion script of " + shell.Name()
+			shell.Long, shell.Example = completionText(shell.Name())
 		}
 	}
+}
+
+// completionText tells how a shell is given its script.
+func completionText(shell string) (long, example string) {
+	place := map[string]string{
+		"bash":       "~/.local/share/bash-completion/completions/sallyport",
+		"zsh":        `"${fpath[1]}/_sallyport"`,
+		"fish":       "~/.config/fish/completions/sallyport.fish",
+		"powershell": "sallyport.ps1",
+	}[shell]
+	long = "Print the script by which " + shell + " completes commands, flags, and names that only the settings\nor a running gateway know: of upstreams, workspaces, skills, workflows, executions."
+	return long, "  sallyport completion " + shell + " > " + place
 }
 
 func helpCommand(root *cobra.Command) *cobra.Command {

@@ -102,6 +102,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, ".data"))
 	env.Setenv("RUNSC", part("SALLYPORT_TEST_RUNSC", ".cache/bin/runsc"))
 	env.Setenv("CHECKERS", part("SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules"))
+	env.Setenv("TOOLS", part("", "tools"))
 	env.Setenv("UPSTREAMS", part("SALLYPORT_TEST_UPSTREAMS", "tools/upstreams/node_modules"))
 	return nil
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway/httpapi"
+	"sallyport/internal/clients"
+	"sallyport/internal/skill"
+)
+
+// completionPatience is how long a shell waits for names that a gateway knows.
+const completionPatience = 2 * time.Second
+
+// names are what a shell may offer, each with a tab and a few words behind it where that helps.
+type names func(ctx context.Context) []string
+
+// addCompletions says what stands behind the verbs. Where nothing is said, it is no file.
+func (a *app) addCompletions(root *cobra.Command) {
+	one := map[string]names{
+		"auth login": a.upstreamNames, "auth logout": a.upstreamNames, "auth status": a.upstreamNames,
+		"upstreams remove": a.upstreamNames, "upstreams review": a.upstreamNames,
+		"executions show": a.executionIDs, "explain": a.executionIDs, "workflow from-execution": a.executionIDs,
+		"approvals approve": a.approvalIDs, "approvals deny": a.approvalIDs,
+		"skills show": a.skillNames, "skills review": a.waitingSkills, "install": knownClients,
+	}
+	several := map[string]names{
+		"upstreams test": a.upstreamNames, "upstreams approve": a.upstreamNames,
+		"skills rm": a.skillNames, "skills approve": a.waitingSkills, "skills reject": a.waitingSkills,
+	}
+	files := []string{"exec", "backup", "restore", "import", "man", "workflow lint"}
+	var visit func(cmd *cobra.Command, path string)
+	visit = func(cmd *cobra.Command, path string) {
+		list, many := several[path]
+		if !many {
+			list = one[path]
+		}
+		switch {
+		case cmd.ValidArgsFunction != nil || slices.Contains(files, path):
+		case list != nil:
+			cmd.ValidArgsFunction = completed(list, many)
+		default:
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
+		}
+		for flag, list := range map[string]names{"upstream": a.upstreamNames, "environment": a.environmentNames, "workspace": a.workspaceNames} {
+			if cmd.Flags().Lookup(flag) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(flag, completed(list, true)) // it has one already
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub, joined(path, sub.Name()))
+		}
+	}
+	visit(root, "")
+}
+
+func joined(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + " " + name
+}
+
+// completed offers names for the first argument, or for each that is not given yet.
+func completed(list names, many bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && !many {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+		defer cancel()
+		return slices.DeleteFunc(list(ctx), func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// The sources of names. One that fails offers none: a shell has no place for an error.
+
+func (a *app) upstreamNames(context.Context) (list []string) {
+	if cfg, err := a.glance(); err == nil {
+		for _, up := range cfg.Upstreams {
+			list = append(list, up.Name)
+		}
+	}
+	return list
+}
+
+func (a *app) environmentNames(context.Context) (list []string) {
+	if cfg, err := a.glance(); err == nil {
+		list = slices.Sorted(maps.Keys(cfg.Environments))
+	}
+	return list
+}
+
+func (a *app) workspaceNames(context.Context) (list []string) {
+	if cfg, err := a.glance(); err == nil {
+		list = slices.Sorted(maps.Keys(cfg.Workspaces))
+	}
+	return list
+}
+
+// skillNames are those of local clients and those that are shared.
+func (a *app) skillNames(context.Context) (list []string) {
+	_ = a.withSkills(func(s *skill.Store) error {
+		list = append(s.Names(""), s.Shared()...)
+		return nil
+	})
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// waitingSkills wait to be shared.
+func (a *app) waitingSkills(context.Context) (list []string) {
+	_ = a.withSkills(func(s *skill.Store) error {
+		list = s.Pending()
+		return nil
+	})
+	return list
+}
+
+func knownClients(context.Context) (list []string) {
+	for _, one := range clients.All() {
+		list = append(list, one.Name)
+	}
+	return list
+}
+
+// executionIDs are those of gateways that run now: what else is kept would have to be opened.
+func (a *app) executionIDs(ctx context.Context) (list []string) {
+	_ = a.withGateways(ctx, func(ctx context.Context, c *controls) error {
+		return everywhere(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {
+			for _, e := range got.Executions {
+				list = append(list, fmt.Sprintf("%s\t%s, %s ago", cell(e.ID, 40), cell(e.Status, 20), age(e.Started)))
+			}
+		})
+	})
+	return list
+}
+
+func (a *app) approvalIDs(ctx context.Context) (list []string) {
+	_ = a.withGateways(ctx, func(ctx context.Context, c *controls) error {
+		all, err := waiting(ctx, c, false)
+		for _, one := range all {
+			list = append(list, cell(one.ID, 40)+"\t"+cell(one.Tool, 60))
+		}
+		return err
+	})
+	return list
+}
