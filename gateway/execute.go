@@ -316,7 +316,7 @@ func (g *Gateway) explain(e *Execution, code string) {
 		}
 	}
 	for _, up := range g.Upstreams() {
-		problem := up.problem()
+		problem := up.Problem()
 		if problem == "" || up.State.Tools > 0 {
 			continue
 		}

@@ -256,8 +256,8 @@ type Upstream struct {
 	Cached bool
 }
 
-// problem says why an upstream is not available, "" if it is.
-func (u Upstream) problem() string {
+// Problem says why an upstream is not available, "" if it is: in one line, fit to be shown.
+func (u Upstream) Problem() string {
 	switch {
 	case u.State.Status == upstream.Ready, u.State.Error == "" && u.Known && u.State.Status != upstream.Closed:
 		return "" // a call starts it

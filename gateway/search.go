@@ -352,7 +352,7 @@ func (s Search) candidates() int {
 func (g *Gateway) foundUpstreams(only string, all bool) []FoundUpstream {
 	var ups []FoundUpstream
 	for _, up := range g.Upstreams() {
-		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.problem()}
+		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.Problem()}
 		if all || found.Problem != "" && (only == "" || only == up.ID) {
 			ups = append(ups, found)
 		}

@@ -20,15 +20,14 @@ import (
 
 // waitingRoom is a gateway in memory where calls wait.
 type waitingRoom struct {
+	httpapi.Verbs // what nobody asks for here
+
 	mu      sync.Mutex
 	list    []gateway.Approval
 	answers []string
 }
 
 func (w *waitingRoom) Upstreams() []gateway.Upstream { return nil }
-func (w *waitingRoom) Recorded(context.Context, string) (gateway.Record, error) {
-	return gateway.Record{}, &tool.Error{Kind: tool.NotFound}
-}
 func (w *waitingRoom) Records(context.Context) iter.Seq2[gateway.Record, error] {
 	return func(func(gateway.Record, error) bool) {}
 }

@@ -146,7 +146,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	a.warn(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
 	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, listed: make(chan struct{})}
-	opts := &httpapi.Options{Version: buildVersion(), Kept: records != nil, Logger: log}
+	opts := &httpapi.Options{Version: buildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Logger: log}
 	if records != nil {
 		if sv.flows, err = a.openFlows(sv, records); err != nil {
 			return err

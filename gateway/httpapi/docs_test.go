@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"sallyport/internal/testutil"
+	"sallyport/internal/tool"
 )
 
 var (
@@ -48,6 +50,31 @@ func TestDocumentOfRoutes(t *testing.T) {
 	}
 	for _, problem := range example.FindAllSubmatch(page[:sections[0][0]], -1) {
 		fits(t, "a problem", reflect.TypeFor[Problem](), problem[2])
+	}
+}
+
+// TestScopes: every route needs a scope, but for those that say little; what changes something needs more than to read.
+func TestScopes(t *testing.T) {
+	for _, r := range (&api{}).routes() {
+		name := r.method + " " + r.path
+		switch {
+		case r.scope == "":
+			if !slices.Contains([]string{"GET /health", "GET /readyz", "GET /openapi.json"}, name) {
+				t.Errorf("%s answers whoever comes", name)
+			}
+		case !slices.Contains(tool.Scopes(), r.scope):
+			t.Errorf("%s needs %s, which is no scope", name, r.scope)
+		case r.method != http.MethodGet && r.scope == tool.ScopeRead:
+			t.Errorf("%s changes something, and needs only %s", name, r.scope)
+		}
+	}
+	for _, r := range (&api{}).routes() {
+		for _, scope := range append(tool.Scopes(), "none") {
+			ctx := tool.WithScopes(t.Context(), []tool.Scope{scope})
+			if err := r.may(ctx); (err == nil) != (r.scope == "" || r.scope == scope && scope != tool.ScopeOperate) {
+				t.Errorf("%s %s with scope %s: %v", r.method, r.path, scope, err)
+			}
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type Verbs interface {
 	Approvals
 	Executions
 	Upstreams() []gateway.Upstream
+	// Missing says what keeps the gateway from its work; nothing if it is ready.
+	Missing() []string
 }
 
 // Executions are the records of what ran, of whoever asks, for an operator of all.
@@ -40,6 +42,8 @@ type Options struct {
 	Kept bool
 	// Workflows is the engine; nil: this process has none, and all routes of workflows and runs say so.
 	Workflows Workflows
+	// Draining reports that the process is about to end; nil is never.
+	Draining func() bool
 	// Logger hears of what went wrong here; nil discards.
 	Logger *slog.Logger
 }
@@ -62,6 +66,9 @@ func New(verbs Verbs, opts *Options) http.Handler {
 	}
 	if a.opts.Version == "" {
 		a.opts.Version = "dev"
+	}
+	if a.opts.Draining == nil {
+		a.opts.Draining = func() bool { return false }
 	}
 	if a.opts.Logger == nil {
 		a.opts.Logger = slog.New(slog.DiscardHandler)
@@ -96,8 +103,8 @@ func (a *api) dispatch(w http.ResponseWriter, r *http.Request, routes []route) {
 }
 
 func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
-	if rt.operator && tool.Operator(r.Context()) == "" {
-		a.refuse(w, r, &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "http.operators in upstreams.yaml names them; sallyport approvals works beside the gateway"})
+	if err := rt.may(r.Context()); err != nil {
+		a.refuse(w, r, err)
 		return
 	}
 	if rt.engine && a.opts.Workflows == nil {
@@ -121,6 +128,17 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	write(w, http.StatusOK, "application/json", data)
+}
+
+// may refuses whoever may not have a route.
+func (rt route) may(ctx context.Context) error {
+	switch {
+	case rt.scope == tool.ScopeOperate && tool.Operator(ctx) == "":
+		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create --scope operate` makes a token of one; the sallyport command works beside the gateway"}
+	case rt.scope != "" && !tool.May(ctx, rt.scope):
+		return &tool.Error{Kind: tool.Denied, Message: "this needs scope " + string(rt.scope), Hint: "`sallyport token create --scope " + string(rt.scope) + "`"}
+	}
+	return nil
 }
 
 // refuse answers with what went wrong.

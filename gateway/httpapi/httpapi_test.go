@@ -14,14 +14,19 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
 
 // house is a gateway in memory: ada and bob have run something, an operator sees both.
-type house struct{}
+type house struct{ httpapi.Verbs }
 
-func (house) Upstreams() []gateway.Upstream { return []gateway.Upstream{{ID: "crm"}} }
+func (house) Upstreams() []gateway.Upstream {
+	return []gateway.Upstream{{ID: "crm", State: upstream.State{Status: upstream.Failed, Error: "no such host", Tools: 3}}}
+}
+
+func (house) Missing() []string { return nil }
 
 func (house) Records(ctx context.Context) iter.Seq2[gateway.Record, error] {
 	return func(yield func(gateway.Record, error) bool) {
@@ -69,12 +74,17 @@ func (h house) Answer(ctx context.Context, id string, a gateway.Answer) (gateway
 	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval"}
 }
 
-// ask is a request of somebody, "op" is an operator; it gives the status and the body, which must be JSON.
+func options() *httpapi.Options { return &httpapi.Options{Workflows: &mill{}} }
+
+// ask is a request of somebody, "op" is an operator, "only SCOPE" may do no more than that; it gives the status and the body, which must be JSON.
 func ask(t *testing.T, who, method, path, body string, headers ...string) (int, http.Header, map[string]any) {
 	t.Helper()
 	ctx := tool.WithPrincipal(t.Context(), who)
 	if who == "op" {
 		ctx = tool.WithOperator(ctx, "cli")
+	}
+	if scopes, ok := strings.CutPrefix(who, "only "); ok {
+		ctx = tool.WithScopes(ctx, []tool.Scope{tool.Scope(scopes)})
 	}
 	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -83,7 +93,7 @@ func ask(t *testing.T, who, method, path, body string, headers ...string) (int, 
 		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
-	httpapi.New(house{}, &httpapi.Options{Workflows: &mill{}}).ServeHTTP(w, r)
+	httpapi.New(house{}, options()).ServeHTTP(w, r)
 	var got map[string]any
 	dec := json.NewDecoder(bytes.NewReader(w.Body.Bytes()))
 	if err := dec.Decode(&got); err != nil {

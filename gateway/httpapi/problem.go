@@ -25,6 +25,9 @@ func statusOf(err error) int {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge
 	}
+	if errors.Is(err, errNotReady) {
+		return http.StatusServiceUnavailable
+	}
 	if errors.Is(err, errMediaType) {
 		return http.StatusUnsupportedMediaType
 	}

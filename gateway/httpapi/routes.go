@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"reflect"
+
+	"sallyport/internal/tool"
 )
 
 // To add a route: a line in routes, a method of api that answers it, and types for what it takes and gives, whose
@@ -21,8 +23,8 @@ type route struct {
 	models bool
 	// params are those of the query; any other is refused.
 	params []param
-	// operator says that nobody else may.
-	operator bool
+	// scope is what whoever asks must have, see [tool.May]; "" is nothing.
+	scope tool.Scope
 	// engine says that it needs the engine of workflows, which not every process has.
 	engine bool
 	// body is how large the body may be, in bytes, where that is more than usual.
@@ -35,38 +37,39 @@ type route struct {
 // routes are all that there are.
 func (a *api) routes() []route {
 	return []route{
-		get("/health", "how the gateway is", a.health).named("get_health"),
+		open(get("/health", "how the gateway is", a.health)).named("get_health"),
+		open(get("/readyz", "whether it can do its work: 503 where it cannot", a.ready)).named("get_readiness"),
 		get("/approvals", "what waits for a person, and what was answered lately", a.approvals).named("list_approvals"),
 		get("/approvals/{id}", "one of them", a.approval).named("get_approval"),
-		forOperators(post("/approvals/{id}", "allow or deny a call that waits", a.decide)).named("answer_approval"),
+		post(tool.ScopeOperate, "/approvals/{id}", "allow or deny a call that waits", a.decide).named("answer_approval"),
 		get("/executions", "the last executions, the newest first", a.executions).named("list_executions").takes(limit(usualExecutions, maxExecutions)),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution).named("get_execution"),
 		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)).named("list_workflows"),
 		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)).named("get_workflow"),
-		forEngine(withValues(post("/workflows/{name}/plan", "what a run would do, which does nothing", a.plan))).named("plan_workflow"),
-		forEngine(withValues(post("/workflows/{name}/runs", "start a run", a.launch))).named("start_workflow"),
+		forEngine(withValues(post(tool.ScopeWorkflow, "/workflows/{name}/plan", "what a run would do, which does nothing", a.plan))).named("plan_workflow"),
+		forEngine(withValues(post(tool.ScopeWorkflow, "/workflows/{name}/runs", "start a run", a.launch))).named("start_workflow"),
 		forEngine(get("/runs", "the last runs, the newest first", a.runs)).named("list_runs").
 			takes(word("workflow", "only of this one"), choice("status", "only with this status", runStatuses...), limit(usualRuns, maxRuns)),
 		forEngine(get("/runs/{id}", "one run as it stands", a.run)).named("get_run").
 			takes(number("wait", 1, maxWait, 0, "seconds that the answer may take: until it is over or waits for a person")),
 		forEngine(get("/runs/{id}/events", "what happened in it", a.events)).named("list_run_events").
 			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), number("wait", 1, maxWait, 0, "seconds that the answer may take where there are none")),
-		forEngine(post("/runs/{id}/cancel", "stop it", a.cancel)).named("cancel_run"),
-		forEngine(post("/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)).named("resume_run"),
-		forEngine(post("/runs/{id}/replay", "a new run that does all again from a step on", a.replay)).named("replay_run"),
-		forEngine(withValues(post("/runs/{id}/answer", "answer a form", a.answerForm))).named("answer_form"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/cancel", "stop it", a.cancel)).named("cancel_run"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)).named("resume_run"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/replay", "a new run that does all again from a step on", a.replay)).named("replay_run"),
+		forEngine(withValues(post(tool.ScopeWorkflow, "/runs/{id}/answer", "answer a form", a.answerForm))).named("answer_form"),
 	}
 }
 
 // get is a route that changes nothing.
 func get[Out any](path, does string, serve func(r *http.Request) (Out, error)) route {
-	return route{method: http.MethodGet, path: path, does: does, out: reflect.TypeFor[Out](),
+	return route{method: http.MethodGet, path: path, does: does, scope: tool.ScopeRead, out: reflect.TypeFor[Out](),
 		serve: func(r *http.Request) (any, error) { return serve(r) }}
 }
 
 // post is a route with a body, which is read strictly.
-func post[In, Out any](path, does string, serve func(r *http.Request, in In) (Out, error)) route {
-	return route{method: http.MethodPost, path: path, does: does, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
+func post[In, Out any](scope tool.Scope, path, does string, serve func(r *http.Request, in In) (Out, error)) route {
+	return route{method: http.MethodPost, path: path, does: does, scope: scope, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
 		serve: func(r *http.Request) (any, error) {
 			var in In
 			if err := readBody(r, &in); err != nil {
@@ -106,8 +109,8 @@ func withValues(r route) route {
 	return r
 }
 
-// forOperators has a route answer nobody else.
-func forOperators(r route) route {
-	r.operator = true
+// open has a route answer whoever comes: it says little to who may not read.
+func open(r route) route {
+	r.scope = ""
 	return r
 }

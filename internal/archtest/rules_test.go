@@ -17,7 +17,7 @@ var rooms = []room{
 		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
 	{"gateway/mcpserver", []string{"gateway", "gateway/workflow/...", "internal/..."}, nil,
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
-	{"gateway/httpapi", []string{"gateway", "gateway/workflow/...", "internal/..."}, nil,
+	{"gateway/httpapi", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "sandbox/..."}, // what the verbs answer
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
 	{"gateway/dashboard", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a face decodes, calls one of Gateway's verbs and shows what it gives; what it needs from below, the gateway tells it"},
