@@ -59,21 +59,21 @@ export default [[e.message, e.code, e.kind, e.upstream, e.tool, e.hint, e.retrya
 	},
 	{
 		Name: "parallel is bounded and keeps the order",
-		Python: `import threading, time
+		Python: `import threading
 from sallyport import parallel
-now, most, lock = 0, 0, threading.Lock()
+now, most, lock, together = 0, 0, threading.Lock(), None
 def work(i):
     global now, most
     with lock: now += 1; most = max(most, now)
-    time.sleep(0.01)
+    if i < together.parties: together.wait(30)
     with lock: now -= 1
     return i
-def peak(**options):
-    global most
-    most = 0
+def peak(n, **options):
+    global most, together
+    most, together = 0, threading.Barrier(n)
     assert parallel((lambda i=i: work(i) for i in range(60)), **options) == list(range(60))
     return most
-peak(), peak(limit=3), peak(limit=1), parallel(), parallel([])`,
+peak(16), peak(3, limit=3), peak(1, limit=1), parallel(), parallel([])`,
 		Value: "[16,3,1,[],[]]",
 	},
 	{
