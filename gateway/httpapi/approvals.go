@@ -25,11 +25,11 @@ type ApprovalList struct {
 // Decision is what POST /approvals/{id} takes.
 type Decision struct {
 	// Decision is allow or deny.
-	Decision string `json:"decision"`
+	Decision string `json:"decision" enum:"allow,deny"`
 	// Scope of what is allowed is once (the default: this call), execution or session (any call of the tool).
-	Scope approval.Scope `json:"scope"`
+	Scope approval.Scope `json:"scope,omitempty"`
 	// Reason is told to the program that is denied, at most 300 bytes.
-	Reason string `json:"reason"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // The decisions.
@@ -68,8 +68,6 @@ func (a *api) decide(r *http.Request, d Decision) (gateway.Approval, error) {
 	switch {
 	case d.Decision == Allow:
 		answer.Allow = true
-	case d.Decision != Deny:
-		return gateway.Approval{}, invalid("decision must be allow or deny")
 	case d.Scope != "":
 		return gateway.Approval{}, invalid("a denial has no scope")
 	}

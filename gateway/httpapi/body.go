@@ -33,7 +33,9 @@ func readBody(r *http.Request, into any) error {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return invalid("the body is not JSON")
 	}
-	if err := checkNames(data, fieldNames(reflect.TypeOf(into).Elem())); err != nil {
+	body := reflect.ValueOf(into).Elem()
+	there, err := readNames(data, fieldNames(body.Type()), r.PathValue)
+	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
@@ -43,7 +45,7 @@ func readBody(r *http.Request, into any) error {
 		}
 		return invalid(wrong.Field + " cannot be a " + wrong.Value)
 	}
-	return nil
+	return checkFields(body, there)
 }
 
 func invalid(message string) *tool.Error { return &tool.Error{Kind: tool.Invalid, Message: message} }
@@ -57,29 +59,37 @@ func fieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// checkNames refuses what is no object, and names in it that are unknown or there twice. The data is valid JSON.
-func checkNames(data []byte, names []string) error {
+// readNames gives the members of an object, and refuses what is none, and names in it that are unknown or there twice. The
+// data is valid JSON. What the path says may be said again: clients that know tools by OpenAPI put all of a tool's
+// arguments into the body.
+func readNames(data []byte, names []string, path func(name string) string) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return invalid("the body must be one JSON object")
+		return nil, invalid("the body must be one JSON object")
 	}
-	var seen []string
+	there := map[string]json.RawMessage{}
 	for dec.More() {
 		token, err := dec.Token()
 		name, ok := token.(string)
-		var skipped json.RawMessage
-		if err != nil || !ok || dec.Decode(&skipped) != nil {
-			return invalid("the body is not JSON")
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return nil, invalid("the body is not JSON")
 		}
-		if slices.Contains(seen, name) {
-			return invalid("the body has " + plain.Line(name, 60) + " twice")
+		if _, twice := there[name]; twice {
+			return nil, invalid("the body has " + plain.Line(name, 60) + " twice")
 		}
-		if !slices.Contains(names, name) {
-			return unknownName("the body", name, names)
+		if !slices.Contains(names, name) && !repeats(value, path(name)) {
+			return nil, unknownName("the body", name, names)
 		}
-		seen = append(seen, name)
+		there[name] = value
 	}
-	return nil
+	return there, nil
+}
+
+// repeats reports whether a value is a text that is there already.
+func repeats(value json.RawMessage, text string) bool {
+	var said string
+	return text != "" && json.Unmarshal(value, &said) == nil && said == text
 }
 
 func unknownName(where, name string, names []string) error {

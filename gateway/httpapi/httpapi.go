@@ -117,6 +117,12 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, max(maxBody, rt.body))
+	if rt.raw != nil {
+		if err := rt.raw(w, r); err != nil {
+			a.refuse(w, r, err)
+		}
+		return
+	}
 	result, err := rt.serve(r)
 	if err != nil {
 		a.refuse(w, r, err)
@@ -153,7 +159,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func write(w http.ResponseWriter, status int, kind string, data []byte) {
 	header := w.Header()
 	header.Set("Content-Type", kind)
-	header.Set("Cache-Control", "no-store")
+	if header.Get("Cache-Control") == "" {
+		header.Set("Cache-Control", "no-store")
+	}
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(data, '\n'))

@@ -147,7 +147,7 @@ func TestWhoAnswers(t *testing.T) {
 		{"op", "a-9", `{"decision":"allow"}`, 404, "there is no approval"},
 		{"ada", "a-0", `{"decision":"allow"}`, 403, "only an operator may do this"},
 		{"", "a-0", `{"decision":"allow"}`, 403, "only an operator may do this"},
-		{"op", "a-0", `{}`, 400, "decision must be allow or deny"},
+		{"op", "a-0", `{}`, 400, "the body needs decision"},
 		{"op", "a-0", `{"decision":"Allow"}`, 400, "decision must be allow or deny"},
 		{"op", "a-0", `{"decision":"deny","scope":"once"}`, 400, "a denial has no scope"},
 		{"op", "a-0", `{"decision":"deny","decision":"allow"}`, 400, "the body has decision twice"},

@@ -32,13 +32,20 @@ type route struct {
 	// in is the type of the body, nil for none; out that of the answer.
 	in, out reflect.Type
 	serve   func(r *http.Request) (any, error)
+	// raw answers by itself, where it is there: what is of the types in media. Its error is answered as usual.
+	raw   func(w http.ResponseWriter, r *http.Request) error
+	media []string
+	// fails are statuses of problems that are no matter of every route, for the OpenAPI document.
+	fails []int
 }
 
 // routes are all that there are.
 func (a *api) routes() []route {
 	return []route{
+		raw("/openapi.json", "the OpenAPI document", a.serveOpenAPI, "application/json").named("get_openapi").
+			takes(choice("profile", "for whom: tools names all that a model should have and nothing else, clients names all", profiles...)),
 		open(get("/health", "how the gateway is", a.health)).named("get_health"),
-		open(get("/readyz", "whether it can do its work: 503 where it cannot", a.ready)).named("get_readiness"),
+		open(get("/readyz", "whether it can do its work: 503 where it cannot", a.ready)).named("get_readiness").failsWith(http.StatusServiceUnavailable),
 		get("/approvals", "what waits for a person, and what was answered lately", a.approvals).named("list_approvals"),
 		get("/approvals/{id}", "one of them", a.approval).named("get_approval"),
 		post(tool.ScopeOperate, "/approvals/{id}", "allow or deny a call that waits", a.decide).named("answer_approval"),
@@ -79,22 +86,33 @@ func post[In, Out any](scope tool.Scope, path, does string, serve func(r *http.R
 		}}
 }
 
+// raw is a route that changes nothing and answers by itself.
+func raw(path, does string, serve func(w http.ResponseWriter, r *http.Request) error, media ...string) route {
+	return route{method: http.MethodGet, path: path, does: does, raw: serve, media: media}
+}
+
+// failsWith says which problems there are besides those of every route, by their statuses.
+func (rt route) failsWith(statuses ...int) route {
+	rt.fails = statuses
+	return rt
+}
+
 // named gives a route its name: a verb and what it is about, in snake case.
-func (r route) named(name string) route {
-	r.name = name
-	return r
+func (rt route) named(name string) route {
+	rt.name = name
+	return rt
 }
 
 // takes gives a route the parameters of its query, which it asks of [queryOf].
-func (r route) takes(params ...param) route {
-	r.params = params
-	return r
+func (rt route) takes(params ...param) route {
+	rt.params = params
+	return rt
 }
 
 // forModels marks a route that a model should have as a tool.
-func (r route) forModels() route {
-	r.models = true
-	return r
+func (rt route) forModels() route {
+	rt.models = true
+	return rt
 }
 
 // forEngine has a route say so where there is no engine.

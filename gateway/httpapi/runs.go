@@ -48,9 +48,9 @@ type Replay struct {
 // FormAnswer is what POST /runs/{id}/answer takes.
 type FormAnswer struct {
 	// Step is the path of the step that waits; it may be left out where only one does.
-	Step string `json:"step"`
+	Step string `json:"step,omitempty"`
 	// Values are the fields that are answered, by name; null takes an answer back.
-	Values json.RawMessage `json:"values"`
+	Values json.RawMessage `json:"values" type:"object"`
 }
 
 func (a *api) runs(r *http.Request) (RunList, error) {

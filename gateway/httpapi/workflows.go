@@ -42,17 +42,17 @@ type WorkflowList struct {
 // Launch is what POST /workflows/{name}/runs takes.
 type Launch struct {
 	// Inputs is an object; without it, or where a member is missing, defaults count.
-	Inputs json.RawMessage `json:"inputs"`
+	Inputs json.RawMessage `json:"inputs,omitempty" type:"object"`
 	// Key, where it is given, makes the start happen once: the same key again gives the same run. At most 100 bytes.
-	Key string `json:"key"`
+	Key string `json:"key,omitempty" max:"100"`
 	// Wait is how many seconds the answer may take, at most 60: it comes when the run is over or waits for a person. 0 answers at once.
-	Wait int `json:"wait"`
+	Wait int `json:"wait,omitempty" min:"0" max:"60"`
 }
 
 // PlanRequest is what POST /workflows/{name}/plan takes.
 type PlanRequest struct {
 	// Inputs are as for a run.
-	Inputs json.RawMessage `json:"inputs"`
+	Inputs json.RawMessage `json:"inputs,omitempty" type:"object"`
 }
 
 // maxWait is how long an answer may take where that is asked for, in seconds.
@@ -94,12 +94,6 @@ func (a *api) launch(r *http.Request, l Launch) (workflow.Run, error) {
 	of, err := a.workflow(r)
 	if err != nil {
 		return workflow.Run{}, err
-	}
-	switch {
-	case l.Wait < 0 || l.Wait > maxWait:
-		return workflow.Run{}, invalid("wait must be 0 to 60, in seconds")
-	case len(l.Key) > 100:
-		return workflow.Run{}, invalid("a key is at most 100 bytes")
 	}
 	trigger := r.Header.Get(TriggerHeader)
 	if trigger != triggerCLI || tool.Operator(r.Context()) == "" {

@@ -127,7 +127,7 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"ada", "POST", "/workflows/inner/runs", `{}`, 404, "there is no workflow inner"},
 		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":[1]},"key":"k"}`, 200, `"inputs":{"a":[1]},"principal":"ada","started":"0001-01-01T00:00:00Z","status":"running","steps":0,"trigger":"httpk"`},
 		{"ada", "POST", "/workflows/digest/runs", `{"wait":61}`, 400, "wait must be 0 to 60"},
-		{"ada", "POST", "/workflows/digest/runs", `{"key":"` + strings.Repeat("k", 101) + `"}`, 400, "a key is at most 100 bytes"},
+		{"ada", "POST", "/workflows/digest/runs", `{"key":"` + strings.Repeat("k", 101) + `"}`, 400, "key must be at most 100 bytes"},
 		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":"` + strings.Repeat("k", 100<<10) + `"}}`, 200, "kkkk"},
 		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":"` + strings.Repeat("k", 1<<20) + `"}}`, 413, "too large"},
 		{"ada", "POST", "/workflows/digest/plan", `{"inputs":{"a":1}}`, 200, `"workflow":"digest{\"a\":1}"`},
@@ -148,7 +148,7 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"op", "POST", "/runs/r-ada/cancel", `{"why":"x"}`, 400, "the body has no why"},
 		{"ada", "POST", "/runs/r-ada/resume", `{}`, 200, "r-ada"},
 		{"ada", "POST", "/runs/r-ada/replay", `{"step":"x.y"}`, 200, "r-ada x.y"},
-		{"ada", "POST", "/runs/r-ada/replay", `{}`, 400, "step must name the step"},
+		{"ada", "POST", "/runs/r-ada/replay", `{}`, 400, "the body needs step"},
 		{"ada", "POST", "/runs/r-ada/answer", `{"step":"ask","values":{"name":"x"}}`, 200, `ask{\"name\":\"x\"}`},
 		{"bob", "POST", "/runs/r-ada/answer", `{"values":{}}`, 404, "there is no run"},
 	} {
