@@ -107,7 +107,7 @@ var owners = []owner{
 		"what personal data looks like is known in one place"},
 	{"cel.dev/cel-go", []string{"internal/expr"}, nil,
 		"what expressions may cost, and how what is wrong with one is said, is decided in one place, for policy and workflows alike"},
-	{"github.com/spf13/cobra", []string{"cmd/..."}, nil,
+	{"github.com/spf13", []string{"cmd/..."}, nil,
 		"the command line is cmd's alone; everything else takes plain arguments"},
 	{"github.com/tiktoken-go/tokenizer", []string{"internal/tokens", "cmd/...", "bench/..."}, nil,
 		"a vocabulary costs megabytes and start-up time; only what reports token counts pays for it"},
@@ -147,6 +147,7 @@ var dependencies = map[string]string{
 	"github.com/rogpeppe/go-internal":              "testscript: the command line is tested as it is typed; and the diffs of reviews",
 	"github.com/santhosh-tekuri/jsonschema/v6":     "checks of arguments against a tool's schema",
 	"github.com/spf13/cobra":                       "the command line",
+	"github.com/spf13/pflag":                       "the flags of cobra's commands, as manual pages list them",
 	"github.com/tailscale/hujson":                  "JSON with comments: other clients' settings are edited, not rewritten",
 	"github.com/tiktoken-go/tokenizer":             "token counts, without a network",
 	"github.com/zalando/go-keyring":                "the operating system's keyring",
@@ -160,4 +161,4 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                             "upstreams.yaml and workflows",
 }
 
-const maxDependencies = 33
+const maxDependencies = 34
