@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 )
 
 // Record is what is kept of an execution: what ran and how it went, not what it printed.
@@ -40,6 +42,8 @@ type Record struct {
 	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
 	Calls []RecordedCall `json:"calls,omitempty"`
 	Made  int            `json:"made,omitempty"`
+	// Line is where in the program it failed, from 1; 0 where it did not, or nobody knows.
+	Line int `json:"line,omitempty"`
 	// Read is what it had read at its end, with its session, by labels.
 	Read []Origin `json:"read,omitempty"`
 	// Stdout, Stderr and Value are sizes in bytes, with what was cut from the answer.
@@ -68,7 +72,9 @@ type RecordedCall struct {
 	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
 	Outcome string `json:"outcome"`
 	// Replayed says that it was not made, but answered from the journal of the execution before.
-	Replayed bool          `json:"replayed,omitempty"`
+	Replayed bool `json:"replayed,omitempty"`
+	// Begun is when it began, the zero time where that was not kept.
+	Begun    time.Time     `json:"begun,omitzero"`
 	Duration time.Duration `json:"duration"`
 	// Size is how many bytes of text the result had, or of structured content where there is no text.
 	Size int64 `json:"size,omitempty"`
@@ -188,11 +194,21 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	r.Read = g.flows.origins(trailKey(ctx), running)
 	fault := ""
 	if e.Fault != nil {
-		fault = e.Fault.Message
+		fault, r.Line = e.Fault.Message, failedAt(e.Fault)
 	}
 	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, fault); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
+}
+
+// failedAt is the innermost line of the program itself that a fault names, 0 for none.
+func failedAt(f *bridge.Fault) int {
+	for _, line := range slices.Backward(f.Lines) {
+		if line.File == "" {
+			return line.Line
+		}
+	}
+	return 0
 }
 
 // callList is what a program calls, as it calls it.
@@ -214,7 +230,7 @@ func (l *callList) begin(made *madeCall) (end func(outcome string, size int64)) 
 		return func(_ string, size int64) { l.add(size) }
 	}
 	at, start := len(l.calls), time.Now()
-	l.calls = append(l.calls, RecordedCall{Tool: made.tool, Digest: made.definition, Arguments: made.arguments, Outcome: unfinished})
+	l.calls = append(l.calls, RecordedCall{Tool: made.tool, Digest: made.definition, Arguments: made.arguments, Outcome: unfinished, Begun: start.UTC()})
 	made.decided = func(v verdict) {
 		l.mu.Lock()
 		defer l.mu.Unlock()

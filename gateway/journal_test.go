@@ -44,8 +44,11 @@ func TestExecutionIsRecorded(t *testing.T) {
 			{Tool: tool.ID{Upstream: "calc", Name: "fail"}, Digest: digest("fail"), Arguments: sum(`{}`), Outcome: "failed"},
 		},
 	}
-	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(gateway.Record{}, "Started"), cmpopts.IgnoreFields(gateway.RecordedCall{}, "Duration", "Size")); diff != "" {
+	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(gateway.Record{}, "Started"), cmpopts.IgnoreFields(gateway.RecordedCall{}, "Begun", "Duration", "Size")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if since := r.Calls[1].Begun.Sub(r.Calls[0].Begun); r.Calls[0].Begun.Before(r.Started) || since < r.Calls[0].Duration || since > e.Duration {
+		t.Errorf("the calls began at %v and %v of %v", r.Calls[0].Begun, r.Calls[1].Begun, r.Started)
 	}
 	if age := time.Since(r.Started); age < e.Duration || age > time.Hour || r.Calls[0].Duration <= 0 {
 		t.Errorf("started %v ago, first call took %v", age, r.Calls[0].Duration)

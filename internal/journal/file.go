@@ -62,6 +62,21 @@ func Parse(data []byte) (*Contents, error) {
 	return &p.Contents, nil
 }
 
+// Peek reads a journal as it stands, whoever writes to it meanwhile: no one is kept away. Of a file of more than so many bytes the
+// beginning counts. Errors are fs.ErrNotExist, ErrDamaged, or the system's.
+func Peek(path string, most int64) (*Contents, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	return Parse(data)
+}
+
 type parser struct {
 	Contents
 	frames   int
