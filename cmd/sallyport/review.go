@@ -119,7 +119,7 @@ func (a *app) printHeld(cfg *config.Config, held []trust.Held) error {
 	}{[]heldJSON{}}
 	for _, h := range held {
 		list.Held = append(list.Held, heldJSON{
-			ID: heldID(cfg, h), Upstream: h.Upstream, Wire: h.Name, Digest: h.Digest, Reason: h.Reason,
+			ID: h.ID(cfg).String(), Upstream: h.Upstream, Wire: h.Name, Digest: h.Digest, Reason: h.Reason,
 			Findings: append([]trust.Finding{}, h.Findings...), Old: h.Old, New: h.New,
 		})
 	}
@@ -133,8 +133,8 @@ func (a *app) showHeld(cfg *config.Config, held []trust.Held) error {
 	}
 	var b strings.Builder
 	for _, h := range held {
-		id := heldID(cfg, h)
-		fmt.Fprintf(&b, "%s: %s\n", id, why(h))
+		id := h.ID(cfg).String()
+		fmt.Fprintf(&b, "%s: %s\n", id, h.Why())
 		for _, f := range h.Findings {
 			fmt.Fprintf(&b, "  %s, in %s: %s\n", f.Rule, trust.Visible(f.Where), f.Text)
 		}
@@ -145,33 +145,6 @@ func (a *app) showHeld(cfg *config.Config, held []trust.Held) error {
 		fmt.Fprintf(&b, "\n  to accept it: sallyport upstreams approve %s@%s\n\n", id, h.Digest[:12])
 	}
 	return a.print(b.String())
-}
-
-// heldID names a tool as programs do. A definition that the list had twice has one name.
-func heldID(cfg *config.Config, h trust.Held) string {
-	up, name := tool.Identifier(h.Upstream), h.Tool.ID.Name
-	for _, u := range cfg.Upstreams {
-		if u.Name == h.Upstream {
-			up = u.ID
-		}
-	}
-	if name == "" {
-		name = tool.Identifier(h.Name)
-	}
-	return tool.ID{Upstream: up, Name: name}.String()
-}
-
-func why(h trust.Held) string {
-	switch h.Reason {
-	case trust.ReasonChanged:
-		if h.Old == nil {
-			return "its definition has changed; what it was is not kept here, so this is all of the new one"
-		}
-		return "its definition has changed"
-	case trust.ReasonSuspicious:
-		return "its text looks like an attack on a model"
-	}
-	return "it is new"
 }
 
 // namedUpstream returns the name in the settings of an upstream that was named by it or by its id.
@@ -207,7 +180,7 @@ func (a *app) upstreamsApprove(names []string) error {
 	}
 	var events []audit.Event
 	for _, h := range chosen {
-		events = append(events, audit.Event{Kind: audit.DefinitionApproved, Tool: heldID(cfg, h), Definition: h.Digest, Note: h.Reason})
+		events = append(events, audit.Event{Kind: audit.DefinitionApproved, Tool: h.ID(cfg).String(), Definition: h.Digest, Note: h.Reason})
 	}
 	if err := a.onRecord(events...); err != nil {
 		return err
@@ -217,7 +190,7 @@ func (a *app) upstreamsApprove(names []string) error {
 	}
 	var b strings.Builder
 	for _, h := range chosen {
-		fmt.Fprintf(&b, "approved %s@%s\n", heldID(cfg, h), h.Digest[:12])
+		fmt.Fprintf(&b, "approved %s@%s\n", h.ID(cfg).String(), h.Digest[:12])
 	}
 	return a.print(b.String())
 }

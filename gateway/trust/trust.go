@@ -50,6 +50,34 @@ const (
 	ReasonSuspicious = "suspicious"
 )
 
+// ID names the tool as programs do. A definition that the list had twice has one name.
+func (h Held) ID(cfg *config.Config) tool.ID {
+	id := tool.ID{Upstream: tool.Identifier(h.Upstream), Name: h.Tool.ID.Name}
+	for _, u := range cfg.Upstreams {
+		if u.Name == h.Upstream {
+			id.Upstream = u.ID
+		}
+	}
+	if id.Name == "" {
+		id.Name = tool.Identifier(h.Name)
+	}
+	return id
+}
+
+// Why says in words why it is held.
+func (h Held) Why() string {
+	switch h.Reason {
+	case ReasonChanged:
+		if h.Old == nil {
+			return "its definition has changed; what it was is not kept here, so this is all of the new one"
+		}
+		return "its definition has changed"
+	case ReasonSuspicious:
+		return "its text looks like an attack on a model"
+	}
+	return "it is new"
+}
+
 // Book is the lock file and what waits. It is safe for concurrent use, also by
 // several processes: none loses the lines of another.
 type Book struct {
