@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/front"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
@@ -118,7 +119,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		if cfg.HTTP.Problem != "" {
 			return &configError{errors.New(cfg.HTTP.Problem)}
 		}
-		listener, err := mcpserver.Listen(ctx, s.http, cfg.HTTP)
+		listener, err := front.Listen(ctx, s.http, cfg.HTTP)
 		if err != nil {
 			return err
 		}
@@ -252,16 +253,17 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 	return func(ctx context.Context, s *service) error {
 		direct := s.direct()
 		defer direct.Close()
-		opts := &mcpserver.SiteOptions{API: s.api, Settings: s.cfg.HTTP, Logger: s.log, Auditor: s.gateway}
+		endpoints := &mcpserver.EndpointOptions{Body: s.cfg.HTTP.Body, Logger: s.log}
+		if s.mode == modeTools {
+			endpoints.Tools = mcpserver.New(s.gateway, s.tools())
+			defer endpoints.Tools.Close()
+		}
+		opts := &front.Options{MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Logger: s.log, Auditor: s.gateway}
 		if s.flows != nil {
 			opts.Hooks = s.flows.hooks
 		}
-		if s.mode == modeTools {
-			opts.Tools = mcpserver.New(s.gateway, s.tools())
-			defer opts.Tools.Close()
-		}
-		s.log.Info("listening", "address", mcpserver.Address(listener))
-		return mcpserver.NewSite(direct, opts).Serve(ctx, listener)
+		s.log.Info("listening", "address", front.Address(listener))
+		return front.New(listener, opts).Serve(ctx)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/front"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
@@ -120,30 +122,42 @@ func newDirect(t *testing.T, wireNames bool, ups ...config.Upstream) *direct {
 			t.Error(err)
 		}
 	})
-	d.url = serve(t, d.face, &mcpserver.SiteOptions{Settings: cfg.HTTP}) + "/mcp"
+	d.url = serve(t, d.face, &siteOptions{Settings: cfg.HTTP}) + "/mcp"
 	return d
 }
 
+// siteOptions are for serve.
+type siteOptions struct {
+	Tools    *mcpserver.Tools
+	Settings config.HTTP
+}
+
+// door is the front door of a listener, with MCP behind it.
+func door(listener net.Listener, face *mcpserver.Direct, opts *siteOptions) *front.Front {
+	endpoints := mcpserver.NewEndpoints(face, &mcpserver.EndpointOptions{Tools: opts.Tools, Body: opts.Settings.Body})
+	return front.New(listener, &front.Options{MCP: endpoints, Settings: opts.Settings})
+}
+
 // serve serves a site until the test ends, and returns its origin.
-func serve(t *testing.T, face *mcpserver.Direct, opts *mcpserver.SiteOptions) string {
+func serve(t *testing.T, face *mcpserver.Direct, opts *siteOptions) string {
 	t.Helper()
 	if opts.Settings.Body == 0 {
 		opts.Settings.Body, opts.Settings.Grace = config.MiB, time.Second
 	}
-	listener, err := mcpserver.Listen(t.Context(), "127.0.0.1:0", opts.Settings)
+	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- mcpserver.NewSite(face, opts).Serve(ctx, listener) }()
+	go func() { ended <- door(listener, face, opts).Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return strings.TrimSuffix(mcpserver.Address(listener), "/mcp")
+	return strings.TrimSuffix(front.Address(listener), "/mcp")
 }
 
 // dialogue is a client that speaks in bytes.
@@ -399,7 +413,7 @@ func TestTicketsAreGoodForOneAnswer(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t, false, upstream("asker", asker(t, false), ""))
 	tokens := config.Secrets{"ci": "s3cret", "ada": "0ther"}
-	d.url = serve(t, d.face, &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
+	d.url = serve(t, d.face, &siteOptions{Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	c := &dialogue{t: t, url: d.url, version: "2026-07-28", token: "s3cret"}
 	c.ask("tools/list", `{}`)
 	call := func(more string) string {

@@ -263,7 +263,7 @@ func TestWorkspaceHeader(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = g.Close() })
 	tools := mcpserver.New(g, &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g})
-	url := serve(t, newFace(t, &whoAsks{}, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB}, Tools: tools}) + "/mcp"
+	url := serve(t, newFace(t, &whoAsks{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}, Tools: tools}) + "/mcp"
 	resp, _ := request(t, "POST", url, hi)
 	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")
 	for _, step := range []struct{ tool, args, header, want string }{

@@ -2,17 +2,11 @@ package mcpserver_test
 
 import (
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,13 +14,12 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/zitadel/oidc/v3/pkg/oidc"
 
 	"sallyport/gateway"
+	"sallyport/gateway/front"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
-	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/tool"
 )
 
@@ -112,57 +105,12 @@ func request(t *testing.T, method, to, body string, headers ...string) (answer, 
 
 const hi = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-func TestWhoMaySpeak(t *testing.T) {
-	t.Parallel()
-	settings := config.HTTP{Body: 4096, Grace: time.Second, Origins: []string{"https://app.example"}, Hosts: []string{"gw.example"}}
-	origin := serve(t, newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: settings})
-	for _, test := range []struct {
-		headers []string
-		status  int
-	}{
-		{nil, 200},
-		{[]string{"Host: evil.example"}, 403},
-		{[]string{"Host: evil.example:80"}, 403},
-		{[]string{"Host: localhost.evil.example"}, 403},
-		{[]string{"Host: localhost:1"}, 200},
-		{[]string{"Host: [::1]:1"}, 200},
-		{[]string{"Host: gw.example"}, 200},
-		{[]string{"Host: GW.example.:443"}, 200},
-		{[]string{"Origin: http://localhost:3000"}, 200},
-		{[]string{"Origin: http://127.0.0.1"}, 200},
-		{[]string{"Origin: https://app.example"}, 200},
-		{[]string{"Origin: https://app.example.evil"}, 403},
-		{[]string{"Origin: http://localhost.evil.example"}, 403},
-		{[]string{"Origin: http://localhost@evil.example"}, 403},
-		{[]string{"Origin: null"}, 403},
-		{[]string{"Origin: file://localhost"}, 403},
-	} {
-		for _, path := range []string{"/mcp", "/mcp/direct"} {
-			if resp, body := request(t, "POST", origin+path, hi, test.headers...); resp.StatusCode != test.status {
-				t.Errorf("%v at %s: %d %s", test.headers, path, resp.StatusCode, body)
-			}
-		}
-	}
-	resp, _ := request(t, "OPTIONS", origin+"/mcp", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type")
-	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example" {
-		t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
-	}
-	if resp, body := request(t, "POST", origin+"/mcp", strings.Repeat(" ", 5000)); resp.StatusCode != 413 || !strings.Contains(body, "http.body") {
-		t.Errorf("a large body: %d %s", resp.StatusCode, body)
-	}
-	for path, status := range map[string]int{"/": 200, "/x": 404, "/mcp/x": 404, "/.well-known/oauth-protected-resource": 404, "/debug/pprof/": 404} {
-		if resp, body := request(t, "GET", origin+path, ""); resp.StatusCode != status || len(body) > 60 {
-			t.Errorf("GET %s: %d %s", path, resp.StatusCode, body)
-		}
-	}
-}
-
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	odd := newRawServer(t, oddAnswers())
 	d := newDirect(t, false, upstream("odd", odd.url, ""))
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret", "ada": "0ther"}}
-	d.url = serve(t, d.face, &mcpserver.SiteOptions{Settings: settings}) + "/mcp"
+	d.url = serve(t, d.face, &siteOptions{Settings: settings}) + "/mcp"
 	for _, bad := range [][]string{nil, {"Authorization: Bearer s3cre"}, {"Authorization: Bearer "}, {"Authorization: Basic s3cret"}, {"Authorization: Bearer ci"}} {
 		if resp, body := request(t, "POST", d.url, hi, bad...); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(body, "ci") {
 			t.Errorf("%v: %d %s", bad, resp.StatusCode, body)
@@ -186,116 +134,6 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// token gets an access token as a service does.
-func token(t *testing.T, as *authserver.Server, resource, scope string) string {
-	t.Helper()
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {"svc"}, "client_secret": {"pw"}, "scope": {scope}, "resource": {resource}}
-	resp, err := http.PostForm(as.URL+"/oauth/token", form)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		Token string `json:"access_token"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
-		t.Fatalf("token: %d %v", resp.StatusCode, err)
-	}
-	return answer.Token
-}
-
-func TestAccessTokens(t *testing.T) {
-	t.Parallel()
-	const audience = "https://gw.example/mcp"
-	opts := authserver.Options{Clients: []authserver.Client{{ID: "svc", Secret: "pw", Post: true, Service: true}}}
-	as := authserver.New(t, &opts)
-	late := opts
-	late.Life = -time.Hour
-	expired, foreign := authserver.New(t, &late), authserver.New(t, &opts)
-	settings := func(issuer string) *mcpserver.SiteOptions {
-		return &mcpserver.SiteOptions{Logger: testutil.Logger(t), Settings: config.HTTP{
-			Body: config.MiB, Grace: time.Second, OAuth: &config.ResourceServer{Issuer: issuer, Audience: audience, Scopes: []string{"read"}},
-		}}
-	}
-	origin := serve(t, newFace(t, &upstreams{}, false), settings(as.URL))
-	resp, _ := request(t, "POST", origin+"/mcp", hi)
-	challenge := resp.Header.Get("WWW-Authenticate")
-	if resp.StatusCode != 401 || !strings.Contains(challenge, `resource_metadata="https://gw.example/.well-known/oauth-protected-resource/mcp"`) || !strings.Contains(challenge, `scope="read"`) {
-		t.Errorf("challenge: %d %s", resp.StatusCode, challenge)
-	}
-	if _, body := request(t, "GET", origin+"/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(body, `"authorization_servers":["`+as.URL+`"]`) || !strings.Contains(body, `"resource":"`+audience+`"`) {
-		t.Errorf("metadata: %s", body)
-	}
-	good := token(t, as, audience, "read write")
-	parts := strings.Split(good, ".")
-	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
-	for name, test := range map[string]struct {
-		token  string
-		status int
-	}{
-		"good":             {good, 200},
-		"another audience": {token(t, as, "https://other.example/mcp", "read"), 401},
-		"no audience":      {token(t, as, "", "read"), 401},
-		"missing scope":    {token(t, as, audience, "write"), 403},
-		"another issuer":   {token(t, foreign, audience, "read"), 401},
-		"another key":      {parts[0] + "." + parts[1] + "." + strings.Split(token(t, foreign, audience, "read"), ".")[2], 401},
-		"forged":           {forged(t, as.URL, audience), 401},
-		"no signature":     {none + "." + parts[1] + ".", 401},
-		"none, signed":     {none + "." + parts[1] + "." + parts[2], 401},
-		"nonsense":         {"a.b.c", 401},
-	} {
-		if resp, body := request(t, "POST", origin+"/mcp", hi, "Authorization: Bearer "+test.token); resp.StatusCode != test.status || strings.Contains(body, "issuer") {
-			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
-		}
-	}
-	origin = serve(t, newFace(t, &upstreams{}, false), settings(expired.URL))
-	if resp, _ := request(t, "POST", origin+"/mcp", hi, "Authorization: Bearer "+token(t, expired, audience, "read")); resp.StatusCode != 401 {
-		t.Errorf("expired: %d", resp.StatusCode)
-	}
-}
-
-// forged is a token with all the right claims, signed with a key of ours.
-func forged(t *testing.T, issuer, audience string) string {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims := oidc.NewAccessTokenClaims(issuer, "root", []string{audience}, time.Now().Add(time.Hour), "1", "svc", 0)
-	claims.Scopes = []string{"read"}
-	return signed(t, key, claims)
-}
-
-func TestListen(t *testing.T) {
-	t.Parallel()
-	taken, err := mcpserver.Listen(t.Context(), "localhost:0", config.HTTP{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	for addr, want := range map[string]string{
-		":8080":                "listen on 127.0.0.1:8080, or set http.tokens or http.oauth",
-		"0.0.0.0:1":            "other machines could reach",
-		"[::]:1":               "other machines could reach",
-		"8080":                 "write HOST:PORT",
-		"unix:":                "needs the path",
-		taken.Addr().String():  "another process listens",
-		"unix:" + os.Args[0]:   "is no socket",
-		"unix:/no/such/dir/s":  "no such file",
-		"no.such.host.test:80": "is no address",
-	} {
-		if l, err := mcpserver.Listen(t.Context(), addr, config.HTTP{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", addr, l, err)
-		}
-	}
-	public, err := mcpserver.Listen(t.Context(), "0.0.0.0:0", config.HTTP{Tokens: config.Secrets{"a": "b"}})
-	if err != nil {
-		t.Error(err)
-	} else {
-		_ = public.Close()
-	}
-}
-
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("/tmp", "s-") //nolint:usetesting // the paths of t.TempDir are too long for sockets
@@ -310,20 +148,20 @@ func TestUnixSocket(t *testing.T) {
 	}
 	stale.SetUnlinkOnClose(false)
 	_ = stale.Close()
-	listener, err := mcpserver.Listen(t.Context(), "unix:"+path, config.HTTP{})
+	listener, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info, err)
 	}
-	if _, err := mcpserver.Listen(t.Context(), "unix:"+path, config.HTTP{}); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{}); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("twice: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	site := mcpserver.NewSite(newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB}})
-	go func() { ended <- site.Serve(ctx, listener) }()
+	site := door(listener, newFace(t, &upstreams{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}})
+	go func() { ended <- site.Serve(ctx) }()
 	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
@@ -357,15 +195,15 @@ func TestStopping(t *testing.T) {
 					return tool.Result{}, tool.AsError(ctx.Err())
 				}
 			}}
-			listener, err := mcpserver.Listen(t.Context(), "127.0.0.1:0", config.HTTP{})
+			listener, err := front.Listen(t.Context(), "127.0.0.1:0", config.HTTP{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
-			site := mcpserver.NewSite(newFace(t, verbs, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: config.MiB, Grace: grace}})
-			go func() { ended <- site.Serve(ctx, listener) }()
-			c := (&direct{t: t, url: mcpserver.Address(listener)}).dialogue(version)
+			site := door(listener, newFace(t, verbs, false), &siteOptions{Settings: config.HTTP{Body: config.MiB, Grace: grace}})
+			go func() { ended <- site.Serve(ctx) }()
+			c := (&direct{t: t, url: front.Address(listener)}).dialogue(version)
 			answer := make(chan string, 1)
 			go func() { answer <- c.ask("tools/call", `{"name":"up__slow","arguments":{}}`) }()
 			<-running
@@ -403,7 +241,7 @@ func TestHangingUp(t *testing.T) {
 		ended <- ctx.Err()
 		return tool.Result{}, ctx.Err()
 	}}
-	to := serve(t, newFace(t, verbs, false), &mcpserver.SiteOptions{}) + "/mcp"
+	to := serve(t, newFace(t, verbs, false), &siteOptions{}) + "/mcp"
 	ctx, cancel := context.WithCancel(t.Context())
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up__slow","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(body))
@@ -429,21 +267,4 @@ func TestHangingUp(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the call goes on")
 	}
-}
-
-// signed is a JWT.
-func signed(t *testing.T, key *rsa.PrivateKey, claims any) string {
-	t.Helper()
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encode := base64.RawURLEncoding.EncodeToString
-	signing := encode([]byte(`{"alg":"RS256","kid":"k1","typ":"at+jwt"}`)) + "." + encode(payload)
-	digest := sha256.Sum256([]byte(signing))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signing + "." + encode(signature)
 }

@@ -21,7 +21,7 @@ func TestLongListsHavePages(t *testing.T) {
 	for i := range 2500 {
 		names = append(names, fmt.Sprintf("tool%04d", i))
 	}
-	d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: []gateway.Offered{offering("up", names...)}}, true), &mcpserver.SiteOptions{}) + "/mcp"}
+	d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: []gateway.Offered{offering("up", names...)}}, true), &siteOptions{}) + "/mcp"}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "x"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.url}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 		false: {"a__b__c_", "a__plain", "a___x_", "a__same", "a__b__same_", "z__a__plain_"},
 		true:  {"b__c", "plain", "_x", long, long + "y", "same", "c", "a__plain", "a__odd__31m", "a__b__same_"},
 	} {
-		d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: offers}, prefix), &mcpserver.SiteOptions{}) + "/mcp"}
+		d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: offers}, prefix), &siteOptions{}) + "/mcp"}
 		list := d.dialogue("2025-11-25").ask("tools/list", `{}`)
 		var got struct{ Tools []struct{ Name string } }
 		if err := json.Unmarshal([]byte(list), &got); err != nil {

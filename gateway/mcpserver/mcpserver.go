@@ -5,8 +5,8 @@
 // the same while upstreams come and go, and prompt caches hold. NewDirect shows
 // the upstreams' own tools, resources and prompts instead (direct.go, roster.go:
 // what is shown; forward.go, client.go, talk.go: a call and what is asked during
-// it; raw.go: how bytes get past the SDK's types). NewSite serves both over HTTP
-// (http.go, guard.go, bearer.go, calls.go).
+// it; raw.go: how bytes get past the SDK's types). NewEndpoints serves both over HTTP
+// (endpoints.go, calls.go), behind gateway/front.
 package mcpserver
 
 import (

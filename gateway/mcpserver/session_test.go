@@ -42,7 +42,7 @@ func TestWhoSearches(t *testing.T) {
 	t.Parallel()
 	h := &whoAsks{}
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ci": "s3cret"}}
-	url := serve(t, newFace(t, h, false), &mcpserver.SiteOptions{Settings: settings, Tools: mcpserver.New(h, nil)}) + "/mcp"
+	url := serve(t, newFace(t, h, false), &siteOptions{Settings: settings, Tools: mcpserver.New(h, nil)}) + "/mcp"
 	token := "Authorization: Bearer s3cret"
 	var want []string
 	for range 2 {
@@ -53,7 +53,7 @@ func TestWhoSearches(t *testing.T) {
 			request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":`+call+`}`, token, "Mcp-Session-Id: "+session)
 		}
 	}
-	open := serve(t, newFace(t, h, false), &mcpserver.SiteOptions{Tools: mcpserver.New(h, nil)}) + "/mcp"
+	open := serve(t, newFace(t, h, false), &siteOptions{Tools: mcpserver.New(h, nil)}) + "/mcp"
 	c := (&direct{t: t, url: open}).dialogue("2026-07-28")
 	c.ask("tools/call", `{"name":"search_tools","arguments":{"query":"x"}}`)
 	c.ask("tools/call", `{"name":"execute_code","arguments":{"code":"x"}}`)

@@ -15,12 +15,14 @@ var rooms = []room{
 		"cmd wires everything together, and nothing of the product needs bench"},
 	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
 		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
-	{"gateway/mcpserver", []string{"gateway", "gateway/workflow/...", "internal/..."}, nil,
+	{"gateway/mcpserver", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/front"}, // MCP over HTTP, through the front door
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
 	{"gateway/httpapi", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "sandbox/..."}, // what the verbs answer
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
 	{"gateway/dashboard", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a face decodes, calls one of Gateway's verbs and shows what it gives; what it needs from below, the gateway tells it"},
+	{"gateway/front", []string{"internal/..."}, nil,
+		"the front door hands requests on to faces that it is given; it knows who came, and no verb"},
 	{"gateway/workflow/...", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
 	{"gateway/upstream", []string{"internal/..."}, nil,
@@ -93,8 +95,8 @@ var owners = []owner{
 		"other programs' settings are read and written in one place"},
 	{"github.com/zalando/go-keyring", []string{"internal/secret"}, []string{"gateway/upstream/oauth"}, // its keyring in memory
 		"there is one place that knows where secrets lie"},
-	{"github.com/zitadel/oidc", []string{"gateway/mcpserver", "internal/testutil/authserver"}, []string{"gateway/..."},
-		"tokens of clients are checked at the face; in tests it is the authorization server"},
+	{"github.com/zitadel/oidc", []string{"gateway/front", "internal/testutil/authserver"}, []string{"gateway/..."},
+		"tokens of clients are checked at the front door; in tests it is the authorization server"},
 	{"github.com/go-jose/go-jose", []string{"internal/testutil/authserver"}, nil,
 		"keys are zitadel/oidc's matter; its storage interface, which the authorization server of the tests has, names their types"},
 	{"github.com/evanw/esbuild", []string{"codegen/..."}, []string{"cmd/..."}, // what people bundle their programs with

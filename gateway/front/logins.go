@@ -1,4 +1,4 @@
-package mcpserver
+package front
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package mcpserver
+package front
 
 import (
 	"context"
@@ -29,9 +29,9 @@ func TestLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		kept := &onRecord{}
-		b := newBearer(config.HTTP{Tokens: config.Secrets{"ci": "0123456789abcdef"}}, slog.New(slog.DiscardHandler), newLogins(kept))
+		e := newEntry(config.HTTP{Tokens: config.Secrets{"ci": "0123456789abcdef"}}, false, slog.New(slog.DiscardHandler), newLogins(kept))
 		served := 0
-		handler := b.around(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+		handler := e.speaking(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
 		ask := func(token, from string) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil)
 			r.RemoteAddr = from

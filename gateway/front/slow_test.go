@@ -1,4 +1,4 @@
-package mcpserver_test
+package front_test
 
 import (
 	"io"
@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/front"
 	"sallyport/internal/config"
 )
 
 // TestSlowHeaders has clients who never end their headers: others are served, and those are cut off (C17).
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
-	origin := serve(t, newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: config.HTTP{Body: 4096, Grace: time.Second}})
+	origin := serve(t, &front.Options{Settings: config.HTTP{Body: 4096, Grace: time.Second}})
 	var slow []net.Conn
 	for range 300 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(origin, "http://"))
@@ -27,7 +27,7 @@ func TestSlowHeaders(t *testing.T) {
 		}
 		slow = append(slow, conn)
 	}
-	if resp, body := request(t, "POST", origin+"/mcp", hi); resp.StatusCode != 200 {
+	if resp, body := request(t, "POST", origin+"/mcp", "{}"); resp.StatusCode != 200 {
 		t.Errorf("somebody else: %d %s", resp.StatusCode, body)
 	}
 	for i, conn := range slow {

@@ -1,22 +1,15 @@
-package mcpserver_test
+package front_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/front"
 	"sallyport/internal/config"
-	"sallyport/internal/tool"
 )
-
-// sayWho answers with who its context says.
-func sayWho(w http.ResponseWriter, r *http.Request) {
-	fmt.Fprintf(w, "%s as %q operator %q", r.URL.Path, tool.Principal(r.Context()), tool.Operator(r.Context()))
-}
 
 // TestAPI: only who has a token gets to the API, only those of the settings as operators, and no page of elsewhere.
 func TestAPI(t *testing.T) {
@@ -24,7 +17,7 @@ func TestAPI(t *testing.T) {
 	settings := config.HTTP{Body: 4096, Grace: time.Second, Origins: []string{"https://app.example"}, Operators: []string{"ops", "oauth:ann"},
 		Tokens: config.Secrets{"ops": "a-token-of-the-ops", "ci": "a-token-of-the-ci", "oauth:ann": "a-token-named-as-ann"}}
 	api := http.HandlerFunc(sayWho)
-	at := serve(t, newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: settings, API: api})
+	at := serve(t, &front.Options{Settings: settings, API: api})
 	for _, test := range []struct {
 		token, path string
 		status      int
@@ -36,8 +29,13 @@ func TestAPI(t *testing.T) {
 		{"a-token-named-as-ann", "/api/x", 200, `/x as "token:oauth:ann" operator "token:oauth:ann"`, nil},
 		{"", "/api/approvals", 401, "no bearer token", nil},
 		{"a-token-of-nobody", "/api/approvals", 401, "invalid token", nil},
-		{"a-token-of-the-ops", "/api/approvals", 403, "no page of another origin", []string{"Origin: https://app.example"}},
-		{"a-token-of-the-ops", "/api/approvals", 403, "no page of another origin", []string{"Origin: http://localhost:1"}},
+		{"a-token-of-the-ops", "/execute", 200, `/execute as "token:ops"`, []string{"Origin: https://app.example"}},
+		{"", "/execute", 401, "no bearer token", []string{"Origin: https://app.example"}},
+		{"a-token-of-the-ops", "/api/approvals", 403, "origin is not allowed", []string{"Origin: http://localhost:1"}},
+		{"a-token-of-the-ops", "/api/approvals", 403, "origin is not allowed", []string{"Origin: null"}},
+		{"", "/health", 200, "may execute false", nil},
+		{"", "/api/readyz", 200, "may execute false", nil},
+		{"a-token-of-nobody", "/health", 401, "invalid token", nil},
 		{"a-token-of-the-ops", "/api/approvals", 403, "origin is not allowed", []string{"Origin: https://evil.example"}},
 		{"a-token-of-the-ops", "/api/approvals", 403, "host name is not served", []string{"Host: evil.example"}},
 	} {
@@ -48,8 +46,9 @@ func TestAPI(t *testing.T) {
 		if head.StatusCode != test.status || !strings.Contains(body, test.want) {
 			t.Errorf("%s %v: %d %s", test.path, test.headers, head.StatusCode, body)
 		}
-		if head.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s %v: pages of other origins may read it", test.path, test.headers)
+		shared := len(test.headers) > 0 && test.headers[0] == "Origin: https://app.example"
+		if shared != (head.Header.Get("Access-Control-Allow-Origin") != "") || head.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s %v: which pages may read it: %v", test.path, test.headers, head.Header)
 		}
 		problem := struct{ Status int }{}
 		if test.status == 401 && (json.Unmarshal([]byte(body), &problem) != nil || problem.Status != 401 || head.Header.Get("Content-Type") != "application/problem+json" || head.Header.Get("WWW-Authenticate") == "") {
@@ -62,14 +61,25 @@ func TestAPI(t *testing.T) {
 	if head, _ := request(t, http.MethodOptions, at+"/api/approvals", "", "Origin: http://localhost:1", "Access-Control-Request-Method: POST"); head.StatusCode != http.StatusForbidden {
 		t.Errorf("preflight: %d", head.StatusCode)
 	}
+	if head, _ := request(t, http.MethodOptions, at+"/execute", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"); head.StatusCode != http.StatusNoContent || head.Header.Get("Access-Control-Allow-Headers") != "authorization" {
+		t.Errorf("preflight: %d %v", head.StatusCode, head.Header)
+	}
 }
 
-// TestNoTokensNoAPI: a program on this machine must not answer for its user.
-func TestNoTokensNoAPI(t *testing.T) {
+// TestNoTokens: a program on this machine may do what it may at /mcp, and must not answer for its user.
+func TestNoTokens(t *testing.T) {
 	t.Parallel()
-	settings := config.HTTP{Body: 4096, Grace: time.Second}
-	at := serve(t, newFace(t, &upstreams{}, false), &mcpserver.SiteOptions{Settings: settings, API: http.HandlerFunc(sayWho)})
-	if head, body := request(t, http.MethodGet, at+"/api/approvals", ""); head.StatusCode != http.StatusForbidden || !strings.Contains(body, `"detail":"the API needs tokens`) {
-		t.Errorf("%d %s", head.StatusCode, body)
+	at := serve(t, &front.Options{API: http.HandlerFunc(sayWho)})
+	for _, path := range []string{"/execute", "/api/execute", "/mcp"} {
+		head, body := request(t, http.MethodPost, at+path, "{}")
+		if head.StatusCode != http.StatusOK || !strings.Contains(body, `as "" operator "" may execute true`) {
+			t.Errorf("%s: %d %s", path, head.StatusCode, body)
+		}
+		if head, _ := request(t, http.MethodGet, at+path, "", "Sec-Fetch-Site: same-site"); path != "/mcp" && head.StatusCode != http.StatusForbidden {
+			t.Errorf("%s of a page of another port: %d", path, head.StatusCode)
+		}
+		if head, body := request(t, http.MethodPost, at+path, "{}", "Authorization: Bearer a-token-of-nobody"); head.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s with a wrong token: %d %s", path, head.StatusCode, body)
+		}
 	}
 }

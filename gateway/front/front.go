@@ -1,0 +1,171 @@
+// Package front is the front door of serve --http: it listens, looks at each request before anybody else does (host
+// name, origin, token, size, time) and hands it to the face that it is for, with who asks in its context. [New] wires
+// the faces, which are handed in; [Front.Serve] answers until it is told to stop, and lets running work end then.
+package front
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+// MCP is the face that speaks the protocol.
+type MCP interface {
+	// Handler serves /mcp, Direct /mcp/direct.
+	Handler() http.Handler
+	Direct() http.Handler
+	// Leave ends the streams that never end themselves. Drain waits until no call runs, until ctx ends; what still
+	// runs then is ended. Close ends all sessions.
+	Leave()
+	Drain(ctx context.Context)
+	Close()
+}
+
+// Options configure a front door.
+type Options struct {
+	// MCP is served at /mcp and /mcp/direct.
+	MCP MCP
+	// API is served at the root, and at /api/ as well; nil: it is not there.
+	API http.Handler
+	// Dashboard is served at / and below /ui/; nil: / has a line of text.
+	Dashboard http.Handler
+	// Hooks is served at /hooks/, to whoever comes: it knows by itself whom to believe; nil: it is not there.
+	Hooks http.Handler
+	// Settings say who may come in, and how.
+	Settings config.HTTP
+	// Auditor puts on record who logs in; nil: nobody does.
+	Auditor Auditor
+	// Logger gets what an operator should know; nil discards.
+	Logger *slog.Logger
+}
+
+// Front is the front door on one listener.
+type Front struct {
+	listener net.Listener
+	opts     Options
+	log      *slog.Logger
+	entry    *entry
+	guard    guard
+	flight   *flight
+	handler  http.Handler
+}
+
+// New returns the door of a listener. Who brings no token is let in where only this machine can reach the listener,
+// and the settings ask for none.
+func New(listener net.Listener, opts *Options) *Front {
+	f := &Front{listener: listener, opts: *opts, log: opts.Logger}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	open := isOpen(opts.Settings) && isHere(listener.Addr())
+	f.entry = newEntry(opts.Settings, open, f.log, newLogins(opts.Auditor))
+	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
+	f.flight = newFlight(f.log)
+	f.handler = f.guard.named(f.paths())
+	return f
+}
+
+// isHere reports whether only this machine can reach an address.
+func isHere(addr net.Addr) bool {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return addr.Network() == "unix"
+}
+
+// paths are all that there are.
+func (f *Front) paths() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", f.speaking(f.opts.MCP.Handler()))
+	mux.Handle("/mcp/direct", f.speaking(f.opts.MCP.Direct()))
+	if issuer := f.entry.issuer; issuer != nil {
+		mux.Handle(metadataPath, issuer.metadata())
+		mux.Handle(metadataPath+"/", issuer.metadata())
+	}
+	if f.opts.Hooks != nil {
+		mux.Handle("/hooks/", f.guard.speaking(f.opts.Hooks))
+	}
+	if f.opts.API != nil {
+		mux.Handle("/", f.asking(f.opts.API))
+		mux.Handle("/api/", f.asking(http.StripPrefix("/api", f.opts.API)))
+	} else {
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, refusal{status: http.StatusNotFound, detail: "there is nothing here; MCP is spoken at /mcp", kind: tool.NotFound})
+		})
+	}
+	f.pages(mux)
+	return mux
+}
+
+// speaking is the way to MCP.
+func (f *Front) speaking(next http.Handler) http.Handler {
+	return f.guard.speaking(bounded(int64(f.opts.Settings.Body), f.entry.speaking(next)))
+}
+
+// asking is the way to the API.
+func (f *Front) asking(next http.Handler) http.Handler {
+	return f.guard.asking(bounded(int64(f.opts.Settings.Body), f.entry.asking(f.flight.around(next))))
+}
+
+// pages are those of the dashboard.
+func (f *Front) pages(mux *http.ServeMux) {
+	if f.opts.Dashboard == nil {
+		mux.Handle("GET /{$}", f.guard.speaking(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "This is Sallyport. MCP is spoken at /mcp.\n")
+		})))
+		return
+	}
+	pages := f.guard.showing(bounded(maxForm, f.entry.asking(f.flight.around(f.opts.Dashboard))))
+	mux.Handle("/{$}", pages)
+	mux.Handle("/ui/", pages)
+}
+
+// maxForm is how large what the dashboard's forms send may be, in bytes.
+const maxForm = 1 << 20
+
+// Serve answers until ctx ends. Then nothing new is accepted, what runs may go on for as long as the settings grant,
+// and is ended after that. It returns when all is over; the listener is closed then.
+func (f *Front) Serve(ctx context.Context) error {
+	web := &http.Server{
+		Handler: f.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() { failed <- web.Serve(f.listener) })
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		f.log.Info("stopping, running calls may end", "grace", f.opts.Settings.Grace)
+	}
+	f.stop(web)
+	work.Wait()
+	return err
+}
+
+// stop closes the door: politely for as long as work may go on, then at once.
+func (f *Front) stop(web *http.Server) {
+	grace, cancel := context.WithTimeout(context.Background(), f.opts.Settings.Grace)
+	defer cancel()
+	var work, calls sync.WaitGroup
+	f.opts.MCP.Leave()
+	f.flight.leave()
+	closing, closed := context.WithCancel(context.Background())
+	work.Go(func() { _ = web.Shutdown(closing) }) // closes the listener at once
+	calls.Go(func() { f.opts.MCP.Drain(grace) })
+	calls.Go(func() { f.flight.drain(grace) })
+	calls.Wait()
+	time.AfterFunc(time.Second, closed) // the last answers are on their way
+	work.Wait()
+	closed()
+	_ = web.Close()
+	f.opts.MCP.Close()
+}

@@ -1,0 +1,169 @@
+package front_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/gateway/front"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+// sayWho answers with who its context says, and with how much it was sent.
+func sayWho(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "the body did not arrive", http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintf(w, "%s as %q operator %q may execute %t, sent %d", r.URL.Path, tool.Principal(r.Context()), tool.Operator(r.Context()), tool.May(r.Context(), tool.ScopeExecute), len(body))
+}
+
+// mcp is a face that speaks no protocol.
+type mcp struct{}
+
+func (mcp) Handler() http.Handler { return http.HandlerFunc(sayWho) }
+func (mcp) Direct() http.Handler  { return http.HandlerFunc(sayWho) }
+func (mcp) Leave()                {}
+func (mcp) Drain(context.Context) {}
+func (mcp) Close()                {}
+
+// serve serves a door until the test ends, and returns its origin.
+func serve(t *testing.T, opts *front.Options) string {
+	t.Helper()
+	if opts.MCP == nil {
+		opts.MCP = mcp{}
+	}
+	if opts.Settings.Body == 0 {
+		opts.Settings.Body, opts.Settings.Grace = config.MiB, time.Second
+	}
+	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- front.New(listener, opts).Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return strings.TrimSuffix(front.Address(listener), "/mcp")
+}
+
+// answer is the head of a response.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// request makes one request; headers are "Name: value".
+func request(t *testing.T, method, to, body string, headers ...string) (answer, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header}, string(all)
+}
+
+func TestWhoMaySpeak(t *testing.T) {
+	t.Parallel()
+	settings := config.HTTP{Body: 4096, Grace: time.Second, Origins: []string{"https://app.example"}, Hosts: []string{"gw.example"}}
+	origin := serve(t, &front.Options{Settings: settings})
+	for _, test := range []struct {
+		headers []string
+		status  int
+	}{
+		{nil, 200},
+		{[]string{"Host: evil.example"}, 403},
+		{[]string{"Host: evil.example:80"}, 403},
+		{[]string{"Host: localhost.evil.example"}, 403},
+		{[]string{"Host: localhost:1"}, 200},
+		{[]string{"Host: [::1]:1"}, 200},
+		{[]string{"Host: gw.example"}, 200},
+		{[]string{"Host: GW.example.:443"}, 200},
+		{[]string{"Origin: http://localhost:3000"}, 200},
+		{[]string{"Origin: http://127.0.0.1"}, 200},
+		{[]string{"Origin: https://app.example"}, 200},
+		{[]string{"Origin: https://app.example.evil"}, 403},
+		{[]string{"Origin: http://localhost.evil.example"}, 403},
+		{[]string{"Origin: http://localhost@evil.example"}, 403},
+		{[]string{"Origin: null"}, 403},
+		{[]string{"Origin: file://localhost"}, 403},
+	} {
+		for _, path := range []string{"/mcp", "/mcp/direct"} {
+			if resp, body := request(t, "POST", origin+path, "{}", test.headers...); resp.StatusCode != test.status {
+				t.Errorf("%v at %s: %d %s", test.headers, path, resp.StatusCode, body)
+			}
+		}
+	}
+	resp, _ := request(t, "OPTIONS", origin+"/mcp", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type")
+	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Origin") != "https://app.example" {
+		t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
+	}
+	if resp, body := request(t, "POST", origin+"/mcp", strings.Repeat(" ", 5000)); resp.StatusCode != 413 || !strings.Contains(body, "http.body") {
+		t.Errorf("a large body: %d %s", resp.StatusCode, body)
+	}
+	for path, status := range map[string]int{"/": 200, "/x": 404, "/mcp/x": 404, "/.well-known/oauth-protected-resource": 404, "/debug/pprof/": 404} {
+		if resp, body := request(t, "GET", origin+path, ""); resp.StatusCode != status || len(body) > 120 {
+			t.Errorf("GET %s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	taken, err := front.Listen(t.Context(), "localhost:0", config.HTTP{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for addr, want := range map[string]string{
+		":8080":                "listen on 127.0.0.1:8080, or set http.tokens or http.oauth",
+		"0.0.0.0:1":            "other machines could reach",
+		"[::]:1":               "other machines could reach",
+		"8080":                 "write HOST:PORT",
+		"unix:":                "needs the path",
+		taken.Addr().String():  "another process listens",
+		"unix:" + os.Args[0]:   "is no socket",
+		"unix:/no/such/dir/s":  "no such file",
+		"no.such.host.test:80": "is no address",
+	} {
+		if l, err := front.Listen(t.Context(), addr, config.HTTP{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", addr, l, err)
+		}
+	}
+	public, err := front.Listen(t.Context(), "0.0.0.0:0", config.HTTP{Tokens: config.Secrets{"a": "b"}})
+	if err != nil {
+		t.Error(err)
+	} else {
+		_ = public.Close()
+	}
+}

@@ -1,0 +1,212 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+const (
+	// modern is the first revision of the protocol without sessions.
+	modern = "2026-07-28"
+	// versionHeader names a request's revision.
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+	// workspaceHeader names the workspace of requests that name none in their arguments.
+	workspaceHeader = "Sallyport-Workspace"
+	// sessionIdle is how long a session of an older client is kept without a request.
+	sessionIdle = time.Hour
+	// replayed is how many bytes of answers are kept for clients whose connection broke.
+	replayed = 16 << 20
+)
+
+// Endpoints serve MCP over HTTP: the tools, and direct mode. Who asks is in the context of each request
+// ([tool.Principal]): whoever serves them has looked at the token.
+type Endpoints struct {
+	body          int64
+	calls         *calls
+	servers       []*mcp.Server
+	tools, direct http.Handler
+	leave         context.CancelFunc // ends the streams that never end themselves
+}
+
+// EndpointOptions configure endpoints.
+type EndpointOptions struct {
+	// Tools is what New made; nil: direct mode is there as well.
+	Tools *Tools
+	// Body bounds the body of a request, in bytes.
+	Body config.Size
+	// Logger gets what an operator should know; nil discards.
+	Logger *slog.Logger
+}
+
+// NewEndpoints returns the endpoints of direct mode, and of what the options say.
+func NewEndpoints(direct *Direct, opts *EndpointOptions) *Endpoints {
+	log := opts.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	leaving, leave := context.WithCancel(context.Background())
+	e := &Endpoints{body: int64(opts.Body), calls: newCalls(log), leave: leave}
+	e.direct = whole(e.body, bound(e.endpoint(leaving, direct.server, true)))
+	e.tools = e.direct
+	if opts.Tools != nil {
+		e.tools = whole(e.body, bound(e.endpoint(leaving, opts.Tools.Server, false)))
+	}
+	return e
+}
+
+// Handler serves the two tools, or direct mode where there are none.
+func (e *Endpoints) Handler() http.Handler { return e.tools }
+
+// Direct serves direct mode.
+func (e *Endpoints) Direct() http.Handler { return e.direct }
+
+// Leave ends the streams that never end themselves.
+func (e *Endpoints) Leave() { e.leave() }
+
+// Drain waits until no call runs, until ctx ends; what still runs then is ended and waited for.
+func (e *Endpoints) Drain(ctx context.Context) { e.calls.drain(ctx) }
+
+// Close ends all sessions.
+func (e *Endpoints) Close() {
+	e.leave()
+	for _, server := range e.servers {
+		for session := range server.Sessions() {
+			_ = session.Close()
+		}
+	}
+	e.calls.close()
+}
+
+// bound tells the SDK whose a request is, so that it binds sessions to who opened them. The token is good: whoever
+// put the principal into the context has looked at it.
+func bound(next http.Handler) http.Handler {
+	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		return &auth.TokenInfo{UserID: tool.Principal(ctx), Expiration: time.Now().Add(time.Hour)}, nil // it is good for this request
+	}, nil)(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tool.Principal(r.Context()) == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		known.ServeHTTP(w, r)
+	})
+}
+
+// endpoint serves one server in both eras: requests of revision 2026-07-28
+// stand alone, those of older ones belong to a session.
+func (e *Endpoints) endpoint(leaving context.Context, server *mcp.Server, raw bool) http.Handler {
+	e.servers = append(e.servers, server)
+	server.AddReceivingMiddleware(e.calls.tracked)
+	pick := func(*http.Request) *mcp.Server { return server }
+	events := mcp.NewMemoryEventStore(nil)
+	events.SetMaxBytes(replayed)
+	limit := 4*e.body + 1<<16 // a message that carries its bytes; whole has counted those
+	alone := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
+	})
+	sessions := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
+		EventStore: events, SessionTimeout: sessionIdle, MaxRequestBodyBytes: limit, DisableLocalhostProtection: true,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lone, endless := isModern(r), isEndless(r)
+		if b, ok := r.Body.(held); ok && raw {
+			replaceBody(r, annotate(b.all))
+		}
+		if endless {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(leaving, cancel)()
+			r = r.WithContext(ctx)
+		}
+		if lone {
+			alone.ServeHTTP(w, r)
+			return
+		}
+		e.inSession(sessions, w, r)
+	})
+}
+
+// inSession serves a request of an older client, and notices when it has gone
+// before its answer: those revisions do not take that for a cancellation.
+func (e *Endpoints) inSession(sessions http.Handler, w http.ResponseWriter, r *http.Request) {
+	session := r.Header.Get(sessionHeader)
+	if session != "" {
+		e.calls.back(session)
+	}
+	sessions.ServeHTTP(w, r)
+	if session != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
+		e.calls.broke(session)
+	}
+}
+
+// isModern says whether a request is of a revision without sessions. One that
+// says so in its body only is one too, wrong as it is: it gets the right error.
+func isModern(r *http.Request) bool {
+	if version := r.Header.Get(versionHeader); version != "" {
+		return version >= modern
+	}
+	b, ok := r.Body.(held)
+	return ok && r.Header.Get(sessionHeader) == "" && bytes.Contains(b.all, []byte(`"io.modelcontextprotocol/protocolVersion"`))
+}
+
+// isEndless says whether the answer to a request is a stream without an end of its own.
+func isEndless(r *http.Request) bool {
+	if r.Method == http.MethodGet {
+		return true
+	}
+	b, ok := r.Body.(held)
+	if !ok || !bytes.Contains(b.all, []byte("subscriptions/listen")) {
+		return false
+	}
+	var message struct {
+		Method string `json:"method"`
+	}
+	return json.Unmarshal(b.all, &message) == nil && message.Method == "subscriptions/listen"
+}
+
+// whole reads the body of each request, up to limit bytes, before next sees it.
+func whole(limit int64, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			http.Error(w, "the body is larger than http.body allows", http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "the body did not arrive", http.StatusBadRequest)
+			return
+		}
+		replaceBody(r, body)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func replaceBody(r *http.Request, body []byte) {
+	r.Body, r.ContentLength = held{bytes.NewReader(body), body}, int64(len(body))
+}
+
+// held is a body that is in memory.
+type held struct {
+	*bytes.Reader
+	all []byte
+}
+
+// Close implements [io.Closer].
+func (held) Close() error { return nil }
