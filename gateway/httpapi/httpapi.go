@@ -56,6 +56,8 @@ type api struct {
 	verbs Verbs
 	opts  Options
 	begun time.Time
+	// documents are the OpenAPI document, by profile.
+	documents map[string]func() ([]byte, error)
 }
 
 // New returns the handler of all routes. Every answer is JSON: what the route's type says, or a problem document.
@@ -73,6 +75,7 @@ func New(verbs Verbs, opts *Options) http.Handler {
 	if a.opts.Logger == nil {
 		a.opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	a.documents = documents(a.opts.Version)
 	byPath := map[string][]route{}
 	for _, r := range a.routes() {
 		byPath[r.path] = append(byPath[r.path], r)

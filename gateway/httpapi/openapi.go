@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // openAPI is the whole OpenAPI 3.1 document. A test makes it from the table of routes and the types in it (-update), and
@@ -32,6 +33,15 @@ var profiles = []string{profileTools, profileClients}
 
 // modelMark marks an operation that a model should have as a tool, in the document and nowhere else.
 const modelMark = "x-for-models"
+
+// documents make each profile's document once, when it is first asked for.
+func documents(version string) map[string]func() ([]byte, error) {
+	all := map[string]func() ([]byte, error){}
+	for _, profile := range append([]string{profileAll}, profiles...) {
+		all[profile] = sync.OnceValues(func() ([]byte, error) { return document(profile, version) })
+	}
+	return all
+}
 
 // document is the OpenAPI document as one profile has it, with our version.
 func document(profile, version string) ([]byte, error) {
@@ -101,8 +111,7 @@ func prune(doc map[string]any) error {
 
 // serveOpenAPI gives the document.
 func (a *api) serveOpenAPI(w http.ResponseWriter, r *http.Request) error {
-	profile := queryOf(r).text("profile")
-	data, err := document(profile, a.opts.Version)
+	data, err := a.documents[queryOf(r).text("profile")]()
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,9 @@ func (s *schemas) operation(r route, responses object) operation {
 		op.RequestBody = object{"required": true, "content": object{"application/json": object{"schema": s.of(r.in, true)}}}
 	}
 	op.Responses["200"] = s.success(r)
+	if r.tagged {
+		op.Responses["304"] = object{"description": "It has not changed"}
+	}
 	for _, status := range r.statuses() {
 		name := strings.ReplaceAll(http.StatusText(status), " ", "")
 		op.Responses[strconv.Itoa(status)] = object{"$ref": "#/components/responses/" + name}
@@ -156,6 +159,9 @@ func (s *schemas) operation(r route, responses object) operation {
 	return op
 }
 
+// mediaTypes are what the types of answers that are not made of Go types are in JSON Schema.
+var mediaTypes = map[string]string{"application/json": "object", "application/octet-stream": "string", "text/event-stream": "string", "text/plain": "string"}
+
 // success is the answer with status 200.
 func (s *schemas) success(r route) object {
 	content := object{}
@@ -163,7 +169,7 @@ func (s *schemas) success(r route) object {
 		content["application/json"] = object{"schema": s.of(r.out, false)}
 	}
 	for _, kind := range r.media {
-		content[kind] = object{"schema": object{"type": "string"}}
+		content[kind] = object{"schema": object{"type": mediaTypes[kind]}}
 	}
 	return object{"description": "OK", "content": content}
 }

@@ -35,6 +35,8 @@ type route struct {
 	// raw answers by itself, where it is there: what is of the types in media. Its error is answered as usual.
 	raw   func(w http.ResponseWriter, r *http.Request) error
 	media []string
+	// tagged says that an answer by itself has an ETag.
+	tagged bool
 	// fails are statuses of problems that are no matter of every route, for the OpenAPI document.
 	fails []int
 }
@@ -88,7 +90,7 @@ func post[In, Out any](scope tool.Scope, path, does string, serve func(r *http.R
 
 // raw is a route that changes nothing and answers by itself.
 func raw(path, does string, serve func(w http.ResponseWriter, r *http.Request) error, media ...string) route {
-	return route{method: http.MethodGet, path: path, does: does, raw: serve, media: media}
+	return route{method: http.MethodGet, path: path, does: does, raw: serve, media: media, tagged: true}
 }
 
 // failsWith says which problems there are besides those of every route, by their statuses.

@@ -23,7 +23,8 @@ import (
 type mill struct{ began time.Time }
 
 func (*mill) Definitions() []workflow.Info {
-	return []workflow.Info{{Name: "digest", Exposed: true, Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`)}, {Name: "inner", Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`)}}
+	return []workflow.Info{{Name: "digest", Exposed: true, Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`), Steps: []workflow.Outline{{ID: "list", Kind: "tool"}}},
+		{Name: "inner", Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`), Steps: []workflow.Outline{}}}
 }
 
 func (*mill) Plan(_ context.Context, name string, inputs json.RawMessage) (lint.Planned, error) {
@@ -147,6 +148,8 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"bob", "POST", "/runs/r-ada/cancel", `{}`, 404, "there is no run"},
 		{"op", "POST", "/runs/r-ada/cancel", `{"why":"x"}`, 400, "the body has no why"},
 		{"ada", "POST", "/runs/r-ada/resume", `{}`, 200, "r-ada"},
+		{"ada", "POST", "/runs/r-ada/resume", `{"id":"r-ada"}`, 200, "r-ada"},
+		{"ada", "POST", "/runs/r-ada/resume", `{"id":"r-bob"}`, 400, "the body has no id"},
 		{"ada", "POST", "/runs/r-ada/replay", `{"step":"x.y"}`, 200, "r-ada x.y"},
 		{"ada", "POST", "/runs/r-ada/replay", `{}`, 400, "the body needs step"},
 		{"ada", "POST", "/runs/r-ada/answer", `{"step":"ask","values":{"name":"x"}}`, 200, `ask{\"name\":\"x\"}`},
