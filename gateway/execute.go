@@ -55,6 +55,8 @@ type Program struct {
 	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
 	// for tests of workflows, which have stubs.
 	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
+	// Begun hears the id of the execution before it runs, or waits for its turn; nil is nobody.
+	Begun func(id string)
 	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
 	Value int
 	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
@@ -73,6 +75,8 @@ type Execution struct {
 	Approvals []Approval
 	// Resume is its ID where it failed after calls that should not be made again, for a [Program] to go on with.
 	Resume string
+	// Files are those of the workspace that it has changed, by path, at most 1,000.
+	Files []FileChange
 	// Warnings are what the types say of a program that failed, the nearest to its fault first.
 	Warnings []typecheck.Warning
 
@@ -131,7 +135,13 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
 		return sandbox.Job{}, err
 	}
-	return job, g.saveProgram(ctx, program, interpreter)
+	if err := g.saveProgram(ctx, program, interpreter); err != nil {
+		return sandbox.Job{}, err
+	}
+	if program.Begun != nil {
+		program.Begun(job.ID)
+	}
+	return job, nil
 }
 
 // execute runs a job and keeps what it was.
@@ -196,7 +206,9 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		if err := fits(ws, program.Workspace, e.Limits); err != nil {
 			return err
 		}
-		ws = g.watch(ctx, ws, program.Workspace, running)
+		noting := &changing{space: g.watch(ctx, ws, program.Workspace, running)}
+		defer func() { e.Files = noting.list() }()
+		ws = noting
 		job.Workspace = ws
 	}
 	code := job.Code
@@ -266,6 +278,9 @@ func languageName(i sandbox.Interpreter) string {
 func NewExecution() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
 
 var executionID = regexp.MustCompile("^e-[a-z2-7]{12}$")
+
+// MaxTimeout is how long a program may run by the settings as they are now.
+func (g *Gateway) MaxTimeout() time.Duration { return g.limits(Program{}).Timeout }
 
 // checkID refuses an id that is none, or that an execution of before has.
 func (g *Gateway) checkID(ctx context.Context, id string) error {

@@ -33,7 +33,7 @@ func (e Execution) Text() string {
 	if sent := emittedText(e.Emitted); sent != "" {
 		parts = append(parts, sent)
 	}
-	if ending := e.ending(); ending != "" {
+	if ending := e.Ending(); ending != "" {
 		parts = append(parts, ending)
 	}
 	if e.Resume != "" && e.Status != Held {
@@ -47,6 +47,19 @@ func (e Execution) Text() string {
 	}
 	return strings.Join(parts, "\n")
 }
+
+// Printed is what the program printed, cut and cleaned as Text has it.
+func (e Execution) Printed() (stdout, stderr string) {
+	return visible(e.Stdout.Text), visible(e.Stderr.Text)
+}
+
+// Truncated reports whether more was printed, or was the value, than is here.
+func (e Execution) Truncated() bool {
+	return e.Stdout.Cut > 0 || e.Stderr.Cut > 0 || e.Value != nil && e.Value.Size > int64(len(e.Value.Text))
+}
+
+// Tokens is what Text costs a model (o200k_base).
+func (g *Gateway) Tokens(text string) int { return g.countTokens(text) }
 
 // visible drops what does not show, colours, and empty lines at the end.
 func visible(text string) string {
@@ -88,8 +101,8 @@ func valueString(v bridge.Value) string {
 	return v.Text
 }
 
-// ending tells how the program ended, "" if it simply did.
-func (e Execution) ending() string {
+// Ending tells how the program ended, "" if it simply did.
+func (e Execution) Ending() string {
 	switch e.Status {
 	case sandbox.OK:
 		return ""

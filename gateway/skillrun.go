@@ -80,7 +80,7 @@ func (g *Gateway) ask(ctx context.Context, program string, texts map[string]stri
 		return err
 	}
 	if outcome.Status != sandbox.OK || outcome.Value == nil || outcome.Value.Kind != "json" || json.Unmarshal([]byte(outcome.Value.Text), answer) != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: "the code cannot be read: " + plain.Line(Execution{Outcome: outcome, Limits: limits}.ending(), 200)}
+		return &tool.Error{Kind: tool.Invalid, Message: "the code cannot be read: " + plain.Line(Execution{Outcome: outcome, Limits: limits}.Ending(), 200)}
 	}
 	return nil
 }

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/internal/workspace"
+)
+
+// FileChange is a file of the workspace that a program has made, changed or removed.
+type FileChange struct {
+	// Path is slash-separated, below /workspace.
+	Path string `json:"path"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// Gone says that it was removed.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// maxFileChanges is how many changes of one program are told.
+const maxFileChanges = 1000
+
+// changing is a workspace that notes what a program changes in it.
+type changing struct {
+	space
+
+	mu      sync.Mutex
+	changes []FileChange
+}
+
+// Update implements [sandbox.Workspace].
+func (c *changing) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+	var seen []FileChange
+	updated, err := c.space.Update(func(yield func(workspace.File, error) bool) {
+		for f, err := range changes {
+			if err == nil && !f.Folder && len(seen) < maxFileChanges {
+				seen = append(seen, FileChange{Path: f.Path, Size: f.Size, Gone: f.Gone})
+			}
+			if !yield(f, err) {
+				return
+			}
+		}
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range seen {
+		_, written := updated.Versions[f.Path]
+		own := strings.HasPrefix(f.Path, workspace.Output+"/") // old output is removed by us
+		if written || f.Gone && !own {
+			c.note(f)
+		}
+	}
+	return updated, err
+}
+
+// note is called with mu held.
+func (c *changing) note(f FileChange) {
+	c.changes = slices.DeleteFunc(c.changes, func(old FileChange) bool { return old.Path == f.Path })
+	if len(c.changes) < maxFileChanges {
+		c.changes = append(c.changes, f)
+	}
+}
+
+// list is what has changed, by path.
+func (c *changing) list() []FileChange {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.Clone(c.changes)
+	slices.SortFunc(list, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
