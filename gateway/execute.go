@@ -55,7 +55,7 @@ type Program struct {
 	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
 	// for tests of workflows, which have stubs.
 	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
-	// Begun hears the id of the execution before it runs, or waits for its turn; nil is nobody.
+	// Begun hears the id of the execution when it is its turn, before it runs; nil is nobody.
 	Begun func(id string)
 	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
 	Value int
@@ -135,19 +135,16 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
 		return sandbox.Job{}, err
 	}
-	if err := g.saveProgram(ctx, program, interpreter); err != nil {
-		return sandbox.Job{}, err
-	}
-	if program.Begun != nil {
-		program.Begun(job.ID)
-	}
-	return job, nil
+	return job, g.saveProgram(ctx, program, interpreter)
 }
 
 // execute runs a job and keeps what it was.
 func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
 	e := Execution{ID: job.ID, Language: languageName(job.Interpreter), Limits: job.Limits}
 	program.Language = e.Language
+	if program.Begun != nil {
+		program.Begun(job.ID)
+	}
 	started, running := time.Now(), newRunning(ctx, job.ID, program)
 	if err := g.begin(ctx, running, program, before); err != nil {
 		return Execution{}, err

@@ -23,6 +23,7 @@ import (
 type Verbs interface {
 	Approvals
 	Executions
+	Running
 	Upstreams() []gateway.Upstream
 	// Missing says what keeps the gateway from its work; nothing if it is ready.
 	Missing() []string
@@ -110,6 +111,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, err)
 		return
 	}
+	r = r.WithContext(tool.WithClient(r.Context(), plain.Line(r.UserAgent(), 100)))
 	if rt.engine && a.opts.Workflows == nil {
 		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"})
 		return

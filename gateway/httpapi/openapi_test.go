@@ -109,7 +109,7 @@ var tags = map[string]string{
 // tagOf is what a path is about.
 func (s *schemas) tagOf(path string) string {
 	first, _, _ := strings.Cut(path[1:], "/")
-	if tag, ok := map[string]string{"readyz": "health", "openapi.json": "openapi"}[first]; ok {
+	if tag, ok := map[string]string{"readyz": "health", "openapi.json": "openapi", "execute": "executions"}[first]; ok {
 		first = tag
 	}
 	if tags[first] == "" {

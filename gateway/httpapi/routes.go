@@ -51,12 +51,14 @@ func (a *api) routes() []route {
 		get("/approvals", "what waits for a person, and what was answered lately", a.approvals).named("list_approvals"),
 		get("/approvals/{id}", "one of them", a.approval).named("get_approval"),
 		post(tool.ScopeOperate, "/approvals/{id}", "allow or deny a call that waits", a.decide).named("answer_approval"),
+		post(tool.ScopeExecute, "/execute", "run a program in a sandbox", a.execute).named("execute_code").forModels().bodies(maxProgram).
+			failsWith(http.StatusNotFound, http.StatusServiceUnavailable),
 		get("/executions", "the last executions, the newest first", a.executions).named("list_executions").takes(limit(usualExecutions, maxExecutions)),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution).named("get_execution"),
 		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)).named("list_workflows"),
 		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)).named("get_workflow"),
-		forEngine(withValues(post(tool.ScopeWorkflow, "/workflows/{name}/plan", "what a run would do, which does nothing", a.plan))).named("plan_workflow"),
-		forEngine(withValues(post(tool.ScopeWorkflow, "/workflows/{name}/runs", "start a run", a.launch))).named("start_workflow"),
+		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/plan", "what a run would do, which does nothing", a.plan)).named("plan_workflow").bodies(maxValues),
+		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/runs", "start a run", a.launch)).named("start_workflow").bodies(maxValues),
 		forEngine(get("/runs", "the last runs, the newest first", a.runs)).named("list_runs").
 			takes(word("workflow", "only of this one"), choice("status", "only with this status", runStatuses...), limit(usualRuns, maxRuns)),
 		forEngine(get("/runs/{id}", "one run as it stands", a.run)).named("get_run").
@@ -66,7 +68,7 @@ func (a *api) routes() []route {
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/cancel", "stop it", a.cancel)).named("cancel_run"),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)).named("resume_run"),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/replay", "a new run that does all again from a step on", a.replay)).named("replay_run"),
-		forEngine(withValues(post(tool.ScopeWorkflow, "/runs/{id}/answer", "answer a form", a.answerForm))).named("answer_form"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/answer", "answer a form", a.answerForm)).named("answer_form").bodies(maxValues),
 	}
 }
 
@@ -123,10 +125,10 @@ func forEngine(r route) route {
 	return r
 }
 
-// withValues has a route take a larger body.
-func withValues(r route) route {
-	r.body = maxValues
-	return r
+// bodies has a route take larger bodies, of so many bytes.
+func (rt route) bodies(most int64) route {
+	rt.body = most
+	return rt
 }
 
 // open has a route answer whoever comes: it says little to who may not read.

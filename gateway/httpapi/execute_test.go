@@ -1,0 +1,87 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/approval"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+func (house) MaxTimeout() time.Duration { return 30 * time.Second }
+
+func (house) Tokens(text string) int { return len(strings.Fields(text)) }
+
+// Execute knows a few programs.
+func (house) Execute(_ context.Context, p gateway.Program) (gateway.Execution, error) {
+	e := gateway.Execution{ID: "e-new", Language: p.Language}
+	e.Status, e.Duration, e.Calls = sandbox.OK, 1500*time.Millisecond, 3
+	switch p.Code {
+	case "print":
+		e.Stdout, e.Stderr = sandbox.Output{Text: "\x1b[31mred\x1b[0m\n"}, sandbox.Output{Text: "warn", Cut: 7}
+		e.Value = &bridge.Value{Kind: "json", Text: `{"a":[1]}`, Size: 9}
+		e.Files = []gateway.FileChange{{Path: "a.txt", Size: 3}}
+		e.Emitted = []tool.Content{{Type: "image", Data: []byte("png"), MIME: "image/png", URI: "x:1"}, {Type: "resource", Text: "a,b", URI: "x:2", MIME: "text/csv"}}
+	case "object":
+		e.Value = &bridge.Value{Kind: "text", Text: "<object \x00>", Size: 100}
+	case "fail":
+		e.Status, e.Resume = sandbox.Failed, e.ID
+		e.Fault = &bridge.Fault{Type: "NameError", Message: "x\x1b[2J", Hint: "define it", Lines: []bridge.Line{{Line: 2, Source: "print(x)"}}}
+	case "hold":
+		e.Status, e.Resume = gateway.Held, e.ID
+		e.Approvals = []gateway.Approval{{ID: "a-0", State: approval.Waiting}}
+	case "busy":
+		return gateway.Execution{}, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+	default:
+		said, err := json.Marshal(map[string]any{"Language": p.Language, "Timeout": p.Timeout, "Workspace": p.Workspace, "Environment": p.Environment, "Session": p.Session, "Variables": p.Variables, "Resume": p.Resume, "File": p.File})
+		e.Value = &bridge.Value{Kind: "json", Text: string(said), Size: int64(len(said))}
+		return e, err
+	}
+	return e, nil
+}
+
+// TestExecute: a program that ran is a success, however it ended, and the answer says how.
+func TestExecute(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		who, body string
+		status    int
+		says      []string
+	}{
+		{"ada", `{"code":"print"}`, 200, []string{
+			`"id":"e-new"`, `"status":"ok"`, `"output":"red"`, `"stderr":"warn"`, `"result":{"a":[1]}`, `"executionTime":1.5`, `"truncated":true`, `"files":[{"path":"a.txt","size":3}]`,
+			`"metrics":{"calls":3,"tokens":`, `{"data":"cG5n","mimeType":"image/png","type":"image","uri":"x:1"}`, `{"resource":{"mimeType":"text/csv","text":"a,b","uri":"x:2"},"type":"resource"}`,
+		}},
+		{"ada", `{"code":"object"}`, 200, []string{`"result":"\u003cobject \u0000\u003e"`, `"truncated":true`, `"files":[]`, `"output":""`}},
+		{"ada", `{"code":"none","language":"typescript","timeout":0.25,"workspace":"w","environment":"e","session":"s","variables":{"n":1},"resume":"e-1","file":"f.py"}`, 200, []string{
+			`"Language":"typescript"`, `"Timeout":250000000`, `"Workspace":"w"`, `"Environment":"e"`, `"Session":"s"`, `"Variables":{"n":1}`, `"Resume":"e-1"`, `"File":"f.py"`,
+		}},
+		{"ada", `{"code":"fail"}`, 200, []string{`"status":"failed"`, `"error":{"hint":"define it","lines":[{"line":2,"source":"print(x)"}],"message":"x","type":"NameError"}`, `"resume":"e-new"`, `"result":null`}},
+		{"ada", `{"code":"hold"}`, 200, []string{`"status":"held"`, `"approvals":[{`, `"error":{"message":"held: it needs approval`}},
+		{"ada", `{"code":"busy"}`, 503, []string{"the gateway is closed"}},
+		{"ada", `{"code":"x","timeout":31}`, 400, []string{"timeout must be 0 to 30, in seconds"}},
+		{"ada", `{"code":"x","timeout":-1}`, 400, []string{"timeout must be 0 to 30"}},
+		{"ada", `{"code":7}`, 400, []string{"code cannot be a number"}},
+		{"ada", `{"cod":"x"}`, 400, []string{"the body has no cod", "did you mean code?"}},
+		{"ada", `{"code":"` + strings.Repeat("x", 4<<20) + `"}`, 413, []string{"too large"}},
+		{"only read", `{"code":"print"}`, 403, []string{"this needs scope execute", "sallyport token create --scope execute"}},
+	} {
+		status, _, got := ask(t, test.who, http.MethodPost, "/execute", test.body)
+		all, err := json.Marshal(got)
+		if err != nil || status != test.status {
+			t.Errorf("%.60s: %d %.300s", test.body, status, all)
+		}
+		for _, say := range test.says {
+			if !strings.Contains(string(all), say) {
+				t.Errorf("%.60s does not say %s: %.900s", test.body, say, all)
+			}
+		}
+	}
+}
