@@ -29,9 +29,18 @@ func (g *Gateway) openApprovals(in *store.Store) error {
 		return err
 	}
 	g.approvals = approvals{asking: map[string]int{}, book: approval.NewBook(kept, &approval.Options{
-		Expire: func() time.Duration { return g.cfg.Load().Approval.Expire }, Record: g.auditApproval,
+		Expire: func() time.Duration { return g.cfg.Load().Approval.Expire }, Record: g.recordApproval,
 	})}
 	return nil
+}
+
+// recordApproval puts on record what a person is asked and answers, before it counts; what cannot be kept does not.
+func (g *Gateway) recordApproval(ctx context.Context, a Approval) error {
+	err := g.auditApproval(ctx, a)
+	if err == nil {
+		g.opts.Telemetry.Asked(ctx, string(a.State))
+	}
+	return err
 }
 
 // Approvals returns what whoever asks has waiting for a person, and what was answered lately; an operator sees that

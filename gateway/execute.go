@@ -106,7 +106,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 		return Execution{}, err
 	}
 	g.Settle(ctx)
-	return g.execute(ctx, job, program, before)
+	return g.tracked(ctx, job, program, before)
 }
 
 // prepare checks what was asked for, and makes a job of it.

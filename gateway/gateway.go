@@ -26,6 +26,7 @@ import (
 	"sallyport/internal/mask"
 	"sallyport/internal/plain"
 	"sallyport/internal/store"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -61,6 +62,8 @@ type Options struct {
 	OnNotice func(id, method string, params json.RawMessage)
 	// NoPool has no sandbox wait for programs: for somebody who runs one and goes.
 	NoPool bool
+	// Telemetry measures what happens and keeps traces of it; nil does not. Who opened it closes it, after the gateway.
+	Telemetry *telemetry.Telemetry
 	// Purpose is what the process is for, such as "serve"; it is put on record.
 	Purpose string
 	// DebugLog is a directory for runsc's own logs; "" is none.
@@ -166,7 +169,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = chain(g.dispatch, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
+	g.call = chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
 	g.recorder.start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
@@ -177,6 +180,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
 	})
 	g.aid(cfg.Search)
+	opts.Telemetry.Watch(g.state)
 	return g, nil
 }
 

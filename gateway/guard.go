@@ -46,6 +46,9 @@ func (g *Gateway) guarded(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		v := doubted(ctx, g.judge(ctx, call))
 		noteDecision(ctx, v)
+		if v.judged {
+			g.opts.Telemetry.Decided(ctx, string(v.action))
+		}
 		var held error
 		if v.action == policy.Ask {
 			v, held = g.approve(ctx, call, v)

@@ -154,7 +154,7 @@ func settings(up config.Upstream) upstream.Settings {
 		ID: up.ID, Problem: up.Problem, Command: up.Command, Args: up.Args, Env: up.Env, Dir: up.Dir,
 		URL: up.URL, Headers: up.Headers, Socket: up.Socket, Transport: up.Transport,
 		Include: up.Include, Exclude: up.Exclude, Rename: up.Rename,
-		Timeout: up.Timeout, Concurrency: up.Concurrency, MaxMessage: int64(up.MaxMessage), Idle: idle(up),
+		Timeout: up.Timeout, Concurrency: up.Concurrency, MaxMessage: int64(up.MaxMessage), Idle: idle(up), NoTraceContext: up.NoTraceContext,
 	}
 }
 

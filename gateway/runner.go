@@ -170,6 +170,23 @@ func (r *runner) close() error {
 	return nil
 }
 
+// pooled tells how many sandboxes of this machine wait for programs, by language.
+func (r *runner) pooled() map[string]int {
+	r.mu.Lock()
+	host := r.host
+	if r.ended {
+		host = nil
+	}
+	r.mu.Unlock()
+	all := map[string]int{}
+	if here, err := local(host); err == nil {
+		for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
+			all[languageName(i)], _ = here.Waiting(i)
+		}
+	}
+	return all
+}
+
 // waiting tells how many sandboxes wait for programs of an interpreter, none where there is no host yet.
 func (r *runner) waiting(i sandbox.Interpreter) int {
 	r.mu.Lock()

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/journal"
 	"sallyport/internal/skill"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -34,7 +35,8 @@ type running struct {
 	journal     *journal.Writer
 	replay      *replay
 	unjournaled sync.Once
-	done        atomic.Int64 // calls that ended well, and did something
+	done        atomic.Int64    // calls that ended well, and did something
+	place       telemetry.Place // in its trace, which its calls go on from
 }
 
 type runningKey struct{}
@@ -48,7 +50,7 @@ func runningOf(ctx context.Context) *running {
 // newRunning is an execution on behalf of whoever ctx says.
 func newRunning(ctx context.Context, id string, program Program) *running {
 	by := unwaitedBy(ctx)
-	return &running{id: id, root: cmp.Or(by, id), unwaited: by != "", holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, instead: program.Instead, calls: &callList{}}
+	return &running{id: id, root: cmp.Or(by, id), unwaited: by != "", holding: newHolding(), principal: tool.Principal(ctx), session: tool.Session(ctx), workspace: program.Workspace, client: tool.Client(ctx), remote: tool.Remote(ctx), peer: program.Peer, instead: program.Instead, calls: &callList{}, place: telemetry.PlaceOf(ctx)}
 }
 
 // agent makes a program's calls on behalf of whoever runs it, which the context
@@ -69,7 +71,7 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	made := a.gateway.newMadeCall(call)
 	end := a.calls.begin(made)
 	ctx = withCandidate(tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.client), a.skill)
-	ctx = context.WithValue(context.WithValue(ctx, runningKey{}, a.running), madeKey{}, made)
+	ctx = context.WithValue(context.WithValue(a.place.In(ctx), runningKey{}, a.running), madeKey{}, made)
 	result, err := a.answer(ctx, call)
 	end(outcome(result, err), textSize(result))
 	return result, err

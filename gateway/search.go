@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"sallyport/codegen"
@@ -140,7 +141,12 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 		return Found{}, err
 	}
 	g.settle(ctx, s.Upstream)
-	return g.search(ctx, s, lang)
+	begun := time.Now()
+	found, err := g.search(ctx, s, lang)
+	if err == nil {
+		g.opts.Telemetry.Searched(ctx, found.Weak, time.Since(begun))
+	}
+	return found, err
 }
 
 // search is Search of what is known now.

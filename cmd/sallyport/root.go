@@ -16,6 +16,7 @@ import (
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -182,7 +183,7 @@ func (a *app) logger(usual slog.Level) *slog.Logger {
 	if !ok {
 		level = usual
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(telemetry.LogHandler(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level})))
 }
 
 // load reads the settings.

@@ -19,6 +19,7 @@ import (
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -135,8 +136,13 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	if records != nil {
 		defer func() { err = errors.Join(err, records.Close()) }()
 	}
+	watched, err := a.openTelemetry(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer closeTelemetry(watched, log)
 	notices := &mcpserver.Notices{}
-	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Purpose: "serve", Asks: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
+	g, err := a.openGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", Asks: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
 	if err != nil {
 		return err
 	}
@@ -146,7 +152,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	}()
 	a.warn(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
-	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, log: log, listed: make(chan struct{})}
+	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, watched: watched, log: log, listed: make(chan struct{})}
 	opts := &httpapi.Options{Version: buildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Logger: log}
 	if records != nil {
 		if sv.flows, err = a.openFlows(sv, records); err != nil {
@@ -212,6 +218,8 @@ type service struct {
 	// key signs what clients are handed that have to answer something.
 	key     []byte
 	notices *mcpserver.Notices
+	// watched measures what happens.
+	watched *telemetry.Telemetry
 	log     *slog.Logger
 	// ready is called when a client is likely to run programs soon, and closes listed.
 	ready  func()
@@ -230,13 +238,13 @@ func (s *service) protocol() *slog.Logger {
 func (s *service) tools() *mcpserver.Options {
 	return &mcpserver.Options{
 		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway, Catalog: s.gateway, Stats: s.gateway, Choices: s.gateway,
-		Profiles: s.cfg.Profiles, Workspaces: s.cfg.Workspaces, Files: s.gateway, Skills: s.gateway, Privacy: s.gateway, OnReady: s.ready, StateKey: s.key,
+		Profiles: s.cfg.Profiles, Workspaces: s.cfg.Workspaces, Files: s.gateway, Skills: s.gateway, Privacy: s.gateway, OnReady: s.ready, StateKey: s.key, Telemetry: s.watched,
 	}
 }
 
 func (s *service) direct() *mcpserver.Direct {
 	return mcpserver.NewDirect(s.gateway, &mcpserver.DirectOptions{
-		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key,
+		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key, Telemetry: s.watched,
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -236,12 +237,12 @@ func (o *outbox) next() func() {
 // flush waits until all that was put in is done.
 func (o *outbox) flush() { o.work.Wait() }
 
-// bare returns a context that ends with ctx and says who is served, but has
-// nothing else of it. The SDK keeps in the context of a request what it is to
+// bare returns a context that ends with ctx and says who is served, and in which
+// trace, but has nothing else of it. The SDK keeps in the context of a request what it is to
 // answer with, and its clients, which serve the upstreams, would take that for
 // theirs: the revision of the protocol, for one.
 func bare(ctx context.Context) (context.Context, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(tool.Detached(ctx))
+	inner, cancel := context.WithCancelCause(telemetry.PlaceOf(ctx).In(tool.Detached(ctx)))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return inner, func() {
 		stop()

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -39,6 +40,8 @@ type DirectOptions struct {
 	StateKey []byte
 	// Notices brings what upstreams say outside of calls; nil is nothing.
 	Notices *Notices
+	// Telemetry measures requests and keeps traces of them; nil does not.
+	Telemetry *telemetry.Telemetry
 }
 
 // Direct is the face that shows the upstreams' own tools, resources and
@@ -83,6 +86,7 @@ func NewDirect(verbs Gateway, opts *DirectOptions) *Direct {
 	})
 	d.server.AddReceivingMiddleware(d.receive)
 	d.server.AddReceivingMiddleware(withClient)
+	d.server.AddReceivingMiddleware(traced(d.opts.Telemetry))
 	d.server.AddSendingMiddleware(sendRaw)
 	d.roster.Store(newRoster(nil, true, d.log))
 	ended := make(chan struct{})

@@ -21,6 +21,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -59,6 +60,8 @@ type Options struct {
 	Profiles config.Profiles
 	// StateKey signs what clients are handed for programs that wait for them; nil is one that ends with the process.
 	StateKey []byte
+	// Telemetry measures requests and keeps traces of them; nil does not.
+	Telemetry *telemetry.Telemetry
 	// OnReady, if set, is called once, when a client asks for the tools for the first time. It must not block.
 	OnReady func()
 }
@@ -105,6 +108,7 @@ func New(verbs Verbs, opts *Options) *Tools {
 		server.AddReceivingMiddleware(onFirstList(opts.OnReady))
 	}
 	server.AddReceivingMiddleware(withClient)
+	server.AddReceivingMiddleware(traced(opts.Telemetry))
 	return tools
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"sallyport/gateway"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -104,7 +105,7 @@ func (ts *talks) talk(ctx context.Context, c *client, method string, params obje
 
 // begin starts a call that outlives the request that it came with.
 func (ts *talks) begin(ctx context.Context, c *client, call call) *talk {
-	ctx, end := context.WithCancelCause(tool.Detached(ctx))
+	ctx, end := context.WithCancelCause(telemetry.PlaceOf(ctx).In(tool.Detached(ctx)))
 	t := &talk{asked: make(chan *question), done: make(chan struct{}), end: end}
 	t.client.Store(c)
 	ts.work.Go(func() {

@@ -24,7 +24,7 @@ const metaLogLevel = reservedMeta + "logLevel"
 
 // callOn runs one call on one link, within the time that a call may take.
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
-	r, err := s.requestOf(l, call)
+	r, err := s.requestOf(ctx, l, call)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -63,11 +63,14 @@ type request struct {
 	args   json.RawMessage
 	// more are the members of params beside those of the method and _meta; nil for most calls.
 	more    map[string]json.RawMessage
-	headers map[string]string // that repeat arguments, over HTTP
+	headers map[string]string // that repeat arguments, over HTTP, and say which trace it is of
+	// traceparent is which trace it is of, "" for none; untraced keeps that from the upstream whoever says it.
+	traceparent string
+	untraced    bool
 	read    func(raw json.RawMessage) (tool.Result, error)
 }
 
-func (s *Session) requestOf(l *link, call tool.Call) (*request, error) {
+func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*request, error) {
 	args, err := objectOf(call.Args)
 	if err != nil {
 		return nil, err
@@ -78,6 +81,7 @@ func (s *Session) requestOf(l *link, call tool.Call) (*request, error) {
 			r.set(name, value)
 		}
 	}
+	defer s.trace(ctx, r)
 	if r.method != "tools/call" {
 		return r, s.aim(l, r)
 	}
@@ -165,7 +169,7 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 	}
 	theirs := members(r.call.Params["_meta"])
 	level := l.levelFor(token)
-	if len(theirs) == 0 && level == nil {
+	if len(theirs) == 0 && level == nil && r.traceparent == "" {
 		return withToken(base, token), nil
 	}
 	fields := map[string]json.RawMessage{}
@@ -174,9 +178,12 @@ func (r *request) meta(l *link, token int64) (json.RawMessage, error) {
 		fields[metaLogLevel] = level
 	}
 	for name, value := range theirs {
-		if l.passes(name) {
+		if l.passes(name) && !(r.untraced && isTrace(name)) {
 			fields[name] = value
 		}
+	}
+	if r.traceparent != "" {
+		fields[parentField] = json.RawMessage(strconv.Quote(r.traceparent))
 	}
 	if token != 0 {
 		fields["progressToken"] = strconv.AppendInt(nil, token, 10)

@@ -49,7 +49,7 @@ func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.
 	if err != nil {
 		return nil, lost
 	}
-	r, err := s.requestOf(l, call)
+	r, err := s.requestOf(ctx, l, call)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,8 @@ type Settings struct {
 	MaxMessage int64
 	// Idle is how long it may be without a call before it is stopped; 0 is never.
 	Idle time.Duration
+	// NoTraceContext keeps from it which trace a call is of.
+	NoTraceContext bool
 }
 
 // Authorizer gives requests over HTTP their access token, and gets a new one

@@ -57,6 +57,8 @@ type Config struct {
 	Policy policy.Settings
 	// Audit says what is put on record.
 	Audit Audit
+	// Telemetry says where traces and metrics are sent to; default nowhere.
+	Telemetry Telemetry
 	// HTTP is for serve --http.
 	HTTP HTTP
 	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
@@ -193,6 +195,9 @@ type Upstream struct {
 	Labels []string
 	// ToolLabels are further labels of tools, by globs (as path.Match) over their names, on the wire or in programs, and of methods (resources/read).
 	ToolLabels map[string][]string
+
+	// NoTraceContext keeps from it which trace a call is of (traceparent), also where a client would pass that on; key trace_context, default true.
+	NoTraceContext bool
 
 	// Timeout bounds one call of one tool; default 60s.
 	Timeout time.Duration

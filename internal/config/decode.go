@@ -39,6 +39,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
 		{"policy", func(at path, n *yaml.Node) { d.policy(at, n, &c.Policy) }},
 		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
+		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
 	})
 	for i := range c.Upstreams {
@@ -64,6 +65,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 	d.refs.lenient, d.refs.owner = disabled(n), u.ID
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { u.Problem = withProblem(u.Problem, b.message) }
 	defer func() { d.refs.lenient, d.refs.owner, d.excused = false, "", nil }()
+	traced := true
 	seen := d.Fields(at, n, []key{
 		{"description", d.Text(&u.Description)},
 		{"command", d.Text(&u.Command)},
@@ -82,6 +84,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"privacy", d.OneOf((*string)(&u.Privacy), privacyModes...)},
 		{"labels", d.Texts(&u.Labels)},
 		{"tool_labels", func(at path, n *yaml.Node) { d.toolLabels(at, n, u) }},
+		{"trace_context", scalar(d, &traced, strict.Bool)},
 		{"timeout", scalar(d, &u.Timeout, strict.Duration)},
 		{"concurrency", scalar(d, &u.Concurrency, strict.Count)},
 		{"max_message", scalar(d, &u.MaxMessage, parseSize)},
@@ -89,6 +92,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"idle", scalar(d, &u.Idle, strict.Duration)},
 		{"disabled", scalar(d, &u.Disabled, strict.Bool)},
 	})
+	u.NoTraceContext = !traced
 	if seen["url"] && !seen["cwd"] {
 		u.Dir = ""
 	}

@@ -47,5 +47,5 @@ func (c *Config) ownSecrets() []string {
 	if e := c.Search.Embeddings; e != nil {
 		all = slices.Concat(all, mask.Values(e.Headers), mask.OfURL(e.URL))
 	}
-	return append(all, c.Audit.Sinks.Known()...)
+	return slices.Concat(all, c.Audit.Sinks.Known(), c.Telemetry.Known())
 }

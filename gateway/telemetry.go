@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// The names of attributes are those of OpenTelemetry's conventions for MCP and generative AI, where these have one.
+const (
+	attrMethod    = "mcp.method.name"
+	attrTool      = "gen_ai.tool.name"
+	attrOperation = "gen_ai.operation.name"
+	attrUpstream  = "sallyport.upstream"
+	attrExecution = "sallyport.execution.id"
+)
+
+// measured is around all that becomes of a call: policy, approval, waiting, the upstream.
+func (g *Gateway) measured(next Handler) Handler {
+	t := g.opts.Telemetry
+	if t == nil {
+		return next
+	}
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		begun := time.Now()
+		ctx, span := t.Start(ctx, telemetry.Inside, "execute_tool", call.Tool.String())
+		span.Set(attrOperation, "execute_tool")
+		span.Set(attrTool, call.Tool.String())
+		span.Set(attrExecution, call.Execution)
+		result, err := next(ctx, call)
+		went := outcome(result, err)
+		if made := madeBy(ctx); made != nil && made.replayed {
+			span.Set("sallyport.replayed", "true")
+		}
+		span.SetInt("sallyport.result.bytes", textSize(result))
+		span.End(went)
+		t.Called(ctx, g.upstreamLabel(call.Tool.Upstream), went, time.Since(begun))
+		return result, err
+	}
+}
+
+// upstreamLabel is what an upstream is called in metrics: whatever programs ask for, only those that there are.
+func (g *Gateway) upstreamLabel(id string) string {
+	if _, err := g.catalog.member(id); err != nil && id != ownID {
+		return "_unknown"
+	}
+	return id
+}
+
+// sent is around what goes to an upstream: that is told the span.
+func (g *Gateway) sent(next Handler) Handler {
+	t := g.opts.Telemetry
+	if t == nil {
+		return next
+	}
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		method, target := call.Tool.Method(), ""
+		if method == "tools/call" {
+			target = call.Tool.Name
+		}
+		ctx, span := t.Start(ctx, telemetry.Asking, method, target)
+		span.Set(attrMethod, method)
+		span.Set(attrTool, target)
+		span.Set(attrUpstream, call.Tool.Upstream)
+		result, err := next(ctx, call)
+		span.End(outcome(result, err))
+		return result, err
+	}
+}
+
+// tracked runs a job within a span, and counts it.
+func (g *Gateway) tracked(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
+	t, language := g.opts.Telemetry, languageName(job.Interpreter)
+	begun := time.Now()
+	ctx, span := t.Start(ctx, telemetry.Inside, "execute_code", language)
+	span.Set(attrExecution, job.ID)
+	span.Set("sallyport.language", language)
+	e, err := g.execute(ctx, job, program, before)
+	if err != nil {
+		span.End(string(tool.AsError(err).Kind))
+		return e, err
+	}
+	span.SetInt("sallyport.calls", int64(e.Calls))
+	span.SetInt("sallyport.stdout.bytes", int64(len(e.Stdout.Text))+e.Stdout.Cut)
+	span.End(string(e.Status))
+	t.Executed(ctx, telemetry.Execution{Language: language, Status: string(e.Status), Duration: time.Since(begun)})
+	return e, nil
+}
+
+// state is how things stand, for whoever reads the metrics.
+func (g *Gateway) state(ctx context.Context) telemetry.State {
+	s := telemetry.State{Upstreams: map[string]int{}, Tools: map[string]int{}, Sandboxes: g.runner.pooled()}
+	for _, up := range g.Upstreams() {
+		s.Upstreams[string(up.State.Status)]++
+		s.Tools[up.ID] = up.State.Tools
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if all, err := g.approvals.book.List(ctx); err == nil {
+		for _, a := range all {
+			if a.State == approval.Waiting {
+				s.Approvals++
+			}
+		}
+	}
+	return s
+}

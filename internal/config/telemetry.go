@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"slices"
+	"strconv"
+
+	"sallyport/internal/mask"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Telemetry says where traces and metrics are sent to, and how much of them. Metrics are at /metrics in any case.
+type Telemetry struct {
+	// Service is what the gateway is called there; "" is OTEL_SERVICE_NAME, or sallyport.
+	Service string
+	// OTLP is a collector that takes OTLP over HTTP, as protobuf; nil: the one of the OTEL_ variables, if they name one.
+	OTLP *OTLP
+	// Sample is the part of traces that is kept, 0 to 1, where whoever asks has not decided; nil: OTEL_TRACES_SAMPLER, or all.
+	Sample *float64
+	// Problem says which references here have no value; nothing must be sent then. "" if all have one.
+	Problem string
+}
+
+func (d *decoder) telemetry(at path, n *yaml.Node, t *Telemetry) {
+	d.excused = func(_ path, _ *yaml.Node, b badReference) { t.Problem = withProblem(t.Problem, b.message) }
+	defer func() { d.excused = nil }()
+	d.Fields(at, n, []key{
+		{"service", d.Text(&t.Service)},
+		{"otlp", func(at path, n *yaml.Node) {
+			t.OTLP = &OTLP{}
+			d.Fields(at, n, []key{{"url", d.Text(&t.OTLP.URL)}, {"headers", d.secrets(&t.OTLP.Headers)}})
+		}},
+		{"traces", func(at path, n *yaml.Node) {
+			d.Fields(at, n, []key{{"sample", func(at path, n *yaml.Node) {
+				t.Sample = new(float64)
+				scalar(d, t.Sample, parsePart)(at, n)
+			}}})
+		}},
+	})
+}
+
+// parsePart reads a number from 0 to 1.
+func parsePart(n *yaml.Node) (float64, string) {
+	part, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil || math.IsNaN(part) || part < 0 || part > 1 {
+		return 0, "must be a number from 0 to 1, as in 0.1 for every tenth"
+	}
+	return part, ""
+}
+
+func (t Telemetry) problems(at path) (all []problem) {
+	if len(t.Service) > 200 {
+		all = append(all, problem{at: at.To("service"), message: "a service has a short name, at most 200 bytes"})
+	}
+	if t.Sample != nil && (math.IsNaN(*t.Sample) || *t.Sample < 0 || *t.Sample > 1) {
+		all = append(all, problem{at: at.To("traces").To("sample"), message: "sample must be from 0 to 1"})
+	}
+	if t.OTLP == nil || t.Problem != "" {
+		return all // its values mean nothing
+	}
+	otlp := at.To("otlp")
+	return slices.Concat(all, neededURL(otlp, t.OTLP.URL), headerProblems(otlp.To("headers"), t.OTLP.Headers), ownHeaderProblems(otlp.To("headers"), t.OTLP.Headers))
+}
+
+// Known returns the secrets that log in to the collector.
+func (t Telemetry) Known() []string {
+	if t.OTLP == nil {
+		return nil
+	}
+	return slices.Concat(mask.Values(t.OTLP.Headers), mask.OfURL(t.OTLP.URL))
+}
+
+// String says only whether there is a collector: its address and headers may hold secrets.
+func (t Telemetry) String() string {
+	if t.OTLP == nil {
+		return "telemetry"
+	}
+	return fmt.Sprintf("telemetry (otlp, headers %v)", t.OTLP.Headers)
+}
+
+// Format writes String for every verb.
+func (t Telemetry) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
+
+// MarshalText returns String.
+func (t Telemetry) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// LogValue returns String.
+func (t Telemetry) LogValue() slog.Value { return slog.StringValue(t.String()) }

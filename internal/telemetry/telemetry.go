@@ -1,0 +1,138 @@
+// Package telemetry tells the operator's own systems what the gateway does: traces and metrics of OpenTelemetry, metrics
+// for Prometheus, and the ids of traces in the log. Its main type is [Telemetry]. Metrics are kept in any case, in memory;
+// what goes out over the network goes to the collector that the settings or the OTEL_ variables name, and to nobody else.
+// Nothing here is global, and a nil *Telemetry does nothing. No argument, result, secret or principal is in any of it:
+// names of tools and upstreams, ids, outcomes, sizes and times.
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
+
+	"sallyport/internal/config"
+)
+
+// scope names us among those who measure.
+const scope = "sallyport"
+
+// maxSeries bounds the series of one metric: what is beyond it is counted together, with otel_metric_overflow="true".
+const maxSeries = 1000
+
+// Options configure telemetry.
+type Options struct {
+	// Settings say where it goes, and how much of it.
+	Settings config.Telemetry
+	// Version is ours, for who receives it.
+	Version string
+	// Env looks OTEL_ variables up; nil is the process's environment.
+	Env func(name string) (string, bool)
+	// Logger hears what cannot be sent; nil discards.
+	Logger *slog.Logger
+}
+
+// Telemetry keeps metrics and sends what is to be sent. It is safe for concurrent use; nil does nothing.
+type Telemetry struct {
+	*instruments
+	registry *prometheus.Registry
+	tracer   trace.Tracer // nil: there are no traces
+	close    func(ctx context.Context) error
+}
+
+// Open begins to keep metrics, and to send what the options say. It waits for nobody. Close it. What is wrong with
+// OTEL_ variables is logged, and no error: they may be meant for others.
+func Open(ctx context.Context, o Options) (*Telemetry, error) {
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	about, err := describe(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &Telemetry{registry: prometheus.NewRegistry()}
+	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	page, err := exporter.New(exporter.WithRegisterer(t.registry), exporter.WithoutScopeInfo())
+	if err != nil {
+		return nil, fmt.Errorf("open metrics: %w", err)
+	}
+	plan := planned(o)
+	meters := sdkmetric.NewMeterProvider(append(plan.readers(), sdkmetric.WithReader(page), sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries))...)
+	closers := []func(context.Context) error{meters.Shutdown}
+	if traces := plan.traces(about); traces != nil {
+		t.tracer = traces.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
+		closers = append(closers, traces.Shutdown)
+	}
+	t.close = closing(closers)
+	if t.instruments, err = newInstruments(meters.Meter(scope, metric.WithInstrumentationVersion(o.Version))); err != nil {
+		return nil, errors.Join(fmt.Errorf("open metrics: %w", err), t.Close(ctx))
+	}
+	return t, nil
+}
+
+// describe is what the receivers hear of us.
+func describe(ctx context.Context, o Options) (*resource.Resource, error) {
+	own := []attribute.KeyValue{attribute.String("service.version", cmp.Or(o.Version, "dev"))}
+	if name := o.Settings.Service; name != "" {
+		own = append(own, attribute.String("service.name", name))
+	}
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", scope)), resource.WithTelemetrySDK(), resource.WithFromEnv(), resource.WithAttributes(own...))
+	if errors.Is(err, resource.ErrPartialResource) {
+		o.Logger.Warn("OTEL_RESOURCE_ATTRIBUTES cannot be read")
+		return about, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe the gateway to collectors: %w", err)
+	}
+	return about, nil
+}
+
+// closing closes all once, at the same time: none may take another's time.
+func closing(closers []func(context.Context) error) func(context.Context) error {
+	var once sync.Once
+	return func(ctx context.Context) (err error) {
+		once.Do(func() {
+			errs := make([]error, len(closers))
+			var work sync.WaitGroup
+			for i, end := range closers {
+				work.Go(func() { errs[i] = end(ctx) })
+			}
+			work.Wait()
+			err = errors.Join(errs...)
+		})
+		return err
+	}
+}
+
+// Close sends what has not been sent, for as long as ctx lasts. It is idempotent.
+func (t *Telemetry) Close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	return t.close(ctx)
+}
+
+// Metrics answers with all metrics as Prometheus reads them, and as OpenMetrics, with the ids of traces, where that is asked for.
+func (t *Telemetry) Metrics() http.Handler {
+	if t == nil {
+		return http.NotFoundHandler()
+	}
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 8, ErrorHandling: promhttp.ContinueOnError})
+}
