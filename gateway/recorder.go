@@ -28,6 +28,7 @@ type recorder struct {
 	limits  func() config.Journal
 	log     *slog.Logger
 	resting resting
+	briefs  briefs
 
 	tidied chan struct{} // closed when what earlier processes have left is taken over
 	quit   chan struct{} // closed by close

@@ -128,6 +128,12 @@ func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	}
 }
 
+// Since walks over all records that were written at a revision or later, in that order. What is older and was not written anew does not come.
+// One that is written anew meanwhile may come twice. The walk ends at the first error.
+func (b *Bucket) Since(ctx context.Context, revision uint64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) { b.walk(ctx, b.name+".>", max(revision, 1), yield) }
+}
+
 // walk yields what matches, from a number on, until there is no more.
 func (p place) walk(ctx context.Context, pattern string, from uint64, yield func(Entry, error) bool) {
 	in, err := p.stream(ctx)

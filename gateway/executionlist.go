@@ -1,0 +1,144 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// ExecutionBrief is an execution in a list.
+type ExecutionBrief struct {
+	ID        string         `json:"id"`
+	Principal string         `json:"principal,omitempty"`
+	Language  string         `json:"language"`
+	Workspace string         `json:"workspace,omitempty"`
+	Status    sandbox.Status `json:"status"`
+	Started   time.Time      `json:"started"`
+	Duration  time.Duration  `json:"duration"`
+	// Made and Tokens are as in [Record].
+	Made   int `json:"made,omitempty"`
+	Tokens int `json:"tokens,omitempty"`
+
+	revision uint64
+}
+
+// ExecutionFilter says which executions are meant. The zero value is the newest of all.
+type ExecutionFilter struct {
+	// ID is a part of the id; Status, Language and Principal are as in the record. "" is any.
+	ID, Language, Principal string
+	Status                  sandbox.Status
+	// Offset is how many of the newest are passed over, Limit how many there are at most; 0 is 50.
+	Offset, Limit int
+}
+
+// ExecutionPage is a part of the list of executions.
+type ExecutionPage struct {
+	// Executions are the newest first.
+	Executions []ExecutionBrief
+	// Total is how many the filter wants, Principals are those of all that whoever asks may see, sorted.
+	Total      int
+	Principals []string
+}
+
+// Executions returns a part of what whoever asks has run, of what all have for an operator. Each record is read once in the life of the process,
+// so that a list of thousands costs no more than what has come since the last one. Errors are *tool.Error.
+func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionPage, error) {
+	operator := tool.Operator(ctx) != ""
+	all, err := g.recorder.briefs.read(ctx, g.recorder.records)
+	if err != nil {
+		return ExecutionPage{}, g.unreadable(ctx, err)
+	}
+	known := map[string]bool{}
+	for _, b := range all {
+		known[b.ID] = true
+	}
+	for _, r := range g.recorder.waiting(tool.Principal(ctx), operator) {
+		if !known[r.ID] {
+			all = append(all, briefOf(r))
+		}
+	}
+	page, principals := ExecutionPage{Executions: []ExecutionBrief{}}, map[string]bool{}
+	if f.Limit <= 0 {
+		f.Limit = usualBriefs
+	}
+	for _, b := range slices.Backward(all) {
+		if !operator && b.Principal != tool.Principal(ctx) {
+			continue
+		}
+		principals[b.Principal] = true
+		if !f.wants(b) {
+			continue
+		}
+		if page.Total++; page.Total > f.Offset && len(page.Executions) < f.Limit {
+			page.Executions = append(page.Executions, b)
+		}
+	}
+	for name := range principals {
+		page.Principals = append(page.Principals, name)
+	}
+	slices.Sort(page.Principals)
+	return page, nil
+}
+
+// usualBriefs is how many executions a page has where nothing is said.
+const usualBriefs = 50
+
+func (f ExecutionFilter) wants(b ExecutionBrief) bool {
+	return strings.Contains(b.ID, f.ID) && (f.Status == "" || b.Status == f.Status) && (f.Language == "" || b.Language == f.Language) &&
+		(f.Principal == "" || b.Principal == f.Principal)
+}
+
+func briefOf(r Record) ExecutionBrief {
+	return ExecutionBrief{ID: r.ID, Principal: r.Principal, Language: r.Language, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens}
+}
+
+// briefs are what lists need of the records of a store.
+type briefs struct {
+	mu   sync.Mutex
+	all  []ExecutionBrief // in the order in which they were written
+	next uint64           // the revision from which on nothing was read
+}
+
+// read returns the briefs of all records, the oldest first, after a look at what has come and gone.
+func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]ExecutionBrief, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for entry, err := range in.Since(ctx, l.next) {
+		if err != nil {
+			return nil, err
+		}
+		l.next = entry.Revision + 1
+		var b ExecutionBrief
+		if json.Unmarshal(entry.Value, &b) != nil {
+			continue // the execution's own page says that it cannot be read
+		}
+		b.revision = entry.Revision
+		l.add(b)
+	}
+	oldest := l.next
+	for entry, err := range in.Since(ctx, 0) { // what is older has gone by the store's limits
+		if err != nil {
+			return nil, err
+		}
+		oldest = entry.Revision
+		break
+	}
+	l.all = slices.DeleteFunc(l.all, func(b ExecutionBrief) bool { return b.revision < oldest })
+	return slices.Clone(l.all), nil
+}
+
+// add adds what is newest. A record that was written anew is there once: that happens soon after it was written first.
+func (l *briefs) add(b ExecutionBrief) {
+	from := max(0, len(l.all)-maxPending)
+	if at := slices.IndexFunc(l.all[from:], func(o ExecutionBrief) bool { return o.ID == b.ID && o.Principal == b.Principal }); at >= 0 {
+		l.all = slices.Delete(l.all, from+at, from+at+1)
+	}
+	l.all = append(l.all, b)
+}
