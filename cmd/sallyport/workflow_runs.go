@@ -168,7 +168,7 @@ func (l *runLog) read(ctx context.Context, g *gate, id string, waiting bool) (mo
 	l.after = list.Next
 	for _, e := range list.Events {
 		if !l.asJSON {
-			l.add(e)
+			l.Add(e)
 		} else if err := l.printLine(e); err != nil {
 			return more, false, err
 		}
@@ -184,7 +184,7 @@ func (c *chart) run(run workflow.Run, following bool) string {
 		fmt.Fprintf(&b, "  replays %s", cell(run.Of, 40))
 	}
 	fmt.Fprintln(&b)
-	now := c.last
+	now := c.Last
 	if !run.Status.Over() && !following {
 		now = time.Now()
 	}

@@ -72,7 +72,7 @@ func TestTimeline(t *testing.T) {
 	h.at(2020, workflow.Event{Kind: runlog.Waits, Path: "ask", Pending: &workflow.Pending{Step: "ask", For: "form"}})
 	c := newChart()
 	for _, e := range h.events {
-		c.add(e)
+		c.Add(e)
 	}
 	golden.Check(t, filepath.Join("testdata", "golden", "timeline.txt"), clean(c.text(noon.Add(4*time.Second))))
 }

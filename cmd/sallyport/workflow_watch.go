@@ -18,6 +18,7 @@ import (
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/form"
 	"sallyport/gateway/workflow/runlog"
+	"sallyport/gateway/workflow/timeline"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
@@ -172,7 +173,7 @@ var pass = regexp.MustCompile(`\[(\d+)\]`)
 // farIn reports whether a step is in a pass of a loop that is not among the first.
 func farIn(path string) bool {
 	for _, m := range pass.FindAllStringSubmatch(path, -1) {
-		if n, err := strconv.Atoi(m[1]); err != nil || n >= shownPasses {
+		if n, err := strconv.Atoi(m[1]); err != nil || n >= timeline.ShownPasses {
 			return true
 		}
 	}
