@@ -1,25 +1,21 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"sallyport/gateway/httpapi"
+	"sallyport/internal/testutil/openapi"
 	"sallyport/internal/tool"
 )
 
@@ -50,6 +46,11 @@ var promises = []promise{
 	{status: 404, who: "bob", route: "GET /approvals/{id}", path: "/approvals/a-0"},
 	{status: 200, who: "op", route: "POST /approvals/{id}", path: "/approvals/a-0", body: `{"decision":"allow","scope":"session","reason":"fine"}`},
 	{status: 404, who: "op", route: "POST /approvals/{id}", path: "/approvals/a-9", body: `{"decision":"deny"}`},
+	{status: 200, who: "ada", route: "POST /execute", body: `{"code":"print","language":"python","timeout":1.5,"workspace":"w","variables":{"a":[1]}}`},
+	{status: 200, who: "ada", route: "POST /execute", body: `{"code":"fail"}`},
+	{status: 200, who: "ada", route: "POST /execute", body: `{"code":"hold"}`},
+	{status: 404, who: "ada", route: "POST /execute", body: `{"code":"lost"}`},
+	{status: 503, who: "ada", route: "POST /execute", body: `{"code":"busy"}`},
 	{status: 200, who: "op", route: "GET /executions", path: "/executions?limit=2"},
 	{status: 200, who: "ada", route: "GET /executions/{id}", path: "/executions/e-0"},
 	{status: 404, who: "ada", route: "GET /executions/{id}", path: "/executions/e-1"},
@@ -76,57 +77,37 @@ var elsewhere = []string{"304", "401", "429", "500"}
 // status that the document has is one that comes.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	c := newContract(t)
-	for _, p := range promises {
-		c.check(t, p)
+	doc := document(t)
+	for _, p := range append(promises, refusals(doc)...) {
+		name := fmt.Sprintf("%s %s %s %.60s", p.who, p.route, p.path, p.body)
+		w := send(t, p)
+		if w.Code != p.status {
+			t.Errorf("%s: %d, not %d: %.300s", name, w.Code, p.status, w.Body)
+		}
+		doc.Check(t, name, p.route, openapi.Answer{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()})
+		if w.Code == http.StatusOK && p.body != "" {
+			doc.CheckRequest(t, name, p.route, []byte(p.body))
+		}
 	}
-	for _, p := range c.refusals() {
-		c.check(t, p)
-	}
-	for name, op := range c.operations {
-		for status := range op["responses"].(map[string]any) {
-			if !c.seen[name+" "+status] && !slices.Contains(elsewhere, status) {
-				t.Errorf("%s says that it may answer %s, and nothing here has it do so: add a promise, or mend the table of routes", name, status)
-			}
+	for _, unseen := range doc.Unseen() {
+		if !slices.Contains(elsewhere, unseen[len(unseen)-3:]) {
+			t.Errorf("the document has %s, and nothing here has it come: add a promise, or mend the table of routes", unseen)
 		}
 	}
 }
 
-// contract is the document, read.
-type contract struct {
-	doc        map[string]any
-	operations map[string]map[string]any
-	compiler   *jsonschema.Compiler
-	seen       map[string]bool
-}
-
-func newContract(t *testing.T) *contract {
+// document is the whole one, by the names of its operations.
+func document(t *testing.T) *openapi.Document {
 	t.Helper()
-	w := send(t, promise{route: "GET /openapi.json", path: "/openapi.json?profile=clients"})
-	value, err := jsonschema.UnmarshalJSON(w.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc := value.(map[string]any)
-	c := &contract{doc: doc, operations: map[string]map[string]any{}, compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
-	for path, item := range doc["paths"].(map[string]any) {
-		for method, op := range item.(map[string]any) {
-			c.operations[strings.ToUpper(method)+" "+path] = op.(map[string]any)
-		}
-	}
-	for _, schema := range doc["components"].(map[string]any)["schemas"].(map[string]any) {
-		schema.(map[string]any)["unevaluatedProperties"] = false // what is not said must not come
-	}
-	c.compiler.AssertFormat()
-	if err := c.compiler.AddResource("mem:///openapi.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return openapi.Read(t, send(t, promise{route: "GET /openapi.json", path: "/openapi.json?profile=clients"}).Body.Bytes())
 }
+
+// tooLarge is larger than any body may be.
+var tooLarge = `{"` + strings.Repeat("x", 5<<20) + `":1}`
 
 // refusals are what every route of a kind refuses.
-func (c *contract) refusals() (all []promise) {
-	for name, op := range c.operations {
+func refusals(doc *openapi.Document) (all []promise) {
+	for name, op := range doc.Operations() {
 		method, path, _ := strings.Cut(name, " ")
 		p := promise{who: "op", route: name, path: path, contentType: "application/json"}
 		add := func(status int, change func(*promise)) {
@@ -149,7 +130,7 @@ func (c *contract) refusals() (all []promise) {
 			add(400, func(p *promise) { p.body = body })
 		}
 		add(415, func(p *promise) { p.body, p.contentType = "{}", "text/plain" })
-		add(413, func(p *promise) { p.body = `{"` + strings.Repeat("x", 1<<20) + `":1}` })
+		add(413, func(p *promise) { p.body = tooLarge })
 	}
 	return all
 }
@@ -190,93 +171,14 @@ func as(ctx context.Context, who string) context.Context {
 	return ctx
 }
 
-// check asks, and compares the answer with the document.
-func (c *contract) check(t *testing.T, p promise) {
-	t.Helper()
-	op := c.operations[p.route]
-	if op == nil {
-		t.Errorf("%s is not in the document", p.route)
-		return
-	}
-	w := send(t, p)
-	name := fmt.Sprintf("%s %s %s %.60s", p.who, p.route, p.path, p.body)
-	if w.Code != p.status {
-		t.Errorf("%s: %d, not %d: %.300s", name, w.Code, p.status, w.Body)
-		return
-	}
-	status := strconv.Itoa(w.Code)
-	c.seen[p.route+" "+status] = true
-	at := pointer("paths", p.route[strings.Index(p.route, " ")+1:], strings.ToLower(p.route[:strings.Index(p.route, " ")]))
-	response, ok := op["responses"].(map[string]any)[status].(map[string]any)
-	if !ok {
-		t.Errorf("%s: the document does not have status %s: add it to the route with failsWith", name, status)
-		return
-	}
-	place := at + pointer("responses", status)
-	if to, ok := response["$ref"].(string); ok {
-		place = to[1:]
-		response = c.part(to)
-	}
-	if w.Code == http.StatusOK && p.body != "" && op["requestBody"] != nil {
-		c.fits(t, name+": the request", at+pointer("requestBody", "content", "application/json", "schema"), []byte(p.body))
-	}
-	kind := w.Header().Get("Content-Type")
-	content, _ := response["content"].(map[string]any)
-	if content[kind] == nil {
-		t.Errorf("%s: the answer is %q, the document has %v", name, kind, slices.Collect(maps.Keys(content)))
-		return
-	}
-	if strings.HasSuffix(kind, "json") {
-		c.fits(t, name, place+pointer("content", kind, "schema"), w.Body.Bytes())
-	}
-	if w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Cache-Control") == "" {
-		t.Errorf("%s: the headers are %v", name, w.Header())
-	}
-}
-
-// part is what a reference leads to.
-func (c *contract) part(reference string) map[string]any {
-	at := c.doc
-	for name := range strings.SplitSeq(strings.TrimPrefix(reference, "#/"), "/") {
-		at, _ = at[name].(map[string]any)
-	}
-	return at
-}
-
-// pointer is a JSON pointer.
-func pointer(names ...string) string {
-	var b strings.Builder
-	for _, name := range names {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(name))
-	}
-	return b.String()
-}
-
-// fits checks a value by the schema that is at a place of the document.
-func (c *contract) fits(t *testing.T, what, place string, data []byte) {
-	t.Helper()
-	schema, err := c.compiler.Compile("mem:///openapi.json#" + place)
-	if err != nil {
-		t.Fatalf("%s: %v", place, err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Errorf("%s: %v in %.300s", what, err, data)
-		return
-	}
-	if err := schema.Validate(value); err != nil {
-		t.Errorf("%s: %v\nin %.1000s", what, err, data)
-	}
-}
-
 // TestWrongMethods: each path says what it takes.
 func TestWrongMethods(t *testing.T) {
 	t.Parallel()
-	c := newContract(t)
-	for name := range c.operations {
+	doc := document(t)
+	for name := range doc.Operations() {
 		_, path, _ := strings.Cut(name, " ")
 		w := send(t, promise{who: "op", route: "PATCH " + path})
-		c.fits(t, name, "/components/schemas/Problem", w.Body.Bytes())
+		doc.Fits(t, name, "/components/schemas/Problem", w.Body.Bytes())
 		if w.Code != http.StatusMethodNotAllowed || !strings.Contains(w.Header().Get("Allow"), name[:strings.Index(name, " ")]) {
 			t.Errorf("PATCH %s: %d, allowed are %q", path, w.Code, w.Header().Get("Allow"))
 		}

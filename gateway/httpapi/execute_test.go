@@ -37,6 +37,8 @@ func (house) Execute(_ context.Context, p gateway.Program) (gateway.Execution, e
 	case "hold":
 		e.Status, e.Resume = gateway.Held, e.ID
 		e.Approvals = []gateway.Approval{{ID: "a-0", State: approval.Waiting}}
+	case "lost":
+		return gateway.Execution{}, &tool.Error{Kind: tool.NotFound, Message: "there is no such environment"}
 	case "busy":
 		return gateway.Execution{}, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 	default:
