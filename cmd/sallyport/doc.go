@@ -5,7 +5,7 @@ runs the model's programs, which call those tools, in gVisor sandboxes.
 This package is the command line: main.go is the process, root.go what all verbs
 share, fault.go the errors and exit statuses, output.go the way to the terminal,
 and every verb (serve, exec, search, tools, generate, doctor, upstreams, worker, auth,
-import, install, backup, restore, version) has a file of its own. Nothing is decided here that a package
+import, install, backup, restore, top, man, version) has a file of its own. Nothing is decided here that a package
 below could decide.
 
 # A tour of the house

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,33 @@ func singleKeys(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, func(t *unix.Termios) {
 		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
 		t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	})
+}
+
+// sizeOf is how large a terminal is, 0 where it does not say.
+func sizeOf(terminal *os.File) paper {
+	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return paper{}
+	}
+	return paper{width: int(size.Col), height: int(size.Row)}
+}
+
+// sizeChanges tells of a terminal that has another size now, until stop is called.
+func sizeChanges() (changes <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGWINCH)
+	return c, func() { signal.Stop(c) }
+}
+
+// fullScreen has a terminal understand the sequences that draw on it, until restore is called. It does so already.
+func fullScreen(*os.File) (restore func(), err error) { return func() {}, nil }
+
+// heldKeys is singleKeys for who draws on all of the terminal: Ctrl-Z does not stop us in the middle of it.
+func heldKeys(terminal *os.File) (restore func(), err error) {
+	return withMode(terminal, func(t *unix.Termios) {
+		t.Lflag = t.Lflag&^(unix.ECHO|unix.ICANON) | unix.ISIG
+		t.Cc[unix.VMIN], t.Cc[unix.VTIME], t.Cc[unix.VSUSP] = 1, 0, 0
 	})
 }
 

@@ -23,6 +23,34 @@ func singleKeys(terminal *os.File) (restore func(), err error) {
 	return withMode(terminal, windows.ENABLE_PROCESSED_INPUT)
 }
 
+// heldKeys is singleKeys for who draws on all of the console.
+func heldKeys(terminal *os.File) (restore func(), err error) { return singleKeys(terminal) }
+
+// sizeOf is how large a console is, 0 where it does not say.
+func sizeOf(terminal *os.File) paper {
+	var info windows.ConsoleScreenBufferInfo
+	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(terminal.Fd()), &info); err != nil {
+		return paper{}
+	}
+	return paper{width: int(info.Window.Right-info.Window.Left) + 1, height: int(info.Window.Bottom-info.Window.Top) + 1}
+}
+
+// sizeChanges tells of nothing: a console's new size is seen at the next look.
+func sizeChanges() (changes <-chan os.Signal, stop func()) { return nil, func() {} }
+
+// fullScreen has a console understand the sequences that draw on it, until restore is called.
+func fullScreen(terminal *os.File) (restore func(), err error) {
+	console := windows.Handle(terminal.Fd())
+	var before uint32
+	if err := windows.GetConsoleMode(console, &before); err != nil {
+		return nil, err
+	}
+	if err := windows.SetConsoleMode(console, before|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING|windows.ENABLE_PROCESSED_OUTPUT); err != nil {
+		return nil, err
+	}
+	return func() { _ = windows.SetConsoleMode(console, before) }, nil
+}
+
 // withMode has a console take input in the way that the flags say, of those for input by lines.
 func withMode(terminal *os.File, flags uint32) (restore func(), err error) {
 	console := windows.Handle(terminal.Fd())
