@@ -153,7 +153,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 	a.warn(cfg, log)
 	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Upstreams()), "version", buildVersion())
 	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, watched: watched, log: log, listed: make(chan struct{})}
-	opts := &httpapi.Options{Version: buildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Logger: log}
+	opts := &httpapi.Options{Version: buildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
 	if records != nil {
 		if sv.flows, err = a.openFlows(sv, records); err != nil {
 			return err
@@ -266,7 +266,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 			endpoints.Tools = mcpserver.New(s.gateway, s.tools())
 			defer endpoints.Tools.Close()
 		}
-		opts := &front.Options{MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Logger: s.log, Auditor: s.gateway}
+		opts := &front.Options{MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway}
 		if s.flows != nil {
 			opts.Hooks = s.flows.hooks
 		}

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"sallyport/internal/config"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -38,6 +40,8 @@ type Options struct {
 	Dashboard http.Handler
 	// Hooks is served at /hooks/, to whoever comes: it knows by itself whom to believe; nil: it is not there.
 	Hooks http.Handler
+	// Telemetry measures requests; nil does not.
+	Telemetry *telemetry.Telemetry
 	// Settings say who may come in, and how.
 	Settings config.HTTP
 	// Auditor puts on record who logs in; nil: nobody does.
@@ -68,8 +72,19 @@ func New(listener net.Listener, opts *Options) *Front {
 	f.entry = newEntry(opts.Settings, open, f.log, newLogins(opts.Auditor))
 	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
 	f.flight = newFlight(f.log)
-	f.handler = f.guard.named(f.paths())
+	paths := f.paths()
+	f.handler = opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) })
 	return f
+}
+
+// routeOf is what a request is for, as far as is known here: the API knows its routes by itself.
+func routeOf(paths *http.ServeMux, r *http.Request) string {
+	switch _, pattern := paths.Handler(r); pattern {
+	case "", "/", "/api/":
+		return "_OTHER"
+	default:
+		return strings.TrimPrefix(pattern, "GET ")
+	}
 }
 
 // isHere reports whether only this machine can reach an address.

@@ -16,6 +16,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/plain"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	Workflows Workflows
 	// Draining reports that the process is about to end; nil is never.
 	Draining func() bool
+	// Telemetry measures requests and keeps traces of them; nil does not.
+	Telemetry *telemetry.Telemetry
 	// Logger hears of what went wrong here; nil discards.
 	Logger *slog.Logger
 }
@@ -83,12 +86,17 @@ func New(verbs Verbs, opts *Options) http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, routes := range byPath {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, routes) })
+		mux.Handle(path, a.opts.Telemetry.Route(path, isPoll(path), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, routes) })))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, &tool.Error{Kind: tool.NotFound, Message: "there is nothing at " + plain.Line(r.URL.Path, 100), Hint: "docs/api.md lists what there is"})
 	})
 	return mux
+}
+
+// isPoll reports whether a path is asked for again and again, so that nobody wants to know of each time.
+func isPoll(path string) bool {
+	return slices.Contains([]string{"/health", "/readyz", "/metrics", "/openapi.json"}, path)
 }
 
 // dispatch has the route of a path that is for the request's method answer it.

@@ -67,7 +67,7 @@ type request struct {
 	// traceparent is which trace it is of, "" for none; untraced keeps that from the upstream whoever says it.
 	traceparent string
 	untraced    bool
-	read    func(raw json.RawMessage) (tool.Result, error)
+	read        func(raw json.RawMessage) (tool.Result, error)
 }
 
 func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*request, error) {

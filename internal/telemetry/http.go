@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -9,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// HTTP measures how requests are answered. route says which a request is for, as few as there are; the handler can
-// say it better, with [Route].
+// HTTP measures how requests are answered. route says what a request is for, in as few words as there are; the handler
+// of a [Telemetry.Route] knows it better.
 func (t *Telemetry) HTTP(next http.Handler, route func(*http.Request) string) http.Handler {
 	if t == nil {
 		return next
@@ -24,17 +25,42 @@ func (t *Telemetry) HTTP(next http.Handler, route func(*http.Request) string) ht
 
 type servedKey struct{}
 
-// Route says which route of how many answers the request that ctx is of.
-func Route(ctx context.Context, route string) {
-	if s, ok := ctx.Value(servedKey{}).(*served); ok {
-		s.route = route
+// Route is around what answers the requests of one route: they are measured under its name, which may have variables in
+// braces, and unless they are polls each has a span, within that of the client's if it names one.
+func (t *Telemetry) Route(route string, poll bool, next http.Handler) http.Handler {
+	if t == nil {
+		return next
 	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s, ok := r.Context().Value(servedKey{}).(*served); ok {
+			s.route = route
+		}
+		if poll || t.tracer == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, span := t.Start(t.Parent(r.Context(), r.Header.Get(parentField)), Serving, methodOf(r), route)
+		to := &served{ResponseWriter: w, status: 0}
+		defer func() { to.end(span, r, route) }()
+		next.ServeHTTP(to, r.WithContext(ctx))
+	})
+}
+
+// end ends the span of a request: an error of ours is one of the span.
+func (s *served) end(span *Span, r *http.Request, route string) {
+	status := cmp.Or(s.status, http.StatusOK)
+	span.Set("http.request.method", methodOf(r))
+	span.Set("http.route", route)
+	span.SetInt("http.response.status_code", int64(status))
+	if status >= http.StatusInternalServerError {
+		span.End(strconv.Itoa(status))
+		return
+	}
+	span.End("")
 }
 
 func (t *Telemetry) request(r *http.Request, s *served, took time.Duration) {
-	if s.status == 0 {
-		s.status = http.StatusOK
-	}
+	s.status = cmp.Or(s.status, http.StatusOK)
 	t.httpTime.Record(r.Context(), took.Seconds(), with(attribute.String("http.request.method", methodOf(r)),
 		attribute.String("http.route", s.route), attribute.String("http.response.status_code", strconv.Itoa(s.status))))
 	if s.status == http.StatusTooManyRequests {

@@ -1,0 +1,184 @@
+// Package telemetrytest has a collector of OpenTelemetry for tests: what [Collector] is sent over OTLP can be looked at.
+package telemetrytest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Span is one that has arrived; ids are in hex.
+type Span struct {
+	Name, Trace, ID, Parent, Kind string
+	// Failed is that of its status.
+	Failed     bool
+	Attributes map[string]string
+}
+
+// Collector takes spans and metrics at its URL. It is safe for concurrent use.
+type Collector struct {
+	URL string
+
+	mu      sync.Mutex
+	spans   []Span
+	metrics map[string]*metricspb.Metric
+	headers []http.Header
+	bodies  []byte
+	refuse  []int
+}
+
+// New starts a collector that ends with the test. It answers its first requests with the statuses that are given.
+func New(tb testing.TB, refuse ...int) *Collector {
+	tb.Helper()
+	c := &Collector{metrics: map[string]*metricspb.Metric{}, refuse: refuse}
+	web := httptest.NewServer(c)
+	tb.Cleanup(web.Close)
+	c.URL = web.URL
+	return c
+}
+
+// ServeHTTP implements [http.Handler].
+func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := read(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.headers = append(c.headers, r.Header)
+	if len(c.refuse) > 0 {
+		w.WriteHeader(c.refuse[0])
+		c.refuse = c.refuse[1:]
+		return
+	}
+	if err == nil {
+		err = c.take(r.URL.Path, body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+func read(r *http.Request) ([]byte, error) {
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return io.ReadAll(r.Body)
+	}
+	short, err := gzip.NewReader(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(short)
+}
+
+// take is called with mu held.
+func (c *Collector) take(path string, body []byte) error {
+	c.bodies = append(c.bodies, body...)
+	switch path {
+	case "/v1/traces":
+		var all tracepb.TracesData
+		if err := proto.Unmarshal(body, &all); err != nil {
+			return err
+		}
+		for _, of := range all.ResourceSpans {
+			for _, scope := range of.ScopeSpans {
+				c.note(scope.Spans)
+			}
+		}
+	case "/v1/metrics":
+		var all metricspb.MetricsData
+		if err := proto.Unmarshal(body, &all); err != nil {
+			return err
+		}
+		for _, of := range all.ResourceMetrics {
+			for _, scope := range of.ScopeMetrics {
+				for _, m := range scope.Metrics {
+					c.metrics[m.Name] = m
+				}
+			}
+		}
+	default:
+		return fmt.Errorf("nothing is sent to %s", path)
+	}
+	return nil
+}
+
+func (c *Collector) note(spans []*tracepb.Span) {
+	for _, s := range spans {
+		c.spans = append(c.spans, Span{
+			Name: s.Name, Trace: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId), Parent: hex.EncodeToString(s.ParentSpanId),
+			Kind: s.Kind.String(), Failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR, Attributes: texts(s.Attributes),
+		})
+	}
+}
+
+func texts(all []*commonpb.KeyValue) map[string]string {
+	m := map[string]string{}
+	for _, a := range all {
+		switch v := a.Value.Value.(type) {
+		case *commonpb.AnyValue_StringValue:
+			m[a.Key] = v.StringValue
+		case *commonpb.AnyValue_IntValue:
+			m[a.Key] = fmt.Sprint(v.IntValue)
+		default:
+			m[a.Key] = fmt.Sprint(v)
+		}
+	}
+	return m
+}
+
+// Spans are those that have arrived.
+func (c *Collector) Spans() []Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans)
+}
+
+// Span is one by its name; the zero one where there is none.
+func (c *Collector) Span(name string) Span {
+	for _, s := range c.Spans() {
+		if s.Name == name {
+			return s
+		}
+	}
+	return Span{}
+}
+
+// Metric is one as it arrived last; nil where there is none.
+func (c *Collector) Metric(name string) *metricspb.Metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.metrics[name]
+}
+
+// Header is that of the last request that came.
+func (c *Collector) Header() http.Header {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.headers) == 0 {
+		return nil
+	}
+	return c.headers[len(c.headers)-1]
+}
+
+// Requests is how many came, those that were refused too.
+func (c *Collector) Requests() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.headers)
+}
+
+// Saw reports whether a text is anywhere in what has arrived.
+func (c *Collector) Saw(text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Contains(c.bodies, []byte(text))
+}
