@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/dashboard"
 	"sallyport/gateway/front"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
@@ -270,6 +271,7 @@ func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error
 		if s.flows != nil {
 			opts.Hooks = s.flows.hooks
 		}
+		opts.Dashboard = dashboard.New(s.gateway, &dashboard.Options{Version: buildVersion(), Logger: s.log})
 		s.log.Info("listening", "address", front.Address(listener))
 		return front.New(listener, opts).Serve(ctx)
 	}

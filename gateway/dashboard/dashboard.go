@@ -1,17 +1,44 @@
 package dashboard
 
 import (
+	"context"
 	"html/template"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"sallyport/gateway"
+	"sallyport/internal/tool"
 )
 
 // Verbs are what the pages need of the gateway.
 type Verbs interface {
-	Upstreams() []gateway.Upstream
+	Catalogue
+	Approvals
+	Review
 	Settings() gateway.Settings
+	Savings(ctx context.Context, since time.Time, step time.Duration) (gateway.Savings, error)
+}
+
+// Catalogue is what the upstreams offer, and how models find it.
+type Catalogue interface {
+	Upstreams() []gateway.Upstream
+	Tools() []tool.Tool
+	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
+	ToolView(ctx context.Context, id tool.ID) (gateway.ToolView, error)
+	CountTokens(text string) int
+}
+
+// Approvals are what people are asked about calls, of whoever asks, for an operator of all.
+type Approvals interface {
+	Approvals(ctx context.Context) ([]gateway.Approval, error)
+	Answer(ctx context.Context, id string, answer gateway.Answer) (gateway.Approval, error)
+}
+
+// Review is about definitions of tools that wait for a person.
+type Review interface {
+	HeldTools(ctx context.Context) ([]gateway.HeldTool, error)
+	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
 }
 
 // Options configure the pages; nil means all defaults.

@@ -34,6 +34,7 @@ func parse() *template.Template {
 		"path":     func(s any) string { return url.PathEscape(fmt.Sprint(s)) },
 		"join":     strings.Join,
 		"percent":  percent,
+		"isRun":    func(id string) bool { return strings.HasPrefix(id, "r-") },
 	}).ParseFS(templateFiles, "templates/*.html"))
 }
 

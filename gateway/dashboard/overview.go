@@ -1,12 +1,74 @@
 package dashboard
 
-import "sallyport/gateway"
+import (
+	"context"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/approval"
+)
 
 // Overview is what the first page shows.
 type Overview struct {
-	Upstreams []gateway.Upstream
+	Now      Now
+	Plot     Plot
+	Savings  gateway.Savings
+	Settings gateway.Settings
 }
 
-func (d *Dashboard) overview(*request) (any, error) {
-	return Overview{Upstreams: d.verbs.Upstreams()}, nil
+// Now is the part of it that changes from second to second.
+type Now struct {
+	// Upstreams is how many there are, Tools how many tools they have.
+	Upstreams, Ready, Tools int
+	// Ailing are upstreams that somebody has to look after.
+	Ailing []gateway.Upstream
+	// Waiting are the calls that wait for a person, Held how many definitions do.
+	Waiting []gateway.Approval
+	Held    int
 }
+
+// overviewDays is how far back the plot of the first page goes.
+const overviewDays = 7
+
+func (d *Dashboard) overview(r *request) (any, error) {
+	now, err := d.now(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	o := Overview{Now: now, Settings: d.verbs.Settings()}
+	if o.Savings, err = d.savingsOf(r.Context(), overviewDays); err != nil {
+		return nil, err
+	}
+	o.Plot = plot(o.Savings)
+	return o, nil
+}
+
+func (d *Dashboard) now(ctx context.Context) (Now, error) {
+	n := Now{}
+	for _, up := range d.verbs.Upstreams() {
+		n.Upstreams++
+		n.Tools += up.State.Tools
+		n.Held += up.Held
+		if up.Problem() == "" {
+			n.Ready++
+		}
+		if up.Problem() != "" || up.Held > 0 {
+			n.Ailing = append(n.Ailing, up)
+		}
+	}
+	all, err := d.verbs.Approvals(ctx)
+	for _, a := range all {
+		if a.State == approval.Waiting {
+			n.Waiting = append(n.Waiting, a)
+		}
+	}
+	return n, err
+}
+
+// savingsOf adds up the days up to today, in UTC.
+func (d *Dashboard) savingsOf(ctx context.Context, days int) (gateway.Savings, error) {
+	today := time.Now().UTC().Truncate(day)
+	return d.verbs.Savings(ctx, today.AddDate(0, 0, 1-days), day)
+}
+
+const day = 24 * time.Hour

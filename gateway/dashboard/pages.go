@@ -42,6 +42,18 @@ const (
 func (d *Dashboard) table() []page {
 	return []page{
 		shown("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
+
+		shown("/ui/approvals", "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
+		done("/ui/approvals/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
+		shown("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
+		done("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
+
+		shown("/ui/upstreams", "Upstreams", "upstreams", d.upstreams).in(groupTools, "Upstreams"),
+		shown("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
+		shown("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
+		shown("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
+
+		shown("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
 	}
 }
 

@@ -13,24 +13,34 @@ const (
 	maxSaid    = 300
 )
 
-func setSaid(w http.ResponseWriter, text string) {
-	if text == "" {
+// Said is what a form has done, or why it has done nothing.
+type Said struct {
+	Text string
+	Bad  bool
+}
+
+func setSaid(w http.ResponseWriter, said Said) {
+	if said.Text == "" {
 		return
 	}
-	value := base64.RawURLEncoding.EncodeToString([]byte(plain.Line(text, maxSaid)))
+	tone := "+"
+	if said.Bad {
+		tone = "-"
+	}
+	value := base64.RawURLEncoding.EncodeToString([]byte(tone + plain.Line(said.Text, maxSaid)))
 	http.SetCookie(w, &http.Cookie{Name: saidCookie, Value: value, Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }
 
 // takeSaid returns what is to be said, and has the browser forget it.
-func takeSaid(w http.ResponseWriter, r *http.Request) string {
+func takeSaid(w http.ResponseWriter, r *http.Request) Said {
 	cookie, err := r.Cookie(saidCookie)
 	if err != nil {
-		return ""
+		return Said{}
 	}
 	http.SetCookie(w, &http.Cookie{Name: saidCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err != nil {
-		return ""
+	if err != nil || len(text) == 0 {
+		return Said{}
 	}
-	return plain.Line(string(text), maxSaid)
+	return Said{Text: plain.Line(string(text[1:]), maxSaid), Bad: text[0] == '-'}
 }

@@ -16,7 +16,7 @@ type request struct {
 	*http.Request
 	title  string
 	crumbs []Crumb
-	said   string
+	said   Said
 }
 
 // titled gives the page another title, with the pages above it.
@@ -24,8 +24,9 @@ func (r *request) titled(title string, above ...Crumb) {
 	r.title, r.crumbs = plain.Line(title, 200), above
 }
 
-// say shows a sentence on the page that comes next.
-func (r *request) say(text string) { r.said = text }
+// say shows a sentence on the page that comes next, warn one about what was not done.
+func (r *request) say(text string)  { r.said = Said{Text: text} }
+func (r *request) warn(text string) { r.said = Said{Text: text, Bad: true} }
 
 // isOperator reports whether whoever asks is one.
 func (r *request) isOperator() bool { return tool.Operator(r.Context()) != "" }

@@ -21,7 +21,7 @@ type view struct {
 	Crumbs  []Crumb
 	Nav     []NavGroup
 	Who     Who
-	Said    string
+	Said    Said
 	Version string
 	// Data is what the page's method returned.
 	Data any

@@ -1,0 +1,70 @@
+package dashboard
+
+import (
+	"sallyport/gateway"
+	"sallyport/internal/approval"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// ApprovalsPage is what waits for a person, and what was answered lately.
+type ApprovalsPage struct {
+	Waiting  []gateway.Approval
+	Answered []gateway.Approval
+	// Operator says that whoever looks may answer.
+	Operator bool
+}
+
+// maxAnswered is how many answers of before are listed, maxReason how much of a reason is told, in bytes.
+const maxAnswered, maxReason = 50, 300
+
+func (d *Dashboard) approvals(r *request) (any, error) {
+	all, err := d.verbs.Approvals(r.Context())
+	p := ApprovalsPage{Operator: r.isOperator()}
+	for _, a := range all {
+		if a.State == approval.Waiting {
+			p.Waiting = append(p.Waiting, a)
+		} else if len(p.Answered) < maxAnswered {
+			p.Answered = append(p.Answered, a)
+		}
+	}
+	return p, err
+}
+
+// answers are the buttons of the form.
+var answers = map[string]gateway.Answer{
+	"once": {Allow: true, Scope: approval.Once}, "execution": {Allow: true, Scope: approval.Execution}, "session": {Allow: true, Scope: approval.Session}, "deny": {},
+}
+
+// answer answers one question. That it has been answered already, or has expired, is said on the page of all.
+func (d *Dashboard) answer(r *request) (string, error) {
+	answer, ok := answers[r.PostFormValue("answer")]
+	if !ok {
+		return "", &tool.Error{Kind: tool.Invalid, Message: "the form says neither allow nor deny"}
+	}
+	answer.By, answer.Note = tool.Operator(r.Context()), plain.Line(r.PostFormValue("reason"), maxReason)
+	a, err := d.verbs.Answer(r.Context(), r.PathValue("id"), answer)
+	switch e := tool.AsError(err); {
+	case err == nil && answer.Allow:
+		r.say("Allowed: " + a.Tool + ", " + scopeWords(answer.Scope) + ".")
+	case err == nil:
+		r.say("Denied: " + a.Tool + ".")
+	case e.Kind == tool.Invalid || e.Kind == tool.NotFound:
+		r.warn("Nothing was done: " + e.Message + ".")
+	default:
+		return "", err
+	}
+	return "/ui/approvals", nil
+}
+
+// scopeWords say for how long something is allowed.
+func scopeWords(s approval.Scope) string {
+	switch s {
+	case approval.Execution:
+		return "for this execution"
+	case approval.Session:
+		return "for the session"
+	default:
+		return "once"
+	}
+}

@@ -1,0 +1,122 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// CataloguePage is what a search shows: the text that the model reads, and the same for people.
+type CataloguePage struct {
+	Query, Upstream, Detail, Language string
+	Limit                             int
+	// Upstreams, Details and Languages are what can be chosen.
+	Upstreams, Details, Languages []string
+	Found                         gateway.Found
+	// Text is what search_tools answers, Tokens how many that has.
+	Text   string
+	Tokens int
+	// Problem is what is wrong with what was asked, Hint what would be right.
+	Problem, Hint string
+}
+
+func (d *Dashboard) catalogue(r *request) (any, error) {
+	query := r.URL.Query()
+	p := CataloguePage{
+		Query: query.Get("q"), Upstream: query.Get("upstream"), Detail: query.Get("detail"), Language: query.Get("language"), Limit: r.number("limit"),
+		Details: []string{string(gateway.Signature), string(gateway.Names), string(gateway.Summary), string(gateway.Full)}, Languages: []string{"python", "typescript"},
+	}
+	for _, up := range d.verbs.Upstreams() {
+		p.Upstreams = append(p.Upstreams, up.ID)
+	}
+	// Who looks here does not teach the search what is used after which words.
+	ctx := tool.WithSession(r.Context(), "dashboard")
+	found, err := d.verbs.Search(ctx, gateway.Search{Query: p.Query, Upstream: p.Upstream, Detail: gateway.Detail(p.Detail), Language: p.Language, Limit: p.Limit})
+	if e := tool.AsError(err); err != nil && e.Kind == tool.Invalid || err != nil && e.Kind == tool.NotFound {
+		p.Problem, p.Hint = e.Message, e.Hint
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Found, p.Text = found, found.Text()
+	p.Tokens = d.verbs.CountTokens(p.Text)
+	return p, nil
+}
+
+// ToolPage is what the page of one tool shows.
+type ToolPage struct {
+	gateway.ToolView
+	Python, TypeScript []gateway.ToolText
+	// Input and Output are the schemas, laid out to be read.
+	Input, Output string
+	Hints         []Hint
+	// Pinned says that its definition is the one that was pinned.
+	Pinned bool
+}
+
+// Hint is what the upstream says of a tool.
+type Hint struct {
+	Word string
+	Yes  bool
+}
+
+// tool shows one tool, or what is wrong with its name.
+func (d *Dashboard) tool(r *request) (any, error) {
+	id := tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")}
+	v, err := d.verbs.ToolView(r.Context(), id)
+	if err != nil {
+		if held, _ := d.verbs.HeldTools(r.Context()); isHeld(held, id) {
+			return nil, &tool.Error{Kind: tool.Denied, Message: plain.Line(id.String(), 200) + " is quarantined: nothing is shown of it here", Hint: "its definition waits for approval under Quarantine"}
+		}
+		return nil, err
+	}
+	r.titled(id.String(), Crumb{"Upstreams", "/ui/upstreams"}, Crumb{id.Upstream, "/ui/upstreams/" + id.Upstream})
+	p := ToolPage{ToolView: v, Input: indented(v.Tool.Input), Output: indented(v.Tool.Output), Hints: hints(v.Tool.Annotations)}
+	for _, text := range v.Texts {
+		if text.Language == "python" {
+			p.Python = append(p.Python, text)
+		} else {
+			p.TypeScript = append(p.TypeScript, text)
+		}
+	}
+	return p, nil
+}
+
+func isHeld(held []gateway.HeldTool, id tool.ID) bool {
+	for _, h := range held {
+		if h.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func hints(a tool.Annotations) (list []Hint) {
+	for _, h := range []struct {
+		word string
+		is   *bool
+	}{{"read-only", a.ReadOnly}, {"destructive", a.Destructive}, {"idempotent", a.Idempotent}, {"open world", a.OpenWorld}} {
+		if h.is != nil {
+			list = append(list, Hint{h.word, *h.is})
+		}
+	}
+	return list
+}
+
+// maxSchema is how much of a schema is shown, in characters.
+const maxSchema = 32 << 10
+
+func indented(data json.RawMessage) string {
+	if len(data) == 0 {
+		return ""
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, data, "", "  ") != nil {
+		return plain.Text(string(data), maxSchema)
+	}
+	return plain.Text(b.String(), maxSchema)
+}
