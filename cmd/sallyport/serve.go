@@ -162,6 +162,7 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		defer func() { err = errors.Join(err, sv.flows.Close()) }()
 		opts.Workflows = sv.flows.mill
 	}
+	opts.Guides = func() map[string]string { return mcpserver.Guides(g, sv.tools()) }
 	sv.api = httpapi.New(g, opts)
 	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
 	if sv.key, err = g.StateKey(); err != nil {

@@ -208,6 +208,32 @@ func TestDocumentOfItself(t *testing.T) {
 	}
 }
 
+// TestGuides: a model is told as much of a tool as over MCP, and what is behind the gateway only who may read.
+func TestGuides(t *testing.T) {
+	t.Parallel()
+	behind := "crm"
+	api := httpapi.New(house{}, &httpapi.Options{Guides: func() map[string]string {
+		return map[string]string{"execute_code": "Run a program. Upstreams: " + behind}
+	}})
+	get := func(who, path string) string {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequestWithContext(as(t.Context(), who), http.MethodGet, path, nil))
+		return w.Body.String()
+	}
+	for _, path := range []string{"/openapi.json", "/openapi.json?profile=tools"} {
+		if got := get("ada", path); !strings.Contains(got, `"description":"Run a program. Upstreams: crm"`) {
+			t.Errorf("%s: %.3000s", path, got)
+		}
+	}
+	if got := get("only metrics", "/openapi.json"); strings.Contains(got, "crm") || !strings.Contains(got, "execute_code") {
+		t.Errorf("who may not read is told of %.3000s", got)
+	}
+	behind = "shop"
+	if got := get("ada", "/openapi.json"); !strings.Contains(got, "Upstreams: shop") || strings.Contains(got, "crm") {
+		t.Errorf("after a change: %.3000s", got)
+	}
+}
+
 // FuzzRequests: whatever is asked, nothing is our fault, and what is refused is a problem document.
 func FuzzRequests(f *testing.F) {
 	for _, p := range promises {

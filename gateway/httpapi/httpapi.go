@@ -44,6 +44,9 @@ type Options struct {
 	Kept bool
 	// Workflows is the engine; nil: this process has none, and all routes of workflows and runs say so.
 	Workflows Workflows
+	// Guides say what a model is told of operations in the OpenAPI document, by their names, where that is more than the document
+	// has itself; nil is nothing.
+	Guides func() map[string]string
 	// Draining reports that the process is about to end; nil is never.
 	Draining func() bool
 	// Telemetry measures requests and keeps traces of them; nil does not.
@@ -57,11 +60,10 @@ const maxBody, maxValues = 64 << 10, 1 << 20
 
 // api answers the routes.
 type api struct {
-	verbs Verbs
-	opts  Options
-	begun time.Time
-	// documents are the OpenAPI document, by profile.
-	documents map[string]func() ([]byte, error)
+	verbs     Verbs
+	opts      Options
+	begun     time.Time
+	documents documents
 }
 
 // New returns the handler of all routes. Every answer is JSON: what the route's type says, or a problem document.
@@ -73,13 +75,16 @@ func New(verbs Verbs, opts *Options) http.Handler {
 	if a.opts.Version == "" {
 		a.opts.Version = "dev"
 	}
+	if a.opts.Guides == nil {
+		a.opts.Guides = func() map[string]string { return nil }
+	}
 	if a.opts.Draining == nil {
 		a.opts.Draining = func() bool { return false }
 	}
 	if a.opts.Logger == nil {
 		a.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	a.documents = documents(a.opts.Version)
+	a.documents.version = a.opts.Version
 	byPath := map[string][]route{}
 	for _, r := range a.routes() {
 		byPath[r.path] = append(byPath[r.path], r)

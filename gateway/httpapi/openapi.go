@@ -5,11 +5,14 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"sallyport/internal/tool"
 )
 
 // openAPI is the whole OpenAPI 3.1 document. A test makes it from the table of routes and the types in it (-update), and
@@ -34,17 +37,47 @@ var profiles = []string{profileTools, profileClients}
 // modelMark marks an operation that a model should have as a tool, in the document and nowhere else.
 const modelMark = "x-for-models"
 
-// documents make each profile's document once, when it is first asked for.
-func documents(version string) map[string]func() ([]byte, error) {
-	all := map[string]func() ([]byte, error){}
-	for _, profile := range append([]string{profileAll}, profiles...) {
-		all[profile] = sync.OnceValues(func() ([]byte, error) { return document(profile, version) })
+// documents keep what was made of the document, until a model is to be told something else.
+type documents struct {
+	version string
+	mu      sync.Mutex
+	made    map[asking]made
+}
+
+// asking is who asks for a document: told ones may know what is behind the gateway.
+type asking struct {
+	profile string
+	told    bool
+}
+
+type made struct {
+	guides map[string]string
+	data   []byte
+	tag    string
+}
+
+// of gives the document of a profile, in which operations are described as guides say.
+func (d *documents) of(ask asking, guides map[string]string) (made, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m, ok := d.made[ask]; ok && maps.Equal(m.guides, guides) {
+		return m, nil
 	}
-	return all
+	data, err := document(ask.profile, d.version, guides)
+	if err != nil {
+		return made{}, err
+	}
+	sum := sha256.Sum256(data)
+	m := made{guides: guides, data: data, tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+	if d.made == nil {
+		d.made = map[asking]made{}
+	}
+	d.made[ask] = m
+	return m, nil
 }
 
 // document is the OpenAPI document as one profile has it, with our version.
-func document(profile, version string) ([]byte, error) {
+func document(profile, version string, guides map[string]string) ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(openAPI, &doc); err != nil {
 		return nil, err
@@ -53,15 +86,10 @@ func document(profile, version string) ([]byte, error) {
 	paths := doc["paths"].(map[string]any)
 	for path, item := range paths {
 		operations := item.(map[string]any)
-		for method, one := range operations {
-			operation := one.(map[string]any)
-			switch tool := operation[modelMark] == true; {
-			case !tool && profile == profileTools:
+		for method, operation := range operations {
+			if !shown(operation.(map[string]any), profile, guides) {
 				delete(operations, method)
-			case !tool && profile == profileAll:
-				delete(operation, "operationId")
 			}
-			delete(operation, modelMark)
 		}
 		if len(operations) == 0 {
 			delete(paths, path)
@@ -71,6 +99,20 @@ func document(profile, version string) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(doc)
+}
+
+// shown reports whether a profile has an operation, and makes of it what the profile shows.
+func shown(operation map[string]any, profile string, guides map[string]string) bool {
+	forModels := operation[modelMark] == true
+	delete(operation, modelMark)
+	name, _ := operation["operationId"].(string)
+	if guide := guides[name]; guide != "" && profile != profileClients {
+		operation["description"] = guide
+	}
+	if !forModels && profile == profileAll {
+		delete(operation, "operationId")
+	}
+	return forModels || profile != profileTools
 }
 
 var reference = regexp.MustCompile(`"#/components/(\w+)/(\w+)"`)
@@ -109,21 +151,25 @@ func prune(doc map[string]any) error {
 	return nil
 }
 
-// serveOpenAPI gives the document.
+// serveOpenAPI gives the document. Who may read is told what is behind the gateway.
 func (a *api) serveOpenAPI(w http.ResponseWriter, r *http.Request) error {
-	data, err := a.documents[queryOf(r).text("profile")]()
+	ask := asking{profile: queryOf(r).text("profile"), told: tool.May(r.Context(), tool.ScopeRead)}
+	var guides map[string]string
+	if ask.told {
+		guides = a.opts.Guides()
+	}
+	m, err := a.documents.of(ask, guides)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(data)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	header := w.Header()
-	header.Set("ETag", tag)
+	header.Set("ETag", m.tag)
 	header.Set("Cache-Control", "no-cache")
-	if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), tag) {
+	header.Set("Vary", "Authorization, Cookie")
+	if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), m.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	write(w, http.StatusOK, "application/json", data)
+	write(w, http.StatusOK, "application/json", m.data)
 	return nil
 }

@@ -226,7 +226,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, profile := range []string{profileAll, profileTools, profileClients} {
-		data, err := document(profile, "1.2.3")
+		data, err := document(profile, "1.2.3", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

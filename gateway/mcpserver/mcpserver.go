@@ -117,6 +117,12 @@ func core(verbs Verbs, opts *Options) (search, execute *mcp.Tool) {
 	return searchTool(verbs.Upstreams()), executeTool(opts.Environments, workspaceProperty(opts))
 }
 
+// Guides are what core tells a model of its tools, by their names, for who offers them in another way.
+func Guides(verbs Verbs, opts *Options) map[string]string {
+	search, execute := core(verbs, opts)
+	return map[string]string{search.Name: search.Description, execute.Name: execute.Description}
+}
+
 // onFirstList calls ready when a client lists the tools for the first time.
 func onFirstList(ready func()) mcp.Middleware {
 	ready = sync.OnceFunc(ready)
