@@ -78,7 +78,7 @@ func (g *Gateway) approve(ctx context.Context, call tool.Call, v verdict) (verdi
 		return v, g.approvalError(ctx, "", a, err)
 	}
 	g.approvals.watchers.tell()
-	w := &waiting{gateway: g, id: a.ID, request: request, verdict: v, running: r, peer: call.Peer}
+	w := &waiting{gateway: g, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: call.Peer}
 	if r != nil {
 		w.peer = r.peer
 	}
@@ -133,6 +133,7 @@ func refusal(a Approval) string {
 type waiting struct {
 	gateway *Gateway
 	id      string
+	expires time.Time
 	request approval.Request
 	verdict verdict
 	running *running
@@ -215,7 +216,7 @@ func (w *waiting) held(ctx context.Context) (verdict, error) {
 	v := w.verdict
 	v.approval = w.id
 	if w.running == nil {
-		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id,
+		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id, Err: &Waits{w.id, w.expires},
 			Hint: "a person can give it with `sallyport approvals approve " + w.id + "`; make the same call again then"}
 	}
 	w.running.holding.hold()

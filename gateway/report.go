@@ -58,9 +58,6 @@ func (e Execution) Truncated() bool {
 	return e.Stdout.Cut > 0 || e.Stderr.Cut > 0 || e.Value != nil && e.Value.Size > int64(len(e.Value.Text))
 }
 
-// Tokens is what Text costs a model (o200k_base).
-func (g *Gateway) Tokens(text string) int { return g.countTokens(text) }
-
 // visible drops what does not show, colours, and empty lines at the end.
 func visible(text string) string {
 	text = strings.Map(func(r rune) rune {

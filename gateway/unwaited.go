@@ -67,7 +67,8 @@ func ofRun(ctx context.Context, call tool.Call) tool.Call {
 	return call
 }
 
-// Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited].
+// Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited], or not any more: nobody has
+// answered in time. The question stands, and the same call made again finds the answer.
 type Waits struct {
 	// Approval is the id of the question, Until is when it cannot be answered any more.
 	Approval string

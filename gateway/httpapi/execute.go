@@ -17,8 +17,8 @@ type Running interface {
 	Execute(ctx context.Context, program gateway.Program) (gateway.Execution, error)
 	// MaxTimeout is how long a program may run.
 	MaxTimeout() time.Duration
-	// Tokens is what a text costs a model.
-	Tokens(text string) int
+	// CountTokens is what a text costs a model.
+	CountTokens(text string) int
 }
 
 // maxProgram is how large the body may be that has a program, in bytes: the code is 1 MiB at most, and more in JSON.
@@ -132,7 +132,7 @@ func (a *api) program(in Program) (gateway.Program, error) {
 func (a *api) executed(e gateway.Execution) Executed {
 	x := Executed{
 		ID: e.ID, Status: string(e.Status), Result: resultOf(e), Emitted: contents(e.Shown()), Error: failureOf(e), ExecutionTime: e.Duration.Seconds(),
-		Truncated: e.Truncated(), Files: e.Files, Metrics: Metrics{Calls: e.Calls, Tokens: a.verbs.Tokens(e.Text())}, Approvals: e.Approvals, Resume: e.Resume,
+		Truncated: e.Truncated(), Files: e.Files, Metrics: Metrics{Calls: e.Calls, Tokens: a.verbs.CountTokens(e.Text())}, Approvals: e.Approvals, Resume: e.Resume,
 	}
 	x.Output, x.Stderr = e.Printed()
 	if x.Files == nil {

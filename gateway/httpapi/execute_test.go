@@ -17,7 +17,7 @@ import (
 
 func (house) MaxTimeout() time.Duration { return 30 * time.Second }
 
-func (house) Tokens(text string) int { return len(strings.Fields(text)) }
+func (house) CountTokens(text string) int { return len(strings.Fields(text)) }
 
 // Execute knows a few programs.
 func (house) Execute(_ context.Context, p gateway.Program) (gateway.Execution, error) {

@@ -25,6 +25,7 @@ type Verbs interface {
 	Approvals
 	Executions
 	Running
+	Catalog
 	Upstreams() []gateway.Upstream
 	// Missing says what keeps the gateway from its work; nothing if it is ready.
 	Missing() []string
@@ -151,7 +152,11 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, err)
 		return
 	}
-	write(w, http.StatusOK, "application/json", data)
+	status := http.StatusOK
+	if pending, ok := result.(interface{ pending() bool }); ok && pending.pending() {
+		status = http.StatusAccepted
+	}
+	write(w, status, "application/json", data)
 }
 
 // may refuses whoever may not have a route.

@@ -103,6 +103,7 @@ var tags = map[string]string{
 	"executions": "Programs that run, and that have run",
 	"workflows":  "Workflows",
 	"runs":       "Runs of workflows",
+	"tools":      "Tools of the upstreams",
 	"openapi":    "This document",
 }
 
@@ -122,8 +123,10 @@ var (
 	wildcard = regexp.MustCompile(`\{(\w+)(?:\.\.\.)?\}`)
 	// inPath says what the parts of paths are.
 	inPath = map[string]string{
-		"id":   "its id",
-		"name": "its name",
+		"id":       "its id",
+		"name":     "its name",
+		"upstream": "the id of an upstream",
+		"tool":     "the name of a tool, as programs import it",
 	}
 )
 
@@ -148,6 +151,10 @@ func (s *schemas) operation(r route, responses object) operation {
 		op.RequestBody = object{"required": true, "content": object{"application/json": object{"schema": s.of(r.in, true)}}}
 	}
 	op.Responses["200"] = s.success(r)
+	if r.out != nil && r.out.Implements(reflect.TypeFor[interface{ pending() bool }]()) {
+		op.Responses["202"] = s.success(r)
+		op.Responses["202"].(object)["description"] = "Accepted: a person has to answer first"
+	}
 	if r.tagged {
 		op.Responses["304"] = object{"description": "It has not changed"}
 	}

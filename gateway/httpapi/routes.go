@@ -53,6 +53,14 @@ func (a *api) routes() []route {
 		post(tool.ScopeOperate, "/approvals/{id}", "allow or deny a call that waits", a.decide).named("answer_approval"),
 		post(tool.ScopeExecute, "/execute", "run a program in a sandbox", a.execute).named("execute_code").forModels().bodies(maxProgram).
 			failsWith(http.StatusNotFound, http.StatusServiceUnavailable),
+		get("/tools", "the tools that there are", a.tools).named("list_tools").
+			takes(word("upstream", "only of this one"), limit(usualTools, maxTools), text("cursor", 300, "where to go on: next of the page before")),
+		get("/tools/search", "find tools by what they do", a.searchTools).named("search_tools").forModels().failsWith(http.StatusNotFound).
+			takes(text("q", 4<<10, "what a tool should do, or a name; without it upstreams are listed, or the tools of one"), choice("detail", "how much is told of each", details...),
+				text("upstream", 200, "only of this one"), number("limit", 1, 200, 0, "how many at most; without it what fits the budget"),
+				number("budget", 1, 20_000, 0, "how many tokens the answer may cost a model, as text; without it 400"), choice("language", "of signatures", "python", "typescript")),
+		post(tool.ScopeCall, "/tools/call/{upstream}/{tool}", "call one tool", a.callTool).named("call_tool").forModels().bodies(maxProgram).
+			failsWith(http.StatusConflict, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),
 		get("/executions", "the last executions, the newest first", a.executions).named("list_executions").takes(limit(usualExecutions, maxExecutions)),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution).named("get_execution"),
 		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)).named("list_workflows"),

@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Catalog is what this face needs to tell of tools, and to call them.
+type Catalog interface {
+	// Settle waits until every upstream has been tried, or the time for that is over.
+	Settle(ctx context.Context)
+	// Tools are all that may be called, sorted by id.
+	Tools() []tool.Tool
+	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	// Approval is a question of whoever asks, as it stands.
+	Approval(ctx context.Context, id string) (gateway.Approval, error)
+}
+
+// usualTools is how many tools are listed where nothing is said, maxTools the most.
+const usualTools, maxTools = 100, 1000
+
+// ToolList is what GET /tools gives.
+type ToolList struct {
+	// Tools are sorted by id.
+	Tools []ToolSummary `json:"tools"`
+	// Total is how many there are, of the upstream that was asked for.
+	Total int `json:"total"`
+	// Next is the cursor of the page that follows, nothing on the last one.
+	Next string `json:"next,omitempty"`
+}
+
+// ToolSummary is a tool in a list. Its texts are the upstream's, without what does not show.
+type ToolSummary struct {
+	// ID is upstream.tool, as programs import it.
+	ID tool.ID `json:"id"`
+	// Name is what the upstream calls it.
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	// Description is its first line, and at most 200 characters.
+	Description string `json:"description,omitempty"`
+	// Annotations are what the upstream says of its effects.
+	Annotations tool.Annotations `json:"annotations"`
+}
+
+func (a *api) tools(r *http.Request) (ToolList, error) {
+	query := queryOf(r)
+	a.verbs.Settle(r.Context())
+	list, from := ToolList{Tools: []ToolSummary{}}, query.text("cursor")
+	for _, t := range a.verbs.Tools() {
+		if up := query.text("upstream"); up != "" && t.ID.Upstream != up {
+			continue
+		}
+		list.Total++
+		if id := t.ID.String(); id <= from {
+			continue
+		}
+		if len(list.Tools) == query.number("limit") {
+			list.Next = list.Tools[len(list.Tools)-1].ID.String()
+			from = "\xff" // only counted from here
+			continue
+		}
+		list.Tools = append(list.Tools, summaryOf(t))
+	}
+	return list, nil
+}
+
+func summaryOf(t tool.Tool) ToolSummary {
+	first, _, _ := strings.Cut(strings.TrimSpace(plain.Text(t.Description, 4000)), "\n")
+	return ToolSummary{ID: t.ID, Name: plain.Line(t.Wire, 200), Title: plain.Line(t.Title, 200), Description: plain.Line(first, 200), Annotations: t.Annotations}
+}
+
+// ToolSearch is what GET /tools/search gives: what search_tools finds, in the same order.
+type ToolSearch struct {
+	// Found is what fits, the best first, and what is to be known besides.
+	Found gateway.Found `json:"found"`
+	// Tokens is what the same answer costs a model, as text (o200k_base).
+	Tokens int `json:"tokens"`
+}
+
+// details are the levels of detail of a search.
+var details = []gateway.Detail{gateway.Names, gateway.Summary, gateway.Signature, gateway.Full}
+
+func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
+	query := queryOf(r)
+	found, err := a.verbs.Search(r.Context(), gateway.Search{
+		Query: query.text("q"), Detail: gateway.Detail(query.text("detail")), Upstream: query.text("upstream"),
+		Limit: query.number("limit"), Budget: query.number("budget"), Language: query.text("language"),
+	})
+	if err != nil {
+		return ToolSearch{}, err
+	}
+	if found.Tools == nil {
+		found.Tools = []gateway.FoundTool{}
+	}
+	return ToolSearch{Found: found, Tokens: a.verbs.CountTokens(found.Text())}, nil
+}
+
+// ToolCall is what POST /tools/call/{upstream}/{tool} takes.
+type ToolCall struct {
+	// Arguments is an object, by the names of the tool's schema; without it, an empty one.
+	Arguments json.RawMessage `json:"arguments,omitempty" type:"object"`
+}
+
+// ToolResult is what POST /tools/call/{upstream}/{tool} gives.
+type ToolResult struct {
+	// Status is done, or held where a person has to approve the call first.
+	Status string `json:"status"`
+	// Content is what the tool answered.
+	Content []Content `json:"content"`
+	// Structured is the same as data, of a tool that gives that.
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
+	// IsError says that the tool itself reports a failure.
+	IsError bool `json:"isError"`
+	// Approval is what it waits for, with status held: the same request, once it is answered, does the call.
+	Approval *gateway.Approval `json:"approval,omitempty"`
+}
+
+// pending has the answer say 202: the call is not made yet.
+func (t ToolResult) pending() bool { return t.Status == callHeld }
+
+// The ways in which a call of a tool is answered.
+const (
+	callDone = "done"
+	callHeld = "held"
+)
+
+func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
+	id := tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")}
+	if id.Method() != "tools/call" { // other methods have ids of that form
+		return ToolResult{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + plain.Line(id.String(), 150), Hint: "GET /tools lists them"}
+	}
+	if len(in.Arguments) == 0 || string(in.Arguments) == "null" {
+		in.Arguments = json.RawMessage("{}")
+	}
+	result, err := a.verbs.Call(r.Context(), tool.Call{Tool: id, Args: in.Arguments})
+	if waits, ok := errors.AsType[*gateway.Waits](err); ok {
+		return a.heldCall(r.Context(), waits.Approval)
+	}
+	if err != nil {
+		return ToolResult{}, err
+	}
+	return ToolResult{Status: callDone, Content: contents(result.Content), Structured: result.Structured, IsError: result.IsError}, nil
+}
+
+// heldCall is the answer to a call that waits for a person.
+func (a *api) heldCall(ctx context.Context, id string) (ToolResult, error) {
+	asked, err := a.verbs.Approval(ctx, id)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	return ToolResult{Status: callHeld, Content: []Content{}, Approval: &asked}, nil
+}
