@@ -38,8 +38,8 @@ func (house) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 		return tool.Result{Content: []tool.Content{{Type: "text", Text: "no"}}, IsError: true}, nil
 	case "t2":
 		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "it waits", Err: &gateway.Waits{Approval: "a-0"}}
-	case "t3":
-		return tool.Result{}, &tool.Error{Kind: tool.Upstream, Message: "the upstream has ended"}
+	case "failed", "upstream", "canceled", "timeout":
+		return tool.Result{}, &tool.Error{Kind: tool.Kind(call.Tool.Name), Message: "the upstream has ended"}
 	}
 	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + call.Tool.String()}
 }
@@ -88,7 +88,7 @@ func TestTools(t *testing.T) {
 		{"ada", "POST", "/tools/call/docs/t1", `{"arguments":{}}`, 200, `"isError":true`},
 		{"ada", "POST", "/tools/call/docs/t2", `{}`, 202, `"status":"held"`},
 		{"ada", "POST", "/tools/call/docs/t2", `{}`, 202, `"id":"a-0"`},
-		{"ada", "POST", "/tools/call/docs/t3", `{}`, 502, "the upstream has ended"},
+		{"ada", "POST", "/tools/call/docs/upstream", `{}`, 502, "the upstream has ended"},
 		{"ada", "POST", "/tools/call/docs/t9", `{}`, 404, "there is no tool docs.t9"},
 		{"ada", "POST", "/tools/call/docs/resources%2Fread", `{}`, 404, "there is no tool docs.resources/read"},
 		{"ada", "POST", "/tools/call/docs/t0", `{"args":{}}`, 400, "the body has no args"},
