@@ -22,9 +22,6 @@ func (g *Gateway) layout(s Search, found *Found) *layout {
 	return &layout{count: g.countTokens, found: found, budget: s.Budget, writer: newToolWriter(*found)}
 }
 
-// CountTokens returns how many tokens (o200k) a model reads of a text.
-func (g *Gateway) CountTokens(text string) int { return g.countTokens(text) }
-
 // countTokens counts as o200k does, or estimates where that cannot be had.
 func (g *Gateway) countTokens(text string) int {
 	if counter, err := g.counter(); err == nil {
