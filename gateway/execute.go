@@ -57,6 +57,8 @@ type Program struct {
 	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
 	// Begun hears the id of the execution when it is its turn, before it runs; nil is nobody.
 	Begun func(id string)
+	// Printed gets what it prints, as it does, in order. It must not block; nil is nobody.
+	Printed func(Printed)
 	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
 	Value int
 	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
@@ -69,6 +71,8 @@ type Execution struct {
 	ID       string
 	Language string
 	sandbox.Outcome
+	// Queued is for how long it waited for its turn.
+	Queued time.Duration
 	// Limits are those that were in force.
 	Limits sandbox.Limits
 	// Approvals are what it waits for, with status [Held].
@@ -142,10 +146,19 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
 	e := Execution{ID: job.ID, Language: languageName(job.Interpreter), Limits: job.Limits}
 	program.Language = e.Language
+	running := newRunning(ctx, job.ID, program)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	running.live = g.goLive(running, program, stop)
+	defer g.lives.remove(running.live)
+	if err := g.admit(ctx, &e, running.live); err != nil {
+		return g.notBegun(ctx, program, e, running, err)
+	}
+	defer running.live.seat.end()
 	if program.Begun != nil {
 		program.Begun(job.ID)
 	}
-	started, running := time.Now(), newRunning(ctx, job.ID, program)
+	started := time.Now()
 	if err := g.begin(ctx, running, program, before); err != nil {
 		return Execution{}, err
 	}
@@ -162,6 +175,8 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program,
 		return Execution{}, err
 	}
 	e.Notes = append(e.Notes, running.replay.notes()...)
+	noteCanceled(ctx, &e.Outcome)
+	g.hideSecrets(&e)
 	e.Resume, e.journaled = g.canResume(&e, running), running.journal != nil
 	g.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
@@ -209,6 +224,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		job.Workspace = ws
 	}
 	code := job.Code
+	job.Printed = running.live.output.printed
 	if err := g.compile(ctx, &job, program, ws, e); err != nil || e.Fault != nil {
 		return err
 	}
@@ -220,6 +236,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	within, ended := running.holding.within(ctx)
 	e.Outcome, err = g.runner.run(within, job, agent{g, running})
 	ended()
+	running.live.output.end()
 	g.settleHeld(ctx, e, running)
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if _, ok := g.mapping(ctx, program.Workspace); ok {

@@ -7,6 +7,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,6 +91,11 @@ type Gateway struct {
 	skills       *skills
 	// heard is what clients know of mapped folders.
 	heard heard
+	// lives are the executions that go on, admission lets them begin.
+	lives     lives
+	admission admission
+	// hide keeps secrets out of what programs print.
+	hide *mask.Mask
 	// sessions are the sessions that programs have named.
 	sessions *sessions
 	// choices are the environments that clients' sessions have chosen.
@@ -128,7 +134,8 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.opts.secrets = &mask.Book{}
 	g.opts.secrets.Set(cfg.Known())
-	g.opts.Logger = slog.New(g.opts.secrets.For("").Handler(g.opts.Logger.Handler()))
+	g.hide = g.opts.secrets.For("")
+	g.opts.Logger = slog.New(g.hide.Handler(g.opts.Logger.Handler()))
 	g.log = g.opts.Logger
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
@@ -150,6 +157,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
+	g.admission = admission{parallel: cmp.Or(cfg.Sandbox.Parallel, config.Default().Sandbox.Parallel), limits: func() config.Sandbox { return g.cfg.Load().Sandbox }}
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
 	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)

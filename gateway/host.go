@@ -33,7 +33,7 @@ func (g *Gateway) openHost() (host, error) {
 	}
 	opts := sandbox.Options{
 		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(),
-		Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: g.opts.DebugLog, Logger: g.log,
+		Parallel: box.Parallel, Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: g.opts.DebugLog, Logger: g.log,
 	}
 	if !g.opts.NoPool {
 		opts.Pool = pool(box)
@@ -55,7 +55,7 @@ func (g *Gateway) openRemote(box config.Sandbox) (host, error) {
 		return nil, fmt.Errorf("sandbox.remote %w", err)
 	}
 	opts := remote.Options{
-		Version: g.opts.Version, Guest: runtime.Guest(), Name: address.String(), SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: g.log,
+		Version: g.opts.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: box.Parallel, SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: g.log,
 	}
 	if !g.opts.NoPool {
 		opts.Pool = pool(box)

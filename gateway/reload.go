@@ -67,6 +67,9 @@ func needRestart(old, cfg *config.Config) (keys []string) {
 	if o, n := old.Sandbox, cfg.Sandbox; o.Pool != n.Pool || o.SessionIdle != n.SessionIdle || !slices.Equal(o.Masked, n.Masked) {
 		keys = append(keys, "sandbox.pool, session_idle, masked")
 	}
+	if old.Sandbox.Parallel != cfg.Sandbox.Parallel {
+		keys = append(keys, "sandbox.parallel")
+	}
 	for _, of := range []struct {
 		key      string
 		old, now any

@@ -35,6 +35,7 @@ type running struct {
 	journal     *journal.Writer
 	replay      *replay
 	unjournaled sync.Once
+	live        *live           // as others see it
 	done        atomic.Int64    // calls that ended well, and did something
 	place       telemetry.Place // in its trace, which its calls go on from
 }
@@ -72,6 +73,9 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	end := a.calls.begin(made)
 	ctx = withCandidate(tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.principal), a.session), a.client), a.skill)
 	ctx = context.WithValue(context.WithValue(a.place.In(ctx), runningKey{}, a.running), madeKey{}, made)
+	if clock := tool.ClockOf(ctx); clock != nil {
+		ctx = tool.WithClock(ctx, liveClock{clock, a.live})
+	}
 	result, err := a.answer(ctx, call)
 	end(outcome(result, err), textSize(result))
 	return result, err

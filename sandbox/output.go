@@ -21,6 +21,8 @@ type clip struct {
 	flood            int64
 	onFlood          func() // called once when more than flood bytes came
 
+	heard func(p []byte) // gets what comes, in order; nil is nobody
+
 	spill *spill // gets all of a stream that is cut; nil keeps none of it
 	kept  string // where all of it can be read, inside a sandbox
 }
@@ -40,6 +42,9 @@ func (c *clip) Write(p []byte) (int, error) {
 	flooded := c.total > c.flood
 	c.keep(p)
 	c.mu.Unlock()
+	if c.heard != nil && len(p) > 0 && !flooded {
+		c.heard(p)
+	}
 	if flooded {
 		c.onFlood()
 	}

@@ -114,6 +114,10 @@ func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, 
 	flood := max(floodMin, int64(job.Limits.Output)*floodFactor)
 	onFlood := func() { e.stop(stopped{Flooded}) }
 	e.stdout, e.stderr = newClip(job.Limits.Output, flood, onFlood), newClip(job.Limits.Output, flood, onFlood)
+	if heard := job.Printed; heard != nil {
+		e.stdout.heard = func(p []byte) { heard(Stdout, p) }
+		e.stderr.heard = func(p []byte) { heard(Stderr, p) }
+	}
 	if job.Workspace != nil {
 		for _, c := range []*clip{e.stdout, e.stderr} {
 			c.spillTo(b.host.dir, job.Limits.Workspace)

@@ -45,9 +45,21 @@ type Job struct {
 	// Workspace is what /workspace holds at the start and who gets what the program
 	// leaves there; nil is an empty one that is thrown away.
 	Workspace Workspace `json:"-"`
+	// Printed gets what the program prints, as it comes, in pieces that need not end where a character does: those of each
+	// stream in order, but of both at once. It must not block, and not keep p; nil is nobody.
+	Printed func(s Stream, p []byte) `json:"-"`
 
 	place *place
 }
+
+// Stream is what a program prints to.
+type Stream string
+
+// The streams of a program.
+const (
+	Stdout Stream = "stdout"
+	Stderr Stream = "stderr"
+)
 
 // Workspace keeps the files of /workspace from one program to the next; [workspace.Dir]
 // does. Its methods may be called by several programs at once.

@@ -60,7 +60,7 @@ func exitStatus(err error) int {
 			return exitTimeout
 		case tool.Canceled:
 			return exitInterrupted
-		case tool.Internal:
+		case tool.Internal, tool.Busy:
 			return exitUnable
 		}
 	}

@@ -16,7 +16,7 @@ type Problem struct {
 	// Detail says what is wrong with this request, Hint what would be right.
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
-	// Kind is that of the error: invalid, not_found, denied, limit, timeout, canceled, upstream, failed, internal.
+	// Kind is that of the error: invalid, not_found, denied, limit, busy, timeout, canceled, upstream, failed, internal.
 	Kind tool.Kind `json:"kind"`
 }
 
@@ -46,7 +46,7 @@ func statusOf(err error) int {
 		return http.StatusGatewayTimeout
 	case tool.Upstream:
 		return http.StatusBadGateway
-	case tool.Canceled:
+	case tool.Canceled, tool.Busy:
 		return http.StatusServiceUnavailable
 	case tool.Internal:
 	}

@@ -268,6 +268,10 @@ type Sandbox struct {
 	// Traffic bounds the bytes between a program and its tools, both ways together; default 1GiB.
 	Traffic Size
 
+	// Parallel is how many programs run at once, without those that wait for a person; default 4. Queue is how many more wait
+	// for their turn, each for QueueWait at most; defaults 64 and 30s. Those of workflows do not count: they wait as long as it takes.
+	Parallel, Queue int
+	QueueWait       time.Duration
 	// Pool says how many sandboxes wait for programs.
 	Pool Pool
 	// SessionIdle is how long what a session has in memory waits for its next program; default 10m.
@@ -353,6 +357,9 @@ func Default() Config {
 		Calls:       1000,
 		Concurrency: 16,
 		Traffic:     GiB,
+		Parallel:    4,
+		Queue:       64,
+		QueueWait:   30 * time.Second,
 		Pool:        Pool{Min: 1, Max: 4, Memory: 512 * MiB},
 		SessionIdle: 10 * time.Minute,
 		Typecheck:   true,

@@ -16,6 +16,9 @@ type finder struct {
 	skip [1 << hashBits]uint8
 	// at are the texts that may begin, by that hash, the longest first.
 	at map[uint16][][]byte
+	// sorted are the texts by what they begin with, starts the hashes of their first bytes: for texts that come in pieces.
+	sorted [][]byte
+	starts hashes
 }
 
 const (
@@ -47,7 +50,9 @@ func newFinder(secrets []string) *finder {
 		}
 		last := hashAt(form, f.window)
 		f.at[last] = append(f.at[last], form)
+		f.starts.add(hashAt(form, block))
 	}
+	f.sorted = slices.SortedFunc(slices.Values(f.forms), bytes.Compare)
 	return f
 }
 

@@ -186,3 +186,36 @@ func BenchmarkHide(b *testing.B) {
 		})
 	}
 }
+
+// FuzzStream: a text in pieces becomes what it becomes as a whole.
+func FuzzStream(f *testing.F) {
+	f.Add("abcdefgh", "efghijkl", "xabcdefghijklx efghijkl abcdefg", 3)
+	f.Add("s3cret\nkey-in-lines-1", "s3cret", "say s3cret\nkey-in-lines-1 and czNjcmV0 s3cre", 1)
+	f.Fuzz(func(t *testing.T, one, two, text string, size int) {
+		m := maskOf(one, two)
+		size = 1 + size&15
+		s, got := m.Stream(), ""
+		for i := 0; i < len(text); i += size {
+			got += string(s.Next([]byte(text[i:min(i+size, len(text))])))
+			if len(s.held) > maxHeld {
+				t.Fatalf("%d bytes are kept back", len(s.held))
+			}
+		}
+		if got += string(s.End()); got != m.Text(text) && len(text) < maxHeld {
+			t.Errorf("%q in pieces of %d becomes %q, and %q as a whole", text, size, got, m.Text(text))
+		}
+	})
+}
+
+// BenchmarkStream is what a short piece costs with 20 secrets.
+func BenchmarkStream(b *testing.B) {
+	var secrets []string
+	for i := range 20 {
+		secrets = append(secrets, "tok_"+strings.Repeat(string(rune('a'+i)), 3)+"0123456789abcdef"+string(rune('A'+i)))
+	}
+	s := maskOf(secrets...).Stream()
+	piece := []byte("some line of a program that tells what it does, number 17\n")
+	for b.Loop() {
+		s.Next(piece)
+	}
+}

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Kind says what sort of failure an [Error] is. Faces (MCP, HTTP, CLI) map it in one table each.
@@ -18,6 +19,8 @@ const (
 	Denied Kind = "denied"
 	// Limit: a metered limit is used up.
 	Limit Kind = "limit"
+	// Busy: there is more to do than can be done now; the same request can be made again, see [Error.After].
+	Busy Kind = "busy"
 	// Timeout: it took longer than it may.
 	Timeout Kind = "timeout"
 	// Canceled: whoever asked has gone.
@@ -40,6 +43,8 @@ type Error struct {
 	// then, and that it cannot have been done already, or that by the tool's own
 	// word a second time does no harm.
 	Retryable bool
+	// After is for how long another try is of no use, 0 where that is not known. Hint says it in words.
+	After time.Duration
 	// Err is the cause, for logs; never shown to a model.
 	Err error
 }

@@ -32,6 +32,7 @@ func TestWithSandboxes(t *testing.T) {
 	c := newClient(t, m, sandbox.Pool{Min: 2, Max: 3})
 	p := pair{m, c}
 	t.Run("conformance", p.conforms)
+	t.Run("printed", func(t *testing.T) { sandboxtest.Printed(t, c) })
 	t.Run("workspace", p.keepsFiles)
 	t.Run("session", p.keepsSessions)
 	t.Run("publish", p.publishes)
@@ -255,7 +256,7 @@ func (p pair) breaks(t *testing.T) {
 func TestEverythingOfAJobTravels(t *testing.T) {
 	for kind, want := range map[reflect.Type][]string{
 		reflect.TypeFor[sandbox.Limits](): {"Timeout", "Memory", "Processes", "OpenFiles", "CPU", "FileSize", "Workspace", "Inodes", "Output", "Value", "Calls", "Concurrency", "Traffic"},
-		reflect.TypeFor[sandbox.Job]():    {"ID", "Interpreter", "Code", "File", "Variables", "Limits", "Environment", "Session", "Workspace"},
+		reflect.TypeFor[sandbox.Job]():    {"ID", "Interpreter", "Code", "File", "Variables", "Limits", "Environment", "Session", "Workspace", "Printed"},
 		reflect.TypeFor[bridge.Program](): {"Code", "File", "ValueLimit", "Keep", "Variables", "Workspace"},
 	} {
 		var fields []string

@@ -371,7 +371,7 @@ func FuzzWorkerSays(f *testing.F) {
 		f.Add([]byte(says))
 	}
 	f.Fuzz(func(t *testing.T, says []byte) {
-		c, caller, r := &Client{name: "x"}, &trusting{}, newReport(job().Limits)
+		c, caller, r := &Client{name: "x"}, &trusting{}, newReport(job())
 		b := bridge.Attach(bridge.NewMessages(said{bytes.NewReader(says)}, r.aside), bridge.Options{})
 		seen, err := b.Run(t.Context(), bridge.Program{ValueLimit: 10}, account(t.Context(), job(), caller, nil), func() {})
 		o := c.lost(seen, err)

@@ -33,6 +33,8 @@ type jobHead struct {
 	Session     string              `json:"session,omitempty"`
 	// Files says that the program has a workspace.
 	Files bool `json:"files,omitempty"`
+	// Printed asks for what it prints while it runs, which a worker may know nothing of.
+	Printed bool `json:"printed,omitempty"`
 }
 
 // The bounds of what a worker says, which a host keeps to.
@@ -48,11 +50,13 @@ type report struct {
 	end            *ended
 	stdout, stderr []byte
 	limit          int // of each
+	// printed gets what comes while the program runs; nil is nobody.
+	printed func(s sandbox.Stream, p []byte)
 }
 
 // newReport bounds output as a host does: what is no UTF-8 becomes three bytes for one.
-func newReport(limits sandbox.Limits) *report {
-	return &report{limit: 3*limits.Output + outputNote}
+func newReport(job sandbox.Job) *report {
+	return &report{limit: 3*job.Limits.Output + outputNote, printed: job.Printed}
 }
 
 var errReport = errors.New("the worker did not keep to the messages about a program's end")
@@ -64,6 +68,8 @@ func (r *report) aside(kind byte, data []byte) error {
 	case kindStdout:
 	case kindStderr:
 		into = &r.stderr
+	case kindPrintedOut, kindPrintedErr:
+		return r.hear(kind, data)
 	case kindOutcome:
 		if r.end != nil {
 			return errReport
@@ -77,6 +83,19 @@ func (r *report) aside(kind byte, data []byte) error {
 		return errReport
 	}
 	*into = append(*into, data...)
+	return nil
+}
+
+// hear passes on what is printed now. Nothing of it is kept here.
+func (r *report) hear(kind byte, data []byte) error {
+	if r.printed == nil || r.end != nil {
+		return errReport
+	}
+	stream := sandbox.Stdout
+	if kind == kindPrintedErr {
+		stream = sandbox.Stderr
+	}
+	r.printed(stream, data)
 	return nil
 }
 

@@ -45,6 +45,9 @@ const (
 	kindStderr
 	// kindStill tells the worker that the program's clock stands still ("1"), or goes on ("0").
 	kindStill
+	// kindPrintedOut and kindPrintedErr are what a program prints, as it does, for a gateway that asked for that.
+	kindPrintedOut
+	kindPrintedErr
 )
 
 // The bounds of what is read before it is known who speaks, in bytes.
@@ -67,6 +70,7 @@ type greeting struct {
 
 // hostOptions are those of sandbox.Options that the gateway's settings have.
 type hostOptions struct {
+	Parallel    int           `json:"parallel,omitempty"`
 	Pool        sandbox.Pool  `json:"pool"`
 	SessionIdle time.Duration `json:"session_idle"`
 	Masked      []string      `json:"masked,omitempty"`

@@ -51,7 +51,7 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 		return sandbox.Outcome{}, fmt.Errorf("run program: %w", err)
 	}
 	defer func() { _ = x.Close() }()
-	said := newReport(job.Limits)
+	said := newReport(job)
 	m := x.messages(said.aside)
 	if err := sendJob(m, job); err != nil {
 		return sandbox.Outcome{}, fmt.Errorf("run program on %s: %w", c.name, err)
@@ -70,7 +70,7 @@ func (c *Client) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 }
 
 func sendJob(m *bridge.Messages, job sandbox.Job) error {
-	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Workspace != nil})
+	data, err := json.Marshal(jobHead{job.ID, job.Interpreter, job.Limits, job.Session, job.Workspace != nil, job.Printed != nil})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,6 +92,7 @@ func (w *worker) openHost(there greeting) (*sandbox.Host, error) {
 	opts := w.opts.Host
 	if there.Host != nil {
 		opts.Pool, opts.SessionIdle = there.Host.Pool, there.Host.SessionIdle
+		opts.Parallel = cmp.Or(there.Host.Parallel, opts.Parallel)
 		opts.Masked = append(opts.Masked, there.Host.Masked...)
 	}
 	return sandbox.New(opts)
@@ -216,6 +218,7 @@ type execution struct {
 	cancel   context.CancelFunc
 	job      *sandbox.Job // nil until it has come
 	files    bool
+	printed  bool
 }
 
 // aside takes what the gateway says beside the bridge's frames. Only the reader of the messages calls it.
@@ -235,6 +238,7 @@ func (x *execution) aside(kind byte, data []byte) error {
 		return fmt.Errorf("read job: %w", err)
 	}
 	x.job, x.files = &sandbox.Job{ID: head.ID, Interpreter: head.Interpreter, Limits: head.Limits, Session: head.Session}, head.Files
+	x.printed = head.Printed
 	return nil
 }
 
@@ -255,7 +259,9 @@ func (x *execution) run(ctx context.Context) error {
 		_ = x.relay.Serve() // until the request is over
 		x.cancel()
 	})
+	said := x.say()
 	outcome, err := x.worker.host.Run(ctx, *x.job, x.relay)
+	said()
 	err = x.finish(outcome, err)
 	// The gateway ends the request when it has read the end. To end it here would cut off answers
 	// that it is writing, and with them its reading.

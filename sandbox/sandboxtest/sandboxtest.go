@@ -67,6 +67,7 @@ type group struct {
 // Run runs the whole suite. Tree must have been published.
 func Run(t *testing.T, runner Runner) {
 	runGroups(t, runner, all())
+	t.Run("printed", func(t *testing.T) { Printed(t, runner) })
 	t.Run("workspaces-apart", func(t *testing.T) { workspacesApart(t, runner) })
 	t.Run("benign-after-all", func(t *testing.T) { // the runner still does its job
 		Case{Python: "6 * 7", Value: "42"}.run(t, runner)

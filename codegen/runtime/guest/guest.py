@@ -10,6 +10,7 @@ ROOT, BRIDGE, NAME = "/opt/sallyport", "/run/sallyport/bridge.sock", "program.py
 sys.path.append(ROOT)
 
 import importlib.util
+import io
 import itertools
 import os
 import resource
@@ -35,6 +36,23 @@ class Servers:
         return None
 
 
+class Lines(io.TextIOWrapper):
+    """Has whoever watches see each line at once, but of many in a row only the first: a write costs as much as a hundred lines."""
+
+    since, left = 0, 0
+
+    def write(self, text):
+        size = super().write(text)
+        if "\n" in text:
+            now = time.monotonic()
+            if now - self.since > 0.1:
+                self.since, self.left = now, 20
+            if self.left:
+                self.left -= 1
+                self.flush()
+        return size
+
+
 def prepare():
     sys.meta_path.insert(0, Servers)
     sys.path.remove(ROOT)
@@ -42,8 +60,8 @@ def prepare():
     sys.dont_write_bytecode = True
     os.environ.pop("MALLOC_ARENA_MAX", None)  # meant for this process alone, and read by now
     threading.stack_size(2 << 20)  # address space is limited, and many threads must fit into it
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stdout = sys.__stdout__ = Lines(sys.stdout.detach(), encoding="utf-8", errors="backslashreplace")
+    sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def fresh():

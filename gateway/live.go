@@ -1,0 +1,283 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// The states of an execution that goes on.
+const (
+	// LiveQueued: others run, and it waits for its turn. LiveWaiting: it waits for a person.
+	LiveQueued  = "queued"
+	LiveRunning = "running"
+	LiveWaiting = "waiting"
+)
+
+// Live is an execution that has not ended. As soon as it has, there is its [Record].
+type Live struct {
+	ID, Principal, Language string
+	// Workspace, Environment and Session are as in the [Program]; "" is the default one, and none.
+	Workspace, Environment, Session string
+	// State is [LiveQueued], [LiveRunning] or [LiveWaiting].
+	State string
+	Code  string
+	// Started is when it was asked for.
+	Started time.Time
+	// Calls are the first 1,000 calls of tools so far, in the order in which they began; Made is how many there were.
+	Calls []LiveCall
+	Made  int
+	// Output is the last of what it has printed, at most 64 KiB; Bytes is how much it has printed in all, of such text.
+	Output []Printed
+	Bytes  int64
+}
+
+// LiveCall is a call of a tool.
+type LiveCall struct {
+	Tool  tool.ID
+	Begun time.Time
+	// Duration and Outcome are those of [RecordedCall]; while it goes on Outcome is "".
+	Duration time.Duration
+	Outcome  string
+}
+
+// live is what can be seen of one execution while it goes on.
+type live struct {
+	*running
+	about  Live // what does not change
+	output *output
+	stop   context.CancelCauseFunc
+	seat   *seat
+	set    *lives
+
+	mu     sync.Mutex
+	state  string
+	pauses int // calls that wait for a person
+}
+
+// lives are the executions that go on, the oldest first.
+type lives struct {
+	mu       sync.Mutex
+	list     []*live
+	watchers watchers
+	told     time.Time
+	timer    *time.Timer // set while watchers are about to be told
+}
+
+// tellEvery is how often watchers are told at most.
+const tellEvery = 100 * time.Millisecond
+
+// changed has watchers told, soon.
+func (l *lives) changed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer == nil {
+		l.timer = time.AfterFunc(max(0, tellEvery-time.Since(l.told)), l.tell)
+	}
+}
+
+func (l *lives) tell() {
+	l.mu.Lock()
+	l.timer, l.told = nil, time.Now()
+	l.mu.Unlock()
+	l.watchers.tell()
+}
+
+// goLive notes an execution, until remove is called.
+func (g *Gateway) goLive(r *running, program Program, stop context.CancelCauseFunc) *live {
+	x := &live{running: r, stop: stop, set: &g.lives, state: LiveQueued, about: Live{
+		ID: r.id, Principal: r.principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
+		Code: program.Code, Started: time.Now().UTC(),
+	}}
+	if program.Workspace != defaultWorkspace {
+		x.about.Workspace = program.Workspace
+	}
+	x.output = newOutput(g.hide, program.Printed, g.lives.changed)
+	g.lives.mu.Lock()
+	g.lives.list = append(g.lives.list, x)
+	g.lives.mu.Unlock()
+	g.lives.changed()
+	return x
+}
+
+// remove forgets an execution, of which there is a record by now.
+func (l *lives) remove(x *live) {
+	l.mu.Lock()
+	l.list = slices.DeleteFunc(l.list, func(other *live) bool { return other == x })
+	l.mu.Unlock()
+	l.changed()
+}
+
+// admit waits for the program's turn.
+func (g *Gateway) admit(ctx context.Context, e *Execution, x *live) error {
+	asked := time.Now()
+	s, err := g.admission.enter(ctx)
+	if err != nil {
+		return err
+	}
+	e.Queued = time.Since(asked)
+	x.mu.Lock()
+	x.seat, x.state = s, LiveRunning
+	x.mu.Unlock()
+	x.set.changed()
+	return nil
+}
+
+// liveClock is a program's clock for one of its calls.
+type liveClock struct {
+	tool.Clock
+	live *live
+}
+
+// Pause implements [tool.Clock].
+func (c liveClock) Pause() (resume func()) {
+	goOn := c.Clock.Pause()
+	c.live.still(1)
+	return sync.OnceFunc(func() {
+		c.live.still(-1)
+		goOn()
+	})
+}
+
+// still counts calls that wait for a person. While there is one, another program may have this one's seat.
+func (x *live) still(more int) {
+	x.mu.Lock()
+	x.pauses += more
+	switch {
+	case x.pauses == 0:
+		x.state = LiveRunning
+		x.seat.back()
+	case x.pauses == 1 && more > 0:
+		x.state = LiveWaiting
+		x.seat.leave()
+	}
+	x.mu.Unlock()
+	x.set.changed()
+}
+
+// now is the execution as it is.
+func (x *live) now() Live {
+	now := x.about
+	x.mu.Lock()
+	now.State = x.state
+	x.mu.Unlock()
+	calls, made := x.calls.list()
+	now.Made = made
+	for _, c := range calls {
+		call := LiveCall{Tool: c.Tool, Begun: c.Begun, Duration: c.Duration, Outcome: c.Outcome}
+		if c.Outcome == unfinished {
+			call.Outcome, call.Duration = "", time.Since(c.Begun)
+		}
+		now.Calls = append(now.Calls, call)
+	}
+	now.Output, now.Bytes = x.output.last()
+	return now
+}
+
+// notBegun is the end of a program whose turn has not come: whoever asked has gone, which is its outcome, or it was refused.
+func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, r *running, err error) (Execution, error) {
+	if ctx.Err() == nil {
+		return Execution{}, err
+	}
+	e.Status = sandbox.Canceled
+	noteCanceled(ctx, &e.Outcome)
+	g.record(ctx, program, &e, r.live.about.Started, r)
+	return e, nil
+}
+
+// visible are the executions of whoever asks, all for an operator, the oldest first.
+func (l *lives) visible(ctx context.Context) []*live {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if tool.Operator(ctx) != "" {
+		return slices.Clone(l.list)
+	}
+	var own []*live
+	for _, x := range l.list {
+		if x.principal == tool.Principal(ctx) {
+			own = append(own, x)
+		}
+	}
+	return own
+}
+
+// find returns one of them, nil if there is none.
+func (l *lives) find(ctx context.Context, id string) *live {
+	for _, x := range l.visible(ctx) {
+		if x.id == id {
+			return x
+		}
+	}
+	return nil
+}
+
+// Running returns the executions of whoever asks that have not ended, for an operator those of all, the oldest first.
+func (g *Gateway) Running(ctx context.Context) []Live {
+	list := g.lives.visible(ctx)
+	all := make([]Live, len(list))
+	for i, x := range list {
+		all[i] = x.now()
+	}
+	return all
+}
+
+// LiveOf returns one execution of those that [Gateway.Running] has.
+func (g *Gateway) LiveOf(ctx context.Context, id string) (Live, bool) {
+	x := g.lives.find(ctx, id)
+	if x == nil {
+		return Live{}, false
+	}
+	return x.now(), true
+}
+
+// WatchRunning has f called when something has changed of the executions that go on, at most ten times a second, until stop is
+// called. f must not block.
+func (g *Gateway) WatchRunning(f func()) (stop func()) { return g.lives.watchers.add(f) }
+
+// canceled is why an execution ended that somebody has stopped.
+type canceledBy struct{ who string }
+
+func (c canceledBy) Error() string { return "canceled by " + c.who }
+
+// CancelExecution stops an execution of whoever asks, anybody's for an operator. It does not wait for its end. Errors are *tool.Error.
+func (g *Gateway) CancelExecution(ctx context.Context, id string) error {
+	x := g.lives.find(ctx, id)
+	if x == nil {
+		if _, err := g.Recorded(ctx, id); err != nil {
+			return err
+		}
+		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " has ended already"}
+	}
+	x.stop(canceledBy{cmp.Or(tool.Operator(ctx), tool.Principal(ctx), "its user")})
+	g.log.InfoContext(ctx, "execution is canceled", "execution", id, "by", cmp.Or(tool.Operator(ctx), tool.Principal(ctx)))
+	return nil
+}
+
+// hideSecrets does with the answer what was done with what was printed.
+func (g *Gateway) hideSecrets(e *Execution) {
+	for _, text := range []*string{&e.Stdout.Text, &e.Stderr.Text} {
+		*text = g.hide.Text(*text)
+	}
+	if e.Value != nil {
+		before := len(e.Value.Text)
+		e.Value.Text = g.hide.Text(e.Value.Text)
+		e.Value.Size += int64(len(e.Value.Text) - before)
+	}
+	if e.Fault != nil {
+		e.Fault.Message = g.hide.Text(e.Fault.Message)
+	}
+}
+
+// noteCanceled says in the outcome who has stopped a program, where that was nobody who waits for it.
+func noteCanceled(ctx context.Context, o *sandbox.Outcome) {
+	if by := (canceledBy{}); o.Status == sandbox.Canceled && errors.As(context.Cause(ctx), &by) {
+		o.Notes = append(o.Notes, "it was stopped by "+plain.Line(by.who, 100))
+	}
+}
