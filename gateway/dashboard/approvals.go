@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"context"
+
 	"sallyport/gateway"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
@@ -14,6 +16,13 @@ type ApprovalsPage struct {
 	// Operator says that whoever looks may answer.
 	Operator bool
 }
+
+const (
+	approvalsPath = "/ui/approvals"
+	// waitingPath is where the navigation's count comes from, every so many seconds.
+	waitingPath  = "/ui/waiting"
+	waitingEvery = 4
+)
 
 // maxAnswered is how many answers of before are listed, maxReason how much of a reason is told, in bytes.
 const maxAnswered, maxReason = 50, 300
@@ -30,6 +39,22 @@ func (d *Dashboard) approvals(r *request) (any, error) {
 	}
 	return p, err
 }
+
+// waiting is how many of the calls that whoever asks may see wait for a person.
+func (d *Dashboard) waiting(ctx context.Context) (n int) {
+	all, err := d.verbs.Approvals(ctx)
+	if err != nil { // the page of approvals tells what is wrong
+		return 0
+	}
+	for _, a := range all {
+		if a.State == approval.Waiting {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *Dashboard) waitingCount(r *request) (any, error) { return d.waiting(r.Context()), nil }
 
 // answers are the buttons of the form.
 var answers = map[string]gateway.Answer{
@@ -54,7 +79,7 @@ func (d *Dashboard) answer(r *request) (string, error) {
 	default:
 		return "", err
 	}
-	return "/ui/approvals", nil
+	return approvalsPath, nil
 }
 
 // scopeWords say for how long something is allowed.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sallyport/gateway/dashboard"
+	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/browser"
 	"sallyport/internal/tool"
 )
@@ -15,7 +16,7 @@ import (
 // served serves the house to an operator.
 func served(t *testing.T, h house) string {
 	t.Helper()
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3"})
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(tool.WithOperator(r.Context(), "op")))
 	}))

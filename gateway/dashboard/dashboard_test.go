@@ -11,6 +11,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -57,7 +58,7 @@ func ask(t *testing.T, h house, who, path string, form url.Values, headers ...st
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
-	dashboard.New(h, &dashboard.Options{Version: "1.2.3"}).ServeHTTP(w, r)
+	dashboard.New(h, &dashboard.Options{Version: "1.2.3", Logger: testutil.Logger(t)}).ServeHTTP(w, r)
 	return answer{w}
 }
 

@@ -43,8 +43,9 @@ func (d *Dashboard) table() []page {
 	return []page{
 		shown("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
 
-		shown("/ui/approvals", "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
-		done("/ui/approvals/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
+		shown(approvalsPath, "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
+		shown(waitingPath, "Waiting", "waiting", d.waitingCount),
+		done(approvalsPath+"/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
 		shown("/ui/quarantine", "Quarantine", "quarantine", d.quarantine).in(groupDecisions, "Quarantine"),
 		done("/ui/quarantine", "Quarantine", tool.ScopeOperate, d.approveHeld).forOperators(),
 

@@ -194,7 +194,7 @@ func TestSaid(t *testing.T) {
 // TestLive: a part of a page is asked for by itself, and comes only where it has changed.
 func TestLive(t *testing.T) {
 	page := ask(t, house{}, "op", "/ui/approvals", nil).Body.String()
-	_, rest, _ := strings.Cut(page, `hx-get="`)
+	_, rest, _ := strings.Cut(page, `id="live-approvals-list" class="live" hx-get="`)
 	address, _, _ := strings.Cut(rest, `"`)
 	address = strings.ReplaceAll(address, "&amp;", "&")
 	if got := ask(t, house{}, "op", address, nil); got.Code != http.StatusNoContent || got.Body.Len() > 0 {

@@ -46,6 +46,8 @@ type NavItem struct {
 	Label, Path string
 	// Here says that it is the page that is shown, or the one above it.
 	Here bool
+	// Counts says that it is the page of what waits.
+	Counts bool
 }
 
 // Who is whoever looks.
@@ -67,16 +69,27 @@ type livePart struct {
 // Live shows the template name with data, and again every so many seconds where it has changed. The name must be the
 // only one of its kind on the page. Without script it shows it once.
 func (v *view) Live(name string, data any, seconds int) (template.HTML, error) {
+	return v.liveAt(v.url, name, data, seconds)
+}
+
+// WaitingCount shows in the navigation of every page how many calls wait for a person.
+func (v *view) WaitingCount() (template.HTML, error) {
+	n := v.d.waiting(v.ctx())
+	return v.liveAt(&url.URL{Path: waitingPath}, "waiting-count", n, waitingEvery)
+}
+
+// liveAt is Live for what a page at another address shows.
+func (v *view) liveAt(at *url.URL, name string, data any, seconds int) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := v.d.templates.ExecuteTemplate(&b, name, data); err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(b.Bytes())
 	mark := hex.EncodeToString(sum[:8])
-	query := v.url.Query()
+	query := at.Query()
 	query.Set("live", name)
 	query.Set("seen", mark)
-	again := url.URL{Path: v.url.Path, RawQuery: query.Encode()}
+	again := url.URL{Path: at.Path, RawQuery: query.Encode()}
 	head := fmt.Sprintf(`<div id="live-%s" class="live" hx-get="%s" hx-trigger="every %ds" hx-swap="outerHTML" hx-target="this">`,
 		template.HTMLEscapeString(name), template.HTMLEscapeString(again.String()), max(seconds, 1))
 	part := livePart{html: template.HTML(head + b.String() + "</div>"), mark: mark} // what is in it was escaped by its template
@@ -98,7 +111,7 @@ func (d *Dashboard) nav(r *request) []NavGroup {
 			}
 			path := strings.TrimSuffix(p.path, "{$}")
 			here := r.URL.Path == path || path != "/" && strings.HasPrefix(r.URL.Path, path+"/")
-			group.Items = append(group.Items, NavItem{Label: p.label, Path: path, Here: here})
+			group.Items = append(group.Items, NavItem{Label: p.label, Path: path, Here: here, Counts: path == approvalsPath})
 		}
 		if len(group.Items) > 0 {
 			groups = append(groups, group)

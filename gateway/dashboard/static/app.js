@@ -45,6 +45,8 @@
   document.addEventListener("DOMContentLoaded", () => {
     themeSwitch();
     times(document);
+    const here = document.querySelector(".side [aria-current]");
+    if (here) here.scrollIntoView({ block: "nearest", inline: "center" });
     setInterval(() => { if (!document.hidden) times(document); }, 1000);
     const lost = document.getElementById("lost");
     const body = document.body;
