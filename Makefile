@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/browser/ and tools/vectors/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/clients/, tools/browser/ and tools/vectors/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -29,6 +29,7 @@ test golden fuzz soak bench-go: export SALLYPORT_REQUIRE = 1
 test golden fuzz soak bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
 test golden fuzz soak bench-go: export SALLYPORT_TEST_UPSTREAMS = $(CURDIR)/tools/upstreams/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_CHECKERS = $(CURDIR)/tools/typecheck/node_modules
+test golden fuzz soak bench-go: export SALLYPORT_TEST_CLIENTS = $(CURDIR)/tools/clients/node_modules
 test golden fuzz soak bench-go: export SALLYPORT_TEST_BROWSER = $(CURDIR)/.cache/browser
 
 .PHONY: help
@@ -41,7 +42,7 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 	@"$(BIN)/demo" -sallyport "$(BIN)/sallyport"
 
 .PHONY: test
-test: prereq-test build runsc upstreams checkers browser check ## all checks, then all tests with the race detector
+test: prereq-test build runsc upstreams checkers clients browser check ## all checks, then all tests with the race detector
 	@echo "==> go test $(RACE) ./..."
 	@go test $(RACE) -timeout 15m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
 	@echo "==> go test ./... (what is tested without the race detector)"
@@ -76,6 +77,10 @@ upstreams: prereq-node ## install the npm servers that demo and tests connect to
 .PHONY: checkers
 checkers: prereq-node ## install the type checkers that generated code has to pass, once
 	@./tools/npm.sh tools/typecheck "installing the type checkers (a few seconds, once)"
+
+.PHONY: clients
+clients: prereq-node ## install the MCP clients that the examples are run with, once
+	@./tools/npm.sh tools/clients "installing clients for the examples (some seconds, once)"
 
 .PHONY: browser
 browser: prereq-node ## install the Chromium that the dashboard is tested in, once
@@ -114,11 +119,11 @@ fmt: prereq-go ## gofmt every file
 	@./tools/gofmt.sh -w
 
 .PHONY: golden
-golden: prereq-demo runsc upstreams checkers browser ## rewrite the golden files; look at the diff before you commit it
+golden: prereq-demo runsc upstreams checkers clients browser ## rewrite the golden files; look at the diff before you commit it
 	@./tools/golden.sh
 
 .PHONY: fuzz
-fuzz: prereq-demo runsc upstreams checkers browser ## run every fuzzer for FUZZTIME (10s)
+fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer for FUZZTIME (10s)
 	@./tools/fuzz.sh "$(FUZZTIME)"
 
 .PHONY: bench
@@ -127,7 +132,7 @@ bench: prereq-demo build runsc checkers ## what a program costs beside the bare 
 	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 6: programs in the sandbox (make bench)" -out bench/results/issue-6-latency $(ARGS)
 
 .PHONY: bench-go
-bench-go: prereq-demo runsc upstreams checkers browser ## run the Go benchmarks
+bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks
 	@go test -timeout 30m -run '^$$' -bench . -benchmem ./...
 
 .PHONY: soak
@@ -161,7 +166,7 @@ install: build runsc ## put the program, runsc, manual pages and completions bel
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/browser/node_modules tools/vectors/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test
 prereq: prereq-test ## say what this machine lacks for make demo and make test

@@ -95,6 +95,12 @@ func Checkers(tb testing.TB) string {
 	return component(tb, "SALLYPORT_TEST_CHECKERS", "tools/typecheck/node_modules", "make checkers")
 }
 
+// Clients returns the node_modules folder that `make clients` fills: what the examples are run with.
+func Clients(tb testing.TB) string {
+	tb.Helper()
+	return component(tb, "SALLYPORT_TEST_CLIENTS", "tools/clients/node_modules", "make clients")
+}
+
 // Browser returns the folder of the Chromium that `make browser` unpacks.
 func Browser(tb testing.TB) string {
 	tb.Helper()
