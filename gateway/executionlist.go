@@ -13,6 +13,9 @@ import (
 	"sallyport/sandbox"
 )
 
+// Status says how a program ended.
+type Status = sandbox.Status
+
 // ExecutionBrief is an execution in a list.
 type ExecutionBrief struct {
 	ID        string         `json:"id"`
@@ -34,6 +37,10 @@ type ExecutionFilter struct {
 	// ID is a part of the id; Status, Language and Principal are as in the record. "" is any.
 	ID, Language, Principal string
 	Status                  sandbox.Status
+	// Since is the oldest start that counts; the zero time is all.
+	Since time.Time
+	// After is the id of one that has been seen: those before it are meant. "" is from the newest on; of one that is not there nothing follows.
+	After string
 	// Offset is how many of the newest are passed over, Limit how many there are at most; 0 is 50.
 	Offset, Limit int
 }
@@ -76,8 +83,11 @@ func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionP
 		if !f.wants(b) {
 			continue
 		}
-		if page.Total++; page.Total > f.Offset && len(page.Executions) < f.Limit {
+		if page.Total++; f.After == "" && page.Total > f.Offset && len(page.Executions) < f.Limit {
 			page.Executions = append(page.Executions, b)
+		}
+		if b.ID == f.After {
+			f.After = ""
 		}
 	}
 	for name := range principals {
@@ -92,7 +102,7 @@ const usualBriefs = 50
 
 func (f ExecutionFilter) wants(b ExecutionBrief) bool {
 	return strings.Contains(b.ID, f.ID) && (f.Status == "" || b.Status == f.Status) && (f.Language == "" || b.Language == f.Language) &&
-		(f.Principal == "" || b.Principal == f.Principal)
+		(f.Principal == "" || b.Principal == f.Principal) && !b.Started.Before(f.Since)
 }
 
 func briefOf(r Record) ExecutionBrief {

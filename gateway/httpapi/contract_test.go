@@ -27,13 +27,16 @@ type promise struct {
 	who, route  string
 	path, body  string
 	contentType string
-	// noEngine asks a gateway that runs no workflows.
+	// noEngine asks a gateway that runs no workflows, and measures nothing.
 	noEngine bool
 	// verbs are another gateway than house.
 	verbs httpapi.Verbs
 }
 
-const callRoute = "POST /tools/call/{upstream}/{tool}"
+const (
+	callRoute = "POST /tools/call/{upstream}/{tool}"
+	heldRoute = "POST /upstreams/held/{tool}"
+)
 
 var promises = []promise{
 	{status: 200, who: "", route: "GET /openapi.json"},
@@ -63,6 +66,23 @@ var promises = []promise{
 	{status: 502, who: "ada", route: callRoute, path: "/tools/call/docs/upstream", body: `{}`},
 	{status: 503, who: "ada", route: callRoute, path: "/tools/call/docs/canceled", body: `{}`},
 	{status: 504, who: "ada", route: callRoute, path: "/tools/call/docs/timeout", body: `{}`},
+	{status: 200, who: "ada", route: "GET /tools/info/{upstream}/{tool}", path: "/tools/info/crm/evil"},
+	{status: 404, who: "ada", route: "GET /tools/info/{upstream}/{tool}", path: "/tools/info/crm/none"},
+	{status: 200, who: "ada", route: "GET /executions/{id}/calls", path: "/executions/e-0/calls"},
+	{status: 404, who: "bob", route: "GET /executions/{id}/calls", path: "/executions/e-0/calls"},
+	{status: 200, who: "ada", route: "GET /upstreams"},
+	{status: 200, who: "op", route: "GET /upstreams/held"},
+	{status: 200, who: "op", route: heldRoute, path: "/upstreams/held/crm.held", body: `{"digest":"aa"}`},
+	{status: 409, who: "op", route: heldRoute, path: "/upstreams/held/crm.held", body: `{"digest":"bb"}`},
+	{status: 404, who: "op", route: heldRoute, path: "/upstreams/held/crm.none", body: `{"digest":"bb"}`},
+	{status: 200, who: "ada", route: "GET /skills"},
+	{status: 200, who: "ada", route: "GET /skills/{name}", path: "/skills/sum"},
+	{status: 404, who: "ada", route: "GET /skills/{name}", path: "/skills/none"},
+	{status: 200, who: "ada", route: "GET /savings"},
+	{status: 200, who: "op", route: "GET /audit", path: "/audit?limit=3"},
+	{status: 404, who: "op", route: "GET /audit", path: "/audit?kind=nonsense"},
+	{status: 200, who: "only metrics", route: "GET /metrics"},
+	{status: 404, who: "only metrics", route: "GET /metrics", noEngine: true},
 	{status: 200, who: "op", route: "GET /executions", path: "/executions?limit=2"},
 	{status: 200, who: "ada", route: "GET /executions/{id}", path: "/executions/e-0"},
 	{status: 404, who: "ada", route: "GET /executions/{id}", path: "/executions/e-1"},
@@ -161,7 +181,7 @@ func send(t *testing.T, p promise) *httptest.ResponseRecorder {
 	}
 	opts := options()
 	if p.noEngine {
-		opts.Workflows = nil
+		opts.Workflows, opts.Telemetry = nil, nil
 	}
 	w := httptest.NewRecorder()
 	if p.verbs == nil {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"sallyport/gateway"
@@ -15,6 +14,8 @@ const usualExecutions, maxExecutions = 50, 1000
 type ExecutionList struct {
 	// Executions are the newest first.
 	Executions []ExecutionSummary `json:"executions"`
+	// Next is the cursor of the page that follows, nothing on the last one.
+	Next string `json:"next,omitempty"`
 }
 
 // ExecutionSummary is an execution in a list.
@@ -28,29 +29,39 @@ type ExecutionSummary struct {
 	Started time.Time `json:"started"`
 	// DurationMS is in milliseconds.
 	DurationMS int64 `json:"duration_ms"`
-	// Calls is how many calls of tools it made.
-	Calls int `json:"calls"`
+	// Calls is how many calls of tools it made, Tokens what its answer cost a model.
+	Calls  int `json:"calls"`
+	Tokens int `json:"tokens,omitempty"`
 }
 
 func (a *api) executions(r *http.Request) (ExecutionList, error) {
+	query := queryOf(r)
+	most := query.number("limit")
+	page, err := a.verbs.Executions(r.Context(), gateway.ExecutionFilter{
+		Status: gateway.Status(query.text("status")), Language: query.text("language"), Principal: query.text("principal"), Since: query.time("since"), After: query.text("cursor"), Limit: most + 1,
+	})
 	list := ExecutionList{Executions: []ExecutionSummary{}}
-	for record, err := range a.verbs.Records(r.Context()) {
-		if err != nil {
-			return list, err
+	for _, e := range page.Executions {
+		if len(list.Executions) == most {
+			list.Next = list.Executions[most-1].ID
+			break
 		}
-		list.Executions = append(list.Executions, summary(record))
+		list.Executions = append(list.Executions, ExecutionSummary{ID: e.ID, Principal: e.Principal, Language: e.Language, Status: string(e.Status), Started: e.Started,
+			DurationMS: e.Duration.Milliseconds(), Calls: e.Made, Tokens: e.Tokens})
 	}
-	slices.Reverse(list.Executions)
-	list.Executions = list.Executions[:min(queryOf(r).number("limit"), len(list.Executions))]
-	return list, nil
-}
-
-func summary(r gateway.Record) ExecutionSummary {
-	return ExecutionSummary{ID: r.ID, Principal: r.Principal, Language: r.Language, Status: string(r.Status), Started: r.Started,
-		DurationMS: r.Duration.Milliseconds(), Calls: r.Made}
+	return list, err
 }
 
 // execution gives the record as it is kept.
 func (a *api) execution(r *http.Request) (gateway.Record, error) {
 	return a.verbs.Recorded(r.Context(), r.PathValue("id"))
+}
+
+// usualCalls is how many calls of a journal are given where nothing is said, maxCalls the most.
+const usualCalls, maxCalls = 50, 200
+
+// calls gives what its journal has of an execution's calls.
+func (a *api) calls(r *http.Request) (gateway.JournaledCalls, error) {
+	query := queryOf(r)
+	return a.verbs.Journaled(r.Context(), r.PathValue("id"), query.number("after"), query.number("limit"))
 }

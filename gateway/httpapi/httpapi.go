@@ -7,7 +7,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -26,7 +25,9 @@ type Verbs interface {
 	Executions
 	Running
 	Catalog
-	Upstreams() []gateway.Upstream
+	Upstreams
+	Skills
+	Numbers
 	// Missing says what keeps the gateway from its work; nothing if it is ready.
 	Missing() []string
 }
@@ -34,7 +35,8 @@ type Verbs interface {
 // Executions are the records of what ran, of whoever asks, for an operator of all.
 type Executions interface {
 	Recorded(ctx context.Context, id string) (gateway.Record, error)
-	Records(ctx context.Context) iter.Seq2[gateway.Record, error]
+	Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway.ExecutionPage, error)
+	Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error)
 }
 
 // Options configure the face; nil means all defaults.

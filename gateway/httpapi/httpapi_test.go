@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -74,7 +76,17 @@ func (h house) Answer(ctx context.Context, id string, a gateway.Answer) (gateway
 	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval"}
 }
 
-func options() *httpapi.Options { return &httpapi.Options{Workflows: &mill{}} }
+func options() *httpapi.Options {
+	return &httpapi.Options{Workflows: &mill{}, Telemetry: measuring()}
+}
+
+var measuring = sync.OnceValue(func() *telemetry.Telemetry {
+	t, err := telemetry.Open(context.Background(), telemetry.Options{Env: func(string) (string, bool) { return "", false }})
+	if err != nil {
+		panic(err)
+	}
+	return t
+})
 
 // ask is a request of somebody, "op" is an operator, "only SCOPE" may do no more than that; it gives the status and the body, which must be JSON.
 func ask(t *testing.T, who, method, path, body string, headers ...string) (int, http.Header, map[string]any) {
@@ -198,7 +210,7 @@ func TestWrongRequests(t *testing.T) {
 		{http.MethodGet, "/executions?limit=0", 400, "limit must be one number, 1 to 1000"},
 		{http.MethodGet, "/executions?limit=1001", 400, "1 to 1000"},
 		{http.MethodGet, "/executions?limit=1&limit=2", 400, "limit must be there once"},
-		{http.MethodGet, "/executions?principal=bob", 400, "the query has no principal"},
+		{http.MethodGet, "/executions?princpal=bob", 400, "the query has no princpal"},
 	} {
 		status, header, got := ask(t, "op", test.method, test.path, "")
 		if detail, _ := got["detail"].(string); status != test.status || !strings.Contains(detail, test.says) || header.Get("Content-Type") != "application/problem+json" {

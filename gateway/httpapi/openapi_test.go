@@ -104,13 +104,16 @@ var tags = map[string]string{
 	"workflows":  "Workflows",
 	"runs":       "Runs of workflows",
 	"tools":      "Tools of the upstreams",
+	"upstreams":  "The upstreams, and what of theirs waits for an operator",
+	"skills":     "Skills, code that programs import",
+	"numbers":    "What it costs and saves, and what is on record",
 	"openapi":    "This document",
 }
 
 // tagOf is what a path is about.
 func (s *schemas) tagOf(path string) string {
 	first, _, _ := strings.Cut(path[1:], "/")
-	if tag, ok := map[string]string{"readyz": "health", "openapi.json": "openapi", "execute": "executions"}[first]; ok {
+	if tag, ok := map[string]string{"readyz": "health", "openapi.json": "openapi", "execute": "executions", "savings": "numbers", "audit": "numbers", "metrics": "numbers"}[first]; ok {
 		first = tag
 	}
 	if tags[first] == "" {

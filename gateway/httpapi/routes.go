@@ -61,8 +61,23 @@ func (a *api) routes() []route {
 				number("budget", 1, 20_000, 0, "how many tokens the answer may cost a model, as text; without it 400"), choice("language", "of signatures", "python", "typescript")),
 		post(tool.ScopeCall, "/tools/call/{upstream}/{tool}", "call one tool", a.callTool).named("call_tool").forModels().bodies(maxProgram).
 			failsWith(http.StatusConflict, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),
-		get("/executions", "the last executions, the newest first", a.executions).named("list_executions").takes(limit(usualExecutions, maxExecutions)),
+		get("/tools/info/{upstream}/{tool}", "all about one tool", a.toolInfo).named("get_tool"),
+		get("/executions", "the last executions, the newest first", a.executions).named("list_executions").
+			takes(word("status", "only those that ended so: ok, failed, held, timeout ..."), choice("language", "only programs in this", "python", "typescript"), word("principal", "only what this one ran"),
+				moment("since", "only those that began then or later"), limit(usualExecutions, maxExecutions), word("cursor", "where to go on: next of the page before")),
 		get("/executions/{id}", "one execution with its program and its calls", a.execution).named("get_execution"),
+		get("/executions/{id}/calls", "its calls with arguments and results, as far as its journal is kept", a.calls).named("list_execution_calls").
+			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), limit(usualCalls, maxCalls)),
+		get("/upstreams", "how the upstreams stand", a.upstreams).named("list_upstreams"),
+		forOperators(get("/upstreams/held", "definitions of tools that wait for an operator", a.held)).named("list_held_tools"),
+		post(tool.ScopeOperate, "/upstreams/held/{tool}", "approve one of them, and say what is held then", a.approveHeld).named("approve_held_tool").failsWith(http.StatusConflict),
+		get("/skills", "the skills that programs can import", a.skills).named("list_skills"),
+		get("/skills/{name}", "one of them, with its code", a.skill).named("get_skill").takes(number("version", 1, 1<<30, 0, "another version than the current one")),
+		get("/savings", "the tokens that programs kept out of models' contexts", a.savings).named("get_savings").takes(number("days", 1, maxDays, usualDays, "how many days back; of one day by the hour")),
+		forOperators(get("/audit", "the audit log, the newest first", a.audit)).named("list_audit").failsWith(http.StatusNotFound).
+			takes(word("kind", "only of this kind; * stands for any text"), word("tool", "only of this tool; * stands for any text"), word("principal", "only of this one"), word("execution", "only of this one"),
+				choice("decision", "only with this decision", "allow", "deny", "ask"), moment("since", "only what was then or later"), limit(usualEvents, maxEvents), word("cursor", "where to go on: next of the page before")),
+		metrics(raw("/metrics", "numbers for Prometheus", a.metrics, "text/plain")).named("get_metrics").failsWith(http.StatusNotFound),
 		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)).named("list_workflows"),
 		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)).named("get_workflow"),
 		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/plan", "what a run would do, which does nothing", a.plan)).named("plan_workflow").bodies(maxValues),
@@ -137,6 +152,18 @@ func forEngine(r route) route {
 func (rt route) bodies(most int64) route {
 	rt.body = most
 	return rt
+}
+
+// forOperators has a route answer nobody else.
+func forOperators(r route) route {
+	r.scope = tool.ScopeOperate
+	return r
+}
+
+// metrics has a route answer who may read numbers.
+func metrics(r route) route {
+	r.scope = tool.ScopeMetrics
+	return r
 }
 
 // open has a route answer whoever comes: it says little to who may not read.

@@ -19,6 +19,7 @@ type Catalog interface {
 	// Tools are all that may be called, sorted by id.
 	Tools() []tool.Tool
 	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
+	ToolView(ctx context.Context, id tool.ID) (gateway.ToolView, error)
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	// Approval is a question of whoever asks, as it stands.
 	Approval(ctx context.Context, id string) (gateway.Approval, error)
@@ -101,6 +102,53 @@ func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
 		found.Tools = []gateway.FoundTool{}
 	}
 	return ToolSearch{Found: found, Tokens: a.verbs.CountTokens(found.Text())}, nil
+}
+
+// ToolInfo is what GET /tools/info/{upstream}/{tool} gives: all there is to know of a tool. Its texts are the upstream's.
+type ToolInfo struct {
+	// ID is upstream.tool, as programs import it, Name what the upstream calls it.
+	ID    tool.ID `json:"id"`
+	Name  string  `json:"name"`
+	Title string  `json:"title,omitempty"`
+	// Description is all of it.
+	Description string `json:"description,omitempty"`
+	// InputSchema is the JSON Schema of the arguments, OutputSchema that of the structured result, where there is one.
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// Annotations are what the upstream says of its effects.
+	Annotations tool.Annotations `json:"annotations"`
+	// Digest identifies the definition.
+	Digest string `json:"digest"`
+	// Policy is ask where a person is asked about every call, deny where all are refused.
+	Policy string `json:"policy,omitempty"`
+	// Texts are what search_tools tells a model of it, in each language, at each level of detail.
+	Texts []ToolText `json:"texts"`
+}
+
+// ToolText is what a model reads of a tool.
+type ToolText struct {
+	Language string         `json:"language"`
+	Detail   gateway.Detail `json:"detail"`
+	Text     string         `json:"text"`
+	// Tokens is what it costs (o200k_base).
+	Tokens int `json:"tokens"`
+}
+
+func (a *api) toolInfo(r *http.Request) (ToolInfo, error) {
+	a.verbs.Settle(r.Context())
+	view, err := a.verbs.ToolView(r.Context(), tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")})
+	if err != nil {
+		return ToolInfo{}, err
+	}
+	t := view.Tool
+	info := ToolInfo{
+		ID: t.ID, Name: plain.Line(t.Wire, 200), Title: plain.Line(t.Title, 200), Description: plain.Text(t.Description, 64<<10),
+		InputSchema: t.Input, OutputSchema: t.Output, Annotations: t.Annotations, Digest: view.Digest, Policy: view.Policy,
+	}
+	for _, one := range view.Texts {
+		info.Texts = append(info.Texts, ToolText(one))
+	}
+	return info, nil
 }
 
 // ToolCall is what POST /tools/call/{upstream}/{tool} takes.

@@ -92,7 +92,7 @@ func (d *Document) Check(tb testing.TB, name, operation string, got Answer) {
 		place = to[1:]
 		response = d.at(strings.Split(to[2:], "/")...)
 	}
-	kind := got.Header.Get("Content-Type")
+	kind, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
 	content, _ := response["content"].(map[string]any)
 	switch {
 	case len(content) == 0 && len(got.Body) == 0:

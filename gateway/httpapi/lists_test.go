@@ -1,0 +1,132 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/audit"
+	"sallyport/internal/tool"
+)
+
+func (h house) Executions(ctx context.Context, f gateway.ExecutionFilter) (page gateway.ExecutionPage, err error) {
+	for i := 2; i >= 0; i-- {
+		r, err := h.Recorded(ctx, fmt.Sprint("e-", i))
+		if err != nil || f.Status != "" && r.Status != f.Status || f.Principal != "" && r.Principal != f.Principal {
+			continue
+		}
+		if f.After == "" && len(page.Executions) < f.Limit {
+			page.Executions = append(page.Executions, gateway.ExecutionBrief{ID: r.ID, Principal: r.Principal, Language: r.Language, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made})
+		}
+		if f.After == r.ID {
+			f.After = ""
+		}
+	}
+	return page, nil
+}
+
+func (h house) Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error) {
+	_, err := h.Recorded(ctx, id)
+	return gateway.JournaledCalls{Calls: []gateway.JournaledCall{{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "x"}, State: "ended"}}, Total: limit}, err
+}
+
+func (house) ToolView(_ context.Context, id tool.ID) (gateway.ToolView, error) {
+	if id.Name != "evil" {
+		return gateway.ToolView{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool"}
+	}
+	return gateway.ToolView{
+		Tool:   tool.Tool{ID: id, Wire: "evil\x1b[2J", Description: "a\x1b[31m\nb", Input: json.RawMessage(`{"type":"object"}`)},
+		Digest: "9f86", Policy: "ask", Texts: []gateway.ToolText{{Language: "python", Detail: gateway.Names, Text: "crm.evil", Tokens: 3}},
+	}, nil
+}
+
+func (house) HeldTools(context.Context) ([]gateway.HeldTool, error) {
+	return []gateway.HeldTool{{ID: tool.ID{Upstream: "crm", Name: "held"}, Digest: "aa", Reason: "changed", Findings: []gateway.HeldFinding{}}}, nil
+}
+
+func (house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
+	switch {
+	case id.String() != "crm.held":
+		return &tool.Error{Kind: tool.NotFound, Message: "nothing waits"}
+	case digest != "aa":
+		return &tool.Error{Kind: tool.Failed, Message: "it is not the one that you saw"}
+	}
+	return nil
+}
+
+func (house) SkillList(ctx context.Context) ([]gateway.SkillInfo, error) {
+	if tool.Principal(ctx) == "bob" {
+		return nil, nil
+	}
+	return []gateway.SkillInfo{{Name: "sum", Language: "python", Version: 2, Scope: "private"}}, nil
+}
+
+func (house) SkillOf(_ context.Context, name string, version int) (gateway.SkillDetail, error) {
+	if name != "sum" {
+		return gateway.SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "there is no skill"}
+	}
+	return gateway.SkillDetail{SkillInfo: gateway.SkillInfo{Name: name, Language: "python", Version: max(version, 1), Scope: "private"}, Digest: "9f"}, nil
+}
+
+func (house) Savings(_ context.Context, since time.Time, step time.Duration) (gateway.Savings, error) {
+	total := gateway.SavingsStep{Executions: int(time.Since(since).Hours()), Read: 900, Answered: 100}
+	return gateway.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []gateway.SavingsStep{total}, Total: total}, nil
+}
+
+func (house) AuditLog(_ context.Context, f gateway.AuditFilter) (gateway.AuditPage, error) {
+	if f.Kind == "nonsense" {
+		return gateway.AuditPage{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log"}
+	}
+	return gateway.AuditPage{Events: []audit.Event{{Seq: f.Before + 1, Kind: audit.Call, Tool: f.Tool, Time: f.Since, Principal: f.Principal}}, Next: uint64(f.Limit)}, nil //nolint:gosec // a limit is small
+}
+
+// TestLists: each list asks the gateway for what was asked for, and says where it goes on.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		who, method, path, body string
+		status                  int
+		says                    string
+	}{
+		{"op", "GET", "/executions?limit=1", "", 200, `"next":"e-2"`},
+		{"op", "GET", "/executions?limit=1&cursor=e-2&status=ok&since=2026-01-01T00:00:00Z&language=python", "", 200, `"next":"e-1"`},
+		{"op", "GET", "/executions?principal=bob", "", 200, `{"executions":[{"calls":1,`},
+		{"op", "GET", "/executions?limit=2&cursor=e-1", "", 200, `"id":"e-0"`},
+		{"op", "GET", "/executions?since=yesterday", "", 400, "since must be one time such as"},
+		{"ada", "GET", "/executions/e-0/calls?after=3&limit=7", "", 200, `{"calls":[{"number":4,"state":"ended","tool":"crm.x"}],"total":7}`},
+		{"bob", "GET", "/executions/e-0/calls", "", 404, "there is no execution"},
+		{"ada", "GET", "/upstreams", "", 200, `"reason":"no such host","status":"failed","tools":3`},
+		{"op", "GET", "/upstreams/held", "", 200, `"id":"crm.held"`},
+		{"ada", "GET", "/upstreams/held", "", 403, "only an operator may do this"},
+		{"op", "POST", "/upstreams/held/crm.held", `{"digest":"aa"}`, 200, `"held":[`},
+		{"op", "POST", "/upstreams/held/crm.held", `{"digest":"bb"}`, 409, "not the one that you saw"},
+		{"op", "POST", "/upstreams/held/nonsense", `{"digest":"bb"}`, 404, "there is no tool nonsense"},
+		{"op", "POST", "/upstreams/held/crm.held", `{}`, 400, "digest"},
+		{"ada", "POST", "/upstreams/held/crm.held", `{"digest":"aa"}`, 403, "only an operator may do this"},
+		{"ada", "GET", "/tools/info/crm/evil", "", 200, `"description":"a\nb","digest":"9f86","id":"crm.evil","inputSchema":{"type":"object"},"name":"evil","policy":"ask","texts":[{"detail":"names","language":"python","text":"crm.evil","tokens":3}]`},
+		{"ada", "GET", "/tools/info/crm/none", "", 404, "there is no tool"},
+		{"ada", "GET", "/skills", "", 200, `"name":"sum"`},
+		{"bob", "GET", "/skills", "", 200, `{"skills":[]}`},
+		{"ada", "GET", "/skills/sum?version=3", "", 200, `"version":3`},
+		{"ada", "GET", "/skills/none", "", 404, "there is no skill"},
+		{"ada", "GET", "/savings", "", 200, `"executions":168`},
+		{"ada", "GET", "/savings?days=1", "", 200, `"step_seconds":3600`},
+		{"ada", "GET", "/savings?days=2", "", 200, `"saved_tokens":800`},
+		{"ada", "GET", "/savings?days=31", "", 400, "days must be one number, 1 to 30"},
+		{"op", "GET", "/audit?cursor=41&tool=crm.*&limit=5&principal=p&since=2026-01-01T00:00:00Z", "", 200, `"events":[{"kind":"call","principal":"p","seq":42,"time":"2026-01-01T00:00:00Z","tool":"crm.*"}]`},
+		{"op", "GET", "/audit?limit=5", "", 200, `"next":"5"`},
+		{"op", "GET", "/audit?cursor=x", "", 400, "cursor must be next of the page before"},
+		{"ada", "GET", "/audit", "", 403, "only an operator may do this"},
+		{"only read", "GET", "/metrics", "", 403, "this needs scope metrics"},
+	} {
+		status, _, got := ask(t, test.who, test.method, test.path, test.body)
+		all, err := json.Marshal(got)
+		if err != nil || status != test.status || !strings.Contains(string(all), test.says) {
+			t.Errorf("%s %s %s: %d %.600s", test.who, test.method, test.path, status, all)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"sallyport/gateway"
+)
+
+// Skills are those of whoever asks and those that are shared; for an operator also those that wait to be shared.
+type Skills interface {
+	SkillList(ctx context.Context) ([]gateway.SkillInfo, error)
+	SkillOf(ctx context.Context, name string, version int) (gateway.SkillDetail, error)
+}
+
+// SkillList is what GET /skills gives.
+type SkillList struct {
+	// Skills are sorted by name.
+	Skills []gateway.SkillInfo `json:"skills"`
+}
+
+func (a *api) skills(r *http.Request) (SkillList, error) {
+	list, err := a.verbs.SkillList(r.Context())
+	if list == nil {
+		list = []gateway.SkillInfo{}
+	}
+	return SkillList{Skills: list}, err
+}
+
+func (a *api) skill(r *http.Request) (gateway.SkillDetail, error) {
+	return a.verbs.SkillOf(r.Context(), r.PathValue("name"), queryOf(r).number("version"))
+}

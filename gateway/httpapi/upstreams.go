@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Upstreams are how the upstreams stand, and what of theirs is held until an operator has looked at it.
+type Upstreams interface {
+	Upstreams() []gateway.Upstream
+	HeldTools(ctx context.Context) ([]gateway.HeldTool, error)
+	// ApproveHeld is for operators: the definition with that digest, and no other.
+	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
+}
+
+// UpstreamList is what GET /upstreams gives.
+type UpstreamList struct {
+	// Upstreams are in the order of the settings, without those that are disabled.
+	Upstreams []UpstreamState `json:"upstreams"`
+}
+
+// UpstreamState is how one upstream stands.
+type UpstreamState struct {
+	// ID is what programs import its tools from, Name what the settings call it.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Description is that of the settings.
+	Description string `json:"description,omitempty"`
+	// Status is idle, connecting, ready, failed and so on, Since is when it became that.
+	Status string    `json:"status"`
+	Since  time.Time `json:"since,omitzero"`
+	// Reason says why it is not available, nothing where a call reaches it or starts it.
+	Reason string `json:"reason,omitempty"`
+	// Login says that somebody has to log in: sallyport auth login.
+	Login bool `json:"login,omitempty"`
+	// RetryAt is the end of the time in which calls fail at once.
+	RetryAt time.Time `json:"retry_at,omitzero"`
+	// Server is the name and version that it gives itself.
+	Server string `json:"server,omitempty"`
+	// Protocol is the revision that is spoken with it.
+	Protocol string `json:"protocol,omitempty"`
+	// Tools is how many are known, Held how many more are quarantined.
+	Tools int `json:"tools"`
+	Held  int `json:"held,omitempty"`
+	// Cached says that what is known of it is of an earlier run.
+	Cached bool `json:"cached,omitempty"`
+}
+
+func (a *api) upstreams(*http.Request) (UpstreamList, error) {
+	list := UpstreamList{Upstreams: []UpstreamState{}}
+	for _, up := range a.verbs.Upstreams() {
+		s := up.State
+		list.Upstreams = append(list.Upstreams, UpstreamState{
+			ID: up.ID, Name: up.Name, Description: plain.Line(up.Description, 300), Status: string(s.Status), Since: s.Since, Reason: up.Problem(), Login: s.Login, RetryAt: s.RetryAt,
+			Server: plain.Line(s.ServerName+" "+s.ServerVersion, 200), Protocol: plain.Line(s.Protocol, 40), Tools: s.Tools, Held: up.Held, Cached: up.Cached,
+		})
+	}
+	return list, nil
+}
+
+// HeldList is what GET /upstreams/held gives.
+type HeldList struct {
+	// Held are definitions of tools that nobody can call before an operator has approved them.
+	Held []gateway.HeldTool `json:"held"`
+}
+
+func (a *api) held(r *http.Request) (HeldList, error) {
+	list, err := a.verbs.HeldTools(r.Context())
+	if list == nil {
+		list = []gateway.HeldTool{}
+	}
+	return HeldList{Held: list}, err
+}
+
+// HeldApproval is what POST /upstreams/held/{tool} takes.
+type HeldApproval struct {
+	// Digest is that of the definition that was looked at.
+	Digest string `json:"digest"`
+}
+
+// approveHeld approves a definition, and gives those that are held then.
+func (a *api) approveHeld(r *http.Request, in HeldApproval) (HeldList, error) {
+	id, err := tool.ParseID(r.PathValue("tool"))
+	if err != nil {
+		return HeldList{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + plain.Line(r.PathValue("tool"), 150), Hint: "GET /upstreams/held lists those that wait"}
+	}
+	if err := a.verbs.ApproveHeld(r.Context(), id, in.Digest); err != nil {
+		return HeldList{}, err
+	}
+	return a.held(r)
+}
