@@ -18,7 +18,7 @@ func served(t *testing.T, h house) string {
 	t.Helper()
 	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.ServeHTTP(w, r.WithContext(tool.WithOperator(r.Context(), "op")))
+		d.ServeHTTP(w, r.WithContext(tool.WithOperator(tool.WithPrincipal(r.Context(), "token:somebody"), "op")))
 	}))
 	t.Cleanup(web.Close)
 	return web.URL

@@ -46,7 +46,7 @@
     themeSwitch();
     times(document);
     const here = document.querySelector(".side [aria-current]");
-    if (here) here.scrollIntoView({ block: "nearest", inline: "center" });
+    if (here) { const side = here.closest(".side"); side.scrollLeft = here.offsetLeft - (side.clientWidth - here.clientWidth) / 2; }
     setInterval(() => { if (!document.hidden) times(document); }, 1000);
     const lost = document.getElementById("lost");
     const body = document.body;
