@@ -62,7 +62,7 @@ func (g *Gateway) auditResult(ctx context.Context, call tool.Call, result tool.R
 	e := g.about(ctx, audit.Result, call)
 	e.Outcome, e.Micros, e.Bytes = outcome(result, err), took.Microseconds(), textSize(result)
 	if call.Execution != "" {
-		e.Saved = e.Bytes / 4
+		e.Saved = g.meter.estimate(e.Bytes)
 	}
 	_ = g.auditor.append(e) // append has logged it, and the next call is refused
 }
@@ -99,7 +99,7 @@ func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, s
 	} else {
 		text := e.Text()
 		event.Bytes = int64(len(text))
-		event.Saved = max(0, read-event.Bytes) / 4
+		event.Saved = g.meter.estimate(max(0, read-event.Bytes))
 		if db := g.cfg.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
 			event.Output = head(g.withoutPrivate(text), maxAuditOutput)
 		}

@@ -85,6 +85,7 @@ type Execution struct {
 	Warnings []typecheck.Warning
 
 	journaled bool // it can be gone on with
+	tally     *tally
 }
 
 // maxCode is the largest program, in bytes.

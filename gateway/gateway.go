@@ -28,7 +28,6 @@ import (
 	"sallyport/internal/plain"
 	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
-	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
 
@@ -82,8 +81,8 @@ type Gateway struct {
 	catalog *catalog
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
-	// counter is made by the first answer that needs it.
-	counter      func() (*tokens.Counter, error)
+	// meter counts tokens.
+	meter        tokenMeter
 	aids         aids
 	runner       *runner
 	checks       *checks
@@ -125,7 +124,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	g := &Gateway{opts: *opts, counter: sync.OnceValues(tokens.O200k)}
+	g := &Gateway{opts: *opts}
 	if g.opts.Logger == nil {
 		g.opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -200,6 +199,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if g.recorder, err = openRecorder(g.opts, func() config.Journal { return g.cfg.Load().Journal }); err != nil {
 		return err
 	}
+	g.recorder.spent = g.spent
 	if g.flows.spaces, err = openSpaces(in, g.log); err != nil {
 		return err
 	}

@@ -50,8 +50,10 @@ type Record struct {
 	Stdout int64 `json:"stdout,omitempty"`
 	Stderr int64 `json:"stderr,omitempty"`
 	Value  int64 `json:"value,omitempty"`
-	// Tokens is about what the answer cost the model: a quarter of its text's bytes.
-	Tokens int `json:"tokens,omitempty"`
+	// Tokens is what the answer cost the model, TokensRead what the results had that the program got: of o200k_base, the first 64 KiB of
+	// each are counted, what is beyond that in proportion.
+	Tokens     int `json:"tokens,omitempty"`
+	TokensRead int `json:"tokens_read,omitempty"`
 }
 
 // RecordedCall is one call that a program made.
@@ -177,12 +179,14 @@ func (r *resting) try(ctx context.Context, do func(context.Context) error) error
 
 // record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
 func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, running *running) {
+	e.tally = newTally(&g.meter, e.Text(), running.calls)
+	running.tally = e.tally
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
 		Environment: program.Environment, Language: e.Language, Code: program.Code, Resumes: program.Resume,
 		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
 		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,
-		Tokens: (len(e.Text()) + 3) / 4,
+		Tokens: int(g.meter.estimate(e.tally.size)),
 	}
 	if program.Workspace != defaultWorkspace {
 		r.Workspace = program.Workspace
@@ -191,6 +195,8 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 		r.Value = e.Value.Size
 	}
 	r.Calls, r.Made = running.calls.list()
+	_, read := running.calls.sums()
+	r.TokensRead = int(g.meter.estimate(read))
 	r.Read = g.flows.origins(trailKey(ctx), running)
 	fault := ""
 	if e.Fault != nil {
@@ -217,6 +223,9 @@ type callList struct {
 	calls []RecordedCall
 	made  int
 	bytes int64 // of the results of all that have ended
+	// samples are the beginnings of results, held their bytes.
+	samples []string
+	held    int
 }
 
 // begin notes a call, gives it what is to be called when it is decided what becomes of it, and returns what is to be called when it has

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type recorder struct {
 	durable bool   // the store outlives the process
 	root    string // of the journals, "" for none
 	limits  func() config.Journal
+	spent   func(answered, read int) // hears the tokens of each execution
+	hasty   bool                     // the process ends soon: tokens are estimated
 	log     *slog.Logger
 	resting resting
 	briefs  briefs
@@ -44,7 +47,8 @@ type recorder struct {
 type pending struct {
 	record  Record
 	root    string
-	journal *journal.Writer
+	journal *journal.Writer // nil for none
+	tally   *tally
 	done    chan struct{} // closed when it is there, and its journal can be read
 }
 
@@ -67,7 +71,7 @@ func openRecorder(opts Options, limits func() config.Journal) (*recorder, error)
 		return nil, err
 	}
 	r := &recorder{
-		records: records, durable: opts.Records != nil, limits: limits, log: opts.Logger,
+		records: records, durable: opts.Records != nil, limits: limits, spent: func(int, int) {}, hasty: opts.NoPool, log: opts.Logger,
 		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), tidied: make(chan struct{}), quit: make(chan struct{}),
 	}
 	if opts.DataDir != "" {
@@ -123,16 +127,14 @@ func (r *recorder) tidy() {
 }
 
 // put keeps a record: at once, or where it is in a journal already, soon.
+//
+// Its tokens are estimates until it is in the store.
 func (r *recorder) put(ctx context.Context, record Record, run *running, fault string) error {
-	w := run.journal
-	if w == nil {
-		return r.write(ctx, record)
+	err := r.note(ctx, record, run.journal, fault)
+	if err != nil && run.journal == nil {
+		return err
 	}
-	data, err := json.Marshal(overOf(record, fault))
-	if err == nil {
-		err = w.Over(data)
-	}
-	p := &pending{record: record, root: run.root, journal: w, done: make(chan struct{})}
+	p := &pending{record: record, root: run.root, journal: run.journal, tally: run.tally, done: make(chan struct{})}
 	r.mu.Lock()
 	r.pending[record.ID] = p
 	queued := false
@@ -150,6 +152,31 @@ func (r *recorder) put(ctx context.Context, record Record, run *running, fault s
 	return err
 }
 
+// note keeps a record where it is soonest safe.
+func (r *recorder) note(ctx context.Context, record Record, w *journal.Writer, fault string) error {
+	switch {
+	case w == nil && r.durable:
+		return r.write(ctx, record)
+	case w == nil:
+		return nil // it is no safer in the store's memory
+	}
+	data, err := json.Marshal(overOf(record, fault))
+	if err != nil {
+		return err
+	}
+	return w.Over(data)
+}
+
+// counted is the record with its tokens. Where there is much to do they stay estimates.
+func (r *recorder) counted(p *pending) Record {
+	record := p.record
+	if p.tally == nil {
+		return record
+	}
+	record.Tokens, record.TokensRead = p.tally.sums(!r.hasty && len(r.queue) <= maxPending/2)
+	return record
+}
+
 // needless reports whether nobody needs the journal of an execution any more: it went well, is of no workflow, which may not
 // know of its end, and no workflow is to be made of it.
 func (r *recorder) needless(record Record, root string) bool {
@@ -162,10 +189,23 @@ func (r *recorder) needless(record Record, root string) bool {
 
 // settle puts a record where it is kept, and lets go of its journal if nobody needs that.
 func (r *recorder) settle(p *pending) {
-	err := r.write(context.Background(), p.record)
+	record := r.counted(p)
+	err := r.write(context.Background(), record)
 	if err != nil {
-		r.log.Error("execution is not recorded", "execution", p.record.ID, "error", err)
+		r.log.Error("execution is not recorded", "execution", record.ID, "error", err)
 	}
+	r.spent(record.Tokens, record.TokensRead)
+	if p.journal != nil {
+		r.release(p, err)
+	}
+	r.mu.Lock()
+	delete(r.pending, p.record.ID)
+	r.mu.Unlock()
+	close(p.done)
+}
+
+// release lets go of a journal whose record was written, or could not be.
+func (r *recorder) release(p *pending, err error) {
 	end := p.journal.Close
 	switch {
 	case err == nil && r.needless(p.record, p.root):
@@ -178,10 +218,6 @@ func (r *recorder) settle(p *pending) {
 	if failed := end(); failed != nil {
 		r.log.Error("journal is not closed", "execution", p.record.ID, "error", failed)
 	}
-	r.mu.Lock()
-	delete(r.pending, p.record.ID)
-	r.mu.Unlock()
-	close(p.done)
 }
 
 // write puts a record into the store.
@@ -199,11 +235,12 @@ func (r *recorder) write(ctx context.Context, record Record) error {
 // waiting are the records of a principal that are on their way, of everybody for all; the oldest first.
 func (r *recorder) waiting(principal string, all bool) []Record {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	pending := slices.Collect(maps.Values(r.pending))
+	r.mu.Unlock()
 	var list []Record
-	for _, p := range r.pending {
+	for _, p := range pending {
 		if all || p.record.Principal == principal {
-			list = append(list, p.record)
+			list = append(list, r.counted(p))
 		}
 	}
 	slices.SortFunc(list, func(a, b Record) int { return a.Started.Compare(b.Started) })
@@ -243,10 +280,11 @@ func (r *recorder) folder(principal string) string {
 // find returns what is kept under an id of whoever asks, of anybody's for an operator.
 func (r *recorder) find(ctx context.Context, id string) (Record, error) {
 	operator := tool.Operator(ctx) != ""
-	for _, record := range r.waiting(tool.Principal(ctx), operator) {
-		if record.ID == id {
-			return record, nil
-		}
+	r.mu.Lock()
+	p := r.pending[id]
+	r.mu.Unlock()
+	if p != nil && (operator || p.record.Principal == tool.Principal(ctx)) {
+		return r.counted(p), nil
 	}
 	record, err := r.stored(ctx, id, operator)
 	if errors.Is(err, store.ErrNotFound) {

@@ -27,6 +27,7 @@ type running struct {
 	// instead is the program's, see [Program].Instead.
 	instead func(ctx context.Context, call tool.Call) (tool.Result, error)
 	calls   *callList
+	tally   *tally       // once it is over
 	skill   *skill.Skill // what is tested, nil if it is no test
 	// trail is what it has read and called; remote says that it was asked for over HTTP.
 	trail  trail
@@ -77,6 +78,7 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		ctx = tool.WithClock(ctx, liveClock{clock, a.live})
 	}
 	result, err := a.answer(ctx, call)
+	a.calls.sample(result)
 	end(outcome(result, err), textSize(result))
 	return result, err
 }

@@ -79,8 +79,11 @@ func (s *SavingsStep) add(r Record) {
 
 // readTokens is how many tokens the results had that a program read.
 func (r Record) readTokens() (n int64) {
-	for _, call := range r.Calls {
-		n += call.Size / 4
+	if r.TokensRead > 0 {
+		return int64(r.TokensRead)
+	}
+	for _, call := range r.Calls { // of before they were counted
+		n += call.Size * usualTokens / usualBytes
 	}
 	return n
 }

@@ -86,6 +86,7 @@ type Found struct {
 	Detail   Detail `json:"detail"`
 	Language string `json:"language"`
 
+	cost  int                // of Text, in tokens
 	words map[string]float64 // of a query among the tools, each with how telling it is
 }
 
@@ -145,6 +146,7 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 	found, err := g.search(ctx, s, lang)
 	if err == nil {
 		g.opts.Telemetry.Searched(ctx, found.Weak, time.Since(begun))
+		g.opts.Telemetry.Tokens(ctx, "search", found.cost, 0)
 	}
 	return found, err
 }
@@ -156,7 +158,9 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 	found.Upstreams = g.foundUpstreams(s.Upstream, found.listsUpstreams())
 	if found.listsUpstreams() {
 		found.Problem = g.Settings().summary()
-		g.layout(s, &found).upstreams()
+		l := g.layout(s, &found)
+		l.upstreams()
+		found.cost = l.used
 		return found, nil
 	}
 	if s.Upstream == ownID && found.Listing {
@@ -166,7 +170,9 @@ func (g *Gateway) search(ctx context.Context, s Search, lang codegen.Language) (
 	if err != nil {
 		return Found{}, err
 	}
-	g.layout(s, &found).fill(s, list)
+	l := g.layout(s, &found)
+	l.fill(s, list)
+	found.cost = l.used
 	g.searched(ctx, found)
 	return found, nil
 }

@@ -21,7 +21,7 @@ type stats struct {
 	status, language, calls, fail map[string]int
 	durations                     []time.Duration
 	made                          int
-	// read and answered are bytes: of results that programs got, and about four times the tokens of answers.
+	// read and answered are tokens: of results that programs got, and of answers.
 	read, answered int64
 	// partly says that not every call of every program is known.
 	partly bool
@@ -59,11 +59,11 @@ func (s *stats) add(r Record) {
 	s.language[r.Language]++
 	s.durations = append(s.durations, r.Duration)
 	s.made += r.Made
-	s.answered += 4 * int64(r.Tokens)
-	s.partly = s.partly || r.Made > len(r.Calls)
+	s.answered += int64(r.Tokens)
+	s.read += r.readTokens()
+	s.partly = s.partly || r.TokensRead == 0 && r.Made > len(r.Calls)
 	for _, call := range r.Calls {
 		s.calls[call.Tool.Upstream]++
-		s.read += call.Size
 		if call.Outcome != "ok" {
 			s.fail[call.Tool.Upstream]++
 		}
@@ -86,13 +86,13 @@ func (s *stats) write(b *strings.Builder) {
 	if s.made > 0 {
 		fmt.Fprintf(b, "tool calls: %d: %s%s\n", s.made, counted(s.calls), failed(s.fail))
 	}
-	fmt.Fprintf(b, "answers: about %d tokens", s.answered/4)
-	if kept := (s.read - s.answered) / 4; kept > 0 {
+	fmt.Fprintf(b, "answers: %d tokens", s.answered)
+	if kept := s.read - s.answered; kept > 0 {
 		least := ""
 		if s.partly {
 			least = "at least "
 		}
-		fmt.Fprintf(b, "; results that programs read: %sabout %d, so %d stayed out of the context", least, s.read/4, kept)
+		fmt.Fprintf(b, "; results that programs read: %s%d, so %d stayed out of the context", least, s.read, kept)
 	}
 	b.WriteString("\n")
 }
@@ -141,12 +141,17 @@ func failed(counts map[string]int) string {
 }
 
 // textSize is how much of a result a client without programs would have put into a model's context.
-func textSize(r tool.Result) (n int64) {
+func textSize(r tool.Result) int64 {
+	if n := textOnly(r); n > 0 {
+		return n
+	}
+	return int64(len(r.Structured))
+}
+
+// textOnly is the size of its texts.
+func textOnly(r tool.Result) (n int64) {
 	for _, c := range r.Content {
 		n += int64(len(c.Text))
-	}
-	if n == 0 {
-		n = int64(len(r.Structured))
 	}
 	return n
 }

@@ -30,7 +30,7 @@ func TestStats(t *testing.T) {
 	const want = `^4 programs since 20[0-9-]+ [0-9:]+ UTC: 3 ok, 1 failed; 3 python, 1 typescript
 duration: p50 [0-9.]+m?s, p99 [0-9.]+m?s
 tool calls: 4: 4 calc; failed: 1 calc
-answers: about [0-9]+ tokens
+answers: [0-9]+ tokens
 /workspace: 3B of 256MiB, 1 of 50000 files and folders
 sandboxes that wait: [0-9]+ Python, [0-9]+ TypeScript$`
 	if said, err := g.Stats(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {

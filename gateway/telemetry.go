@@ -109,3 +109,8 @@ func (g *Gateway) state(ctx context.Context) telemetry.State {
 	}
 	return s
 }
+
+// spent counts the tokens of an execution. It does so apart from it, when they have been counted.
+func (g *Gateway) spent(answered, read int) {
+	g.opts.Telemetry.Tokens(context.Background(), "execute", answered, read)
+}

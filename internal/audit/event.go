@@ -97,7 +97,8 @@ type Event struct {
 	// Calls is how many calls an execution made. Bytes is the size of a result's or an answer's text.
 	Calls int   `json:"calls,omitempty"`
 	Bytes int64 `json:"bytes,omitempty"`
-	// Saved estimates the tokens that a model did not read: a quarter of the bytes that stayed in the program.
+	// Saved estimates the tokens (o200k_base) that a model did not read: those of the bytes that stayed in the program, at the rate of what
+	// was counted so far.
 	Saved int64 `json:"tokens_saved,omitempty"`
 
 	// Before and After are digests of what changed. Through is the last record that a log.pruned or log.gap speaks of.
