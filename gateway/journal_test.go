@@ -38,7 +38,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 	}
 	want := gateway.Record{
 		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Code: code, Status: sandbox.OK,
-		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.Tokens(e.Text()), TokensRead: g.Tokens("3") + g.Tokens("no such \x1b[31mledger"),
+		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.CountTokens(e.Text()), TokensRead: g.CountTokens("3") + g.CountTokens("no such \x1b[31mledger"),
 		Calls: []gateway.RecordedCall{
 			{Tool: tool.ID{Upstream: "calc", Name: "add"}, Digest: digest("add"), Arguments: sum(`{"a":1,"b":2}`), Outcome: "ok"},
 			{Tool: tool.ID{Upstream: "calc", Name: "fail"}, Digest: digest("fail"), Arguments: sum(`{}`), Outcome: "failed"},
