@@ -139,6 +139,11 @@ bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go ben
 soak: prereq-demo runsc ## let 20 clients run programs of all kinds for SOAK (5m), crashes among them, and count what is left
 	@SALLYPORT_SOAK="$(SOAK)" SALLYPORT_SOAK_RESULT="$(CURDIR)/bench/results/issue-6-soak.txt" go test -count=1 -timeout 60m -v -run '^TestSoak$$' ./sandbox
 
+.PHONY: bench-load
+bench-load: prereq-go build runsc ## have 200 clients at the API of a real gateway for a minute; ARGS="-clients 50 -for 10s"
+	@$(STEP) "building the clients" go build $(VCS) -o "$(BIN)/load" ./bench/load
+	@"$(BIN)/load" -sallyport "$(BIN)/sallyport" -out bench/results/issue-10-load.txt $(ARGS)
+
 .PHONY: bench-tokens
 bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog at every level of detail
 	@go run ./bench/tokens

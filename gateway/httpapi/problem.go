@@ -3,7 +3,9 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 
 	"sallyport/internal/tool"
 )
@@ -54,6 +56,9 @@ func statusOf(err error) int {
 }
 
 func writeProblem(w http.ResponseWriter, status int, e *tool.Error) {
+	if e.After > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.After.Seconds()))))
+	}
 	data, err := json.Marshal(Problem{Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Kind: e.Kind})
 	if err != nil { // a struct of texts
 		data = []byte("{}")

@@ -1,0 +1,240 @@
+// Package load is many clients of a gateway's API at once: programs in both languages, calls, streams, clients that read slowly and
+// clients that go away in the middle. They are bounded: each has one request, and who is told to come back later does.
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say who asks for what.
+type Options struct {
+	// URL is the gateway's, without a path; Token is sent if it is set.
+	URL, Token string
+	// Clients ask at once, for so long.
+	Clients int
+	For     time.Duration
+	// Call is Python that calls a tool of an upstream, as a line.
+	Call string
+	// Patience is how long a client that is told to come back waits at most before it does; 0 is 2 s.
+	Patience time.Duration
+}
+
+// Report is what came of it.
+type Report struct {
+	// Answers are counted by status, Programs by how they ended.
+	Answers  map[int]int
+	Programs map[string]int
+	// Left is how many clients went away in the middle, Streams how many events were read.
+	Left, Streams int
+	// Took is how long requests that ran a program took.
+	Took []time.Duration
+	// Wrong are answers that should not be, at most a few of them; Failed is how many there were.
+	Wrong  []string
+	Failed int
+}
+
+// maxWrong is how many wrong answers are told.
+const maxWrong = 10
+
+// Percentile is of Took, which it sorts.
+func (r *Report) Percentile(p float64) time.Duration {
+	if len(r.Took) == 0 {
+		return 0
+	}
+	slices.Sort(r.Took)
+	return r.Took[min(len(r.Took)-1, int(p*float64(len(r.Took))))]
+}
+
+// runner has the clients of one load.
+type runner struct {
+	Options
+	client *http.Client
+
+	mu     sync.Mutex
+	report Report
+}
+
+// Run has the clients ask until their time is over, and returns when the last one has its answer.
+func Run(ctx context.Context, o Options) Report {
+	if o.Patience == 0 {
+		o.Patience = 2 * time.Second
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: o.Clients, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	r := &runner{Options: o, client: &http.Client{Transport: transport}, report: Report{Answers: map[int]int{}, Programs: map[string]int{}}}
+	end := time.Now().Add(o.For)
+	var work sync.WaitGroup
+	for i := range o.Clients {
+		work.Go(func() {
+			dice := rand.New(rand.NewPCG(uint64(i), 11)) //nolint:gosec // the same load each time
+			for time.Now().Before(end) && ctx.Err() == nil {
+				pause(ctx, min(r.one(ctx, dice), time.Until(end)))
+			}
+		})
+	}
+	work.Wait()
+	return r.report
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// manner is how a client behaves.
+type manner struct {
+	code, language string
+	stream, slow   bool
+	leave          time.Duration // goes away after that; 0 stays
+}
+
+// next is what a client does next.
+func (r *runner) next(dice *rand.Rand) manner {
+	const long = "for i in range(2000): print(i, 'x' * 100)\n'done'"
+	switch n := dice.IntN(20); {
+	case n < 6:
+		return manner{code: "print('hello')\n6 * 7", language: "python"}
+	case n < 11:
+		return manner{code: "const n: number = 6; console.log('hello'); export default n * 7", language: "typescript"}
+	case n < 14:
+		return manner{code: r.Call, language: "python"}
+	case n < 16:
+		return manner{code: "import time\nfor i in range(5):\n    print(i); time.sleep(0.02)\n'done'", language: "python", stream: true}
+	case n < 17:
+		return manner{code: long, language: "python", stream: true, slow: true}
+	case n < 18:
+		return manner{code: long, language: "python", slow: true}
+	}
+	return manner{code: "import time\ntime.sleep(20)", language: "python", stream: dice.IntN(2) == 0, leave: time.Duration(5+dice.IntN(1500)) * time.Millisecond}
+}
+
+// one makes one request, and returns how long the client then waits.
+func (r *runner) one(ctx context.Context, dice *rand.Rand) time.Duration {
+	m := r.next(dice)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	if m.leave > 0 {
+		defer time.AfterFunc(m.leave, cancel).Stop()
+	}
+	begin := time.Now()
+	response, err := r.ask(ctx, m)
+	if err != nil {
+		return r.broken(m, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := read(response.Body, m.slow)
+	switch {
+	case err != nil:
+		return r.broken(m, err)
+	case response.StatusCode == http.StatusOK:
+		r.ran(m, body, time.Since(begin))
+		return 0
+	}
+	return r.refused(response, body)
+}
+
+func (r *runner) ask(ctx context.Context, m manner) (*http.Response, error) {
+	body, err := json.Marshal(map[string]any{"code": m.code, "language": m.language})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/execute", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if m.stream {
+		request.Header.Set("Accept", "text/event-stream")
+	}
+	if r.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.Token)
+	}
+	return r.client.Do(request)
+}
+
+// read reads all of a body, slowly at its beginning if that is wanted.
+func read(body io.Reader, slow bool) (string, error) {
+	var b strings.Builder
+	for i := 0; slow && i < 10; i++ {
+		if _, err := io.CopyN(&b, body, 64); err != nil {
+			break // the rest says it again
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	_, err := io.Copy(&b, body)
+	return b.String(), err
+}
+
+// ran notes what a program came to.
+func (r *runner) ran(m manner, body string, took time.Duration) {
+	events := 0
+	if m.stream && !strings.HasPrefix(body, "{") {
+		events = strings.Count(body, "\nevent: ")
+		if strings.HasPrefix(body, "event: ") {
+			events++
+		}
+		_, last, _ := strings.Cut(body, "event: result\ndata: ")
+		body, _, _ = strings.Cut(last, "\n")
+	}
+	var got struct{ Status string }
+	err := json.Unmarshal([]byte(body), &got)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Answers[http.StatusOK]++
+	r.report.Programs[got.Status]++
+	r.report.Streams += events
+	r.report.Took = append(r.report.Took, took)
+	if err != nil || got.Status != "ok" {
+		r.wrong(fmt.Sprintf("200 with %.300q", body))
+	}
+}
+
+// refused notes an answer that is none, and returns when the client comes back.
+func (r *runner) refused(response *http.Response, body string) time.Duration {
+	after, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Answers[response.StatusCode]++
+	honest := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
+	if !honest || err != nil || after < 1 || response.Header.Get("Content-Type") != "application/problem+json" {
+		r.wrong(fmt.Sprintf("%d, Retry-After %q: %.300q", response.StatusCode, response.Header.Get("Retry-After"), body))
+	}
+	return min(time.Duration(after)*time.Second, r.Patience)
+}
+
+// broken notes a request that had no answer.
+func (r *runner) broken(m manner, err error) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m.leave > 0 && errors.Is(err, context.Canceled) {
+		r.report.Left++
+		return 0
+	}
+	r.wrong(fmt.Sprintf("no answer: %v", err))
+	return 100 * time.Millisecond
+}
+
+// wrong is called with mu held.
+func (r *runner) wrong(what string) {
+	r.report.Failed++
+	if len(r.report.Wrong) < maxWrong {
+		r.report.Wrong = append(r.report.Wrong, what)
+	}
+}
