@@ -42,8 +42,8 @@ type Visitor struct {
 	Session string
 	// Expires is when it has to come in anew; zero: never.
 	Expires time.Time
-	// Rate is how many requests a minute its token is good for, instead of the settings' number; 0: that.
-	Rate int
+	// Rate is how many requests its token is good for, instead of the settings'.
+	Rate Rate
 }
 
 type visitorKey struct{}

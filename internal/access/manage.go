@@ -1,0 +1,122 @@
+package access
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// namePattern is a name that looks the same everywhere.
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// Wish is a token that is to be made.
+type Wish struct {
+	// Name is its own among all; its principal is token:NAME.
+	Name   string
+	Scopes []tool.Scope
+	// Life is how long it is good; 0: until it is revoked.
+	Life time.Duration
+	// Rate is how many requests it is good for, instead of the settings'.
+	Rate Rate
+}
+
+// Create makes a token in a data directory. The text of it is nowhere else.
+func Create(dataDir string, w Wish) (text string, made Token, err error) {
+	if !namePattern.MatchString(w.Name) {
+		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is no name for a token", plain.Line(fmt.Sprintf("%q", w.Name), 80)), Hint: "a name has a-z, 0-9, dots, dashes and underscores, at most 63, such as ci or grafana-1"}
+	}
+	if len(w.Scopes) == 0 {
+		return "", Token{}, &tool.Error{Kind: tool.Invalid, Message: "a token without a scope opens nothing", Hint: "for example --scope mcp, or --scope read,execute"}
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	made = Token{Name: w.Name, Scopes: slices.Clone(w.Scopes), Created: now, Rate: w.Rate}
+	if w.Life > 0 {
+		expires := now.Add(w.Life)
+		made.Expires = &expires
+	}
+	made.ID, text = newSecret()
+	made.Digest = digest(text)
+	err = edit(dataDir, func(all []Token) ([]Token, error) {
+		if slices.ContainsFunc(all, func(t Token) bool { return t.Name == w.Name }) {
+			return nil, &tool.Error{Kind: tool.Failed, Message: "there is a token " + w.Name + " already", Hint: "sallyport token revoke " + w.Name + " ends it; a new one of that name has its workspaces"}
+		}
+		if len(all) >= maxTokens {
+			return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("there are %d tokens already", len(all)), Hint: "sallyport token list shows which are not used"}
+		}
+		return append(all, made), nil
+	})
+	return text, made, err
+}
+
+// Revoke ends a token by its name, or its id.
+func Revoke(dataDir, name string) error {
+	return edit(dataDir, func(all []Token) ([]Token, error) {
+		at := slices.IndexFunc(all, func(t Token) bool { return t.Name == name || t.ID == name })
+		if at < 0 {
+			return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no token " + plain.Line(name, 80), Hint: nearName(name, all)}
+		}
+		return slices.Delete(all, at, at+1), nil
+	})
+}
+
+func nearName(name string, all []Token) string {
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Name)
+	}
+	if near := nearest.Of(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "sallyport token list shows those that there are"
+}
+
+// List returns the tokens of a data directory, by name.
+func List(dataDir string) ([]Token, error) {
+	dir := filepath.Join(dataDir, Folder)
+	all, err := readTokens(dir)
+	if err != nil {
+		return nil, err
+	}
+	used := readUsed(dir)
+	for i := range all {
+		if at, ok := used[all[i].ID]; ok {
+			all[i].Used = &at
+		}
+	}
+	slices.SortFunc(all, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// ParseScopes reads the names of scopes.
+func ParseScopes(names []string) ([]tool.Scope, error) {
+	var all []tool.Scope
+	known := tool.Scopes()
+	for _, name := range names {
+		scope := tool.Scope(name)
+		if !slices.Contains(known, scope) {
+			return nil, &tool.Error{Kind: tool.Invalid, Message: "there is no scope " + plain.Line(name, 60), Hint: scopeHint(name, known)}
+		}
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all, nil
+}
+
+func scopeHint(name string, known []tool.Scope) string {
+	var names []string
+	for _, s := range known {
+		names = append(names, string(s))
+	}
+	if near := nearest.Of(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "scopes are " + fmt.Sprint(names)
+}

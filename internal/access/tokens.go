@@ -1,0 +1,168 @@
+package access
+
+import (
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"sallyport/internal/filelock"
+	"sallyport/internal/tool"
+)
+
+// ErrUnknown says that a token is good for nothing; why is in the error's own words, which are for the log.
+var ErrUnknown = errors.New("unknown token")
+
+// usedStep is how exact it is known when a token was used last.
+const usedStep = time.Minute
+
+// Tokens are those of a data directory, as a gateway looks at them while others make and revoke them. A file that
+// cannot be read opens nothing. It is safe for concurrent use; nil has no tokens.
+type Tokens struct {
+	dir   string
+	log   *slog.Logger
+	mu    sync.Mutex
+	seen  os.FileInfo // of the file when it was read; nil: there was none
+	byID  map[string]Token
+	used  map[string]time.Time // since the last Keep, and what was kept before
+	fresh bool                 // used has what is not kept
+}
+
+// OpenTokens returns the tokens of a data directory; "" has none. A nil log discards.
+func OpenTokens(dataDir string, log *slog.Logger) *Tokens {
+	if dataDir == "" {
+		return nil
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	t := &Tokens{dir: filepath.Join(dataDir, Folder), log: log, byID: map[string]Token{}, used: map[string]time.Time{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	return t
+}
+
+// Exist reports whether there are any that can be used.
+func (t *Tokens) Exist() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	return len(t.byID) > 0
+}
+
+// Check returns who brings a token. The error is ErrUnknown or ErrMistyped.
+func (t *Tokens) Check(token string) (Visitor, error) {
+	id, err := idOf(token)
+	if t == nil || err != nil || id == "" {
+		return Visitor{}, errors.Join(ErrUnknown, err)
+	}
+	sum := digest(token)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	known, ok := t.byID[id]
+	now := time.Now()
+	if !ok || subtle.ConstantTimeCompare([]byte(known.Digest), []byte(sum)) != 1 || known.Expired(now) {
+		return Visitor{}, ErrUnknown
+	}
+	if now.Sub(t.used[id]) >= usedStep {
+		t.used[id], t.fresh = now, true
+	}
+	return visitorOf(known), nil
+}
+
+func visitorOf(t Token) Visitor {
+	v := Visitor{By: ByToken, Principal: "token:" + t.Name, Scopes: slices.Clone(t.Scopes), Token: t.ID, Rate: t.Rate}
+	if t.Expires != nil {
+		v.Expires = *t.Expires
+	}
+	if slices.Contains(v.Scopes, tool.ScopeOperate) {
+		v.Operator = v.Principal
+	}
+	return v
+}
+
+// Alive reports whether the token of an id is still good. "" always is: what came in by no token ends by none.
+func (t *Tokens) Alive(id string) bool {
+	if id == "" {
+		return true
+	}
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look()
+	known, ok := t.byID[id]
+	return ok && !known.Expired(time.Now())
+}
+
+// look reads the file if it is another than before. It is called with mu held.
+func (t *Tokens) look() {
+	path := filepath.Join(t.dir, tokensFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		if t.seen != nil || !errors.Is(err, os.ErrNotExist) {
+			t.seen, t.byID = nil, map[string]Token{}
+		}
+		return
+	}
+	if t.seen != nil && os.SameFile(info, t.seen) && info.ModTime().Equal(t.seen.ModTime()) && info.Size() == t.seen.Size() {
+		return
+	}
+	t.seen, t.byID = info, map[string]Token{}
+	all, err := readTokens(t.dir)
+	if err != nil {
+		t.log.Error("no token of sallyport token is taken", "error", err)
+		return
+	}
+	for _, one := range all {
+		t.byID[one.ID] = one
+	}
+}
+
+// Keep writes down when tokens were used last, if that has changed.
+func (t *Tokens) Keep() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	fresh, used, known := t.fresh, maps.Clone(t.used), maps.Clone(t.byID)
+	t.fresh = false
+	t.mu.Unlock()
+	if !fresh {
+		return
+	}
+	unlock, err := filelock.Dir(t.dir, time.Second)
+	if err != nil {
+		return // it is worth no more
+	}
+	defer unlock()
+	for id, at := range readUsed(t.dir) {
+		if at.After(used[id]) {
+			used[id] = at
+		}
+	}
+	maps.DeleteFunc(used, func(id string, _ time.Time) bool { _, ok := known[id]; return !ok })
+	if err := writeSealed(t.dir, usedFile, used); err != nil {
+		t.log.Warn("when tokens were used is not kept", "error", err)
+	}
+}
+
+// readUsed returns when each token was used last, by its id; what cannot be read is not known.
+func readUsed(dir string) map[string]time.Time {
+	used := map[string]time.Time{}
+	if readSealed(dir, usedFile, &used) != nil || used == nil {
+		return map[string]time.Time{}
+	}
+	return used
+}
