@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/internal/access"
 	"sallyport/internal/backup"
 	"sallyport/internal/control"
 	"sallyport/internal/store"
@@ -30,7 +31,8 @@ func backupCommand(a *app) *cobra.Command {
 stdout for -: a tar, compressed with gzip. A gateway may serve meanwhile: each
 file is in it as it was at some moment, and the records as they were when backup
 began, or later; they have been read from their copy. Folders of your own that
-are mapped as workspaces, settings and secrets are not in it.`,
+are mapped as workspaces, settings, secrets and tokens are not in it: a token that
+was revoked since must not come back.`,
 		Example: "  sallyport backup sallyport-$(date +%F).tar.gz",
 		Args:    oneFile,
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.backup(cmd.Context(), args[0]) },
@@ -73,7 +75,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	}
 	var summary backup.Summary
 	write := func(w io.Writer) error {
-		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{recordsFolder, control.Folder}}, {Dir: records, As: recordsFolder}})
+		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{recordsFolder, control.Folder, access.Folder}}, {Dir: records, As: recordsFolder}})
 		return err
 	}
 	if file == "-" {

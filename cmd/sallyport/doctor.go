@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ func (a *app) examine(ctx context.Context, note func(finding) error) (err error)
 	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
 		return err
 	}
-	for _, f := range append(checkSections(ctx, cfg), a.checkAudit(cfg)...) {
+	for _, f := range append(checkSections(ctx, cfg), slices.Concat(a.checkAudit(cfg), a.checkTokens())...) {
 		if err := note(f); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,10 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
-	"sallyport/gateway/dashboard"
-	"sallyport/gateway/front"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/mcpserver"
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/telemetry"
@@ -116,20 +114,11 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		return err
 	}
 	log := a.logger(slog.LevelInfo)
-	serve := a.overStdio
-	if s.http != "" {
-		if cfg.HTTP.Problem != "" {
-			return &configError{errors.New(cfg.HTTP.Problem)}
-		}
-		listener, err := front.Listen(ctx, s.http, cfg.HTTP)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = listener.Close() }() // if serving did not begin
-		serve = overHTTP(listener)
-	} else if isTerminal(a.stdin) {
-		a.say(invitation(cfg))
+	serve, d, err := a.way(ctx, s, cfg, log)
+	if err != nil {
+		return err
 	}
+	defer d.close() // if serving did not begin
 	records, err := a.openRecords(log, s.share)
 	if err != nil {
 		return err
@@ -163,20 +152,37 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		opts.Workflows = sv.flows.mill
 	}
 	opts.Guides = func() map[string]string { return mcpserver.Guides(g, sv.tools()) }
-	sv.api = httpapi.New(g, opts)
+	sv.api = httpapi.New(sv.rationed(), opts)
 	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
 	if sv.key, err = g.StateKey(); err != nil {
 		log.Warn("clients that are asked something must answer before a restart", "error", err)
 	}
-	defer a.beside(ctx, sv, load)()
+	defer a.beside(ctx, sv, d, load)()
 	if err := serve(ctx, sv); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
 }
 
+// way is how clients come in: over stdio, or at a door.
+func (a *app) way(ctx context.Context, s serving, cfg *config.Config, log *slog.Logger) (serve func(context.Context, *service) error, d *door, err error) {
+	if s.http == "" {
+		if isTerminal(a.stdin) {
+			a.say(invitation(cfg))
+		}
+		return a.overStdio, nil, nil
+	}
+	if cfg.HTTP.Problem != "" {
+		return nil, nil, &configError{errors.New(cfg.HTTP.Problem)}
+	}
+	if d, err = a.openDoor(ctx, s.http, cfg.HTTP, log); err != nil {
+		return nil, nil, err
+	}
+	return d.serve, d, nil
+}
+
 // beside does what is done while a gateway serves, until stop is called.
-func (a *app) beside(ctx context.Context, s *service, load func() (*config.Config, error)) (stop func()) {
+func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*config.Config, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { s.gateway.Follow(ctx, load) })
@@ -191,7 +197,7 @@ func (a *app) beside(ctx context.Context, s *service, load func() (*config.Confi
 	if s.flows != nil {
 		work.Go(func() { s.flows.run(ctx) })
 	}
-	closeControl := a.openControl(s.log, s.api)
+	closeControl := a.openControl(s.log, d.withCodes(s.api))
 	return func() {
 		closeControl()
 		cancel()
@@ -215,6 +221,8 @@ type service struct {
 	cfg     *config.Config
 	gateway *gateway.Gateway
 	api     http.Handler
+	// executions counts the programs of each principal over HTTP.
+	executions *access.Limits
 	// flows are the workflows, nil where this process has not the records.
 	flows *flows
 	// key signs what clients are handed that have to answer something.
@@ -257,25 +265,6 @@ func (a *app) overStdio(ctx context.Context, s *service) error {
 		return direct.ServeStdio(ctx)
 	}
 	return mcpserver.ServeStdio(ctx, s.gateway, s.tools())
-}
-
-func overHTTP(listener net.Listener) func(ctx context.Context, s *service) error {
-	return func(ctx context.Context, s *service) error {
-		direct := s.direct()
-		defer direct.Close()
-		endpoints := &mcpserver.EndpointOptions{Body: s.cfg.HTTP.Body, Logger: s.log}
-		if s.mode == modeTools {
-			endpoints.Tools = mcpserver.New(s.gateway, s.tools())
-			defer endpoints.Tools.Close()
-		}
-		opts := &front.Options{MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway}
-		if s.flows != nil {
-			opts.Hooks = s.flows.hooks
-		}
-		opts.Dashboard = dashboard.New(s.gateway, &dashboard.Options{Version: buildVersion(), Logger: s.log})
-		s.log.Info("listening", "address", front.Address(listener))
-		return front.New(listener, opts).Serve(ctx)
-	}
 }
 
 // invitation is for a person who started serve by hand.

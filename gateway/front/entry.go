@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,44 +17,51 @@ import (
 	"sallyport/internal/tool"
 )
 
-// entry finds out who makes a request: by a token of the settings, or an access token of the issuer that is meant
-// for us. Neither goes anywhere from here.
+// entry finds out who makes a request: by a token of the settings, one of sallyport token, an access token of the
+// issuer that is meant for us, or a browser's session. None of them goes anywhere from here.
 type entry struct {
 	settings config.HTTP
 	// open says that who brings no token is let in as well.
-	open   bool
-	tokens map[string][sha256.Size]byte // digests of those of the settings, by name
-	issuer *issuer                      // nil: none
-	log    *slog.Logger
-	logins *logins
+	open     bool
+	tokens   map[string][sha256.Size]byte // digests of those of the settings, by name
+	made     *access.Tokens
+	sessions *access.Sessions
+	issuer   *issuer // nil: none
+	log      *slog.Logger
+	logins   *logins
+	rates    *rates
 }
 
-func newEntry(settings config.HTTP, open bool, log *slog.Logger, logins *logins) *entry {
-	e := &entry{settings: settings, open: open, tokens: map[string][sha256.Size]byte{}, log: log, logins: logins}
-	for name, token := range settings.Tokens {
+func newEntry(opts *Options, open bool, log *slog.Logger) *entry {
+	e := &entry{
+		settings: opts.Settings, open: open, tokens: map[string][sha256.Size]byte{}, made: opts.Tokens, sessions: opts.Sessions,
+		log: log, logins: newLogins(opts.Auditor), rates: newRates(opts.Settings.Limits.Requests),
+	}
+	if e.sessions == nil {
+		e.sessions = access.NewSessions(e.made)
+	}
+	for name, token := range opts.Settings.Tokens {
 		e.tokens[name] = sha256.Sum256([]byte(token))
 	}
-	if settings.OAuth != nil {
-		e.issuer = newIssuer(*settings.OAuth)
+	if opts.Settings.OAuth != nil {
+		e.issuer = newIssuer(*opts.Settings.OAuth)
 	}
 	return e
 }
 
 // isOpen reports whether the settings let those in who bring no token, where only this machine can come.
 func isOpen(settings config.HTTP) bool {
-	return len(settings.Tokens) == 0 && settings.OAuth == nil
+	return len(settings.Tokens) == 0 && settings.OAuth == nil && !settings.RequireToken
 }
 
 // speaking lets requests for MCP through whose maker may speak it, with who that is in their context.
 func (e *entry) speaking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e.admit(w, r, e.open, func(w http.ResponseWriter, r *http.Request) {
-			if !tool.May(r.Context(), tool.ScopeMCP) {
-				refuse(w, insufficient(string(tool.ScopeMCP)))
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
+		visitor, no := e.who(r, e.open)
+		if no == nil && !visitor.May(tool.ScopeMCP) {
+			no = insufficient(string(tool.ScopeMCP))
+		}
+		e.admit(w, r, visitor, no, next)
 	})
 }
 
@@ -61,18 +69,37 @@ func (e *entry) speaking(next http.Handler) http.Handler {
 // to say. A page of another origin needs a token of its own.
 func (e *entry) asking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e.admit(w, r, e.open && !foreign(r), next.ServeHTTP)
+		visitor, session := e.session(r)
+		var no *refusal
+		switch {
+		case session && changesFromElsewhere(r):
+			no = noOrigin()
+		case !session:
+			visitor, no = e.who(r, e.open && !foreign(r))
+		}
+		if form := r.Header.Get("Content-Type"); no == nil && r.Method == http.MethodPost && isForm(form) {
+			no = &refusal{status: http.StatusUnsupportedMediaType, detail: "the body must be application/json", kind: tool.Invalid}
+		}
+		e.admit(w, r, visitor, no, next)
 	})
 }
 
+// isForm reports whether a content type is one that a form of any page can send.
+func isForm(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "application/x-www-form-urlencoded" || kind == "multipart/form-data" || kind == "text/plain")
+}
+
 // admit has next answer a request, or says why it goes no further.
-func (e *entry) admit(w http.ResponseWriter, r *http.Request, open bool, next http.HandlerFunc) {
-	visitor, no := e.who(r, open)
+func (e *entry) admit(w http.ResponseWriter, r *http.Request, visitor access.Visitor, no *refusal, next http.Handler) {
+	if late := e.rates.take(w.Header(), r, visitor, no != nil); late != nil {
+		no = late
+	}
 	if no != nil {
 		refuse(w, *no)
 		return
 	}
-	next(w, r.WithContext(visitor.Into(r.Context())))
+	next.ServeHTTP(w, r.WithContext(visitor.Into(r.Context())))
 }
 
 // who says who makes a request. Where it is open, that may be nobody in particular.
@@ -119,18 +146,26 @@ func bearer(r *http.Request) (token string, given bool, no *refusal) {
 // bring admits whoever brings a token.
 func (e *entry) bring(r *http.Request, token string) (access.Visitor, *refusal) {
 	visitor, err := e.whose(r.Context(), token)
-	if err != nil {
-		e.logins.refused(r.Context(), r)
-		e.log.WarnContext(r.Context(), "token refused", "remote", r.RemoteAddr, "reason", plain.Line(err.Error(), 200))
-		if errors.Is(err, errScope) {
-			no := insufficient(strings.Join(e.issuer.Scopes, " "))
-			no.challenge += `, resource_metadata="` + e.issuer.metadataURL() + `"`
-			return access.Visitor{}, &no
-		}
-		return access.Visitor{}, e.unknown("invalid token") // the reason is for the log, not for whoever is guessing
+	if err == nil {
+		e.logins.in(r.Context(), visitor.Principal, r)
+		return visitor, nil
 	}
-	e.logins.in(r.Context(), visitor.Principal, r)
-	return visitor, nil
+	e.logins.refused(r.Context(), r)
+	e.log.WarnContext(r.Context(), "token refused", "remote", r.RemoteAddr, "reason", plain.Line(err.Error(), 200))
+	if errors.Is(err, errScope) {
+		no := insufficient(strings.Join(e.issuer.Scopes, " "))
+		no.challenge += `, resource_metadata="` + e.issuer.metadataURL() + `"`
+		return access.Visitor{}, no
+	}
+	return access.Visitor{}, e.unknown(wrong(err))
+}
+
+// wrong is what whoever brings a bad token is told: the reason is for the log, not for whoever is guessing.
+func wrong(err error) string {
+	if errors.Is(err, access.ErrMistyped) {
+		return "invalid token: " + access.ErrMistyped.Error()
+	}
+	return "invalid token"
 }
 
 // errScope says that a good access token has not the scopes that the settings ask for.
@@ -141,8 +176,11 @@ func (e *entry) whose(ctx context.Context, token string) (access.Visitor, error)
 	if name := e.named(token); name != "" {
 		return e.asOperator(access.Visitor{By: access.BySettings, Principal: "token:" + name, Scopes: tool.UserScopes()}), nil
 	}
+	if strings.HasPrefix(token, access.Prefix) {
+		return e.ofOurs(token)
+	}
 	if e.issuer == nil {
-		return access.Visitor{}, errors.New("unknown token")
+		return access.Visitor{}, access.ErrUnknown
 	}
 	claimed, err := e.issuer.verify(ctx, token)
 	if err != nil {
@@ -154,6 +192,18 @@ func (e *entry) whose(ctx context.Context, token string) (access.Visitor, error)
 		}
 	}
 	return e.asOperator(access.Visitor{By: access.ByOAuth, Principal: "oauth:" + claimed.subject, Scopes: tool.UserScopes(), Expires: claimed.expires}), nil
+}
+
+// ofOurs returns who has a token of sallyport token.
+func (e *entry) ofOurs(token string) (access.Visitor, error) {
+	visitor, err := e.made.Check(token)
+	if err != nil {
+		return access.Visitor{}, err
+	}
+	if _, taken := e.settings.Tokens[strings.TrimPrefix(visitor.Principal, "token:")]; taken {
+		return access.Visitor{}, errors.New("http.tokens has another token of its name")
+	}
+	return visitor, nil
 }
 
 // named returns the name of a token of the settings, "" if it is none. It takes
@@ -199,6 +249,6 @@ func (e *entry) unknown(detail string) *refusal {
 }
 
 // insufficient says which scope a token lacks (RFC 6750, 3.1).
-func insufficient(scope string) refusal {
-	return refusal{status: http.StatusForbidden, detail: "insufficient scope: this needs " + scope, challenge: `Bearer error="insufficient_scope", scope="` + scope + `"`}
+func insufficient(scope string) *refusal {
+	return &refusal{status: http.StatusForbidden, detail: "insufficient scope: this needs " + scope, challenge: `Bearer error="insufficient_scope", scope="` + scope + `"`}
 }

@@ -7,9 +7,14 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"sallyport/internal/access"
 )
 
-var errStopping = errors.New("the gateway is stopping")
+var (
+	errStopping = errors.New("the gateway is stopping")
+	errRevoked  = errors.New("the token is good no more")
+)
 
 // flight holds the requests that are being answered, so that they can be ended.
 type flight struct {
@@ -25,6 +30,7 @@ type flying struct {
 	end context.CancelCauseFunc
 	// lasting says that it may change something, so it is let end for a while when the gateway stops.
 	lasting bool
+	visitor access.Visitor
 }
 
 func newFlight(log *slog.Logger) *flight { return &flight{log: log, all: map[*flying]bool{}} }
@@ -35,6 +41,7 @@ func (f *flight) around(next http.Handler) http.Handler {
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)
 		one := &flying{end: end, lasting: r.Method != http.MethodGet && r.Method != http.MethodHead}
+		one.visitor, _ = access.VisitorOf(ctx)
 		f.begin(one)
 		defer f.over(one)
 		next.ServeHTTP(w, r.WithContext(ctx))
@@ -66,6 +73,19 @@ func (f *flight) leave() {
 	for one := range f.all {
 		if !one.lasting {
 			one.end(errStopping)
+		}
+	}
+}
+
+// revoke ends the requests of those whose token is good no more.
+func (f *flight) revoke(tokens *access.Tokens) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for one := range f.all {
+		v := one.visitor
+		if !tokens.Alive(v.Token) || !v.Expires.IsZero() && !now.Before(v.Expires) {
+			one.end(errRevoked)
 		}
 	}
 }

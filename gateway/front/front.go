@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -36,14 +37,18 @@ type Options struct {
 	MCP MCP
 	// API is served at the root, and at /api/ as well; nil: it is not there.
 	API http.Handler
-	// Dashboard is served at / and below /ui/; nil: / has a line of text.
-	Dashboard http.Handler
+	// Dashboard is served at / and below /ui/, with /login and /logout; nil: / has a line of text.
+	Dashboard Pages
 	// Hooks is served at /hooks/, to whoever comes: it knows by itself whom to believe; nil: it is not there.
 	Hooks http.Handler
 	// Telemetry measures requests; nil does not.
 	Telemetry *telemetry.Telemetry
 	// Settings say who may come in, and how.
 	Settings config.HTTP
+	// Tokens are those of sallyport token; nil: none.
+	Tokens *access.Tokens
+	// Sessions are those of browsers; nil: new ones.
+	Sessions *access.Sessions
 	// Auditor puts on record who logs in; nil: nobody does.
 	Auditor Auditor
 	// Logger gets what an operator should know; nil discards.
@@ -57,7 +62,8 @@ type Front struct {
 	log      *slog.Logger
 	entry    *entry
 	guard    guard
-	flight   *flight
+	flight   *flight // requests for the API and for pages
+	streams  *flight // those for MCP, which says itself when it is done
 	handler  http.Handler
 }
 
@@ -69,11 +75,11 @@ func New(listener net.Listener, opts *Options) *Front {
 		f.log = slog.New(slog.DiscardHandler)
 	}
 	open := isOpen(opts.Settings) && isHere(listener.Addr())
-	f.entry = newEntry(opts.Settings, open, f.log, newLogins(opts.Auditor))
+	f.entry = newEntry(opts, open, f.log)
 	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
-	f.flight = newFlight(f.log)
+	f.flight, f.streams = newFlight(f.log), newFlight(f.log)
 	paths := f.paths()
-	f.handler = opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) })
+	f.handler = prompt(opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) }))
 	return f
 }
 
@@ -121,7 +127,7 @@ func (f *Front) paths() *http.ServeMux {
 
 // speaking is the way to MCP.
 func (f *Front) speaking(next http.Handler) http.Handler {
-	return f.guard.speaking(bounded(int64(f.opts.Settings.Body), f.entry.speaking(next)))
+	return f.guard.speaking(bounded(int64(f.opts.Settings.Body), f.entry.speaking(f.streams.around(next))))
 }
 
 // asking is the way to the API.
@@ -137,9 +143,12 @@ func (f *Front) pages(mux *http.ServeMux) {
 		})))
 		return
 	}
-	pages := f.guard.showing(bounded(maxForm, f.entry.asking(f.flight.around(f.opts.Dashboard))))
-	mux.Handle("/{$}", pages)
-	mux.Handle("/ui/", pages)
+	pages := func(next http.Handler) http.Handler { return f.guard.showing(bounded(maxForm, next)) }
+	shown := pages(f.entry.showing(f.flight.around(f.opts.Dashboard)))
+	mux.Handle("/{$}", shown)
+	mux.Handle("/ui/", shown)
+	mux.Handle("/login", pages(http.HandlerFunc(f.login)))
+	mux.Handle("/logout", pages(http.HandlerFunc(f.logout)))
 }
 
 // maxForm is how large what the dashboard's forms send may be, in bytes.
@@ -154,7 +163,11 @@ func (f *Front) Serve(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	var work sync.WaitGroup
-	work.Go(func() { failed <- web.Serve(f.listener) })
+	work.Go(func() { failed <- web.Serve(newLimited(f.listener, maxConnections)) })
+	watching, enough := context.WithCancel(context.Background())
+	defer work.Wait()
+	defer enough()
+	work.Go(func() { f.watch(watching) })
 	var err error
 	select {
 	case err = <-failed:
@@ -162,8 +175,31 @@ func (f *Front) Serve(ctx context.Context) error {
 		f.log.Info("stopping, running calls may end", "grace", f.opts.Settings.Grace)
 	}
 	f.stop(web)
-	work.Wait()
 	return err
+}
+
+// watchStep is how soon a token that was revoked ends what it has begun.
+const watchStep = 2 * time.Second
+
+// watch ends what was begun by tokens that are good no more, and keeps when tokens were used, until ctx ends.
+func (f *Front) watch(ctx context.Context) {
+	step := time.NewTicker(watchStep)
+	defer step.Stop()
+	kept := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			f.opts.Tokens.Keep()
+			return
+		case <-step.C:
+		}
+		f.flight.revoke(f.opts.Tokens)
+		f.streams.revoke(f.opts.Tokens)
+		if time.Since(kept) > time.Minute {
+			f.opts.Tokens.Keep()
+			kept = time.Now()
+		}
+	}
 }
 
 // stop closes the door: politely for as long as work may go on, then at once.

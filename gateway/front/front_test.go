@@ -43,7 +43,7 @@ func serve(t *testing.T, opts *front.Options) string {
 	if opts.Settings.Body == 0 {
 		opts.Settings.Body, opts.Settings.Grace = config.MiB, time.Second
 	}
-	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings)
+	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,13 +140,13 @@ func TestWhoMaySpeak(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	t.Parallel()
-	taken, err := front.Listen(t.Context(), "localhost:0", config.HTTP{})
+	taken, err := front.Listen(t.Context(), "localhost:0", config.HTTP{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
 	for addr, want := range map[string]string{
-		":8080":                "listen on 127.0.0.1:8080, or set http.tokens or http.oauth",
+		":8080":                "listen on 127.0.0.1:8080, or make tokens: sallyport token create",
 		"0.0.0.0:1":            "other machines could reach",
 		"[::]:1":               "other machines could reach",
 		"8080":                 "write HOST:PORT",
@@ -156,11 +156,11 @@ func TestListen(t *testing.T) {
 		"unix:/no/such/dir/s":  "no such file",
 		"no.such.host.test:80": "is no address",
 	} {
-		if l, err := front.Listen(t.Context(), addr, config.HTTP{}); err == nil || !strings.Contains(err.Error(), want) {
+		if l, err := front.Listen(t.Context(), addr, config.HTTP{}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", addr, l, err)
 		}
 	}
-	public, err := front.Listen(t.Context(), "0.0.0.0:0", config.HTTP{Tokens: config.Secrets{"a": "b"}})
+	public, err := front.Listen(t.Context(), "0.0.0.0:0", config.HTTP{Tokens: config.Secrets{"a": "b"}}, nil)
 	if err != nil {
 		t.Error(err)
 	} else {

@@ -37,7 +37,7 @@ func (g guard) speaking(next http.Handler) http.Handler {
 		case origin == "":
 			next.ServeHTTP(w, r)
 		case !g.origin(r, origin):
-			refuse(w, noOrigin())
+			refuse(w, *noOrigin())
 		default:
 			share(w, r, origin, next)
 		}
@@ -51,13 +51,13 @@ func (g guard) asking(next http.Handler) http.Handler {
 		origin := r.Header.Get("Origin")
 		switch {
 		case len(r.Header.Values("Origin")) > 1:
-			refuse(w, noOrigin())
+			refuse(w, *noOrigin())
 		case origin == "" && fromElsewhere(r) && r.Header.Get("Authorization") == "":
 			refuse(w, refusal{status: http.StatusForbidden, detail: "the API is for no page of another origin"})
 		case origin == "", ownOrigin(origin, r.Host):
 			next.ServeHTTP(w, r)
 		case !g.listed(origin):
-			refuse(w, noOrigin())
+			refuse(w, *noOrigin())
 		default:
 			share(w, r, origin, next)
 		}
@@ -67,22 +67,33 @@ func (g guard) asking(next http.Handler) http.Handler {
 // showing is for pages of ours, which no other origin may post to, embed or read.
 func (g guard) showing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if origins := r.Header.Values("Origin"); len(origins) > 1 || len(origins) == 1 && !ownOrigin(origins[0], r.Host) {
-			refuse(w, noOrigin())
+		if changesFromElsewhere(r) || strangeOrigin(r) {
+			refuse(w, *noOrigin())
 			return
 		}
 		header := w.Header()
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		header.Set("Referrer-Policy", "same-origin") // no-referrer would have browsers post with Origin: null
+		header.Set("Referrer-Policy", "same-origin")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("X-Frame-Options", "DENY")
 		next.ServeHTTP(w, r)
 	})
 }
 
-func noOrigin() refusal {
-	return refusal{status: http.StatusForbidden, detail: "this origin is not allowed", hint: "http.origins can allow it"}
+// changesFromElsewhere reports whether a request would change something, and a page of another origin makes it.
+func changesFromElsewhere(r *http.Request) bool {
+	return http.NewCrossOriginProtection().Check(r) != nil
+}
+
+// strangeOrigin reports whether an Origin is neither ours nor null, which is what forms of pages without a referrer have.
+func strangeOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	return len(origins) > 1 || len(origins) == 1 && origins[0] != "null" && !ownOrigin(origins[0], r.Host)
+}
+
+func noOrigin() *refusal {
+	return &refusal{status: http.StatusForbidden, detail: "this origin is not allowed", hint: "http.origins can allow it"}
 }
 
 // share answers the preflights of browsers, and lets pages of an origin read all else. Cookies are none of theirs.

@@ -7,17 +7,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"sallyport/internal/access"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
 
 // Listen opens the address of serve --http: HOST:PORT, or unix:PATH for a
 // socket that only its owner can use. What other machines can reach needs
-// settings that say who may.
-func Listen(ctx context.Context, addr string, settings config.HTTP) (net.Listener, error) {
+// settings that say who may, or tokens of sallyport token.
+func Listen(ctx context.Context, addr string, settings config.HTTP, made *access.Tokens) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
 	}
@@ -25,10 +27,10 @@ func Listen(ctx context.Context, addr string, settings config.HTTP) (net.Listene
 	if err != nil {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.100q is no address to listen on", addr), Hint: "write HOST:PORT, for example 127.0.0.1:8080, or unix:/path", Err: err}
 	}
-	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil {
+	if !resolved.IP.IsLoopback() && len(settings.Tokens) == 0 && settings.OAuth == nil && !made.Exist() {
 		return nil, &tool.Error{
 			Kind: tool.Invalid, Message: fmt.Sprintf("other machines could reach %s, and anybody there could use every upstream", addr),
-			Hint: fmt.Sprintf("listen on 127.0.0.1:%d, or set http.tokens or http.oauth in upstreams.yaml", resolved.Port),
+			Hint: fmt.Sprintf("listen on 127.0.0.1:%d, or make tokens: sallyport token create, or http.tokens or http.oauth in upstreams.yaml", resolved.Port),
 		}
 	}
 	var lc net.ListenConfig
@@ -119,4 +121,17 @@ func Address(listener net.Listener) string {
 		}
 	}
 	return "http://" + listener.Addr().String() + "/mcp"
+}
+
+// Site is how a browser of this machine reaches a listener, "" if none can.
+func Site(listener net.Listener) string {
+	addr, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	host := addr.IP.String()
+	if addr.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(addr.Port))
 }

@@ -29,7 +29,7 @@ func TestLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		kept := &onRecord{}
-		e := newEntry(config.HTTP{Tokens: config.Secrets{"ci": "0123456789abcdef"}}, false, slog.New(slog.DiscardHandler), newLogins(kept))
+		e := newEntry(&Options{Settings: config.HTTP{Tokens: config.Secrets{"ci": "0123456789abcdef"}}, Auditor: kept}, false, slog.New(slog.DiscardHandler))
 		served := 0
 		handler := e.speaking(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
 		ask := func(token, from string) {

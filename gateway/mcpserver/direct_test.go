@@ -144,7 +144,7 @@ func serve(t *testing.T, face *mcpserver.Direct, opts *siteOptions) string {
 	if opts.Settings.Body == 0 {
 		opts.Settings.Body, opts.Settings.Grace = config.MiB, time.Second
 	}
-	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings)
+	listener, err := front.Listen(t.Context(), "127.0.0.1:0", opts.Settings, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,14 +148,14 @@ func TestUnixSocket(t *testing.T) {
 	}
 	stale.SetUnlinkOnClose(false)
 	_ = stale.Close()
-	listener, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{})
+	listener, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info, err)
 	}
-	if _, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{}); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := front.Listen(t.Context(), "unix:"+path, config.HTTP{}, nil); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("twice: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -195,7 +195,7 @@ func TestStopping(t *testing.T) {
 					return tool.Result{}, tool.AsError(ctx.Err())
 				}
 			}}
-			listener, err := front.Listen(t.Context(), "127.0.0.1:0", config.HTTP{})
+			listener, err := front.Listen(t.Context(), "127.0.0.1:0", config.HTTP{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

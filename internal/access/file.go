@@ -58,7 +58,7 @@ func readTokens(dir string) ([]Token, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &tool.Error{Kind: tool.Internal, Message: "the tokens in " + filepath.Join(dir, tokensFile) + " cannot be read: " + err.Error(),
+		return nil, &tool.Error{Kind: tool.Failed, Message: "the tokens in " + filepath.Join(dir, tokensFile) + " cannot be read: " + err.Error(),
 			Hint: "none of them is taken; remove the file, and make them anew with sallyport token create", Err: err}
 	}
 	return all.Tokens, nil

@@ -19,6 +19,7 @@ type Limits struct {
 	mu     sync.Mutex
 	byKey  map[string]*counted
 	others *counted
+	swept  time.Time
 }
 
 type counted struct {
@@ -90,8 +91,12 @@ func (l *Limits) of(key string, own Rate, now time.Time) *counted {
 	return c
 }
 
-// forget drops the counts that are as if nothing had been done.
+// forget drops the counts that are as if nothing had been done, once a second: a flood of addresses must not cost more.
 func (l *Limits) forget(now time.Time) bool {
+	if now.Sub(l.swept) < time.Second {
+		return false
+	}
+	l.swept = now
 	for key, c := range l.byKey {
 		if c.TokensAt(now) >= float64(c.rate.Count) {
 			delete(l.byKey, key)

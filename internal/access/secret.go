@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"math/big"
 	"regexp"
@@ -73,4 +72,4 @@ func digest(token string) string {
 }
 
 // randomName is a text that nobody guesses.
-func randomName() string { return fmt.Sprintf("%s%s", rand.Text(), rand.Text()) }
+func randomName() string { return rand.Text() + rand.Text() }

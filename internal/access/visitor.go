@@ -4,6 +4,7 @@ package access
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"sallyport/internal/tool"
@@ -38,12 +39,15 @@ type Visitor struct {
 	Operator string
 	// Token is the id of the token of [Tokens] that it came in by, itself or when its session began.
 	Token string
-	// Session is the id of a browser's session, for logs; it opens nothing.
-	Session string
 	// Expires is when it has to come in anew; zero: never.
 	Expires time.Time
 	// Rate is how many requests its token is good for, instead of the settings'.
 	Rate Rate
+}
+
+// May reports whether the visitor may do something. An operator may do all.
+func (v Visitor) May(scope tool.Scope) bool {
+	return v.Operator != "" || slices.Contains(v.Scopes, scope)
 }
 
 type visitorKey struct{}

@@ -7,6 +7,7 @@ package config
 import (
 	"time"
 
+	"sallyport/internal/access"
 	"sallyport/internal/policy"
 )
 
@@ -132,11 +133,23 @@ type HTTP struct {
 	Body Size
 	// Grace is how long running executions may go on after a signal to stop; default 20s.
 	Grace time.Duration
+	// RequireToken refuses who brings no token on this machine, too. From elsewhere everybody needs one anyway.
+	RequireToken bool
+	// Limits are how often each token, and each address without one, may ask.
+	Limits HTTPLimits
 	// OAuth makes the gateway an OAuth 2.1 resource server; nil: it is none.
 	OAuth *ResourceServer
 	// Problem says, as an Error prints it, which references here have no value; "" if
 	// all have one. HTTP must not be served then; all else is not concerned.
 	Problem string
+}
+
+// HTTPLimits are rates, each of one token or address. 0 of one is no limit.
+type HTTPLimits struct {
+	// Requests are of all kinds; default 1200/m.
+	Requests access.Rate
+	// Executions are programs that are run; default 120/m.
+	Executions access.Rate
 }
 
 // ResourceServer says whose access tokens (JWT, RFC 9068) are accepted over HTTP.
@@ -344,7 +357,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 1200, Per: time.Minute}, Executions: access.Rate{Count: 120, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,

@@ -160,6 +160,13 @@ func (d *decoder) http(at path, n *yaml.Node, h *HTTP) {
 		{"hosts", d.Texts(&h.Hosts)},
 		{"body", scalar(d, &h.Body, parseSize)},
 		{"grace", scalar(d, &h.Grace, strict.Duration)},
+		{"require_token", scalar(d, &h.RequireToken, strict.Bool)},
+		{"limits", func(at path, n *yaml.Node) {
+			d.Fields(at, n, []key{
+				{"requests", scalar(d, &h.Limits.Requests, parseRate)},
+				{"executions", scalar(d, &h.Limits.Executions, parseRate)},
+			})
+		}},
 		{"oauth", func(at path, n *yaml.Node) { h.OAuth = &ResourceServer{}; d.resourceServer(at, n, h.OAuth) }},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/access"
 	"sallyport/internal/strict"
 
 	"gopkg.in/yaml.v3"
@@ -21,6 +22,14 @@ func parseSize(n *yaml.Node) (Size, string) {
 		return 0, err.Error()
 	}
 	return size, ""
+}
+
+func parseRate(n *yaml.Node) (access.Rate, string) {
+	rate, err := access.ParseRate(n.Value)
+	if err != nil {
+		return access.Rate{}, err.Error()
+	}
+	return rate, ""
 }
 
 // elsewhere translates what other programs call our keys.

@@ -1,0 +1,147 @@
+package front
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// maxConnections is how many clients can be connected at once.
+	maxConnections = 2000
+	// maxTold is how many of those that are too many are told so at once; more are only closed.
+	maxTold = 64
+	// tellPatience is how long one that is told may take to hear it.
+	tellPatience = time.Second
+)
+
+// busy is all that somebody hears who is one too many.
+const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 5\r\nConnection: close\r\n\r\n" +
+	`{"title":"Service Unavailable","status":503,"detail":"too many connections","kind":"limit"}` + "\n"
+
+// limited is a listener with a bounded number of connections.
+type limited struct {
+	net.Listener
+	places, tellers chan struct{}
+	telling         sync.WaitGroup
+}
+
+func newLimited(l net.Listener, most int) *limited {
+	return &limited{Listener: l, places: make(chan struct{}, most), tellers: make(chan struct{}, maxTold)}
+}
+
+// Accept implements [net.Listener].
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return &counted{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
+		default:
+			l.turnAway(conn)
+		}
+	}
+}
+
+// Close implements [net.Listener].
+func (l *limited) Close() error {
+	defer l.telling.Wait()
+	return l.Listener.Close()
+}
+
+// turnAway tells somebody to come back later, if few enough are being told.
+func (l *limited) turnAway(conn net.Conn) {
+	select {
+	case l.tellers <- struct{}{}:
+	default:
+		_ = conn.Close()
+		return
+	}
+	l.telling.Go(func() {
+		defer func() { <-l.tellers }()
+		defer func() { _ = conn.Close() }()
+		_ = conn.SetDeadline(time.Now().Add(tellPatience))
+		_, _ = io.WriteString(conn, busy)
+		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.CopyN(io.Discard, conn, 64<<10) // closing with something unread would take back what was said
+		}
+	})
+}
+
+// counted is a connection that makes room when it is closed.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements [net.Conn].
+func (c *counted) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+// CloseWrite lets the other side read to the end what it was sent.
+func (c *counted) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// writePatience is how long a client may let an answer wait, each time.
+const writePatience = 30 * time.Second
+
+// prompt gives up on clients that do not read what they have asked for.
+func prompt(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := &prompting{w, http.NewResponseController(w)}
+		p.wait()
+		next.ServeHTTP(p, r)
+		p.wait() // for what is still to be sent
+	})
+}
+
+// prompting is an answer each part of which has a deadline.
+type prompting struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (p *prompting) wait() { _ = p.control.SetWriteDeadline(time.Now().Add(writePatience)) } // a recorder in a test has none
+
+// maxPart is how much is sent with one deadline, in bytes: a slow line gets large answers, too.
+const maxPart = 64 << 10
+
+// Write implements [http.ResponseWriter].
+func (p *prompting) Write(data []byte) (written int, err error) {
+	for err == nil {
+		p.wait()
+		var n int
+		n, err = p.ResponseWriter.Write(data[:min(len(data), maxPart)])
+		written, data = written+n, data[n:]
+		if len(data) == 0 {
+			break
+		}
+	}
+	return written, err
+}
+
+// Flush implements [http.Flusher].
+func (p *prompting) Flush() {
+	p.wait()
+	_ = p.control.Flush()
+}
+
+// FlushError is for [http.ResponseController].
+func (p *prompting) FlushError() error {
+	p.wait()
+	return p.control.Flush()
+}
+
+// Unwrap is for [http.ResponseController].
+func (p *prompting) Unwrap() http.ResponseWriter { return p.ResponseWriter }
