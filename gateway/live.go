@@ -188,7 +188,9 @@ func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, r 
 	}
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
-	g.record(ctx, program, &e, r.live.about.Started, r)
+	if !r.unwaited { // else it would have to be gone on with, by a run that knows what never began
+		g.record(ctx, program, &e, r.live.about.Started, r)
+	}
 	return e, nil
 }
 
