@@ -92,7 +92,7 @@ func security() object {
 	}
 	return object{
 		"bearer":  object{"type": "http", "scheme": "bearer", "description": "A token of the settings, of an authorization server, or of `sallyport token create --scope SCOPE`. Scopes: " + strings.Join(scopes, ", ") + "."},
-		"session": object{"type": "apiKey", "in": "cookie", "name": "sallyport", "description": "The session of a browser, of /login."},
+		"session": object{"type": "apiKey", "in": "cookie", "name": "sallyport_9091", "description": "The session of a browser, of /login; the number is the port of the address."},
 	}
 }
 
@@ -134,7 +134,7 @@ var (
 )
 
 func (s *schemas) operation(r route, responses object) operation {
-	op := operation{ID: r.name, Models: r.models, Scope: string(r.scope), Tags: []string{s.tagOf(r.path)}, Summary: r.does, Responses: object{}}
+	op := operation{ID: r.name, Models: r.models, Scope: string(r.scope), Tags: []string{s.tagOf(r.path)}, Summary: strings.ToUpper(r.does[:1]) + r.does[1:], Responses: object{}}
 	if r.name == "" {
 		s.tb.Errorf("%s %s has no name", r.method, r.path)
 	}

@@ -172,7 +172,7 @@ func (s *schemas) fields(t reflect.Type) (all []member) {
 		all = append(all, member{f, name, s.source(t.PkgPath()).fields[t.Name()+"."+f.Name], strings.Contains(options, "omit")})
 	}
 	for i, f := range all {
-		all[i].says = renamed(f.says, names)
+		all[i].says = briefly(f.name, renamed(f.says, names))
 	}
 	return all
 }
@@ -187,6 +187,16 @@ func renamed(text string, names map[string]string) string {
 		}
 		return word
 	})
+}
+
+// briefly leaves out that a field is what follows: a model pays for each word.
+func briefly(name, says string) string {
+	for _, start := range []string{name + " is ", name + " are "} {
+		if rest, ok := strings.CutPrefix(says, start); ok {
+			return rest
+		}
+	}
+	return says
 }
 
 // source is what the Go files of a package say of its types.
