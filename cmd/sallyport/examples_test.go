@@ -30,7 +30,8 @@ var examplesRun = map[string]func(t *testing.T, s *site, path string){
 	"vscode/mcp-http.json":        settingsOf("vscode"),
 	"codex/config.toml":           settingsOf("codex"),
 	"codex/config-http.toml":      settingsOf("codex"),
-	"langchain-js/agent.mjs":      langchain,
+	"langchain-js/agent.mjs":      withNode("execute_code search_tools\n", "get_sum(", "The sum of 2 and 40 is 42.\n"),
+	"openapi/client.mjs":          withNode("everything.get_sum(a: float, b: float) -> ", "ok The sum of 2 and 40 is 42.\n", "Echo: hello\n"),
 	"open-webui/connections.json": openWebUI,
 	"litellm/config.yaml":         litellm,
 	"langchain-python/agent.py":   pythonSyntax,
@@ -128,23 +129,37 @@ func wantTools(t *testing.T, transport mcp.Transport) {
 	}
 }
 
-// langchain runs the example, which finds its packages beside itself.
-func langchain(t *testing.T, s *site, path string) {
+// withNode runs an example, which finds its packages beside itself; what it prints has these parts, the first at its start and the
+// last at its end.
+func withNode(parts ...string) func(t *testing.T, s *site, path string) {
+	return func(t *testing.T, s *site, path string) {
+		t.Helper()
+		got := node(t, s, path)
+		if !strings.HasPrefix(got, parts[0]) || !strings.HasSuffix(got, parts[len(parts)-1]) {
+			t.Error(got)
+		}
+		want(t, path, got, parts...)
+	}
+}
+
+func node(t *testing.T, s *site, path string) string {
 	t.Helper()
 	modules := testutil.Clients(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "agent.mjs"), []byte(s.exampleText(t, path)), 0o600); err != nil {
+	program := filepath.Join(dir, filepath.Base(path))
+	if err := os.WriteFile(program, []byte(s.exampleText(t, path)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(dir, "agent.mjs"))
+	cmd := exec.CommandContext(t.Context(), "node", program)
 	cmd.Env = append(os.Environ(), "SALLYPORT_TOKEN=a-token-for-a-test")
 	out, err := cmd.CombinedOutput()
-	if got := string(out); err != nil || !strings.HasPrefix(got, "execute_code search_tools\n") || !strings.HasSuffix(got, "The sum of 2 and 40 is 42.\n") || !strings.Contains(got, "get_sum(") {
-		t.Errorf("%v\n%s", err, got)
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
+	return string(out)
 }
 
 // openWebUI does what Open WebUI does with a connection: it fetches the document and calls an operation by its id.
