@@ -105,7 +105,7 @@ func (r rationed) Execute(ctx context.Context, p gateway.Program) (gateway.Execu
 		return r.Gateway.Execute(ctx, p)
 	}
 	if s := r.executions.Take(tool.Principal(ctx), access.Rate{}); !s.OK {
-		return gateway.Execution{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true,
+		return gateway.Execution{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.After,
 			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.After)}
 	}
 	return r.Gateway.Execute(ctx, p)

@@ -93,13 +93,10 @@ func (c *counted) CloseWrite() error {
 	return nil
 }
 
-// writePatience is how long a client may let an answer wait, each time.
-const writePatience = 30 * time.Second
-
 // prompt gives up on clients that do not read what they have asked for.
-func prompt(next http.Handler) http.Handler {
+func prompt(patience time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := &prompting{w, http.NewResponseController(w)}
+		p := &prompting{w, http.NewResponseController(w), patience}
 		p.wait()
 		next.ServeHTTP(p, r)
 		p.wait() // for what is still to be sent
@@ -109,10 +106,12 @@ func prompt(next http.Handler) http.Handler {
 // prompting is an answer each part of which has a deadline.
 type prompting struct {
 	http.ResponseWriter
-	control *http.ResponseController
+	control  *http.ResponseController
+	patience time.Duration
 }
 
-func (p *prompting) wait() { _ = p.control.SetWriteDeadline(time.Now().Add(writePatience)) } // a recorder in a test has none
+// wait begins another part. A recorder in a test has no deadlines.
+func (p *prompting) wait() { _ = p.control.SetWriteDeadline(time.Now().Add(p.patience)) }
 
 // maxPart is how much is sent with one deadline, in bytes: a slow line gets large answers, too.
 const maxPart = 64 << 10

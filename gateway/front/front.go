@@ -62,6 +62,7 @@ type Front struct {
 	log      *slog.Logger
 	entry    *entry
 	guard    guard
+	patience time.Duration
 	flight   *flight // requests for the API and for pages
 	streams  *flight // those for MCP, which says itself when it is done
 	handler  http.Handler
@@ -69,8 +70,10 @@ type Front struct {
 
 // New returns the door of a listener. Who brings no token is let in where only this machine can reach the listener,
 // and the settings ask for none.
-func New(listener net.Listener, opts *Options) *Front {
-	f := &Front{listener: listener, opts: *opts, log: opts.Logger}
+func New(listener net.Listener, opts *Options) *Front { return newFront(listener, opts, patience) }
+
+func newFront(listener net.Listener, opts *Options, patience time.Duration) *Front {
+	f := &Front{listener: listener, opts: *opts, log: opts.Logger, patience: patience}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
@@ -79,7 +82,7 @@ func New(listener net.Listener, opts *Options) *Front {
 	f.guard = guard{hosts: opts.Settings.Hosts, origins: opts.Settings.Origins, local: listener.Addr().Network() == "unix"}
 	f.flight, f.streams = newFlight(f.log), newFlight(f.log)
 	paths := f.paths()
-	f.handler = prompt(opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) }))
+	f.handler = prompt(f.patience, opts.Telemetry.HTTP(f.guard.named(paths), func(r *http.Request) string { return routeOf(paths, r) }))
 	return f
 }
 
@@ -127,12 +130,12 @@ func (f *Front) paths() *http.ServeMux {
 
 // speaking is the way to MCP.
 func (f *Front) speaking(next http.Handler) http.Handler {
-	return f.guard.speaking(bounded(int64(f.opts.Settings.Body), f.entry.speaking(f.streams.around(next))))
+	return f.guard.speaking(f.bounded(int64(f.opts.Settings.Body), f.entry.speaking(f.streams.around(next))))
 }
 
 // asking is the way to the API.
 func (f *Front) asking(next http.Handler) http.Handler {
-	return f.guard.asking(bounded(int64(f.opts.Settings.Body), f.entry.asking(f.flight.around(next))))
+	return f.guard.asking(f.bounded(int64(f.opts.Settings.Body), f.entry.asking(f.flight.around(next))))
 }
 
 // pages are those of the dashboard.
@@ -143,7 +146,7 @@ func (f *Front) pages(mux *http.ServeMux) {
 		})))
 		return
 	}
-	pages := func(next http.Handler) http.Handler { return f.guard.showing(bounded(maxForm, next)) }
+	pages := func(next http.Handler) http.Handler { return f.guard.showing(f.bounded(maxForm, next)) }
 	shown := pages(f.entry.showing(f.flight.around(f.opts.Dashboard)))
 	mux.Handle("/{$}", shown)
 	mux.Handle("/ui/", shown)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -37,6 +38,19 @@ func (mcp) Close()                {}
 // serve serves a door until the test ends, and returns its origin.
 func serve(t *testing.T, opts *front.Options) string {
 	t.Helper()
+	return started(t, opts, front.New)
+}
+
+// hasty is a door that waits for slow clients for 300 ms only.
+func hasty(t *testing.T, opts *front.Options) string {
+	t.Helper()
+	return started(t, opts, func(l net.Listener, opts *front.Options) *front.Front {
+		return front.NewHasty(l, opts, 300*time.Millisecond)
+	})
+}
+
+func started(t *testing.T, opts *front.Options, open func(net.Listener, *front.Options) *front.Front) string {
+	t.Helper()
 	if opts.MCP == nil {
 		opts.MCP = mcp{}
 	}
@@ -49,7 +63,8 @@ func serve(t *testing.T, opts *front.Options) string {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- front.New(listener, opts).Serve(ctx) }()
+	site := open(listener, opts)
+	go func() { ended <- site.Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
