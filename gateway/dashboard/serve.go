@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -110,7 +111,7 @@ func formError(err error) error {
 // render shows a template in the layout, or only the part of it that the page asks for again.
 func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name string, data any) {
 	v := &view{Title: r.title, Crumbs: r.crumbs, Nav: d.nav(r), Version: d.opts.Version, Data: data, d: d, ctx: r.Context, url: r.own()}
-	v.Who = Who{Name: plain.Line(tool.Principal(r.Context()), 80), Operator: r.isOperator()}
+	v.Who = Who{Name: plain.Line(cmp.Or(tool.Principal(r.Context()), tool.Operator(r.Context())), 80), Operator: r.isOperator()}
 	part := r.URL.Query().Get("live")
 	if part == "" {
 		v.Said = takeSaid(w, r.Request)
