@@ -36,7 +36,7 @@ type ExecutionBrief struct {
 type ExecutionFilter struct {
 	// ID is a part of the id; Status, Language and Principal are as in the record. "" is any.
 	ID, Language, Principal string
-	Status                  sandbox.Status
+	Status                  Status
 	// Since is the oldest start that counts; the zero time is all.
 	Since time.Time
 	// After is the id of one that has been seen: those before it are meant. "" is from the newest on; of one that is not there nothing follows.
@@ -95,6 +95,14 @@ func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionP
 	}
 	slices.Sort(page.Principals)
 	return page, nil
+}
+
+// ExecutionStatuses are all that an execution can end with.
+func ExecutionStatuses() []string {
+	return []string{
+		string(sandbox.OK), string(sandbox.Failed), string(sandbox.Exited), string(sandbox.TimedOut), string(sandbox.OutOfCPU), string(sandbox.OutOfMemory),
+		string(sandbox.Flooded), string(sandbox.Canceled), string(sandbox.Crashed), string(Held), string(Interrupted),
+	}
 }
 
 // usualBriefs is how many executions a page has where nothing is said.

@@ -52,7 +52,7 @@ func (d *door) serve(ctx context.Context, s *service) error {
 	}
 	opts := &front.Options{
 		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway,
-		Dashboard: dashboard.New(s.gateway, &dashboard.Options{Version: buildVersion(), Logger: s.log}),
+		Dashboard: dashboard.New(s.gateway, s.pages()),
 	}
 	if s.flows != nil {
 		opts.Hooks = s.flows.hooks
@@ -109,4 +109,13 @@ func (r rationed) Execute(ctx context.Context, p gateway.Program) (gateway.Execu
 			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.After)}
 	}
 	return r.Gateway.Execute(ctx, p)
+}
+
+// pages are the options of the dashboard.
+func (s *service) pages() *dashboard.Options {
+	opts := &dashboard.Options{Version: buildVersion(), Logger: s.log}
+	if s.flows != nil {
+		opts.Workflows = s.flows.mill
+	}
+	return opts
 }

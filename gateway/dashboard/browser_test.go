@@ -16,7 +16,7 @@ import (
 // served serves the house to an operator.
 func served(t *testing.T, h house) string {
 	t.Helper()
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Logger: testutil.Logger(t)})
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows(h), Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(tool.WithOperator(tool.WithPrincipal(r.Context(), "token:somebody"), "op")))
 	}))
@@ -28,7 +28,7 @@ func served(t *testing.T, h house) string {
 // policy, or is wider than a phone.
 func TestInBrowser(t *testing.T) {
 	b, at := browser.Open(t), served(t, house{})
-	for path := range pages {
+	for path := range allPages() {
 		if path == "/ui/nothing" {
 			continue // its status is what a browser complains of
 		}

@@ -16,6 +16,7 @@ type Verbs interface {
 	Catalogue
 	Approvals
 	Review
+	Activity
 	Settings() gateway.Settings
 	Savings(ctx context.Context, since time.Time, step time.Duration) (gateway.Savings, error)
 }
@@ -45,6 +46,8 @@ type Review interface {
 type Options struct {
 	// Version is ours; "" is "dev".
 	Version string
+	// Workflows is the engine; nil: this process has none, and its pages say so.
+	Workflows Workflows
 	// Logger hears of what went wrong here; nil discards.
 	Logger *slog.Logger
 }

@@ -38,12 +38,15 @@ type answer struct {
 	*httptest.ResponseRecorder
 }
 
-// ask asks for a page as somebody; "op" is an operator, and "" nobody in particular. A form makes it a POST.
+// ask asks for a page as somebody; "op" is an operator, "reader" may only read, and "" nobody in particular. A form makes it a POST.
 func ask(t *testing.T, h house, who, path string, form url.Values, headers ...string) answer {
 	t.Helper()
 	ctx := tool.WithPrincipal(t.Context(), who)
 	if who == "op" {
 		ctx = tool.WithOperator(ctx, "op")
+	}
+	if who == "reader" {
+		ctx = tool.WithScopes(ctx, []tool.Scope{tool.ScopeRead})
 	}
 	method := http.MethodGet
 	if form != nil {
@@ -58,7 +61,7 @@ func ask(t *testing.T, h house, who, path string, form url.Values, headers ...st
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
-	dashboard.New(h, &dashboard.Options{Version: "1.2.3", Logger: testutil.Logger(t)}).ServeHTTP(w, r)
+	dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows(h), Logger: testutil.Logger(t)}).ServeHTTP(w, r)
 	return answer{w}
 }
 

@@ -34,7 +34,13 @@ func parse() *template.Template {
 		"path":     func(s any) string { return url.PathEscape(fmt.Sprint(s)) },
 		"join":     strings.Join,
 		"percent":  percent,
-		"isRun":    func(id string) bool { return strings.HasPrefix(id, "r-") },
+		"who":      who,
+		"words":    words,
+
+		"executionPath": executionPath,
+		"auditMarks":    auditMarks,
+		"auditPath":     auditPath,
+		"isRun":         func(id string) bool { return strings.HasPrefix(id, "r-") },
 	}).ParseFS(templateFiles, "templates/*.html"))
 }
 
@@ -131,6 +137,8 @@ var tones = map[string]string{
 	"ready": "good", "ok": "good", "allowed": "good", "used": "good", "done": "good", "succeeded": "good", "completed": "good", "verified": "good", "pinned": "good",
 	"failed": "bad", "denied": "bad", "deny": "bad", "crashed": "bad", "error": "bad", "memory": "bad", "output": "bad", "cpu": "bad", "timeout": "bad", "suspicious": "bad", "destructive": "bad",
 	"waiting": "warn", "held": "warn", "parked": "warn", "changed": "warn", "new": "warn", "ask": "warn", "expired": "warn", "unfinished": "warn", "exited": "warn", "needs login": "warn",
+	"invalid": "bad", "not_found": "bad", "upstream": "bad", "internal": "bad", "limit": "bad", "refused": "bad", "gone": "bad", "interrupted": "bad",
+	"allow": "good", "ended": "good", "cached": "good", "shared": "good", "pending": "warn", "canceled": "warn",
 	"running": "busy", "connecting": "busy", "queued": "busy",
 }
 

@@ -43,6 +43,18 @@ func (d *Dashboard) table() []page {
 	return []page{
 		shown("/{$}", "Overview", "overview", d.overview).in(groupHome, "Overview"),
 
+		shown("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
+		shown("/ui/executions/{id}", "Execution", "execution", d.execution),
+		shown("/ui/runs", "Runs", "runs", d.runs).in(groupActivity, "Runs"),
+		shown("/ui/runs/{id}", "Run", "run", d.run),
+		done("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, d.answerForm),
+		done("/ui/runs/{id}/cancel", "Run", tool.ScopeWorkflow, d.cancelRun),
+		done("/ui/runs/{id}/resume", "Run", tool.ScopeWorkflow, d.resumeRun),
+		done("/ui/runs/{id}/replay", "Run", tool.ScopeWorkflow, d.replayRun),
+		shown("/ui/workflows", "Workflows", "workflows", d.workflows).in(groupActivity, "Workflows"),
+		shown("/ui/workflows/{name}", "Workflow", "workflow", d.workflow),
+		done("/ui/workflows/{name}/runs", "Workflow", tool.ScopeWorkflow, d.start),
+
 		shown(approvalsPath, "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
 		shown(waitingPath, "Waiting", "waiting", d.waitingCount),
 		done(approvalsPath+"/{id}", "Approvals", tool.ScopeOperate, d.answer).forOperators(),
@@ -53,8 +65,11 @@ func (d *Dashboard) table() []page {
 		shown("/ui/upstreams/{id}", "Upstream", "upstream", d.upstream),
 		shown("/ui/catalogue", "Catalogue", "catalogue", d.catalogue).in(groupTools, "Catalogue"),
 		shown("/ui/catalogue/{upstream}/{tool}", "Tool", "tool", d.tool),
+		shown("/ui/skills", "Skills", "skills", d.skills).in(groupTools, "Skills"),
+		shown("/ui/skills/{name}", "Skill", "skill", d.skill),
 
 		shown("/ui/savings", "Savings", "savings", d.savings).in(groupRecords, "Savings"),
+		shown("/ui/audit", "Audit log", "audit", d.audit).in(groupRecords, "Audit log").forOperators(),
 	}
 }
 

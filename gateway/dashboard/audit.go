@@ -1,0 +1,101 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/audit"
+)
+
+// AuditPage is a part of the audit log, the newest first.
+type AuditPage struct {
+	gateway.AuditPage
+	Filter AuditForm
+	// Older and Newest are other parts, "" where there are none.
+	Older, Newest string
+	Kinds         []string
+	Spans         []string
+}
+
+// AuditForm is what the filter's fields hold.
+type AuditForm struct{ Kind, Principal, Tool, Decision, Execution, Since string }
+
+// auditSize is how many records are on a page.
+const auditSize = 100
+
+// auditSpans are the times that can be chosen.
+var auditSpans = map[string]time.Duration{"1 hour": time.Hour, "1 day": 24 * time.Hour, "7 days": 7 * 24 * time.Hour, "30 days": 30 * 24 * time.Hour}
+
+func (d *Dashboard) audit(r *request) (any, error) {
+	query := r.URL.Query()
+	word := func(name string) string { return strings.TrimSpace(query.Get(name)) }
+	p := AuditPage{Filter: AuditForm{word("kind"), word("principal"), word("tool"), word("decision"), word("execution"), word("since")}, Spans: []string{"1 hour", "1 day", "7 days", "30 days"}}
+	p.Kinds = audit.Kinds()
+	f := gateway.AuditFilter{Kind: p.Filter.Kind, Principal: p.Filter.Principal, Tool: p.Filter.Tool, Decision: p.Filter.Decision, Execution: p.Filter.Execution, Limit: auditSize}
+	f.Before, _ = strconv.ParseUint(query.Get("before"), 10, 64) // what is no number is from the end
+	if long, ok := auditSpans[p.Filter.Since]; ok {
+		f.Since = time.Now().Add(-long)
+	}
+	var err error
+	if p.AuditPage, err = d.verbs.AuditLog(r.Context(), f); err != nil {
+		return nil, err
+	}
+	if p.Next > 0 {
+		p.Older = r.with("before", fmt.Sprint(p.Next))
+	}
+	if f.Before > 0 {
+		p.Newest = r.with("before", "")
+	}
+	return p, nil
+}
+
+// auditMarks are the fields of a record that stand in its last column, in words.
+func auditMarks(e audit.Event) (marks []Mark) {
+	add := func(name, value string) {
+		if value != "" {
+			marks = append(marks, Mark{name, value})
+		}
+	}
+	add("rule", e.Rule)
+	add("by", e.By)
+	add("from", e.From)
+	if e.Kind == audit.ExecutionStart || e.Kind == audit.Login {
+		add("client", e.Client)
+	}
+	add("language", e.Language)
+	add("environment", e.Environment)
+	add("workspace", e.Workspace)
+	add("limits", e.Limits)
+	if e.Micros > 0 {
+		add("took", duration(time.Duration(e.Micros)*time.Microsecond))
+	}
+	if e.Bytes > 0 {
+		add("bytes", grouped(e.Bytes))
+	}
+	if e.Calls > 0 {
+		add("calls", grouped(int64(e.Calls)))
+	}
+	if e.Through > 0 {
+		add("through", fmt.Sprint(e.Through))
+	}
+	add("code", short(e.Code))
+	add("before", short(e.Before))
+	add("after", short(e.After))
+	add("note", e.Note)
+	return marks
+}
+
+// Mark is a field of a record.
+type Mark struct{ Name, Value string }
+
+// short is the beginning of a digest.
+func short(digest string) string { return digest[:min(len(digest), 12)] }
+
+// auditPath is the log of one execution.
+func auditPath(execution string) string {
+	return "/ui/audit?" + url.Values{"execution": {execution}}.Encode()
+}

@@ -1,0 +1,218 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Records are what ran and what runs, of whoever asks, for an operator of all.
+type Records interface {
+	Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway.ExecutionPage, error)
+	Recorded(ctx context.Context, id string) (gateway.Record, error)
+	Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error)
+}
+
+// ExecutionsPage is what ran last.
+type ExecutionsPage struct {
+	gateway.ExecutionPage
+	Filter gateway.ExecutionFilter
+	Pager  Pager
+	// Statuses and Languages can be chosen.
+	Statuses, Languages []string
+}
+
+// pageSize is how many executions, and runs, are on a page.
+const pageSize = 50
+
+func (d *Dashboard) executions(r *request) (any, error) {
+	query := r.URL.Query()
+	f := gateway.ExecutionFilter{
+		ID: strings.TrimSpace(query.Get("id")), Language: query.Get("language"), Status: gateway.Status(query.Get("status")), Principal: query.Get("principal"),
+		Offset: r.number("offset"), Limit: pageSize,
+	}
+	page, err := d.verbs.Executions(r.Context(), f)
+	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || plain.Line(name, 80) != name })
+	return ExecutionsPage{
+		ExecutionPage: page, Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
+		Statuses: gateway.ExecutionStatuses(), Languages: []string{"python", "typescript"},
+	}, err
+}
+
+// pager leads through a list of which so many are shown from an offset on.
+func (r *request) pager(offset, shown, total int) Pager {
+	p := Pager{}
+	if offset > 0 {
+		p.Prev = r.with("offset", fmt.Sprint(max(offset-pageSize, 0)))
+	}
+	if offset+shown < total {
+		p.Next = r.with("offset", fmt.Sprint(offset+shown))
+	}
+	if p.Prev != "" || p.Next != "" {
+		p.Text = fmt.Sprintf("%s to %s of %s", grouped(int64(offset+1)), grouped(int64(offset+shown)), grouped(int64(total)))
+	}
+	return p
+}
+
+// ExecutionPage is one execution that has ended.
+type ExecutionPage struct {
+	gateway.Record
+	Source Source
+	Chart  CallChart
+	// Journal is nil where it is not kept; NoJournal says why then. JournalPager leads through its calls.
+	Journal   *gateway.JournaledCalls
+	NoJournal string
+	Pager     Pager
+	Approvals []gateway.Approval
+	// Resumable says that a program can go on with it.
+	Resumable bool
+}
+
+func (d *Dashboard) execution(r *request) (any, error) {
+	id := r.PathValue("id")
+	record, err := d.verbs.Recorded(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	r.titled(record.ID, Crumb{"Executions", "/ui/executions"})
+	p := ExecutionPage{Record: record, Source: source(record.Code, record.Line), Chart: callChart(record)}
+	if err := d.journal(r, &p); err != nil {
+		return nil, err
+	}
+	p.Approvals, err = d.approvalsOf(r, id)
+	p.Resumable = record.Status != "ok" && p.Journal != nil && p.Journal.Resumed == ""
+	return p, err
+}
+
+// maxJournaled is how many calls of a journal are on a page.
+const maxJournaled = 50
+
+// journal adds what the journal says.
+func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
+	after := r.number("after")
+	view, err := d.verbs.Journaled(r.Context(), p.ID, after, maxJournaled)
+	if e := tool.AsError(err); err != nil && e.Kind == tool.NotFound {
+		p.NoJournal = strings.TrimSuffix(e.Message+"; "+e.Hint, "; ")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.Journal = &view
+	if after > 0 {
+		p.Pager.Prev = r.with("after", fmt.Sprint(max(after-maxJournaled, 0))) + "#journal"
+	}
+	if end := after + len(view.Calls); end < view.Total {
+		p.Pager.Next = r.with("after", fmt.Sprint(end)) + "#journal"
+	}
+	if p.Pager != (Pager{}) {
+		p.Pager.Text = fmt.Sprintf("%s to %s of %s", grouped(int64(after+1)), grouped(int64(after+len(view.Calls))), grouped(int64(view.Total)))
+	}
+	return nil
+}
+
+// approvalsOf are those that were asked for by an execution or a run.
+func (d *Dashboard) approvalsOf(r *request, id string) ([]gateway.Approval, error) {
+	all, err := d.verbs.Approvals(r.Context())
+	return slices.DeleteFunc(all, func(a gateway.Approval) bool { return a.Execution != id && a.Root != id }), err
+}
+
+// CallChart is the calls of an execution on a line of time.
+type CallChart struct {
+	Calls []CallRow
+	// Lanes are how many calls were under way at once, at most; Height is that of the picture, in pixels.
+	Lanes, Height int
+	// Total is how long the line is, Text what is to be seen.
+	Total time.Duration
+	Text  string
+	// More is how many calls are not shown.
+	More int
+}
+
+// CallRow is one call.
+type CallRow struct {
+	gateway.RecordedCall
+	Number int
+	// Begun is since the start of the execution, "" where that is not known.
+	Begun string
+	Span  Span
+	// Lane is the first that was free when it began, Y where that is, in pixels.
+	Lane, Y int
+	Path    string
+}
+
+const (
+	// maxRows is how many calls a chart shows, maxLanes how many lie one below the other.
+	maxRows, maxLanes = 300, 12
+	laneHeight        = 14
+)
+
+// callChart lays out the calls of an execution.
+func callChart(r gateway.Record) CallChart {
+	c := CallChart{Total: r.Duration, More: max(0, r.Made-min(len(r.Calls), maxRows))}
+	calls := r.Calls[:min(len(r.Calls), maxRows)]
+	for _, call := range calls {
+		if !call.Begun.IsZero() {
+			c.Total = max(c.Total, call.Begun.Add(call.Duration).Sub(r.Started))
+		}
+	}
+	var free []time.Time // when each lane's last call ended
+	for i, call := range calls {
+		row := CallRow{RecordedCall: call, Number: i + 1, Begun: offset(r.Started, call.Begun), Path: toolPath(call.Tool)}
+		if !call.Begun.IsZero() {
+			end := call.Begun.Add(call.Duration)
+			if call.Outcome == "unfinished" {
+				end = r.Started.Add(c.Total)
+			}
+			row.Span = span(r.Started, c.Total, call.Begun, end)
+			row.Lane, free = lane(free, call.Begun, end)
+			row.Y = row.Lane*laneHeight + 2
+		}
+		c.Calls = append(c.Calls, row)
+	}
+	c.Lanes = len(free)
+	c.Height = c.Lanes*laneHeight + 2
+	c.Text = fmt.Sprintf("%s in %s, at most %s at once", plural(int64(len(c.Calls)), "call", "calls"), duration(c.Total), grouped(int64(max(c.Lanes, 1))))
+	return c
+}
+
+// lane finds the first lane that is free at a time, and has it taken until another.
+func lane(free []time.Time, from, to time.Time) (int, []time.Time) {
+	for i, end := range free {
+		if !end.After(from) || i == maxLanes-1 {
+			free[i] = to
+			return i, free
+		}
+	}
+	return len(free), append(free, to)
+}
+
+// toolPath is the page of a tool, "" for what is no upstream's tool.
+func toolPath(id tool.ID) string {
+	if id.Upstream == "" || strings.Contains(id.Name, "/") {
+		return ""
+	}
+	return "/ui/catalogue/" + url.PathEscape(id.Upstream) + "/" + url.PathEscape(id.Name)
+}
+
+// executionPath is the page of an execution or a run; "" for what is neither.
+func executionPath(id string) string {
+	switch {
+	case strings.HasPrefix(id, "e-"):
+		return "/ui/executions/" + url.PathEscape(id)
+	case strings.HasPrefix(id, "r-"):
+		return "/ui/runs/" + url.PathEscape(id)
+	}
+	return ""
+}
+
+// who is a principal in words.
+func who(principal string) string { return cmp.Or(plain.Line(principal, 80), "local") }

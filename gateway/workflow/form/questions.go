@@ -1,0 +1,117 @@
+package form
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/expr"
+	"sallyport/internal/plain"
+)
+
+// Questions are all that can be asked of whoever starts a workflow, in their order: the inputs by the schema of the object that it takes, with
+// what a person is asked for them by name. What of a value the schema says besides, the engine checks. At most 256 are asked.
+func Questions(inputs json.RawMessage, prompts map[string]string) ([]Question, error) {
+	var object struct {
+		Properties json.RawMessage
+		Required   []string
+	}
+	if err := json.Unmarshal(inputs, &object); err != nil {
+		return nil, fmt.Errorf("read schema of inputs: %w", err)
+	}
+	var questions []Question
+	err := members(object.Properties, func(name string, schema json.RawMessage) {
+		if len(questions) < maxFields {
+			q := inputQuestion(name, schema, prompts[name])
+			q.Required = slices.Contains(object.Required, name)
+			questions = append(questions, q)
+		}
+	})
+	return questions, err
+}
+
+// members calls do with each member of an object, in their order.
+func members(object json.RawMessage, do func(name string, value json.RawMessage)) error {
+	if len(object) == 0 {
+		return nil
+	}
+	in := json.NewDecoder(bytes.NewReader(object))
+	if _, err := in.Token(); err != nil {
+		return fmt.Errorf("read schema of inputs: %w", err)
+	}
+	for in.More() {
+		name, err := in.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = in.Decode(&value)
+		}
+		if err != nil {
+			return fmt.Errorf("read schema of inputs: %w", err)
+		}
+		do(fmt.Sprint(name), value)
+	}
+	return nil
+}
+
+// inputQuestion asks for one input.
+func inputQuestion(name string, of json.RawMessage, prompt string) Question {
+	q := Question{Name: name, Type: typeJSON, Title: plain.Line(prompt, 200)}
+	var said struct {
+		Description string
+		Default     json.RawMessage
+	}
+	if json.Unmarshal(of, &said) == nil {
+		q.Description = plain.Text(said.Description, 1000)
+		if v, err := expr.Decode(said.Default); err == nil {
+			q.Default = v
+		}
+	}
+	if q.Title == "" {
+		q.Title = plain.Line(name, 200)
+	}
+	var s schema
+	if read, err := expr.Decode(of); err == nil && decodeInto(read, &s) == nil {
+		s.ask(&q)
+	}
+	return q
+}
+
+// ask gives a question the type that a schema says, if that is one of those that a form has.
+func (s *schema) ask(q *Question) {
+	switch s.kind() {
+	case "string":
+		var f spec.Field
+		s.text(&f)
+		q.Type, q.MinLength, q.MaxLength = f.Type, f.MinLength, f.MaxLength
+	case "integer", "number":
+		q.Type, q.Min, q.Max = s.kind(), limit(s.Minimum), limit(s.Maximum)
+	case "boolean":
+		q.Type = typeBoolean
+	case "array":
+		if s.Items != nil && optional(s.Items.Enum) {
+			q.Type, q.Options, q.MinLength, q.MaxLength = typeChoices, options(s.Items.Enum), s.MinItems, s.MaxItems
+		}
+	}
+	if optional(s.Enum) {
+		q.Type, q.Options, q.Min, q.Max, q.MinLength, q.MaxLength = typeChoice, options(s.Enum), nil, nil, 0, 0
+	}
+}
+
+func limit(v any) any {
+	if _, ok := v.(float64); !ok {
+		return nil
+	}
+	return whatever(v)
+}
+
+func options(values []any) []Option {
+	list := make([]Option, 0, len(values))
+	for _, v := range values {
+		if o, ok := option(whatever(v)); ok {
+			list = append(list, o)
+		}
+	}
+	return list
+}
