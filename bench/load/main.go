@@ -123,7 +123,7 @@ func start(ctx context.Context, sallyport, dir, upstream string) (*gate, error) 
 		return nil, err
 	}
 	config := filepath.Join(dir, "upstreams.yaml")
-	text := fmt.Sprintf("upstreams:\n  bench: {url: %q}\nsandbox: {typecheck: false}\nhttp: {tokens: {load: %s}, operators: [load]}\n", upstream, token)
+	text := fmt.Sprintf("upstreams:\n  bench: {url: %q}\nsandbox: {typecheck: false}\nhttp: {tokens: {load: %s}, operators: [load], limits: {requests: 0, executions: 0}}\n", upstream, token)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func answered(conn net.Conn) (int, error) {
 // TestBesieged has many clients at the API of the built binary, and such as read slowly, say half of what they have to say,
 // say too much, and go away in the middle.
 func TestBesieged(t *testing.T) {
-	b := besieged{newSite(t, "")}
+	b := besieged{newSite(t, ", limits: {requests: 0, executions: 0}")}
 	t.Run("many clients", func(t *testing.T) {
 		r := load.Run(t.Context(), load.Options{URL: "http://" + b.address(), Token: "a-token-for-a-test", Clients: 16, For: 2 * time.Second, Call: "from servers.everything import echo\necho('hi')"})
 		if r.Failed > 0 || r.Answers[http.StatusOK] == 0 {
