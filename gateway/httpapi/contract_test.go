@@ -29,6 +29,8 @@ type promise struct {
 	contentType string
 	// noEngine asks a gateway that runs no workflows, and measures nothing.
 	noEngine bool
+	// events asks for a stream of them.
+	events bool
 	// verbs are another gateway than house.
 	verbs httpapi.Verbs
 }
@@ -56,6 +58,16 @@ var promises = []promise{
 	{status: 200, who: "ada", route: "POST /execute", body: `{"code":"hold"}`},
 	{status: 404, who: "ada", route: "POST /execute", body: `{"code":"lost"}`},
 	{status: 503, who: "ada", route: "POST /execute", body: `{"code":"busy"}`},
+	{status: 200, who: "ada", route: "POST /execute", body: `{"code":"print"}`, events: true},
+	{status: 200, who: "ada", route: "POST /execute", body: `{"code":"broken"}`, events: true},
+	{status: 503, who: "ada", route: "POST /execute", body: `{"code":"busy"}`, events: true},
+	{status: 413, who: "ada", route: "POST /execute", body: `{"code":"` + strings.Repeat("x", 4<<20) + `"}`, events: true},
+	{status: 200, who: "op", route: "GET /executions/live"},
+	{status: 200, who: "ada", route: "GET /executions/{id}/output", path: "/executions/e-live/output"},
+	{status: 404, who: "bob", route: "GET /executions/{id}/output", path: "/executions/e-9/output"},
+	{status: 409, who: "ada", route: "GET /executions/{id}/output", path: "/executions/e-0/output"},
+	{status: 200, who: "ada", route: "POST /executions/{id}/cancel", path: "/executions/e-live/cancel", body: `{}`},
+	{status: 404, who: "ada", route: "POST /executions/{id}/cancel", path: "/executions/e-9/cancel", body: `{}`},
 	{status: 200, who: "ada", route: "GET /tools", path: "/tools?upstream=docs&limit=2&cursor=docs.t0"},
 	{status: 200, who: "ada", route: "GET /tools/search", path: "/tools/search?q=mail&detail=full&limit=3"},
 	{status: 404, who: "ada", route: "GET /tools/search", path: "/tools/search?upstream=none"},
@@ -178,6 +190,9 @@ func send(t *testing.T, p promise) *httptest.ResponseRecorder {
 	r.Header.Set("Content-Type", p.contentType)
 	if p.contentType == "" {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if p.events {
+		r.Header.Set("Accept", "text/html;q=0.1, Text/Event-Stream; q=0.9")
 	}
 	opts := options()
 	if p.noEngine {

@@ -20,8 +20,13 @@ func (house) MaxTimeout() time.Duration { return 30 * time.Second }
 func (house) CountTokens(text string) int { return len(strings.Fields(text)) }
 
 // Execute knows a few programs.
-func (house) Execute(_ context.Context, p gateway.Program) (gateway.Execution, error) {
+func (house) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
 	e := gateway.Execution{ID: "e-new", Language: p.Language}
+	if p.Begun != nil && p.Code != "busy" {
+		p.Begun(e.ID)
+		p.Printed(gateway.Printed{Stream: "stdout", Text: "a\n"})
+		p.Printed(gateway.Printed{Stream: "stderr", Text: "b"})
+	}
 	e.Status, e.Duration, e.Calls = sandbox.OK, 1500*time.Millisecond, 3
 	switch p.Code {
 	case "print":
@@ -39,6 +44,16 @@ func (house) Execute(_ context.Context, p gateway.Program) (gateway.Execution, e
 		e.Approvals = []gateway.Approval{{ID: "a-0", State: approval.Waiting}}
 	case "lost":
 		return gateway.Execution{}, &tool.Error{Kind: tool.NotFound, Message: "there is no such environment"}
+	case "broken":
+		return e, &tool.Error{Kind: tool.Timeout, Message: "the sandbox could not be started"}
+	case "flood": // far more than anybody reads
+		line := strings.Repeat("x", 1<<20)
+		for range 64 {
+			p.Printed(gateway.Printed{Stream: "stdout", Text: line})
+		}
+	case "wait":
+		<-ctx.Done()
+		e.Status = sandbox.Canceled
 	case "busy":
 		return gateway.Execution{}, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 	default:
@@ -59,7 +74,7 @@ func TestExecute(t *testing.T) {
 	}{
 		{"ada", `{"code":"print"}`, 200, []string{
 			`"id":"e-new"`, `"status":"ok"`, `"output":"red"`, `"stderr":"warn"`, `"result":{"a":[1]}`, `"executionTime":1.5`, `"truncated":true`, `"files":[{"path":"a.txt","size":3}]`,
-			`"metrics":{"calls":3,"tokens":`, `{"data":"cG5n","mimeType":"image/png","type":"image","uri":"x:1"}`, `{"resource":{"mimeType":"text/csv","text":"a,b","uri":"x:2"},"type":"resource"}`,
+			`"metrics":{"calls":3,"queuedMs":0,"tokens":`, `{"data":"cG5n","mimeType":"image/png","type":"image","uri":"x:1"}`, `{"resource":{"mimeType":"text/csv","text":"a,b","uri":"x:2"},"type":"resource"}`,
 		}},
 		{"ada", `{"code":"object"}`, 200, []string{`"result":"\u003cobject \u0000\u003e"`, `"truncated":true`, `"files":[]`, `"output":""`}},
 		{"ada", `{"code":"none","language":"typescript","timeout":0.25,"workspace":"w","environment":"e","session":"s","variables":{"n":1},"resume":"e-1","file":"f.py"}`, 200, []string{

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type Verbs interface {
 	Running
 	Catalog
 	Upstreams
+	Lives
 	Skills
 	Numbers
 	// Missing says what keeps the gateway from its work; nothing if it is ready.
@@ -119,7 +121,7 @@ func (a *api) dispatch(w http.ResponseWriter, r *http.Request, routes []route) {
 	}
 	slices.Sort(methods)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	writeProblem(w, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.Invalid, Message: "use " + strings.Join(methods, " or ") + " here"})
+	writeProblem(w, r, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.Invalid, Message: "use " + strings.Join(methods, " or ") + " here"})
 }
 
 func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
@@ -138,6 +140,9 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, max(maxBody, rt.body))
+	if rt.stream != nil && (rt.serve == nil || wantsEvents(r)) {
+		rt.raw = rt.stream
+	}
 	if rt.raw != nil {
 		if err := rt.raw(w, r); err != nil {
 			a.refuse(w, r, err)
@@ -178,7 +183,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		a.opts.Logger.ErrorContext(r.Context(), "request failed", "path", plain.Line(r.URL.Path, 100), "error", err)
 	}
-	writeProblem(w, status, tool.AsError(err))
+	writeProblem(w, r, status, tool.AsError(err))
 }
 
 func write(w http.ResponseWriter, status int, kind string, data []byte) {
@@ -188,6 +193,7 @@ func write(w http.ResponseWriter, status int, kind string, data []byte) {
 		header.Set("Cache-Control", "no-store")
 	}
 	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Length", strconv.Itoa(len(data)+1))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n'))
+	_, _ = patiently(http.NewResponseController(w), w, append(data, '\n')) // who has gone hears nothing
 }

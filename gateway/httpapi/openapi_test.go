@@ -178,6 +178,13 @@ func (s *schemas) success(r route) object {
 	if r.out != nil {
 		content["application/json"] = object{"schema": s.of(r.out, false)}
 	}
+	if len(r.events) > 0 {
+		events := object{}
+		for name, t := range r.events {
+			events[name] = s.of(t, false)
+		}
+		content["text/event-stream"] = object{"schema": object{"type": "string", "description": "Events: " + strings.Join(slices.Sorted(maps.Keys(r.events)), ", ")}, "x-events": events}
+	}
 	for _, kind := range r.media {
 		content[kind] = object{"schema": object{"type": mediaTypes[kind]}}
 	}

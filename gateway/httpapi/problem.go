@@ -7,17 +7,22 @@ import (
 	"net/http"
 	"strconv"
 
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
 // Problem is the body of every answer that is no success (RFC 9457, application/problem+json).
 type Problem struct {
+	// Type is about:blank: the status says what sort of problem it is, and Kind more closely.
+	Type string `json:"type"`
 	// Title is the status in words, Status its number.
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	// Detail says what is wrong with this request, Hint what would be right.
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
+	// Instance is the path that was asked for.
+	Instance string `json:"instance,omitempty"`
 	// Kind is that of the error: invalid, not_found, denied, limit, busy, timeout, canceled, upstream, failed, internal.
 	Kind tool.Kind `json:"kind"`
 }
@@ -55,13 +60,18 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-func writeProblem(w http.ResponseWriter, status int, e *tool.Error) {
-	if e.After > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.After.Seconds()))))
-	}
-	data, err := json.Marshal(Problem{Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Kind: e.Kind})
+// problem is what went wrong, as a body, and its status.
+func problem(r *http.Request, status int, e *tool.Error) Problem {
+	return Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message, Hint: e.Hint, Instance: plain.Line(r.URL.Path, 200), Kind: e.Kind}
+}
+
+func writeProblem(w http.ResponseWriter, r *http.Request, status int, e *tool.Error) {
+	data, err := json.Marshal(problem(r, status, e))
 	if err != nil { // a struct of texts
 		data = []byte("{}")
+	}
+	if e.After > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.After.Seconds()))))
 	}
 	write(w, status, "application/problem+json", data)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"sallyport/gateway"
 	"sallyport/internal/tool"
 )
 
@@ -35,6 +36,9 @@ type route struct {
 	// raw answers by itself, where it is there: what is of the types in media. Its error is answered as usual.
 	raw   func(w http.ResponseWriter, r *http.Request) error
 	media []string
+	// stream answers with events instead: where there is no other answer, and to who asks for them. Events are those that there are.
+	stream func(w http.ResponseWriter, r *http.Request) error
+	events events
 	// tagged says that an answer by itself has an ETag.
 	tagged bool
 	// fails are statuses of problems that are no matter of every route, for the OpenAPI document.
@@ -52,6 +56,7 @@ func (a *api) routes() []route {
 		get("/approvals/{id}", "one of them", a.approval).named("get_approval"),
 		post(tool.ScopeOperate, "/approvals/{id}", "allow or deny a call that waits", a.decide).named("answer_approval"),
 		post(tool.ScopeExecute, "/execute", "run a program in a sandbox", a.execute).named("execute_code").forModels().bodies(maxProgram).
+			streams(a.executeStream, events{eventStarted: of[ProgramBegun](), eventOutput: of[gateway.Printed](), eventDropped: of[Dropped](), eventResult: of[Executed](), eventError: of[Problem]()}).
 			failsWith(http.StatusNotFound, http.StatusServiceUnavailable),
 		get("/tools", "the tools that there are", a.tools).named("list_tools").
 			takes(word("upstream", "only of this one"), limit(usualTools, maxTools), text("cursor", 300, "where to go on: next of the page before")),
@@ -68,6 +73,10 @@ func (a *api) routes() []route {
 		get("/executions/{id}", "one execution with its program and its calls", a.execution).named("get_execution"),
 		get("/executions/{id}/calls", "its calls with arguments and results, as far as its journal is kept", a.calls).named("list_execution_calls").
 			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), limit(usualCalls, maxCalls)),
+		get("/executions/live", "the executions that go on, the oldest first", a.live).named("list_live_executions"),
+		route{method: http.MethodGet, path: "/executions/{id}/output", does: "what one that goes on prints, as it does, until its end", scope: tool.ScopeRead}.named("follow_execution").failsWith(http.StatusConflict).
+			streams(a.output, events{eventStarted: of[ProgramBegun](), eventOutput: of[gateway.Printed](), eventDropped: of[Dropped](), eventEnded: of[ProgramEnded](), eventError: of[Problem]()}),
+		post(tool.ScopeExecute, "/executions/{id}/cancel", "stop it", a.cancelExecution).named("cancel_execution"),
 		get("/upstreams", "how the upstreams stand", a.upstreams).named("list_upstreams"),
 		forOperators(get("/upstreams/held", "definitions of tools that wait for an operator", a.held)).named("list_held_tools"),
 		post(tool.ScopeOperate, "/upstreams/held/{tool}", "approve one of them, and say what is held then", a.approveHeld).named("approve_held_tool").failsWith(http.StatusConflict),
@@ -116,6 +125,17 @@ func post[In, Out any](scope tool.Scope, path, does string, serve func(r *http.R
 // raw is a route that changes nothing and answers by itself.
 func raw(path, does string, serve func(w http.ResponseWriter, r *http.Request) error, media ...string) route {
 	return route{method: http.MethodGet, path: path, does: does, raw: serve, media: media, tagged: true}
+}
+
+// events are types of what events hold, by their names.
+type events = map[string]reflect.Type
+
+func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// streams has a route answer with events.
+func (rt route) streams(stream func(w http.ResponseWriter, r *http.Request) error, are events) route {
+	rt.stream, rt.events = stream, are
+	return rt
 }
 
 // failsWith says which problems there are besides those of every route, by their statuses.

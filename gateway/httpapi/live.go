@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// Lives are the executions that go on, of whoever asks, for an operator of all.
+type Lives interface {
+	Running(ctx context.Context) []gateway.Live
+	// FollowRunning gives seen one of them whenever it has changed, and once more at its end.
+	FollowRunning(ctx context.Context, id string, seen func(now gateway.Live, over bool) error) error
+	CancelExecution(ctx context.Context, id string) error
+}
+
+// LiveList is what GET /executions/live gives.
+type LiveList struct {
+	// Executions are the oldest first.
+	Executions []LiveExecution `json:"executions"`
+}
+
+// LiveExecution is an execution that goes on.
+type LiveExecution struct {
+	ID        string `json:"id"`
+	Principal string `json:"principal,omitempty"`
+	Language  string `json:"language"`
+	// Workspace, Environment and Session are as it was asked for; nothing is the default one, and none.
+	Workspace   string `json:"workspace,omitempty"`
+	Environment string `json:"environment,omitempty"`
+	Session     string `json:"session,omitempty"`
+	// State is queued, running, or waiting where a person has to answer something.
+	State   string    `json:"state"`
+	Started time.Time `json:"started"`
+	// Calls are the last 20 of tools; Made is how many there were.
+	Calls []LiveCall `json:"calls"`
+	Made  int        `json:"made"`
+	// Bytes is how much it has printed.
+	Bytes int64 `json:"bytes"`
+}
+
+// LiveCall is a call of a tool.
+type LiveCall struct {
+	Tool  tool.ID   `json:"tool"`
+	Begun time.Time `json:"begun"`
+	// Outcome is ok, or the kind of the error; nothing while it goes on.
+	Outcome string `json:"outcome,omitempty"`
+	// DurationMS is in milliseconds, until now where it goes on.
+	DurationMS int64 `json:"duration_ms"`
+}
+
+// liveCalls is how many calls of an execution are told while it goes on.
+const liveCalls = 20
+
+func (a *api) live(r *http.Request) (LiveList, error) {
+	list := LiveList{Executions: []LiveExecution{}}
+	for _, x := range a.verbs.Running(r.Context()) {
+		one := LiveExecution{
+			ID: x.ID, Principal: x.Principal, Language: x.Language, Workspace: x.Workspace, Environment: x.Environment, Session: x.Session,
+			State: x.State, Started: x.Started, Calls: []LiveCall{}, Made: x.Made, Bytes: x.Bytes,
+		}
+		for _, c := range x.Calls[max(0, len(x.Calls)-liveCalls):] {
+			one.Calls = append(one.Calls, LiveCall{Tool: c.Tool, Begun: c.Begun, Outcome: c.Outcome, DurationMS: c.Duration.Milliseconds()})
+		}
+		list.Executions = append(list.Executions, one)
+	}
+	return list, nil
+}
+
+// Canceling is what POST /executions/{id}/cancel gives: it ends soon.
+type Canceling struct {
+	// ID is that of the execution.
+	ID string `json:"id"`
+}
+
+func (a *api) cancelExecution(r *http.Request, _ Nothing) (Canceling, error) {
+	id := r.PathValue("id")
+	return Canceling{ID: id}, a.verbs.CancelExecution(r.Context(), id)
+}
+
+// ProgramEnded is the event that an execution has ended. GET /executions/{id} has how.
+type ProgramEnded struct {
+	// ID is that of the execution.
+	ID string `json:"id"`
+}
+
+// output sends what an execution prints, from as far back as is known until its end.
+func (a *api) output(w http.ResponseWriter, r *http.Request) error {
+	s, id := newStream(w), r.PathValue("id")
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	var err error
+	seen := int64(-1)
+	s.around(cancel, func() {
+		err = a.verbs.FollowRunning(ctx, id, func(now gateway.Live, _ bool) error {
+			if seen < 0 {
+				seen = 0
+				s.start(id)
+			}
+			s.catchUp(now, seen)
+			seen = now.Bytes
+			return nil
+		})
+	})
+	switch {
+	case err == nil:
+		s.send(eventEnded, ProgramEnded{ID: id})
+	case s.begun:
+		s.send(eventError, problem(r, statusOf(err), tool.AsError(err)))
+	default:
+		return err
+	}
+	return nil
+}
+
+// catchUp queues what an execution has printed beyond what was seen of it.
+func (s *stream) catchUp(now gateway.Live, seen int64) {
+	at := now.Bytes // where the oldest piece begins that is known
+	for _, p := range now.Output {
+		at -= int64(len(p.Text))
+	}
+	if at > seen {
+		s.skip(at - seen)
+	}
+	for _, p := range now.Output {
+		if from := max(0, seen-at); from < int64(len(p.Text)) {
+			s.print(gateway.Printed{Stream: p.Stream, Text: p.Text[from:]})
+		}
+		at += int64(len(p.Text))
+	}
+}
