@@ -22,6 +22,8 @@ type door struct {
 	listener net.Listener
 	tokens   *access.Tokens
 	sessions *access.Sessions
+	// by is who started us and wants to be told, nil for nobody.
+	by *supervisor
 }
 
 // openDoor listens.
@@ -31,7 +33,7 @@ func (a *app) openDoor(ctx context.Context, addr string, settings config.HTTP, l
 	if err != nil {
 		return nil, err
 	}
-	return &door{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens)}, nil
+	return &door{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), by: a.supervised(log)}, nil
 }
 
 // close closes the listener, if it is open.
@@ -58,6 +60,7 @@ func (d *door) serve(ctx context.Context, s *service) error {
 		opts.Hooks = s.flows.hooks
 	}
 	s.log.Info("listening", "address", front.Address(d.listener))
+	defer d.by.tell(ctx, s.api)()
 	return front.New(d.listener, opts).Serve(ctx)
 }
 
