@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sallyport/internal/config"
+	"sallyport/internal/testutil"
+)
+
+// deployed is a file of docs/deploy.
+func deployed(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(testutil.ModuleRoot(t), "docs", "deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestDeployedCommands: what a service and a container start is a command line of ours, and their settings can be read.
+func TestDeployedCommands(t *testing.T) {
+	unit, container := deployed(t, "sallyport.service"), deployed(t, "Containerfile")
+	lines := map[string][]string{}
+	for _, found := range regexp.MustCompile(`(?m)^(ExecStart)=\S+/sallyport (.*)$`).FindAllStringSubmatch(unit, -1) {
+		lines[found[1]] = strings.Fields(found[2])
+	}
+	for _, found := range regexp.MustCompile(`(?m)(HEALTHCHECK|^CMD).*?(\[.*\])$`).FindAllStringSubmatch(container, -1) {
+		var words []string
+		if err := json.Unmarshal([]byte(found[2]), &words); err != nil {
+			t.Fatal(err)
+		}
+		if found[1] == "HEALTHCHECK" {
+			words = words[1:] // CMD has an ENTRYPOINT
+		}
+		lines[found[1]] = words
+	}
+	if len(lines) != 3 {
+		t.Fatalf("found %v", lines)
+	}
+	for name, words := range lines {
+		cmd, rest, err := newRoot(&app{env: os.LookupEnv}).Find(words)
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err != nil || cmd.Name() != words[0] || cmd.Args(cmd, cmd.Flags().Args()) != nil {
+			t.Errorf("%s: sallyport %s: %v", name, strings.Join(words, " "), err)
+		}
+	}
+	env := func(name string) (string, bool) { return strings.Repeat("x", 32), name == "CI_TOKEN" }
+	if cfg, err := config.Parse("upstreams.yaml", []byte(deployed(t, "upstreams.yaml")), env); err != nil || len(cfg.HTTP.Hosts) != 1 || cfg.HTTP.Problem != "" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	for _, where := range []string{"nginx.conf", "compose.yaml"} {
+		if !strings.Contains(deployed(t, where), "tools.example.com") {
+			t.Errorf("%s is for another host than upstreams.yaml", where)
+		}
+	}
+}
+
+// TestUnit: systemd understands the unit, where there is one to ask.
+func TestUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze here")
+	}
+	unit := strings.NewReplacer("/usr/local/bin/sallyport", "/bin/true", "man:sallyport-serve(1)", "man:man(1)").Replace(deployed(t, "sallyport.service"))
+	path := filepath.Join(t.TempDir(), "sallyport.service")
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", path).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "sallyport.service") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
