@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,10 +14,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// served serves the house to an operator.
-func served(t *testing.T, h house) string {
+// served serves a house to an operator.
+func served(t *testing.T, h dashboard.Verbs) string {
 	t.Helper()
-	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows(h), Logger: testutil.Logger(t)})
+	d := dashboard.New(h, &dashboard.Options{Version: "1.2.3", Workflows: flows{}, Logger: testutil.Logger(t)})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.ServeHTTP(w, r.WithContext(tool.WithOperator(tool.WithPrincipal(r.Context(), "token:somebody"), "op")))
 	}))
@@ -24,31 +25,74 @@ func served(t *testing.T, h house) string {
 	return web.URL
 }
 
+// dense are the pages that have everything the style has: they are judged in the dark, too.
+var dense = []string{"/", "/ui/quarantine"}
+
 // TestInBrowser opens every page, hostile as its texts are: none does anything, breaks a rule of accessibility or of its
 // policy, or is wider than a phone.
 func TestInBrowser(t *testing.T) {
-	b, at := browser.Open(t), served(t, house{})
+	at, p := served(t, house{}), browser.Open(t).Page(t)
 	for path := range allPages() {
 		if path == "/ui/nothing" {
 			continue // its status is what a browser complains of
 		}
-		p := b.Page(t)
-		for _, look := range []struct {
-			scheme        string
-			width, height int64
-		}{{"light", 1280, 800}, {"dark", 360, 720}} {
-			p.Size(look.width, look.height)
-			p.Scheme(look.scheme)
-			p.Go(at + path)
-			p.Wait("main h1")
-			for _, v := range p.Violations() {
-				t.Errorf("%s, %s: %s", path, look.scheme, v)
-			}
-			if over := p.Overflows(); over > 0 {
-				t.Errorf("%s is %d pixels wider than %d", path, over, look.width)
-			}
-			name := strings.Trim(strings.NewReplacer("/", "-", "?", "-", "=", "-", "%", "").Replace(path), "-")
-			p.Screenshot(filepath.Join(t.ArtifactDir(), "page-"+name+"-"+look.scheme+".png"))
+		p.Size(360, 720)
+		p.Scheme("light")
+		p.Go(at + path)
+		p.Wait("main h1")
+		if over := p.Overflows(); over > 0 {
+			t.Errorf("%s is %d pixels wider than a phone", path, over)
 		}
+		judge(t, p, path)
+		if slices.Contains(dense, path) {
+			p.Scheme("dark")
+			judge(t, p, path+" in the dark")
+		}
+	}
+}
+
+func judge(t *testing.T, p *browser.Page, path string) {
+	t.Helper()
+	for _, v := range p.Violations() {
+		t.Errorf("%s: %s", path, v)
+	}
+}
+
+// TestAnswerInBrowser answers with the keyboard alone, once without script and once with it, and what waits comes by itself.
+func TestAnswerInBrowser(t *testing.T) {
+	var told []string
+	p := browser.Open(t).Page(t)
+	at := served(t, house{told: &told})
+	p.NoScript(true)
+	p.Go(at + "/ui/approvals")
+	p.Follow(`#a-1 button[value="session"]`)
+	p.NoScript(false)
+	p.Go(at + "/ui/approvals")
+	p.Fill(`#a-1 input[name="reason"]`, "not today")
+	p.Press("Tab", "Tab", "Tab", "Tab", "Enter") // past three ways to allow it
+	p.WaitText(`.notice[role="status"]`, "Denied: crm.delete.")
+	if want := "a-1 allow=true session by op: |a-1 allow=false  by op: not today"; strings.Join(told, "|") != want {
+		t.Errorf("told %q", told)
+	}
+}
+
+// TestScreenshots makes the pictures of docs/dashboard.md: go test ./gateway/dashboard -run TestScreenshots -artifacts -outputdir DIR.
+func TestScreenshots(t *testing.T) {
+	p := browser.Open(t).Page(t)
+	at := served(t, fair{})
+	for _, shot := range []struct {
+		name, path, scheme string
+		width, height      int64
+	}{
+		{"overview", "/", "light", 1120, 700},
+		{"approvals", "/ui/approvals", "dark", 400, 720},
+		{"catalogue", "/ui/catalogue?q=open+issues", "dark", 1120, 560},
+		{"quarantine", "/ui/quarantine", "light", 1120, 620},
+	} {
+		p.Size(shot.width, shot.height)
+		p.Scheme(shot.scheme)
+		p.Go(at + shot.path)
+		p.Wait("main h1")
+		p.Screenshot(filepath.Join(t.ArtifactDir(), shot.name+".png"))
 	}
 }
