@@ -40,7 +40,7 @@ func (b *bench) settings(dir string, s setup) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("upstreams:\n  bench: {command: %q, env: {%s: \"1\"}}\nsandbox:\n  timeout: 60s\n", self, upstreamVar)
+	text := fmt.Sprintf("upstreams:\n  bench: {command: %q, env: {%s: \"1\"}}\nsandbox:\n  timeout: 60s\nhttp: {limits: {requests: 0, executions: 0}}\n", self, upstreamVar)
 	if s.pool != "" {
 		text += "  pool: " + s.pool + "\n"
 	}

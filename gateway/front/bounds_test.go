@@ -34,7 +34,7 @@ func dial(t *testing.T, origin string) net.Conn {
 }
 
 // answered is the status of the next answer, and its body.
-func answered(t *testing.T, conn net.Conn) (*http.Response, string) {
+func answered(t *testing.T, conn net.Conn) (answer, string) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func answered(t *testing.T, conn net.Conn) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return answer{resp.StatusCode, resp.Header, resp.Close}, string(body)
 }
 
 // TestLargeBodies: what says that it is too large is refused before it is sent, what does not say so while it comes,
@@ -56,7 +56,7 @@ func TestLargeBodies(t *testing.T) {
 	for _, path := range []string{"/mcp", "/execute", "/api/execute", "/ui/x", "/login"} {
 		conn := dial(t, at)
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", path, 1<<30)
-		if resp, body := answered(t, conn); resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close || !strings.Contains(body, `"status":413`) {
+		if resp, body := answered(t, conn); resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Closing || !strings.Contains(body, `"status":413`) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
 		}
 	}

@@ -78,6 +78,8 @@ func started(t *testing.T, opts *front.Options, open func(net.Listener, *front.O
 type answer struct {
 	StatusCode int
 	Header     http.Header
+	// Closing says that the connection ends with it.
+	Closing bool
 }
 
 // request makes one request; headers are "Name: value".
@@ -105,7 +107,7 @@ func request(t *testing.T, method, to, body string, headers ...string) (answer, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header}, string(all)
+	return answer{resp.StatusCode, resp.Header, resp.Close}, string(all)
 }
 
 func TestWhoMaySpeak(t *testing.T) {

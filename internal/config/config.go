@@ -146,9 +146,9 @@ type HTTP struct {
 
 // HTTPLimits are rates, each of one token or address. 0 of one is no limit.
 type HTTPLimits struct {
-	// Requests are of all kinds; default 1200/m.
+	// Requests are of all kinds; default 6000/m.
 	Requests access.Rate
-	// Executions are programs that are run; default 120/m.
+	// Executions are programs that are run; default 600/m.
 	Executions access.Rate
 }
 
@@ -357,7 +357,7 @@ type NodePackages struct {
 
 // Default returns a Config with every default and no upstream.
 func Default() Config {
-	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 1200, Per: time.Minute}, Executions: access.Rate{Count: 120, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
+	return Config{Trust: TrustPin, Observe: true, Search: Search{Learn: true}, Skills: Skills{Review: true}, Workflows: defaultWorkflows(), Audit: Audit{Code: AuditDigest, Keep: 90 * 24 * time.Hour, Size: GiB}, HTTP: HTTP{Body: 8 * MiB, Grace: 20 * time.Second, Limits: HTTPLimits{Requests: access.Rate{Count: 6000, Per: time.Minute}, Executions: access.Rate{Count: 600, Per: time.Minute}}}, Approval: defaultApproval(), Journal: defaultJournal(), Sandbox: Sandbox{
 		Timeout:     60 * time.Second,
 		Memory:      512 * MiB,
 		Processes:   32,
