@@ -275,6 +275,9 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 }
 
+// maxShown is how many tokens the tools may cost a model, without what it is told as over MCP.
+const maxShown = 600
+
 // counted says what a profile costs.
 func counted(t *testing.T, profile string, data []byte) {
 	t.Helper()
@@ -293,6 +296,9 @@ func counted(t *testing.T, profile string, data []byte) {
 	model, err := counter.Count(string(shown))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if profile != profileClients && model > maxShown {
+		t.Errorf("a model sees %d tokens, and pays for them in every message; at most %d are meant", model, maxShown)
 	}
 	t.Logf("profile %s: %d bytes, %d tokens; a model behind Open WebUI sees %d tokens", profile, len(data), all, model)
 }
@@ -338,7 +344,11 @@ func openWebUI(t *testing.T, data []byte) (functions []object) {
 				more, _ := of["required"].([]any)
 				required = append(required, more...)
 			}
-			functions = append(functions, object{"type": "function", "function": object{"name": op["operationId"], "description": op["summary"],
+			about := op["description"]
+			if about == nil {
+				about = op["summary"]
+			}
+			functions = append(functions, object{"type": "function", "function": object{"name": op["operationId"], "description": about,
 				"parameters": object{"type": "object", "properties": properties, "required": required}}})
 		}
 	}
