@@ -68,6 +68,10 @@ func TestOpenAPIServed(t *testing.T) {
 	id, _ := ran["id"].(string)
 	ask(operator, "GET /executions/{id}", "/executions/"+id, "", http.StatusOK)
 	ask(operator, "POST /execute", "", `{"code":"1/0"}`, http.StatusOK)
+	seen := s.answer(t, http.MethodPost, "/execute", `{"code":"print('now')"}`, operator, "Accept: text/event-stream")
+	doc.Check(t, "as it is printed", "POST /execute", seen)
+	want(t, "the events", string(seen.Body), "event: started\n", "event: output\n", `"text":"now`, "event: result\n")
+	ask(operator, "GET /tools/info/{upstream}/{tool}", "/tools/info/toy/echo", "", http.StatusOK)
 	// All arguments in the body, as clients do that make tools of operations.
 	called := ask(operator, "POST /tools/call/{upstream}/{tool}", "/tools/call/toy/echo", `{"upstream":"toy","tool":"echo","arguments":{"text":"x"}}`, http.StatusOK)
 	if called["isError"] == true {

@@ -30,12 +30,13 @@ func refuse(w http.ResponseWriter, no refusal) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	data, err := json.Marshal(struct {
+		Type   string    `json:"type"`
 		Title  string    `json:"title"`
 		Status int       `json:"status"`
 		Detail string    `json:"detail"`
 		Hint   string    `json:"hint,omitempty"`
 		Kind   tool.Kind `json:"kind"`
-	}{http.StatusText(no.status), no.status, no.detail, no.hint, no.kind})
+	}{"about:blank", http.StatusText(no.status), no.status, no.detail, no.hint, no.kind})
 	if err != nil { // a struct of texts
 		data = []byte("{}")
 	}

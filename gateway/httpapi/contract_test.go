@@ -288,13 +288,13 @@ func FuzzRequests(f *testing.F) {
 		if p.path != "" {
 			path = p.path
 		}
-		f.Add(method, path, "application/json", p.body, p.who == "op")
+		f.Add(method, path, "application/json", p.body, p.who == "op", p.events)
 	}
-	f.Add("GET", "/runs?wait=1&wait=%zz", "", "", false)
-	f.Add("POST", "//approvals/%2e%2e/a", "application/json; charset=x", "{\"decision\":\"\xff\"}", true)
+	f.Add("GET", "/runs?wait=1&wait=%zz", "", "", false, false)
+	f.Add("POST", "//approvals/%2e%2e/a", "application/json; charset=x", "{\"decision\":\"\xff\"}", true, true)
 	verbs := house{}
 	problem := reflect.TypeFor[httpapi.Problem]()
-	f.Fuzz(func(t *testing.T, method, path, kind, body string, operator bool) {
+	f.Fuzz(func(t *testing.T, method, path, kind, body string, operator, events bool) {
 		target, err := url.ParseRequestURI(path)
 		if err != nil || strings.Contains(path, "wait=") || target.Host != "" {
 			return
@@ -304,6 +304,9 @@ func FuzzRequests(f *testing.F) {
 			ctx = tool.WithOperator(ctx, "fuzz")
 		}
 		r := (&http.Request{Method: method, URL: target, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body)), Host: "localhost"}).WithContext(ctx)
+		if events {
+			r.Header.Set("Accept", "text/event-stream")
+		}
 		w := httptest.NewRecorder()
 		httpapi.New(verbs, options()).ServeHTTP(w, r)
 		switch {
