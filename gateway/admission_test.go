@@ -180,6 +180,7 @@ func TestBusySaysWhen(t *testing.T) {
 // FuzzPrinted: what is printed in pieces is what the answer shows of it, whatever the pieces are.
 func FuzzPrinted(f *testing.F) {
 	f.Add("one\r\ntwo\rthree \x1b[31mred\x1b[0m \u009b1m \x00\xff€\xe2\x82", 1)
+	f.Add("\xff\xff a \xe2\xe2\x82", 1)
 	f.Add("sec\x1b[1mret-Of-9 and se\u200bcret-Of-9 \x1b[ \x1b", 2)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		m := new(mask.Book).For("", "secret-Of-9")

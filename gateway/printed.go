@@ -105,6 +105,7 @@ type cleaner struct {
 	secrets *mask.Stream
 	held    []byte // what more is needed of to know what it is
 	line    bool   // the last was a carriage return, which a newline belongs to
+	bad     bool   // the last was no character, as what follows may be: together they are one that cannot be shown
 }
 
 // halfSequence is the beginning of a control sequence of a terminal, at the end.
@@ -149,6 +150,12 @@ func wholeText(text []byte) int {
 
 // clean is what shows of whole characters, with one newline for each end of a line.
 func (c *cleaner) clean(p []byte) []byte {
+	for c.bad && len(p) > 0 && invalid(utf8.DecodeRune(p)) {
+		p = p[1:]
+	}
+	if len(p) > 0 {
+		c.bad = invalid(utf8.DecodeLastRune(p))
+	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(p), "\uFFFD"), "\x00", "\uFFFD")
 	return []byte(strings.Map(func(r rune) rune {
 		after := c.line
@@ -166,3 +173,6 @@ func (c *cleaner) clean(p []byte) []byte {
 		return r
 	}, plain.Uncoloured(text)))
 }
+
+// invalid reports whether what was decoded is no character.
+func invalid(r rune, size int) bool { return r == utf8.RuneError && size == 1 }
