@@ -185,7 +185,7 @@ func read(body io.Reader, slow bool) (string, error) {
 // ran notes what a program came to.
 func (r *runner) ran(m manner, body string, took time.Duration) {
 	events := 0
-	if m.stream && !strings.HasPrefix(body, "{") {
+	if m.stream {
 		events = strings.Count(body, "\nevent: ")
 		if strings.HasPrefix(body, "event: ") {
 			events++
