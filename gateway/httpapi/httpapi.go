@@ -28,6 +28,7 @@ type Verbs interface {
 	Catalog
 	Upstreams
 	Lives
+	Files
 	Skills
 	Numbers
 	// Missing says what keeps the gateway from its work; nothing if it is ready.

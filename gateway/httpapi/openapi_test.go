@@ -105,6 +105,7 @@ var tags = map[string]string{
 	"runs":       "Runs of workflows",
 	"tools":      "Tools of the upstreams",
 	"upstreams":  "The upstreams, and what of theirs waits for an operator",
+	"workspaces": "Files of workspaces",
 	"skills":     "Skills, code that programs import",
 	"numbers":    "What it costs and saves, and what is on record",
 	"openapi":    "This document",
@@ -129,6 +130,7 @@ var (
 		"id":       "its id",
 		"name":     "its name",
 		"upstream": "the id of an upstream",
+		"path":     "the path of a file",
 		"tool":     "the name of a tool, as programs import it",
 	}
 )
@@ -152,6 +154,9 @@ func (s *schemas) operation(r route, responses object) operation {
 	}
 	if r.in != nil {
 		op.RequestBody = object{"required": true, "content": object{"application/json": object{"schema": s.of(r.in, true)}}}
+	}
+	if r.method == http.MethodPut {
+		op.RequestBody = object{"required": true, "content": object{"application/octet-stream": object{"schema": object{"type": "string", "format": "binary"}}}}
 	}
 	op.Responses["200"] = s.success(r)
 	if r.out != nil && r.out.Implements(reflect.TypeFor[interface{ pending() bool }]()) {
@@ -213,6 +218,8 @@ var descriptions = map[int]string{
 	http.StatusUnauthorized:          "A token is needed, or this one is not known",
 	http.StatusForbidden:             "The token has not the scope, or the policy says no",
 	http.StatusNotFound:              "There is no such thing for whoever asks",
+	http.StatusPreconditionFailed:    "The file is not as it was",
+	http.StatusInsufficientStorage:   "The workspace does not take the file",
 	http.StatusConflict:              "It cannot be done as things stand",
 	http.StatusRequestEntityTooLarge: "The body is too large",
 	http.StatusUnsupportedMediaType:  "The body is of another type",
@@ -337,8 +344,10 @@ func openWebUI(t *testing.T, data []byte) (functions []object) {
 					required = append(required, parameter["name"])
 				}
 			}
-			if body, ok := op["requestBody"].(object); ok {
-				of := resolve(body["content"].(object)["application/json"].(object)["schema"].(object))
+			body, _ := op["requestBody"].(object)
+			content, _ := body["content"].(object)
+			if data, ok := content["application/json"].(object); ok {
+				of := resolve(data["schema"].(object))
 				members, _ := of["properties"].(object)
 				maps.Copy(properties, members)
 				more, _ := of["required"].([]any)

@@ -38,6 +38,9 @@ func statusOf(err error) int {
 	if errors.Is(err, errMediaType) {
 		return http.StatusUnsupportedMediaType
 	}
+	if status := fileStatus(err); status != 0 {
+		return status
+	}
 	switch tool.AsError(err).Kind {
 	case tool.Invalid:
 		return http.StatusBadRequest

@@ -82,6 +82,12 @@ func (a *api) routes() []route {
 		post(tool.ScopeOperate, "/upstreams/held/{tool}", "approve one of them, and say what is held then", a.approveHeld).named("approve_held_tool").failsWith(http.StatusConflict),
 		get("/skills", "the skills that programs can import", a.skills).named("list_skills"),
 		get("/skills/{name}", "one of them, with its code", a.skill).named("get_skill").takes(number("version", 1, 1<<30, 0, "another version than the current one")),
+		get("/workspaces", "the workspaces that there are", a.workspaces).named("list_workspaces").failsWith(http.StatusNotFound),
+		get("/workspaces/{name}/files", "the files of one", a.files).named("list_files").takes(text("prefix", 1000, "only those whose paths begin so")),
+		reads(raw("/workspaces/{name}/files/{path...}", "the bytes of a file", a.readFile, "application/octet-stream")).named("read_file"),
+		changes(http.MethodPut, "/workspaces/{name}/files/{path...}", "write a file: the body is its bytes", a.writeFile).named("write_file").bodies(gateway.MaxFile).
+			failsWith(http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage),
+		changes(http.MethodDelete, "/workspaces/{name}/files/{path...}", "remove a file", a.removeFile).named("remove_file").failsWith(http.StatusPreconditionFailed),
 		get("/savings", "the tokens that programs kept out of models' contexts", a.savings).named("get_savings").takes(number("days", 1, maxDays, usualDays, "how many days back; of one day by the hour")),
 		forOperators(get("/audit", "the audit log, the newest first", a.audit)).named("list_audit").failsWith(http.StatusNotFound).
 			takes(word("kind", "only of this kind; * stands for any text"), word("tool", "only of this tool; * stands for any text"), word("principal", "only of this one"), word("execution", "only of this one"),
@@ -180,9 +186,22 @@ func forOperators(r route) route {
 	return r
 }
 
+// changes is a route that changes a file. The body of a PUT is its bytes.
+func changes[Out any](method, path, does string, serve func(r *http.Request) (Out, error)) route {
+	rt := get(path, does, serve)
+	rt.method, rt.scope = method, tool.ScopeFiles
+	return rt
+}
+
+// reads has a route answer who may read.
+func reads(r route) route {
+	r.scope = tool.ScopeRead
+	return r
+}
+
 // metrics has a route answer who may read numbers.
 func metrics(r route) route {
-	r.scope = tool.ScopeMetrics
+	r.scope, r.tagged = tool.ScopeMetrics, false
 	return r
 }
 

@@ -1,0 +1,206 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+)
+
+// WorkspaceInfo is a workspace that whoever asks can name.
+type WorkspaceInfo struct {
+	Name string `json:"name"`
+	// Mapped says that it is a folder of the operator's, ReadOnly that programs change nothing in it.
+	Mapped   bool `json:"mapped,omitempty"`
+	ReadOnly bool `json:"read_only,omitempty"`
+}
+
+// WorkspaceFile is a file of a workspace.
+type WorkspaceFile struct {
+	// Path is slash-separated, below /workspace.
+	Path string `json:"path"`
+	// Size is in bytes.
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified,omitzero"`
+	// Tag changes when the file does.
+	Tag string `json:"tag"`
+}
+
+// MaxFile is how large a file can be that is written whole, in bytes: larger ones are a program's.
+const MaxFile = maxEdited
+
+// maxFileList is how many files are listed.
+const maxFileList = 10_000
+
+// Workspaces returns the workspaces that whoever asks has, by name. Errors are *tool.Error.
+func (g *Gateway) Workspaces(ctx context.Context) ([]WorkspaceInfo, error) {
+	if g.opts.DataDir == "" {
+		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here: there is no data directory"}
+	}
+	all := map[string]WorkspaceInfo{}
+	for _, name := range workspaceNames(filepath.Join(g.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))) {
+		all[name] = WorkspaceInfo{Name: name}
+	}
+	for name := range g.cfg.Load().Workspaces {
+		if m, ok := g.mapping(ctx, name); ok {
+			all[name] = WorkspaceInfo{Name: name, Mapped: true, ReadOnly: m.Mode != config.ModeWrite}
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b WorkspaceInfo) int { return strings.Compare(a.Name, b.Name) }), nil
+}
+
+// existing opens a workspace that there is.
+func (g *Gateway) existing(ctx context.Context, name string) (space, error) {
+	all, err := g.Workspaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(all, func(w WorkspaceInfo) bool { return w.Name == name }) {
+		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + plain.Line(name, 64), Hint: "a program, or a file that is written, makes it"}
+	}
+	return g.files(ctx, name)
+}
+
+// FilesOf returns the files of a workspace whose paths begin with a text, by path, and whether there are more than 10,000. Errors
+// are *tool.Error.
+func (g *Gateway) FilesOf(ctx context.Context, name, prefix string) (list []WorkspaceFile, more bool, err error) {
+	ws, err := g.existing(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = ws.Close() }()
+	for f, err := range ws.Files() {
+		if f.Path == "" {
+			return nil, false, &tool.Error{Kind: tool.Internal, Message: "the workspace could not be listed", Hint: "try again", Err: err}
+		}
+		if err != nil || f.Folder || !strings.HasPrefix(f.Path, prefix) {
+			continue
+		}
+		if len(list) == maxFileList {
+			more = true
+			break
+		}
+		list = append(list, fileInfo(f))
+	}
+	slices.SortFunc(list, func(a, b WorkspaceFile) int { return strings.Compare(a.Path, b.Path) })
+	return list, more, nil
+}
+
+func fileInfo(f workspace.File) WorkspaceFile {
+	sum := sha256.Sum256([]byte(f.Version))
+	return WorkspaceFile{Path: f.Path, Size: f.Size, Modified: f.Modified, Tag: hex.EncodeToString(sum[:8])}
+}
+
+// FileContent opens a file of a workspace. Close the content. Errors are *tool.Error.
+func (g *Gateway) FileContent(ctx context.Context, name, path string) (WorkspaceFile, io.ReadCloser, error) {
+	ws, err := g.existing(ctx, name)
+	if err != nil {
+		return WorkspaceFile{}, nil, err
+	}
+	if path, err = filePath(path); err != nil {
+		return WorkspaceFile{}, nil, errors.Join(err, ws.Close())
+	}
+	f, err := ws.Open(path)
+	if err != nil {
+		err = missingFile(path, err)
+		_ = ws.Close()
+		return WorkspaceFile{}, nil, err
+	}
+	return fileInfo(f), openFile{f.Content, ws}, nil
+}
+
+// openFile closes its workspace too.
+type openFile struct {
+	io.ReadCloser
+	ws io.Closer
+}
+
+// Close implements [io.Closer].
+func (o openFile) Close() error { return errors.Join(o.ReadCloser.Close(), o.ws.Close()) }
+
+// ChangeFile writes a whole file of a workspace, which it makes where there is none, or removes it, for nil. With a tag it does so only
+// if the file is as it was; "*" is any that is there. What is told is on the disk. Errors are *tool.Error.
+func (g *Gateway) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (WorkspaceFile, error) {
+	open := g.files
+	if content == nil {
+		open = g.existing
+	}
+	ws, err := open(ctx, name)
+	if err != nil {
+		return WorkspaceFile{}, err
+	}
+	defer func() { _ = ws.Close() }()
+	if path, err = filePath(path); err != nil {
+		return WorkspaceFile{}, err
+	}
+	for range writeTries {
+		done, again, err := changeFile(ws, path, tag, content)
+		if !again {
+			return done, err
+		}
+	}
+	return WorkspaceFile{}, &tool.Error{Kind: tool.Failed, Message: path + " is being changed by others all the time", Hint: "try again", Retryable: true}
+}
+
+// changeFile makes the change once; again says that somebody else was quicker.
+func changeFile(ws space, path, tag string, content []byte) (done WorkspaceFile, again bool, err error) {
+	old, err := stat(ws, path)
+	there := err == nil
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || content == nil) {
+		return done, false, missingFile(path, err)
+	}
+	if tag != "" && (!there || tag != "*" && fileInfo(old).Tag != tag) {
+		return done, false, &tool.Error{Kind: tool.Failed, Message: path + " is not as it was", Hint: "read it again", Err: ErrFileChanged}
+	}
+	change := workspace.File{Path: path, Version: old.Version, Executable: old.Executable, Gone: content == nil}
+	if content != nil {
+		change.Size, change.Content = int64(len(content)), io.NopCloser(bytes.NewReader(content))
+	}
+	updated, err := ws.Update(workspace.Changes(change))
+	if err != nil {
+		return done, false, &tool.Error{Kind: tool.Internal, Message: path + " could not be written", Hint: "try again", Err: err}
+	}
+	now, err := stat(ws, path)
+	_, written := updated.Versions[path]
+	if written || content == nil && errors.Is(err, fs.ErrNotExist) {
+		return fileInfo(now), false, nil
+	}
+	if now.Version != old.Version {
+		return done, true, nil
+	}
+	return done, false, &tool.Error{Kind: tool.Limit, Message: strings.Join(updated.Notes, "; "), Err: ErrFileRefused}
+}
+
+// ErrFileChanged says that a file was changed by somebody else, ErrFileRefused that the workspace has no room for it, or takes no such file.
+var (
+	ErrFileChanged = errors.New("the file was changed")
+	ErrFileRefused = errors.New("the file was not taken")
+)
+
+func stat(ws space, path string) (workspace.File, error) {
+	f, err := ws.Open(path)
+	if err == nil {
+		_ = f.Content.Close()
+	}
+	return f, err
+}
+
+func missingFile(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &tool.Error{Kind: tool.NotFound, Message: "there is no file " + plain.Line(path, 300)}
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: plain.Line(path, 300) + " cannot be read", Hint: "it is no regular file, perhaps", Err: err}
+}

@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// Files are the workspaces of whoever asks.
+type Files interface {
+	Workspaces(ctx context.Context) ([]gateway.WorkspaceInfo, error)
+	FilesOf(ctx context.Context, name, prefix string) (list []gateway.WorkspaceFile, more bool, err error)
+	// FileContent opens a file. Close the content.
+	FileContent(ctx context.Context, name, path string) (gateway.WorkspaceFile, io.ReadCloser, error)
+	// ChangeFile writes a file, or removes it for nil: with a tag only if it has that one.
+	ChangeFile(ctx context.Context, name, path, tag string, content []byte) (gateway.WorkspaceFile, error)
+}
+
+// WorkspaceList is what GET /workspaces gives.
+type WorkspaceList struct {
+	// Workspaces are sorted by name.
+	Workspaces []gateway.WorkspaceInfo `json:"workspaces"`
+}
+
+func (a *api) workspaces(r *http.Request) (WorkspaceList, error) {
+	list, err := a.verbs.Workspaces(r.Context())
+	if list == nil {
+		list = []gateway.WorkspaceInfo{}
+	}
+	return WorkspaceList{Workspaces: list}, err
+}
+
+// FileList is what GET /workspaces/{name}/files gives.
+type FileList struct {
+	// Files are sorted by path.
+	Files []gateway.WorkspaceFile `json:"files"`
+	// More says that there are more than 10,000: ask with a prefix.
+	More bool `json:"more,omitempty"`
+}
+
+func (a *api) files(r *http.Request) (FileList, error) {
+	list, more, err := a.verbs.FilesOf(r.Context(), r.PathValue("name"), queryOf(r).text("prefix"))
+	if list == nil {
+		list = []gateway.WorkspaceFile{}
+	}
+	return FileList{Files: list, More: more}, err
+}
+
+// readFile sends the bytes of a file, as something to be kept and never shown by a browser.
+func (a *api) readFile(w http.ResponseWriter, r *http.Request) error {
+	f, content, err := a.verbs.FileContent(r.Context(), r.PathValue("name"), r.PathValue("path"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = content.Close() }()
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("ETag", strconv.Quote(f.Tag))
+	if tagOf(r, "If-None-Match") == f.Tag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(f.Path)}))
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = io.CopyBuffer(patientWriter{http.NewResponseController(w), w}, io.LimitReader(content, f.Size), make([]byte, 64<<10)) // who has gone hears nothing
+	}
+	return nil
+}
+
+// patientWriter gives the client a while for each piece.
+type patientWriter struct {
+	control *http.ResponseController
+	w       http.ResponseWriter
+}
+
+// Write implements [io.Writer].
+func (p patientWriter) Write(data []byte) (int, error) { return patiently(p.control, p.w, data) }
+
+// tagOf is the tag in a header of a request, "" if it is not there.
+func tagOf(r *http.Request, header string) string {
+	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get(header)), "W/"), `"`)
+}
+
+// writeFile keeps the body as a file.
+func (a *api) writeFile(r *http.Request) (gateway.WorkspaceFile, error) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return gateway.WorkspaceFile{}, &tool.Error{Kind: tool.Invalid, Message: "the file is too large, or did not arrive", Hint: "a program can write larger ones", Err: err}
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return a.changed(r, data)
+}
+
+// removeFile removes a file, and gives its path.
+func (a *api) removeFile(r *http.Request) (gateway.WorkspaceFile, error) { return a.changed(r, nil) }
+
+func (a *api) changed(r *http.Request, data []byte) (gateway.WorkspaceFile, error) {
+	f, err := a.verbs.ChangeFile(r.Context(), r.PathValue("name"), r.PathValue("path"), tagOf(r, "If-Match"), data)
+	if err == nil && data == nil {
+		f = gateway.WorkspaceFile{Path: r.PathValue("path")}
+	}
+	return f, err
+}
+
+// fileStatus is the status of what is wrong with a change of a file, 0 where its kind says it.
+func fileStatus(err error) int {
+	switch {
+	case errors.Is(err, gateway.ErrFileChanged):
+		return http.StatusPreconditionFailed
+	case errors.Is(err, gateway.ErrFileRefused):
+		return http.StatusInsufficientStorage
+	}
+	return 0
+}
