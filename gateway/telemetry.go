@@ -19,6 +19,9 @@ const (
 	attrExecution = "sallyport.execution.id"
 )
 
+// Telemetry is what the gateway measures with, nil for nothing.
+func (g *Gateway) Telemetry() *telemetry.Telemetry { return g.opts.Telemetry }
+
 // measured is around all that becomes of a call: policy, approval, waiting, the upstream.
 func (g *Gateway) measured(next Handler) Handler {
 	t := g.opts.Telemetry
@@ -81,19 +84,26 @@ func (g *Gateway) tracked(ctx context.Context, job sandbox.Job, program Program,
 	span.Set("sallyport.language", language)
 	e, err := g.execute(ctx, job, program, before)
 	if err != nil {
-		span.End(string(tool.AsError(err).Kind))
+		kind := tool.AsError(err).Kind
+		span.End(string(kind))
+		if kind == tool.Busy {
+			t.Refused(ctx, "busy")
+		}
 		return e, err
 	}
+	span.SetInt("sallyport.queued.ms", e.Queued.Milliseconds())
 	span.SetInt("sallyport.calls", int64(e.Calls))
 	span.SetInt("sallyport.stdout.bytes", int64(len(e.Stdout.Text))+e.Stdout.Cut)
 	span.End(string(e.Status))
-	t.Executed(ctx, telemetry.Execution{Language: language, Status: string(e.Status), Duration: time.Since(begun)})
+	t.Executed(ctx, telemetry.Execution{Language: language, Status: string(e.Status), Duration: time.Since(begun), Queued: e.Queued})
 	return e, nil
 }
 
 // state is how things stand, for whoever reads the metrics.
 func (g *Gateway) state(ctx context.Context) telemetry.State {
 	s := telemetry.State{Upstreams: map[string]int{}, Tools: map[string]int{}, Sandboxes: g.runner.pooled()}
+	s.Running, s.Queued = g.admission.load()
+	s.Places = g.admission.parallel
 	for _, up := range g.Upstreams() {
 		s.Upstreams[string(up.State.Status)]++
 		s.Tools[up.ID] = up.State.Tools

@@ -1,43 +1,19 @@
 package mcpserver_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
-	"sallyport/internal/telemetry"
 	"sallyport/internal/telemetry/telemetrytest"
 	"sallyport/internal/testutil"
 )
-
-// withTelemetry opens telemetry that sends to a collector; flush sends what there is, and ends it.
-func withTelemetry(t *testing.T, to *telemetrytest.Collector) (opened *telemetry.Telemetry, flush func()) {
-	t.Helper()
-	opened, err := telemetry.Open(t.Context(), telemetry.Options{
-		Settings: config.Telemetry{OTLP: &config.OTLP{URL: to.URL}}, Env: func(string) (string, bool) { return "", false }, Logger: testutil.Logger(t),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	flush = func() {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := opened.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(flush)
-	return opened, flush
-}
 
 const (
 	inMeta   = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -56,7 +32,7 @@ print("hush")
 func TestOneTrace(t *testing.T) {
 	t.Parallel()
 	collector := telemetrytest.New(t)
-	watched, flush := withTelemetry(t, collector)
+	watched, flush := collector.Open(t)
 	odd, shy := newRawServer(t, oddAnswers()), newRawServer(t, oddAnswers())
 	cfg := config.Default()
 	cfg.Trust, cfg.Sandbox.Runsc, cfg.Sandbox.Pool = config.TrustAllow, testutil.Runsc(t), config.Pool{}

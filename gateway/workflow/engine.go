@@ -14,6 +14,7 @@ import (
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/store"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -58,6 +59,8 @@ type Options struct {
 	Instead Instead
 	Hurry   bool
 	Now     func() time.Time
+	// Telemetry counts runs and keeps traces of them; nil does not.
+	Telemetry *telemetry.Telemetry
 	// Alone says that the engine goes on with no run by itself, but with those that are started, resumed or answered through it.
 	Alone bool
 	// Runs is how many go on at once, besides those that wait; 0 is 64.

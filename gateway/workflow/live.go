@@ -18,7 +18,7 @@ func (e *Engine) run(l *live) {
 	defer abandon(nil)
 	r, err := e.take(hard, l, abandon)
 	if err == nil {
-		err = r.finish(r.context(hard), l)
+		err = r.traced(r.context(hard), l)
 	}
 	if err != nil {
 		e.gone(l, err)
@@ -116,6 +116,7 @@ func (r *run) finish(ctx context.Context, l *live) error {
 		if err := r.log.write(ctx, *end); err != nil {
 			return err
 		}
+		r.engine.opts.Telemetry.Ran(ctx, string(end.Status), end.Time.Sub(r.history.created))
 	}
 	r.state.alter(func(run *Run) {
 		run.Status, run.Outputs, run.Error, run.Ended, run.Waiting = end.Status, end.Output, end.Error, end.Time, nil

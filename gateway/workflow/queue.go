@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -25,6 +26,7 @@ type live struct {
 	history *history
 	broken  error // why there is no program
 	peer    tool.Peer
+	place   telemetry.Place // of whoever started it
 
 	mu       sync.Mutex
 	run      *run // once it is interpreted

@@ -10,6 +10,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/store"
+	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
 
@@ -93,7 +94,7 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 			e.log.Error("run cannot be canceled", "run", other.id, "error", err)
 		}
 	}
-	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.told), began: make(chan struct{}), ended: make(chan struct{}), program: p, writer: w, history: h, peer: peer})
+	e.queue.put(&live{id: run.ID, workflow: p.Name, limit: p.Concurrency, state: newState(run, e.told), began: make(chan struct{}), ended: make(chan struct{}), program: p, writer: w, history: h, peer: peer, place: telemetry.PlaceOf(ctx)})
 	return run, nil
 }
 

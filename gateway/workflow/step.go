@@ -187,7 +187,9 @@ func (n *node) pause(attempt int) time.Duration {
 func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt int) (result, error) {
 	inner, stop := bounded(ctx, n.Timeout, tookLonger(n.Timeout))
 	defer stop()
+	inner, span := r.stepSpan(inner, n, at, attempt)
 	out, err := r.do(inner, f, n, at, attempt)
+	span.End(wentHow(out, err))
 	if err != nil {
 		return result{}, r.failed(ctx, inner, at.path, n.Line, err)
 	}

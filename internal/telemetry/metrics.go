@@ -66,7 +66,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	m := &maker{Meter: meter}
 	i := &instruments{
 		executions:    m.counter("sallyport.executions", "{execution}", "Programs that were run, by how they ended."),
-		executionTime: m.seconds("sallyport.execution.duration", "How long programs took, from the sandbox's queue to the answer.", long),
+		executionTime: m.seconds("sallyport.execution.duration", "How long programs took, from the queue to the answer.", long),
 		queueTime:     m.seconds("sallyport.execution.queue.duration", "How long programs waited for a place to run.", short),
 		calls:         m.counter("sallyport.calls", "{call}", "Calls of upstreams' tools and methods, by how they went: ok, or the kind of the error."),
 		callTime:      m.seconds("sallyport.call.duration", "How long calls took, with policy, approval and waiting.", short),

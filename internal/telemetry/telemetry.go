@@ -50,6 +50,7 @@ type Options struct {
 type Telemetry struct {
 	*instruments
 	registry *prometheus.Registry
+	page     http.Handler
 	tracer   trace.Tracer // nil: there are no traces
 	close    func(ctx context.Context) error
 }
@@ -69,12 +70,13 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	}
 	t := &Telemetry{registry: prometheus.NewRegistry()}
 	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	page, err := exporter.New(exporter.WithRegisterer(t.registry), exporter.WithoutScopeInfo())
+	t.page = promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 8, ErrorHandling: promhttp.ContinueOnError})
+	reader, err := exporter.New(exporter.WithRegisterer(t.registry), exporter.WithoutScopeInfo())
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
 	plan := planned(o)
-	meters := sdkmetric.NewMeterProvider(append(plan.readers(), sdkmetric.WithReader(page), sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries))...)
+	meters := sdkmetric.NewMeterProvider(append(plan.readers(), sdkmetric.WithReader(reader), sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries))...)
 	closers := []func(context.Context) error{meters.Shutdown}
 	if traces := plan.traces(about); traces != nil {
 		t.tracer = traces.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
@@ -134,5 +136,5 @@ func (t *Telemetry) Metrics() http.Handler {
 	if t == nil {
 		return http.NotFoundHandler()
 	}
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 8, ErrorHandling: promhttp.ContinueOnError})
+	return t.page
 }

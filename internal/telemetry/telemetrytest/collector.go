@@ -4,6 +4,7 @@ package telemetrytest
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -12,11 +13,15 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"sallyport/internal/config"
+	"sallyport/internal/telemetry"
 )
 
 // Span is one that has arrived; ids are in hex.
@@ -47,6 +52,25 @@ func New(tb testing.TB, refuse ...int) *Collector {
 	tb.Cleanup(web.Close)
 	c.URL = web.URL
 	return c
+}
+
+// Open opens telemetry that sends all to the collector; flush sends what there is, and ends it.
+func (c *Collector) Open(tb testing.TB) (t *telemetry.Telemetry, flush func()) {
+	tb.Helper()
+	t, err := telemetry.Open(tb.Context(), telemetry.Options{Settings: config.Telemetry{OTLP: &config.OTLP{URL: c.URL}}, Env: func(string) (string, bool) { return "", false }})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	flush = func() {
+		tb.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := t.Close(ctx); err != nil {
+			tb.Error(err)
+		}
+	}
+	tb.Cleanup(flush)
+	return t, flush
 }
 
 // ServeHTTP implements [http.Handler].

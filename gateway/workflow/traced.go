@@ -1,0 +1,45 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+)
+
+// traced has a run until it is over, or the engine closes, within a span. That of a run which is gone on with after a restart
+// begins a trace of its own: who started it is answered long ago.
+func (r *run) traced(ctx context.Context, l *live) error {
+	ctx, span := r.engine.opts.Telemetry.Start(l.place.In(ctx), telemetry.Inside, "invoke_workflow", l.workflow)
+	span.Set("gen_ai.operation.name", "invoke_workflow")
+	span.Set("gen_ai.workflow.name", l.workflow)
+	span.Set("sallyport.run.id", r.id)
+	err := r.finish(ctx, l)
+	run, _, _ := r.state.now()
+	switch {
+	case errors.Is(err, errGone):
+		span.End("gone")
+	case err != nil:
+		span.End(string(tool.Internal))
+	default:
+		span.End(string(run.Status))
+	}
+	return err
+}
+
+// stepSpan is the span of one attempt of a step.
+func (r *run) stepSpan(ctx context.Context, n *node, at spot, attempt int) (context.Context, *telemetry.Span) {
+	ctx, span := r.engine.opts.Telemetry.Start(ctx, telemetry.Inside, "step", n.ID.Text)
+	span.Set("sallyport.step.path", at.path)
+	span.SetInt("sallyport.step.attempt", int64(attempt))
+	return ctx, span
+}
+
+// wentHow says in a word how an attempt of a step went.
+func wentHow(out result, err error) string {
+	if err != nil {
+		return string(faultOf(err, "", 0).Kind)
+	}
+	return out.status
+}
