@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -31,9 +32,9 @@ var (
 	metrics = signal{"METRICS", "/v1/metrics"}
 )
 
-func planned(o Options) plan {
+func planned(life context.Context, o Options) plan {
 	p := plan{sample: o.Settings.Sample}
-	v := variables{env: o.Env, log: o.Logger}
+	v := variables{life: life, env: o.Env, log: o.Logger}
 	if strings.EqualFold(v.get("OTEL_SDK_DISABLED"), "true") || o.Settings.Problem != "" {
 		return p
 	}
@@ -66,8 +67,9 @@ func (p plan) traces(about *resource.Resource) *sdktrace.TracerProvider {
 
 // variables are those of the specification of OpenTelemetry.
 type variables struct {
-	env func(string) (string, bool)
-	log *slog.Logger
+	life context.Context //nolint:containedctx // of what is sent
+	env  func(string) (string, bool)
+	log  *slog.Logger
 }
 
 func (v variables) get(name string) string {
@@ -82,7 +84,7 @@ func (v variables) exporter(s signal, name string) string {
 
 // upload says where a signal is sent to; nil: nowhere. What the settings do not say, the variables do.
 func (v variables) upload(o Options, s signal) *upload {
-	u := &upload{signal: strings.ToLower(s.word), log: o.Logger, headers: map[string]string{}, timeout: v.timeout(s), zip: v.exporter(s, "COMPRESSION") == "gzip"}
+	u := &upload{life: v.life, signal: strings.ToLower(s.word), log: o.Logger, headers: map[string]string{}, timeout: v.timeout(s), zip: v.exporter(s, "COMPRESSION") == "gzip"}
 	if set := o.Settings.OTLP; set != nil {
 		u.url, u.headers = at(set.URL, s.path), set.Headers
 	} else if u.url = v.endpoint(s); u.url != "" {

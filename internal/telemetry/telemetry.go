@@ -75,14 +75,15 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	plan := planned(o)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	plan := planned(life, o)
 	meters := sdkmetric.NewMeterProvider(append(plan.readers(), sdkmetric.WithReader(reader), sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries))...)
 	closers := []func(context.Context) error{meters.Shutdown}
 	if traces := plan.traces(about); traces != nil {
 		t.tracer = traces.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
 		closers = append(closers, traces.Shutdown)
 	}
-	t.close = closing(closers)
+	t.close = closing(closers, end)
 	if t.instruments, err = newInstruments(meters.Meter(scope, metric.WithInstrumentationVersion(o.Version))); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metrics: %w", err), t.Close(ctx))
 	}
@@ -107,14 +108,15 @@ func describe(ctx context.Context, o Options) (*resource.Resource, error) {
 }
 
 // closing closes all once, at the same time: none may take another's time.
-func closing(closers []func(context.Context) error) func(context.Context) error {
+func closing(closers []func(context.Context) error, end context.CancelFunc) func(context.Context) error {
 	var once sync.Once
 	return func(ctx context.Context) (err error) {
 		once.Do(func() {
+			defer end()
 			errs := make([]error, len(closers))
 			var work sync.WaitGroup
-			for i, end := range closers {
-				work.Go(func() { errs[i] = end(ctx) })
+			for i, shut := range closers {
+				work.Go(func() { errs[i] = shut(ctx) })
 			}
 			work.Wait()
 			err = errors.Join(errs...)

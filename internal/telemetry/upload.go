@@ -32,7 +32,8 @@ type upload struct {
 	zip         bool
 	log         *slog.Logger
 	client      *http.Client
-	failing     atomic.Bool // what was last sent did not arrive
+	life        context.Context //nolint:containedctx // ends what is still being sent when all is closed: the SDK does not wait for it
+	failing     atomic.Bool     // what was last sent did not arrive
 }
 
 const (
@@ -64,35 +65,38 @@ func (u *upload) open(authorities string) error {
 	return nil
 }
 
-// send sends a message, again where that may help, and says in the log when it begins and ceases to fail. What could not
-// be sent is lost: it returns nothing, since the SDK would print it on stderr by itself.
+// send sends a message, again where that may help. What could not be sent is lost: it returns nothing, since the SDK would
+// print it on stderr by itself.
 func (u *upload) send(ctx context.Context, message proto.Message) {
-	err := u.try(ctx, message)
+	body, err := u.encode(message)
+	if err != nil {
+		u.went(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer context.AfterFunc(u.life, cancel)()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		wait, err := u.post(ctx, body)
+		u.went(err)
+		if err == nil || wait < 0 {
+			return
+		}
+		select {
+		case <-time.After(min(max(wait, pause), longestPause)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// went says in the log when sending begins and ceases to fail.
+func (u *upload) went(err error) {
 	switch was := u.failing.Swap(err != nil); {
 	case err != nil && !was:
 		u.log.Warn("telemetry cannot be sent", "signal", u.signal, "error", err)
 	case err == nil && was:
 		u.log.Info("telemetry is sent again", "signal", u.signal)
-	}
-}
-
-func (u *upload) try(ctx context.Context, message proto.Message) error {
-	body, err := u.encode(message)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		wait, err := u.post(ctx, body)
-		if err == nil || wait < 0 {
-			return err
-		}
-		select {
-		case <-time.After(min(max(wait, pause), longestPause)):
-		case <-ctx.Done():
-			return err
-		}
 	}
 }
 
@@ -104,7 +108,8 @@ func (u *upload) encode(message proto.Message) ([]byte, error) {
 	var short bytes.Buffer
 	w := gzip.NewWriter(&short)
 	_, err = w.Write(data)
-	return short.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close())
+	return short.Bytes(), err
 }
 
 // post sends once. After an error wait is how long the collector wants to be left alone, less than 0 where it is not to be
