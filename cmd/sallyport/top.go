@@ -76,7 +76,7 @@ type screen struct {
 	terminal *os.File
 	colours  bool
 	view     topView
-	sort     func(x, y topExecution) int
+	sort     func(x, y httpapi.LiveExecution) int
 	// chosen is the id of a program, asked that of the one that c was pressed for.
 	chosen, asked string
 	// said is the last word on what was done.
@@ -185,7 +185,7 @@ func (s *screen) see(v topView) {
 		s.nobody = "the gateway has gone; waiting for another on " + plainDir(s.dataDir())
 	}
 	s.view = v
-	if !slices.ContainsFunc(v.Executions, func(e topExecution) bool { return e.ID == s.chosen }) {
+	if !slices.ContainsFunc(v.Executions, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen }) {
 		s.chosen = ""
 	}
 }
@@ -269,17 +269,17 @@ func (s *screen) press(ctx context.Context, key rune) int {
 }
 
 // orders are the ways to sort, by key.
-func orders() map[rune]func(x, y topExecution) int {
-	return map[rune]func(x, y topExecution) int{
-		't': func(x, y topExecution) int { return x.Started.Compare(y.Started) },
-		'n': func(x, y topExecution) int { return cmp.Compare(y.Made, x.Made) },
-		'o': func(x, y topExecution) int { return cmp.Compare(y.Bytes, x.Bytes) },
-		'w': func(x, y topExecution) int { return cmp.Compare(x.Principal, y.Principal) },
+func orders() map[rune]func(x, y httpapi.LiveExecution) int {
+	return map[rune]func(x, y httpapi.LiveExecution) int{
+		't': func(x, y httpapi.LiveExecution) int { return x.Started.Compare(y.Started) },
+		'n': func(x, y httpapi.LiveExecution) int { return cmp.Compare(y.Made, x.Made) },
+		'o': func(x, y httpapi.LiveExecution) int { return cmp.Compare(y.Bytes, x.Bytes) },
+		'w': func(x, y httpapi.LiveExecution) int { return cmp.Compare(x.Principal, y.Principal) },
 	}
 }
 
 // sorted are the programs in the order that was asked for.
-func (s *screen) sorted(list []topExecution) []topExecution {
+func (s *screen) sorted(list []httpapi.LiveExecution) []httpapi.LiveExecution {
 	list = slices.Clone(list)
 	if s.sort != nil {
 		slices.SortStableFunc(list, s.sort)
@@ -293,7 +293,7 @@ func (s *screen) choose(step int) {
 	if len(list) == 0 {
 		return
 	}
-	at := slices.IndexFunc(list, func(e topExecution) bool { return e.ID == s.chosen })
+	at := slices.IndexFunc(list, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen })
 	if at < 0 && step < 0 {
 		at = len(list)
 	}
@@ -305,7 +305,7 @@ func (s *screen) cancel(ctx context.Context, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
 	err := s.withGateways(ctx, func(ctx context.Context, c *controls) error {
-		var answer any
+		var answer httpapi.Canceling
 		return c.find(ctx, "/executions/"+url.PathEscape(id)+"/cancel", httpapi.Nothing{}, &answer)
 	})
 	if err != nil {

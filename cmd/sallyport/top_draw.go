@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/text/width"
 
+	"sallyport/gateway/httpapi"
 	"sallyport/internal/plain"
 )
 
@@ -126,7 +127,7 @@ func (s *screen) head(v topView, p paper) []string {
 		programs += p.paint(fmt.Sprintf(", %d waiting for a person", states["waiting"]), yellow)
 	}
 	today := fmt.Sprintf("today      %s, %d failed, %s; tokens: %s answered, %s saved", number(v.Today.Executions, "program"), v.Today.Failed,
-		number(v.Today.Calls, "call"), short(v.Today.Answered), short(max(0, v.Today.Read-v.Today.Answered)))
+		number(v.Today.Calls, "call"), short(v.Today.Answered), short(v.Today.Saved()))
 	approvals := "approvals  none waiting"
 	if v.Approvals > 0 {
 		approvals = p.paint(fmt.Sprintf("approvals  %d waiting: sallyport approvals", v.Approvals), yellow)
@@ -161,7 +162,7 @@ func (s *screen) programTable(v topView, p paper, most int) []string {
 	columns := []column{{"", false, 1}, {"PROGRAM", false, 20}, {"STATE", false, 10}, {"TIME", true, 8}, {"WHO", false, 24}, {"LANGUAGE", false, 10}, {"CALLS", true, 6}, {"PRINTED", true, 8}, {"CALLING", false, 60}}
 	live := s.sorted(v.Executions)
 	rows, marked := [][]entry{}, -1
-	first := max(0, min(slices.IndexFunc(live, func(e topExecution) bool { return e.ID == s.chosen })-most+1, len(live)-1))
+	first := max(0, min(slices.IndexFunc(live, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen })-most+1, len(live)-1))
 	for _, e := range live[min(first, len(live)):] {
 		mark := ""
 		if e.ID == s.chosen {
@@ -181,12 +182,12 @@ func (s *screen) programTable(v topView, p paper, most int) []string {
 }
 
 // calling is what a program waits for.
-func calling(e topExecution, now time.Time) string {
+func calling(e httpapi.LiveExecution, now time.Time) string {
 	var open []string
 	var since time.Time
 	for _, c := range e.Calls {
 		if c.Outcome == "" {
-			open = append(open, c.Tool)
+			open = append(open, c.Tool.String())
 			if since.IsZero() {
 				since = c.Begun
 			}

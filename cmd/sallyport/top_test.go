@@ -17,20 +17,22 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/golden"
+	"sallyport/internal/tool"
 )
 
 // crowd is what a gateway says that has much to tell, some of it hostile.
 func crowd(now time.Time) topView {
-	v := topView{At: now, Approvals: 2, Silent: 1, Today: topStep{Executions: 1412, Failed: 3, Calls: 20417, Answered: 34_000, Read: 1_234_567},
+	v := topView{At: now, Approvals: 2, Silent: 1, Today: gateway.SavingsStep{Executions: 1412, Failed: 3, Calls: 20417, Answered: 34_000, Read: 1_234_567},
 		Gateways: []topGateway{{Version: "v1.2", Status: "ok", UptimeMS: 3 * 3600_000}, {Version: "dev\x1b]0;evil\a", UptimeMS: 9000}}}
 	for i, state := range []string{"running", "waiting", "queued"} {
-		v.Executions = append(v.Executions, topExecution{ID: fmt.Sprintf("e-%d", i+1), State: state, Language: "python", Started: now.Add(-time.Duration(40*i+2) * time.Second), Made: i, Bytes: int64(i) * 70_000,
+		v.Executions = append(v.Executions, httpapi.LiveExecution{ID: fmt.Sprintf("e-%d", i+1), State: state, Language: "python", Started: now.Add(-time.Duration(40*i+2) * time.Second), Made: i, Bytes: int64(i) * 70_000,
 			Principal: []string{"token:ann", "日本語の名前", "\x1b[2Je\u0301vil\u202e"}[i]})
 	}
-	v.Executions[1].Calls = []topCall{{Tool: "github.search_issues", Begun: now.Add(-3 * time.Second)}}
+	v.Executions[1].Calls = []httpapi.LiveCall{{Tool: tool.ID{Upstream: "github", Name: "search_issues"}, Begun: now.Add(-3 * time.Second)}}
 	v.Ended = []httpapi.ExecutionSummary{{ID: "e-0", Language: "typescript", Status: "timeout", Started: time.Now().Add(-90 * time.Second), DurationMS: 30_000, Calls: 7}}
 	for i := range 9 {
 		v.Upstreams = append(v.Upstreams, topUpstream{ID: fmt.Sprintf("up%d", i), Status: "ready", Tools: i})
@@ -67,18 +69,18 @@ func TestTopFrame(t *testing.T) {
 // stage is a gateway's API as far as top asks for it.
 type stage struct {
 	mu       sync.Mutex
-	live     []topExecution
+	live     []httpapi.LiveExecution
 	canceled []string
 }
 
 func (g *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	answers := map[string]any{"/health": httpapi.Health{Status: "ok", Version: "v9"}, "/executions/live": topList{g.live}, "/approvals": httpapi.ApprovalList{}, "/executions": httpapi.ExecutionList{}, "/savings": topSavings{}}
+	answers := map[string]any{"/health": httpapi.Health{Status: "ok", Version: "v9"}, "/executions/live": httpapi.LiveList{Executions: g.live}, "/approvals": httpapi.ApprovalList{}, "/executions": httpapi.ExecutionList{}, "/savings": httpapi.SavingsReport{}}
 	answer, known := answers[r.URL.Path]
 	if id, found := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/executions/"), "/cancel"); found && r.Method == http.MethodPost {
 		g.canceled, g.live = append(g.canceled, id), g.live[:0]
-		answer, known = struct{}{}, true
+		answer, known = httpapi.Canceling{ID: id}, true
 	}
 	if !known {
 		w.WriteHeader(http.StatusNotFound)
@@ -97,7 +99,7 @@ func TestTop(t *testing.T) {
 	before := flags(t, terminal)
 	env := func(name string) (string, bool) { return map[string]string{"NO_COLOR": "1"}[name], name == "NO_COLOR" }
 	a := &app{env: env, stdin: terminal, stdout: terminal, stderr: io.Discard, dataPath: data}
-	g := &stage{live: []topExecution{{ID: "e-1", State: "running", Started: time.Now(), Principal: "ann\x1b]0;x\a"}, {ID: "e-2", State: "queued", Started: time.Now()}}}
+	g := &stage{live: []httpapi.LiveExecution{{ID: "e-1", State: "running", Started: time.Now(), Principal: "ann\x1b]0;x\a"}, {ID: "e-2", State: "queued", Started: time.Now()}}}
 	closeControl := a.openControl(slog.New(slog.DiscardHandler), g)
 	ended := make(chan error, 1)
 	go func() { ended <- a.top(t.Context(), 200*time.Millisecond) }()
@@ -158,7 +160,7 @@ func TestTopOnce(t *testing.T) {
 	if err := a.top(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), "no gateway runs") || out.String() != "" {
 		t.Errorf("%v, and printed %q", err, out.String())
 	}
-	defer a.openControl(slog.New(slog.DiscardHandler), &stage{live: []topExecution{{ID: "e-1\x1b[2J", State: "running", Started: time.Now()}}})()
+	defer a.openControl(slog.New(slog.DiscardHandler), &stage{live: []httpapi.LiveExecution{{ID: "e-1\x1b[2J", State: "running", Started: time.Now()}}})()
 	if err := errors.Join(a.top(t.Context(), time.Second), a.topOnce(t.Context(), true)); err != nil {
 		t.Fatal(err)
 	}

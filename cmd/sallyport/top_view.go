@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
@@ -25,26 +26,12 @@ type topView struct {
 	// Upstreams of all of them, by name.
 	Upstreams []topUpstream `json:"upstreams"`
 	// Executions go on, the oldest first. Ended are the last that have, the newest first.
-	Executions []topExecution             `json:"executions"`
+	Executions []httpapi.LiveExecution    `json:"executions"`
 	Ended      []httpapi.ExecutionSummary `json:"ended"`
 	// Approvals is how many calls wait for a person.
 	Approvals int `json:"approvals"`
-	// Today is what ran since midnight, local time.
-	Today topStep `json:"today"`
-}
-
-// topStep is what ran in a time: see gateway.SavingsStep.
-type topStep struct {
-	Begin      time.Time `json:"begin"`
-	Executions int       `json:"executions"`
-	Failed     int       `json:"failed"`
-	Calls      int       `json:"calls"`
-	Answered   int64     `json:"answered_tokens"`
-	Read       int64     `json:"read_tokens"`
-}
-
-type topSavings struct {
-	Steps []topStep `json:"steps"`
+	// Today is what ran since midnight, local time, to the hour.
+	Today gateway.SavingsStep `json:"today"`
 }
 
 // topGateway is one that answered.
@@ -64,33 +51,6 @@ type topUpstream struct {
 	Held   int    `json:"held,omitempty"`
 }
 
-// topExecution is an execution that goes on, as /executions/live tells of it.
-type topExecution struct {
-	ID        string    `json:"id"`
-	Principal string    `json:"principal,omitempty"`
-	Language  string    `json:"language"`
-	State     string    `json:"state"`
-	Started   time.Time `json:"started"`
-	// Calls are the first that it made; Made is how many there were.
-	Calls []topCall `json:"calls"`
-	Made  int       `json:"made"`
-	// Bytes is how much it has printed.
-	Bytes int64 `json:"bytes"`
-}
-
-// topCall is a call of a tool.
-type topCall struct {
-	Tool  string    `json:"tool"`
-	Begun time.Time `json:"begun"`
-	// Outcome is "" while it goes on.
-	Outcome string `json:"outcome,omitempty"`
-}
-
-// topList is what /executions/live gives.
-type topList struct {
-	Executions []topExecution `json:"executions"`
-}
-
 // topper looks at the gateways again and again.
 type topper struct {
 	*app
@@ -102,7 +62,7 @@ type topper struct {
 func (t *topper) look(ctx context.Context) (topView, error) {
 	ctx, cancel := context.WithTimeout(ctx, topPatience)
 	defer cancel()
-	v := topView{At: time.Now(), Gateways: []topGateway{}, Upstreams: []topUpstream{}, Executions: []topExecution{}, Ended: []httpapi.ExecutionSummary{}}
+	v := topView{At: time.Now(), Gateways: []topGateway{}, Upstreams: []topUpstream{}, Executions: []httpapi.LiveExecution{}, Ended: []httpapi.ExecutionSummary{}}
 	err := t.withGateways(ctx, func(ctx context.Context, c *controls) error {
 		slow := t.due()
 		if !slow {
@@ -138,8 +98,8 @@ func (t *topper) due() bool {
 
 // ended reports whether an execution is not there any more.
 func (t *topper) ended(now topView) bool {
-	return slices.ContainsFunc(t.last.Executions, func(before topExecution) bool {
-		return !slices.ContainsFunc(now.Executions, func(e topExecution) bool { return e.ID == before.ID })
+	return slices.ContainsFunc(t.last.Executions, func(before httpapi.LiveExecution) bool {
+		return !slices.ContainsFunc(now.Executions, func(e httpapi.LiveExecution) bool { return e.ID == before.ID })
 	})
 }
 
@@ -153,7 +113,7 @@ func (v *topView) add(ctx context.Context, gate *http.Client, slow bool) error {
 	for _, up := range health.Upstreams {
 		v.merge(topUpstream{ID: up.ID, Status: up.Status, Reason: up.Reason, Tools: up.Tools, Held: up.Held})
 	}
-	var live topList
+	var live httpapi.LiveList
 	if err := known(ask(ctx, gate, http.MethodGet, "/executions/live", nil, &live)); err != nil {
 		return err
 	}
@@ -182,7 +142,7 @@ func (v *topView) addSlowly(ctx context.Context, gate *http.Client) error {
 	v.Ended = append(v.Ended, ended.Executions...)
 	year, month, day := time.Now().Date()
 	midnight := time.Date(year, month, day, 0, 0, 0, 0, time.Local)
-	var savings topSavings
+	var savings httpapi.SavingsReport
 	if err := known(ask(ctx, gate, http.MethodGet, "/savings?days=1", nil, &savings)); err != nil {
 		return err
 	}
@@ -223,7 +183,7 @@ func (v *topView) merge(up topUpstream) {
 
 func (v *topView) sort() {
 	slices.SortFunc(v.Upstreams, func(x, y topUpstream) int { return cmp.Compare(x.ID, y.ID) })
-	slices.SortStableFunc(v.Executions, func(x, y topExecution) int { return x.Started.Compare(y.Started) })
+	slices.SortStableFunc(v.Executions, func(x, y httpapi.LiveExecution) int { return x.Started.Compare(y.Started) })
 	slices.SortStableFunc(v.Ended, func(x, y httpapi.ExecutionSummary) int { return y.Started.Compare(x.Started) })
 	v.Ended = slices.CompactFunc(v.Ended, func(x, y httpapi.ExecutionSummary) bool { return x.ID == y.ID })
 }
