@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway/httpapi"
+	"sallyport/internal/access"
 	"sallyport/internal/clients"
 	"sallyport/internal/skill"
 )
@@ -27,7 +28,7 @@ func (a *app) addCompletions(root *cobra.Command) {
 		"upstreams remove": a.upstreamNames, "upstreams review": a.upstreamNames,
 		"executions show": a.executionIDs, "explain": a.executionIDs, "workflow from-execution": a.executionIDs,
 		"approvals approve": a.approvalIDs, "approvals deny": a.approvalIDs,
-		"skills show": a.skillNames, "skills review": a.waitingSkills, "install": knownClients,
+		"skills show": a.skillNames, "token revoke": a.tokenNames, "skills review": a.waitingSkills, "install": knownClients,
 	}
 	several := map[string]names{
 		"upstreams test": a.upstreamNames, "upstreams approve": a.upstreamNames,
@@ -119,6 +120,18 @@ func (a *app) waitingSkills(context.Context) (list []string) {
 		list = s.Pending()
 		return nil
 	})
+	return list
+}
+
+func (a *app) tokenNames(context.Context) (list []string) {
+	dir, err := a.tokenDir()
+	if err != nil {
+		return nil
+	}
+	tokens, _ := access.List(dir)
+	for _, one := range tokens {
+		list = append(list, one.Name)
+	}
 	return list
 }
 
