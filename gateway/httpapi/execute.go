@@ -104,6 +104,8 @@ type Metrics struct {
 	Calls int `json:"calls"`
 	// Tokens is what its answer costs a model, as MCP clients get it (o200k_base).
 	Tokens int `json:"tokens"`
+	// TokensSaved is how many tokens of tools' results stayed in the program, beyond its answer.
+	TokensSaved int `json:"tokensSaved"`
 	// QueuedMS is for how long it waited for its turn, in milliseconds.
 	QueuedMS int64 `json:"queuedMs"`
 }
@@ -132,9 +134,10 @@ func (a *api) program(in Program) (gateway.Program, error) {
 }
 
 func (a *api) executed(e gateway.Execution) Executed {
+	tokens := a.verbs.CountTokens(e.Text())
 	x := Executed{
 		ID: e.ID, Status: string(e.Status), Result: resultOf(e), Emitted: contents(e.Shown()), Error: failureOf(e), ExecutionTime: e.Duration.Seconds(),
-		Truncated: e.Truncated(), Files: e.Files, Metrics: Metrics{Calls: e.Calls, Tokens: a.verbs.CountTokens(e.Text()), QueuedMS: e.Queued.Milliseconds()}, Approvals: e.Approvals, Resume: e.Resume,
+		Truncated: e.Truncated(), Files: e.Files, Metrics: Metrics{Calls: e.Calls, Tokens: tokens, TokensSaved: max(0, e.TokensRead()-tokens), QueuedMS: e.Queued.Milliseconds()}, Approvals: e.Approvals, Resume: e.Resume,
 	}
 	x.Output, x.Stderr = e.Printed()
 	if x.Files == nil {
