@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,34 @@ func (house) Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway
 		}
 	}
 	return p, nil
+}
+
+func (house) Running(ctx context.Context) []gateway.Live {
+	all := []gateway.Live{
+		{ID: "e-live", Principal: "ada", Language: "python", State: "running", Code: "print(1)", Started: noon, Made: 2, Bytes: 5000,
+			Output: []gateway.Printed{{Stream: "stdout", Text: "one\n"}, {Stream: "stdout", Text: "two\n"}, {Stream: "stderr", Text: "oh\n"}},
+			Calls:  []gateway.LiveCall{{Tool: tool.ID{Upstream: "crm", Name: "find"}, Begun: noon.Add(time.Second), Duration: time.Second, Outcome: "ok"}, {Tool: tool.ID{Upstream: "crm", Name: "slow"}, Begun: noon.Add(2 * time.Second)}}},
+		{ID: "e-liveevil", Principal: evil, Language: evil, State: evil, Workspace: evil, Environment: evil, Session: evil, Code: evil, Started: noon, Output: []gateway.Printed{{Stream: evil, Text: evil}, {Stream: "stderr", Text: evil}},
+			Calls: []gateway.LiveCall{{Tool: tool.ID{Upstream: evil, Name: evil}, Begun: noon, Outcome: evil}}},
+	}
+	return slices.DeleteFunc(all, func(l gateway.Live) bool { return tool.Operator(ctx) == "" && l.Principal != tool.Principal(ctx) })
+}
+
+func (h house) LiveOf(ctx context.Context, id string) (gateway.Live, bool) {
+	for _, l := range h.Running(ctx) {
+		if l.ID == id {
+			return l, true
+		}
+	}
+	return gateway.Live{}, false
+}
+
+func (h house) CancelExecution(_ context.Context, id string) error {
+	if id != "e-live" {
+		return &tool.Error{Kind: tool.Invalid, Message: id + " has ended"}
+	}
+	*h.told = append(*h.told, "cancel "+id)
+	return nil
 }
 
 func (house) Recorded(ctx context.Context, id string) (gateway.Record, error) {
@@ -205,7 +234,9 @@ func (f flows) Answer(_ context.Context, id, step string, values json.RawMessage
 
 // activities are the pages of this file, with what must be on each for an operator.
 var activities = map[string][]string{
-	"/ui/executions":                    {"e-1", "1,234", "1.2 s", "1 to 2 of 120", "After →", "ada"},
+	"/ui/executions":                    {"Running now", "e-live", "4.9 KiB", "e-1", "1,234", "1.2 s", "1 to 2 of 120", "After →", "ada"},
+	"/ui/executions/e-live":             {"one\ntwo\n", `<span class="stderr">oh`, "Cancel", "crm.slow", "running", "print(1)"},
+	"/ui/executions/e-liveevil":         {"200B›"},
 	"/ui/executions?status=none":        {"No execution matches"},
 	"/ui/executions/e-1":                {"crm.find", `class="l failed"`, "It failed here: ", "50 ms", "at most 2 at once", "[EMAIL_1]", "This is the beginning of 8.8 KiB", "division by zero", "resume=", "crm.delete was denied", "1 to 3 of 120", "audit log", `href="/ui/executions/e-0"`, "customer"},
 	"/ui/executions/" + evilID:          {"more lines are not shown", "200B›"},
@@ -274,11 +305,22 @@ func TestSteering(t *testing.T) {
 		{"ada", "/ui/runs/r-1/resume", url.Values{}, nil, 303, "/ui/runs/r-1", ""},
 		{"ada", "/ui/runs/r-1/replay", url.Values{"step": {"fetch"}}, nil, 303, "/ui/runs/r-2", "replay r-1 from fetch"},
 		{"ada", "/ui/runs/r-1/replay", url.Values{}, nil, 400, "", ""},
+		{"ada", "/ui/executions/e-live/cancel", url.Values{}, nil, 303, "/ui/executions", "cancel e-live"},
+		{"ada", "/ui/executions/e-1/cancel", url.Values{}, nil, 303, "/ui/executions/e-1", ""},
+		{"reader", "/ui/executions/e-live/cancel", url.Values{}, nil, 403, "", ""},
+		{"ada", "/ui/executions/e-live/cancel", url.Values{}, []string{"Sec-Fetch-Site: cross-site"}, 403, "", ""},
 	} {
 		var told []string
 		got := ask(t, house{told: &told}, test.who, test.path, test.form, test.headers...)
 		if got.Code != test.status || got.Header().Get("Location") != test.next || strings.Join(told, "|") != test.told {
 			t.Errorf("%s %s %v: %d to %q, told %q; want %d, %q, %q", test.who, test.path, test.headers, got.Code, got.Header().Get("Location"), told, test.status, test.next, test.told)
 		}
+	}
+}
+
+// TestEndedMeanwhile: who looks at a program while it ends is led to what there is of it then.
+func TestEndedMeanwhile(t *testing.T) {
+	if got := ask(t, house{}, "op", "/ui/executions/e-1?live=execution-live&seen=0", nil); got.Code != 204 || got.Header().Get("HX-Refresh") != "true" {
+		t.Error(got.Code, got.Header())
 	}
 }

@@ -19,6 +19,9 @@ type Records interface {
 	Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway.ExecutionPage, error)
 	Recorded(ctx context.Context, id string) (gateway.Record, error)
 	Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error)
+	Running(ctx context.Context) []gateway.Live
+	LiveOf(ctx context.Context, id string) (gateway.Live, bool)
+	CancelExecution(ctx context.Context, id string) error
 }
 
 // ExecutionsPage is what ran last.
@@ -26,6 +29,8 @@ type ExecutionsPage struct {
 	gateway.ExecutionPage
 	Filter gateway.ExecutionFilter
 	Pager  Pager
+	// Running are those that have not ended, the oldest first.
+	Running []gateway.Live
 	// Statuses and Languages can be chosen.
 	Statuses, Languages []string
 }
@@ -42,7 +47,7 @@ func (d *Dashboard) executions(r *request) (any, error) {
 	page, err := d.verbs.Executions(r.Context(), f)
 	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || plain.Line(name, 80) != name })
 	return ExecutionsPage{
-		ExecutionPage: page, Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
+		ExecutionPage: page, Running: d.verbs.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
 		Statuses: gateway.ExecutionStatuses(), Languages: []string{"python", "typescript"},
 	}, err
 }
@@ -62,9 +67,11 @@ func (r *request) pager(offset, shown, total int) Pager {
 	return p
 }
 
-// ExecutionPage is one execution that has ended.
+// ExecutionPage is one execution.
 type ExecutionPage struct {
 	gateway.Record
+	// Live is what there is of one that has not ended; then there is no journal on the page.
+	Live   *LivePage
 	Source Source
 	Chart  CallChart
 	// Journal is nil where it is not kept; NoJournal says why then. JournalPager leads through its calls.
@@ -78,6 +85,9 @@ type ExecutionPage struct {
 
 func (d *Dashboard) execution(r *request) (any, error) {
 	id := r.PathValue("id")
+	if live, ok := d.verbs.LiveOf(r.Context(), id); ok {
+		return d.goingOn(r, live)
+	}
 	record, err := d.verbs.Recorded(r.Context(), id)
 	if err != nil {
 		return nil, err
@@ -169,7 +179,7 @@ func callChart(r gateway.Record) CallChart {
 		row := CallRow{RecordedCall: call, Number: i + 1, Begun: offset(r.Started, call.Begun), Path: toolPath(call.Tool)}
 		if !call.Begun.IsZero() {
 			end := call.Begun.Add(call.Duration)
-			if call.Outcome == "unfinished" {
+			if call.Outcome == "unfinished" || call.Outcome == "running" {
 				end = r.Started.Add(c.Total)
 			}
 			row.Span = span(r.Started, c.Total, call.Begun, end)

@@ -45,6 +45,7 @@ func (d *Dashboard) table() []page {
 
 		shown("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
 		shown("/ui/executions/{id}", "Execution", "execution", d.execution),
+		done("/ui/executions/{id}/cancel", "Execution", tool.ScopeExecute, d.cancelExecution),
 		shown("/ui/runs", "Runs", "runs", d.runs).in(groupActivity, "Runs"),
 		shown("/ui/runs/{id}", "Run", "run", d.run),
 		done("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, d.answerForm),

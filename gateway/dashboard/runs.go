@@ -327,7 +327,7 @@ func (d *Dashboard) steered(r *request, err error) (string, error) {
 	if e.Kind != tool.Invalid {
 		return "", err
 	}
-	r.say("Nothing was done: " + e.Message)
+	r.warn("Nothing was done: " + e.Message + ".")
 	return r.runPath(), nil
 }
 

@@ -125,6 +125,11 @@ func (d *Dashboard) render(w http.ResponseWriter, r *request, status int, name s
 		writePart(w, live, r.URL.Query().Get("seen"))
 		return
 	}
+	if part != "" { // what it was a part of has become another page
+		w.Header().Set("HX-Refresh", "true")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	var page bytes.Buffer
 	if err := d.templates.ExecuteTemplate(&page, "layout", struct {
 		*view

@@ -1,0 +1,78 @@
+package dashboard
+
+import (
+	"strings"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// LivePage is an execution that has not ended.
+type LivePage struct {
+	gateway.Live
+	Chart CallChart
+	// Output is what it has printed last, in pieces of one stream each.
+	Output    []Piece
+	Approvals []gateway.Approval
+	// MayCancel says that who looks may stop it.
+	MayCancel bool
+}
+
+// Piece is text of one stream.
+type Piece struct{ Stream, Text string }
+
+// goingOn is the page of an execution that has not ended.
+func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
+	r.titled(live.ID, Crumb{"Executions", "/ui/executions"})
+	record := gateway.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
+	for _, call := range live.Calls {
+		outcome := call.Outcome
+		if outcome == "" {
+			outcome = "running"
+		}
+		record.Calls = append(record.Calls, gateway.RecordedCall{Tool: call.Tool, Begun: call.Begun, Duration: call.Duration, Outcome: outcome})
+	}
+	p := LivePage{Live: live, Chart: callChart(record), Output: pieces(live.Output), MayCancel: tool.May(r.Context(), tool.ScopeExecute)}
+	var err error
+	p.Approvals, err = d.approvalsOf(r, live.ID)
+	return ExecutionPage{Record: record, Live: &p, Source: source(live.Code, 0)}, err
+}
+
+// pieces joins what came of one stream without a break.
+func pieces(all []gateway.Printed) (list []Piece) {
+	for _, p := range all {
+		if n := len(list); n > 0 && list[n-1].Stream == p.Stream {
+			list[n-1].Text += p.Text
+			continue
+		}
+		list = append(list, Piece{p.Stream, p.Text})
+	}
+	for i := range list {
+		list[i].Text = printed(list[i].Text)
+	}
+	return list
+}
+
+// printed is what a program has said, as it is shown: lines, and no character that hides.
+func printed(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i := range lines {
+		lines[i] = visible(lines[i], maxWords)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (d *Dashboard) cancelExecution(r *request) (string, error) {
+	id := r.PathValue("id")
+	if err := d.verbs.CancelExecution(r.Context(), id); err != nil {
+		e := tool.AsError(err)
+		if e.Kind != tool.Invalid {
+			return "", err
+		}
+		r.warn("Nothing was done: " + e.Message + ".")
+		return executionPath(id), nil
+	}
+	r.say("It is being canceled.")
+	return "/ui/executions", nil
+}
