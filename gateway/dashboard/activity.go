@@ -59,15 +59,17 @@ const (
 
 // Source is a program as it is shown: nothing in it hides.
 type Source struct {
+	// Label says what it is.
+	Label string
 	Lines []Line
 	// More is how many lines are not shown.
 	More int
 }
 
 // source makes lines of a program, of which one may be where it failed.
-func source(code string, failed int) Source {
+func source(label, code string, failed int) Source {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(code, "\r\n", "\n"), "\n"), "\n")
-	s := Source{More: max(0, len(lines)-maxLines)}
+	s := Source{Label: label, More: max(0, len(lines)-maxLines)}
 	for i, line := range lines[:len(lines)-s.More] {
 		s.Lines = append(s.Lines, Line{visible(line, maxLine), i+1 == failed})
 	}

@@ -93,7 +93,7 @@ func (d *Dashboard) execution(r *request) (any, error) {
 		return nil, err
 	}
 	r.titled(record.ID, Crumb{"Executions", "/ui/executions"})
-	p := ExecutionPage{Record: record, Source: source(record.Code, record.Line), Chart: callChart(record)}
+	p := ExecutionPage{Record: record, Source: source("Code", record.Code, record.Line), Chart: callChart(record)}
 	if err := d.journal(r, &p); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
 	p := LivePage{Live: live, Chart: callChart(record), Output: pieces(live.Output), MayCancel: tool.May(r.Context(), tool.ScopeExecute)}
 	var err error
 	p.Approvals, err = d.approvalsOf(r, live.ID)
-	return ExecutionPage{Record: record, Live: &p, Source: source(live.Code, 0)}, err
+	return ExecutionPage{Record: record, Live: &p, Source: source("Code", live.Code, 0)}, err
 }
 
 // pieces joins what came of one stream without a break.

@@ -57,7 +57,7 @@ func (d *Dashboard) skill(r *request) (any, error) {
 		return nil, err
 	}
 	r.titled(detail.Name, Crumb{"Skills", "/ui/skills"})
-	p := SkillPage{SkillDetail: detail, Code: source(detail.Code, 0), Tests: source(detail.Tests, 0)}
+	p := SkillPage{SkillDetail: detail, Code: source("Code", detail.Code, 0), Tests: source("Tests", detail.Tests, 0)}
 	for _, version := range detail.Versions {
 		if version != detail.Version {
 			p.Others = append(p.Others, Crumb{fmt.Sprint("version ", version), r.with("version", fmt.Sprint(version))})
