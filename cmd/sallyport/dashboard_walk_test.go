@@ -1,0 +1,170 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/testutil/browser"
+)
+
+// TestDashboardWalked: a person logs in and walks through every page of a gateway that serves, with upstreams of npm: what
+// runs is seen while it runs, what waits is answered, and none of it breaks a rule of accessibility or of its own policy.
+func TestDashboardWalked(t *testing.T) {
+	s := newSite(t, ", operators: [test]}\npolicy:\n  default: allow\n  rules: [{name: a person looks, tools: [everything.echo], then: ask}]\nprivacy: {mode: \"off\"")
+	p := browser.Open(t).Page(t)
+	home := strings.TrimSuffix(s.url, "/mcp")
+	walk := &walker{t: t, p: p, home: home}
+
+	if p.Go(home+"/login") != http.StatusOK {
+		t.Fatal("no login")
+	}
+	p.Fill("#token", "a-token-for-a-test")
+	if status := p.Follow("main button.primary"); status != http.StatusOK || !strings.Contains(p.Text("header"), "operator") {
+		t.Fatalf("%d %s", status, p.Text("header"))
+	}
+	walk.look("overview", "everything")
+
+	inside := s.post(t, "from servers.gate import enter\nprint('before the gate', flush=True)\nprint(enter(), flush=True)\nfrom servers.everything import echo\necho(message='<b>hello</b>')")
+	<-s.gate.inside
+	walk.follow("Executions")
+	p.WaitText("main", "running")
+	p.Follow("main a[href^='/ui/executions/e-']")
+	p.WaitText("main", "before the gate")
+	walk.look("execution that runs", "gate.enter")
+	close(s.gate.open)
+	p.WaitText("main", "it is open") // as it is printed, without a reload
+
+	walk.follow("Approvals")
+	p.WaitText("main", "a person looks")
+	walk.look("approvals", "<b>hello</b>", "everything.echo")
+	p.Fill("main form.answer input[name=reason]", "looks well")
+	p.Follow("main form.answer button[value=once]")
+	if got := <-inside; !strings.Contains(got, `"status":"ok"`) || !strings.Contains(got, "hello") {
+		t.Errorf("what was allowed came to %s", got)
+	}
+	walk.look("approvals that were answered", "allowed", "token:test")
+
+	for _, page := range []struct{ label, says string }{
+		{"Upstreams", "gate"}, {"Catalogue", "everything"}, {"Quarantine", ""}, {"Executions", "ok"}, {"Workflows", ""}, {"Runs", ""},
+		{"Skills", ""}, {"Savings", "tokens"}, {"Audit", "tools/call"},
+	} {
+		walk.follow(page.label)
+		walk.look(page.label, page.says)
+	}
+	walk.follow("Executions")
+	p.Follow("main a[href^='/ui/executions/e-']")
+	walk.look("an execution that is over", "gate.enter", "everything.echo", "before the gate")
+	walk.follow("Catalogue")
+	p.Fill("main input[name=q]", "echo a message")
+	p.Follow("main form button.primary")
+	walk.look("what a search finds", "everything.echo", "tokens")
+
+	p.Follow("header form button") // log out
+	p.Go(home + "/ui/audit")
+	if text := p.Text("body"); strings.Contains(text, "token:test") {
+		t.Errorf("who has logged out sees the record: %.300s", text)
+	}
+	p.Complaints() // of the status
+	s.terminate(t)
+	s.ended(t)
+}
+
+// walker looks at pages as people with different eyes and devices do.
+type walker struct {
+	t    *testing.T
+	p    *browser.Page
+	home string
+}
+
+// follow goes to a page by the navigation.
+func (w *walker) follow(label string) {
+	w.t.Helper()
+	path := browser.Eval[string](w.p, `[...document.querySelectorAll("nav a")].find(a => a.textContent.trim().startsWith(`+quotedJSON(label)+`))?.getAttribute("href") ?? ""`)
+	if path == "" {
+		w.t.Fatalf("the navigation has no %s: %s", label, w.p.Text("nav"))
+	}
+	if status := w.p.Follow(`nav a[href="` + path + `"]`); status != http.StatusOK {
+		w.t.Fatalf("%s: %d", label, status)
+	}
+}
+
+// look sees to it that a page says what it should, on a desk and on a phone, by day and by night.
+func (w *walker) look(what string, says ...string) {
+	w.t.Helper()
+	w.p.Wait("main h1")
+	text := w.p.Text("main")
+	for _, want := range says {
+		if !strings.Contains(text, want) {
+			w.t.Errorf("%s: no %q in %.1500s", what, want, text)
+		}
+	}
+	for _, look := range []struct {
+		scheme        string
+		width, height int64
+	}{{"dark", 360, 720}, {"light", 1280, 800}} {
+		w.p.Size(look.width, look.height)
+		w.p.Scheme(look.scheme)
+		for _, v := range w.p.Violations() {
+			w.t.Errorf("%s, %s: %s", what, look.scheme, v)
+		}
+		if over := w.p.Overflows(); over > 0 {
+			w.t.Errorf("%s is %d pixels wider than %d", what, over, look.width)
+		}
+		w.shoot(what + " " + look.scheme)
+	}
+}
+
+// shoot leaves a picture for who wants to see: SALLYPORT_TEST_PICTURES is a folder.
+func (w *walker) shoot(name string) {
+	w.t.Helper()
+	if dir := os.Getenv("SALLYPORT_TEST_PICTURES"); dir != "" {
+		w.p.Screenshot(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"))
+	}
+}
+
+// post has the API run a program, and sends its answer when it comes.
+func (s *site) post(t *testing.T, code string) <-chan string {
+	t.Helper()
+	answer := make(chan string, 1)
+	body, err := json.Marshal(map[string]any{"code": code, "timeout": 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(s.url, "/mcp")+"/execute", strings.NewReader(string(body)))
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer a-token-for-a-test")
+		answer <- said(http.DefaultClient.Do(r))
+	}()
+	return answer
+}
+
+// said is an answer's body.
+func said(resp *http.Response, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(resp.Body); err != nil {
+		return err.Error()
+	}
+	return text.String()
+}
+
+func quotedJSON(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil { // a text
+		return `""`
+	}
+	return string(data)
+}
