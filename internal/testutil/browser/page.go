@@ -9,13 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"sallyport/internal/testutil"
 )
 
 // Page is one tab. It is not safe for concurrent use.
@@ -123,7 +122,13 @@ func (p *Page) Wait(selector string) {
 // WaitText waits until the first thing that a CSS selector finds shows a text.
 func (p *Page) WaitText(selector, text string) {
 	p.tb.Helper()
-	testutil.Eventually(p.tb, selector+" shows "+text, patience, func() bool { return strings.Contains(p.Text(selector), text) })
+	said := p.Text(selector)
+	for end := time.Now().Add(patience); !strings.Contains(said, text); said = p.Text(selector) {
+		if time.Now().After(end) {
+			p.tb.Fatalf("%s does not show %q but %.2000s", selector, text, said)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // Text is what the first thing that a CSS selector finds shows.
