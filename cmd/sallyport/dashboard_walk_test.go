@@ -47,11 +47,11 @@ func TestDashboardWalked(t *testing.T) {
 	if got := <-inside; !strings.Contains(got, `"status":"ok"`) || !strings.Contains(got, "hello") {
 		t.Errorf("what was allowed came to %s", got)
 	}
-	walk.look("approvals that were answered", "allowed", "token:test")
+	walk.look("approvals that were answered", "used once", "token:test")
 
 	for _, page := range []struct{ label, says string }{
 		{"Upstreams", "gate"}, {"Catalogue", "everything"}, {"Quarantine", ""}, {"Executions", "ok"}, {"Workflows", ""}, {"Runs", ""},
-		{"Skills", ""}, {"Savings", "tokens"}, {"Audit", "tools/call"},
+		{"Skills", ""}, {"Savings", "tokens"}, {"Audit", "everything.echo"},
 	} {
 		walk.follow(page.label)
 		walk.look(page.label, page.says)
@@ -62,6 +62,7 @@ func TestDashboardWalked(t *testing.T) {
 	walk.follow("Catalogue")
 	p.Fill("main input[name=q]", "echo a message")
 	p.Follow("main form button.primary")
+	p.WaitText("main", "everything.echo")
 	walk.look("what a search finds", "everything.echo", "tokens")
 
 	p.Follow("header form button") // log out

@@ -155,7 +155,8 @@ func (p *Page) Click(selector string) {
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Follow clicks on a link, or on what submits a form, and waits for the page that comes then. It returns the status.
+// Follow clicks on a link, or on what submits a form, and waits for the page that comes then. It returns the status, 0 where a
+// script has put something else into the page instead.
 func (p *Page) Follow(selector string) int {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -163,6 +164,9 @@ func (p *Page) Follow(selector string) int {
 	resp, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
 	if err != nil {
 		p.tb.Fatalf("follow %s: %v", selector, err)
+	}
+	if resp == nil {
+		return 0
 	}
 	return int(resp.Status)
 }
