@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/internal/access"
+	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
 
@@ -113,6 +114,9 @@ func (a *app) createToken(w access.Wish) error {
 	if err != nil {
 		return err
 	}
+	if err := a.onRecord(audit.Event{Kind: audit.TokenMade, Note: fmt.Sprintf("%s: %s; %s", w.Name, scopeText(made.Scopes), lifeOf(made))}); err != nil {
+		return errors.Join(err, access.Revoke(dir, w.Name)) // nobody has seen it
+	}
 	note := "it is shown this once; " + lifeOf(made)
 	a.say(note)
 	return a.print(text)
@@ -187,10 +191,6 @@ func (a *app) printTokens(list []tokenJSON) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tSCOPES\tCREATED\tEXPIRES\tLAST USED\tRATE")
 	for _, t := range list {
-		var scopes []string
-		for _, s := range t.Scopes {
-			scopes = append(scopes, string(s))
-		}
 		expires := "-"
 		if t.Expires != nil {
 			expires = t.Expires.Local().Format(time.DateOnly)
@@ -205,12 +205,21 @@ func (a *app) printTokens(list []tokenJSON) error {
 		if t.Rate.Count > 0 {
 			rate = t.Rate.String()
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cell(t.Name, 63), cell(strings.Join(scopes, ","), 80), t.Created.Local().Format(time.DateOnly), expires, used, rate)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cell(t.Name, 63), cell(scopeText(t.Scopes), 80), t.Created.Local().Format(time.DateOnly), expires, used, rate)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	return a.print(b.String())
+}
+
+// scopeText is a list of scopes, as --scope takes it.
+func scopeText(scopes []tool.Scope) string {
+	var all []string
+	for _, s := range scopes {
+		all = append(all, string(s))
+	}
+	return strings.Join(all, ",")
 }
 
 func tokenRevokeCommand(a *app) *cobra.Command {
@@ -229,7 +238,7 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 				return err
 			}
 			a.say("revoked")
-			return nil
+			return a.onRecord(audit.Event{Kind: audit.TokenRevoked, Note: args[0]}) // it is over, on record or not
 		},
 	}
 }

@@ -25,6 +25,8 @@ type Now struct {
 	// Waiting are the calls that wait for a person, Held how many definitions do.
 	Waiting []gateway.Approval
 	Held    int
+	// Running is how many programs run now, or wait for their turn.
+	Running int
 }
 
 // overviewDays is how far back the plot of the first page goes.
@@ -44,7 +46,7 @@ func (d *Dashboard) overview(r *request) (any, error) {
 }
 
 func (d *Dashboard) now(ctx context.Context) (Now, error) {
-	n := Now{}
+	n := Now{Running: len(d.verbs.Running(ctx))}
 	for _, up := range d.verbs.Upstreams() {
 		n.Upstreams++
 		n.Tools += up.State.Tools

@@ -34,6 +34,9 @@ const (
 	// Login and LoginRefused are of clients over HTTP.
 	Login        Kind = "login"
 	LoginRefused Kind = "login.refused"
+	// TokenMade and TokenRevoked are about who may come in over HTTP.
+	TokenMade    Kind = "token.made"
+	TokenRevoked Kind = "token.revoked"
 	// LogOpened: a process began to write here. LogPruned: a file of old records went, through record Through with the hash
 	// Before. LogTorn: a crash had left half a record. LogGap: records up to Through were there once, and were not any more.
 	LogOpened Kind = "log.opened"
@@ -47,7 +50,7 @@ func Kinds() []string {
 	return []string{
 		string(ExecutionStart), string(ExecutionEnd), string(Call), string(Result), string(ApprovalAsked), string(ApprovalAnswered),
 		string(PolicyChanged), string(SettingsChanged), string(DefinitionApproved), string(SkillShared), string(SkillApproved), string(SkillRemoved),
-		string(Login), string(LoginRefused), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
+		string(Login), string(LoginRefused), string(TokenMade), string(TokenRevoked), string(LogOpened), string(LogPruned), string(LogTorn), string(LogGap),
 	}
 }
 
