@@ -78,7 +78,7 @@ func (p page) allows(r *request) error {
 		return &tool.Error{Kind: tool.Denied, Message: "only an operator may see this", Hint: operatorHint}
 	}
 	if !tool.May(r.Context(), p.scope) {
-		return &tool.Error{Kind: tool.Denied, Message: "this needs the scope " + string(p.scope), Hint: "sallyport token create --scope " + string(p.scope) + " makes a token that has it"}
+		return &tool.Error{Kind: tool.Denied, Message: "this needs the scope " + string(p.scope), Hint: "sallyport token create NAME --scope " + string(p.scope) + " makes a token that has it"}
 	}
 	return nil
 }

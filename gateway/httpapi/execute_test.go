@@ -88,7 +88,7 @@ func TestExecute(t *testing.T) {
 		{"ada", `{"code":7}`, 400, []string{"code cannot be a number"}},
 		{"ada", `{"cod":"x"}`, 400, []string{"the body has no cod", "did you mean code?"}},
 		{"ada", `{"code":"` + strings.Repeat("x", 4<<20) + `"}`, 413, []string{"too large"}},
-		{"only read", `{"code":"print"}`, 403, []string{"this needs scope execute", "sallyport token create --scope execute"}},
+		{"only read", `{"code":"print"}`, 403, []string{"this needs scope execute", "sallyport token create NAME --scope execute"}},
 	} {
 		status, _, got := ask(t, test.who, http.MethodPost, "/execute", test.body)
 		all, err := json.Marshal(got)

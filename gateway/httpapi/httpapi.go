@@ -171,9 +171,9 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 func (rt route) may(ctx context.Context) error {
 	switch {
 	case rt.scope == tool.ScopeOperate && tool.Operator(ctx) == "":
-		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create --scope operate` makes a token of one; the sallyport command works beside the gateway"}
+		return &tool.Error{Kind: tool.Denied, Message: "only an operator may do this", Hint: "`sallyport token create NAME --scope operate` makes a token of one; the sallyport command works beside the gateway"}
 	case rt.scope != "" && !tool.May(ctx, rt.scope):
-		return &tool.Error{Kind: tool.Denied, Message: "this needs scope " + string(rt.scope), Hint: "`sallyport token create --scope " + string(rt.scope) + "`"}
+		return &tool.Error{Kind: tool.Denied, Message: "this needs scope " + string(rt.scope), Hint: "`sallyport token create NAME --scope " + string(rt.scope) + "`"}
 	}
 	return nil
 }

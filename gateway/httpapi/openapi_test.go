@@ -91,7 +91,7 @@ func security() object {
 		scopes = append(scopes, string(one))
 	}
 	return object{
-		"bearer":  object{"type": "http", "scheme": "bearer", "description": "A token of the settings, of an authorization server, or of `sallyport token create --scope SCOPE`. Scopes: " + strings.Join(scopes, ", ") + "."},
+		"bearer":  object{"type": "http", "scheme": "bearer", "description": "A token of the settings, of an authorization server, or of `sallyport token create NAME --scope SCOPE`. Scopes: " + strings.Join(scopes, ", ") + "."},
 		"session": object{"type": "apiKey", "in": "cookie", "name": "sallyport_9091", "description": "The session of a browser, of /login; the number is the port of the address."},
 	}
 }

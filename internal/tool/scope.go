@@ -9,7 +9,7 @@ import (
 // in the context, and may do all that [Operator] and the rest of the context let them.
 type Scope string
 
-// The scopes of tokens, as `sallyport token create --scope` takes them.
+// The scopes of tokens, as `sallyport token create NAME --scope` takes them.
 const (
 	// ScopeMCP speaks MCP, at /mcp.
 	ScopeMCP Scope = "mcp"
