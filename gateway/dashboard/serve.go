@@ -175,7 +175,7 @@ type Problem struct {
 // refuse shows what is wrong.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *request, err error) {
 	e := tool.AsError(err)
-	status := statusOf(e.Kind)
+	status := e.Kind.Status()
 	if status == http.StatusInternalServerError {
 		d.log.ErrorContext(r.Context(), "page failed", "path", plain.Line(r.URL.Path, 100), "error", err)
 	}
@@ -192,30 +192,6 @@ func (d *Dashboard) problem(w http.ResponseWriter, r *request, status int, p Pro
 func (d *Dashboard) broken(w http.ResponseWriter, r *request, err error) {
 	d.log.ErrorContext(r.Context(), "page cannot be shown", "path", plain.Line(r.URL.Path, 100), "error", err)
 	http.Error(w, "this page cannot be shown; the operator's log says why", http.StatusInternalServerError)
-}
-
-// statusOf is the status of each kind of error.
-func statusOf(kind tool.Kind) int {
-	switch kind {
-	case tool.Invalid:
-		return http.StatusBadRequest
-	case tool.NotFound:
-		return http.StatusNotFound
-	case tool.Denied:
-		return http.StatusForbidden
-	case tool.Limit:
-		return http.StatusTooManyRequests
-	case tool.Failed:
-		return http.StatusConflict
-	case tool.Timeout:
-		return http.StatusGatewayTimeout
-	case tool.Upstream:
-		return http.StatusBadGateway
-	case tool.Canceled:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
 }
 
 // missing is for where there is nothing.

@@ -27,7 +27,7 @@ type Problem struct {
 	Kind tool.Kind `json:"kind"`
 }
 
-// statusOf is the one table from errors to HTTP.
+// statusOf is the status of an error: what only HTTP has, and else that of its kind.
 func statusOf(err error) int {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return http.StatusRequestEntityTooLarge
@@ -41,26 +41,7 @@ func statusOf(err error) int {
 	if status := fileStatus(err); status != 0 {
 		return status
 	}
-	switch tool.AsError(err).Kind {
-	case tool.Invalid:
-		return http.StatusBadRequest
-	case tool.NotFound:
-		return http.StatusNotFound
-	case tool.Denied:
-		return http.StatusForbidden
-	case tool.Limit:
-		return http.StatusTooManyRequests
-	case tool.Failed:
-		return http.StatusConflict
-	case tool.Timeout:
-		return http.StatusGatewayTimeout
-	case tool.Upstream:
-		return http.StatusBadGateway
-	case tool.Canceled, tool.Busy:
-		return http.StatusServiceUnavailable
-	case tool.Internal:
-	}
-	return http.StatusInternalServerError
+	return tool.AsError(err).Kind.Status()
 }
 
 // problem is what went wrong, as a body, and its status.

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -54,22 +55,40 @@ func inputField(in spec.Input) spec.Field {
 	if read, err := expr.Decode(in.Schema); err != nil || decodeInto(read, &s) != nil {
 		return f
 	}
-	switch s.kind() {
-	case "string":
-		s.text(&f)
-	case "integer", "number":
-		f.Type, f.Min, f.Max = s.kind(), bound(s.Minimum), bound(s.Maximum)
-	case "boolean":
-		f.Type = typeBoolean
-	case "array":
-		if s.Items != nil && optional(s.Items.Enum) {
-			f.Type, f.Options, f.MinLength, f.MaxLength = typeChoices, chosen(s.Items.Enum), s.MinItems, s.MaxItems
-		}
-	}
-	if optional(s.Enum) {
-		f.Type, f.Options, f.Min, f.Max, f.MinLength, f.MaxLength = typeChoice, chosen(s.Enum), nil, nil, 0, 0
+	a := s.asks()
+	f.Type, f.Min, f.Max, f.MinLength, f.MaxLength = a.kind, bound(a.min), bound(a.max), a.minLength, a.maxLength
+	if a.options != nil {
+		f.Options = chosen(a.options)
 	}
 	return f
+}
+
+// wanted is what a schema says that a form can ask for.
+type wanted struct {
+	kind                 string
+	min, max             any // numbers of the schema, or nil
+	minLength, maxLength int
+	options              []any // nil: there is nothing to choose from
+}
+
+// asks is about one value; of what a form has no type for, any JSON is asked.
+func (s *schema) asks() wanted {
+	if optional(s.Enum) {
+		return wanted{kind: typeChoice, options: s.Enum}
+	}
+	switch s.kind() {
+	case "string":
+		return s.text()
+	case "integer", "number":
+		return wanted{kind: s.kind(), min: s.Minimum, max: s.Maximum}
+	case "boolean":
+		return wanted{kind: typeBoolean}
+	case "array":
+		if s.Items != nil && optional(s.Items.Enum) {
+			return wanted{kind: typeChoices, options: s.Items.Enum, minLength: s.MinItems, maxLength: s.MaxItems}
+		}
+	}
+	return wanted{kind: typeJSON}
 }
 
 func decodeInto(value any, out any) error {
@@ -95,14 +114,13 @@ func (s *schema) kind() string {
 	return ""
 }
 
-func (s *schema) text(f *spec.Field) {
+func (s *schema) text() wanted {
 	formats := map[string]string{"email": typeEmail, "uri": typeURI, "date": typeDate, "date-time": typeDatetime}
-	if f.Type = formats[s.Format]; f.Type == "" {
-		f.Type = typeString
+	a := wanted{kind: cmp.Or(formats[s.Format], typeString)}
+	if worded(a.kind) && (s.MaxLength == 0 || s.MinLength <= s.MaxLength) {
+		a.minLength, a.maxLength = s.MinLength, s.MaxLength
 	}
-	if worded(f.Type) && (s.MaxLength == 0 || s.MinLength <= s.MaxLength) {
-		f.MinLength, f.MaxLength = s.MinLength, s.MaxLength
-	}
+	return a
 }
 
 // optional reports whether all are texts or numbers that can be chosen from.

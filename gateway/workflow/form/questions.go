@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/expr"
 	"sallyport/internal/plain"
 )
@@ -73,30 +72,11 @@ func inputQuestion(name string, of json.RawMessage, prompt string) Question {
 	}
 	var s schema
 	if read, err := expr.Decode(of); err == nil && decodeInto(read, &s) == nil {
-		s.ask(&q)
+		a := s.asks()
+		q.Type, q.Min, q.Max, q.MinLength, q.MaxLength = a.kind, limit(a.min), limit(a.max), a.minLength, a.maxLength
+		q.Options = options(a.options)
 	}
 	return q
-}
-
-// ask gives a question the type that a schema says, if that is one of those that a form has.
-func (s *schema) ask(q *Question) {
-	switch s.kind() {
-	case "string":
-		var f spec.Field
-		s.text(&f)
-		q.Type, q.MinLength, q.MaxLength = f.Type, f.MinLength, f.MaxLength
-	case "integer", "number":
-		q.Type, q.Min, q.Max = s.kind(), limit(s.Minimum), limit(s.Maximum)
-	case "boolean":
-		q.Type = typeBoolean
-	case "array":
-		if s.Items != nil && optional(s.Items.Enum) {
-			q.Type, q.Options, q.MinLength, q.MaxLength = typeChoices, options(s.Items.Enum), s.MinItems, s.MaxItems
-		}
-	}
-	if optional(s.Enum) {
-		q.Type, q.Options, q.Min, q.Max, q.MinLength, q.MaxLength = typeChoice, options(s.Enum), nil, nil, 0, 0
-	}
 }
 
 func limit(v any) any {
@@ -107,7 +87,7 @@ func limit(v any) any {
 }
 
 func options(values []any) []Option {
-	list := make([]Option, 0, len(values))
+	var list []Option
 	for _, v := range values {
 		if o, ok := option(whatever(v)); ok {
 			list = append(list, o)
