@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,23 +91,6 @@ var served = map[string]bool{"GET /metrics": true}
 // answer is that of the gateway to a request.
 func (s *flowsSite) answer(t *testing.T, method, path, body string, headers ...string) openapi.Answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp, data := testutil.Request(t, method, s.url+path, body, headers...)
 	return openapi.Answer{Status: resp.StatusCode, Header: resp.Header, Body: data}
 }

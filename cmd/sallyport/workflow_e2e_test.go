@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/runlog"
+	"sallyport/internal/testutil"
 )
 
 const flowsSecret, flowsToken = "a-secret-for-a-test", "a-token-for-a-test"
@@ -76,25 +76,8 @@ func (s *flowsSite) api(t *testing.T, method, path, body string, into any) {
 
 func (s *flowsSite) ask(t *testing.T, method, path, body string, headers ...string) (status int, answer []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err = io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, answer
+	resp, data := testutil.Request(t, method, s.url+path, body, headers...)
+	return resp.StatusCode, data
 }
 
 // signed are the headers of a webhook, by the secret of the settings.

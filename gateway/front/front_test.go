@@ -13,6 +13,7 @@ import (
 
 	"sallyport/gateway/front"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 )
 
@@ -85,29 +86,8 @@ type answer struct {
 // request makes one request; headers are "Name: value".
 func request(t *testing.T, method, to, body string, headers ...string) (answer, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			req.Host = value
-		}
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, resp.Close}, string(all)
+	resp, data := testutil.Request(t, method, to, body, append([]string{"Accept: application/json, text/event-stream"}, headers...)...)
+	return answer{resp.StatusCode, resp.Header, resp.Close}, string(data)
 }
 
 func TestWhoMaySpeak(t *testing.T) {

@@ -1,0 +1,36 @@
+package testutil
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Request makes one request, of JSON unless a header says otherwise; headers are "Name: value", Host is one of them. The
+// answer comes with its body, which has been read.
+func Request(tb testing.TB, method, to, body string, headers ...string) (*http.Response, []byte) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, to, strings.NewReader(body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return resp, data
+}
