@@ -2,14 +2,12 @@ package telemetry
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -32,9 +30,9 @@ var (
 	metrics = signal{"METRICS", "/v1/metrics"}
 )
 
-func planned(life context.Context, o Options) plan {
+func planned(o Options) plan {
 	p := plan{sample: o.Settings.Sample}
-	v := variables{life: life, env: o.Env, log: o.Logger}
+	v := variables{env: o.Env, log: o.Logger}
 	if strings.EqualFold(v.get("OTEL_SDK_DISABLED"), "true") || o.Settings.Problem != "" {
 		return p
 	}
@@ -43,33 +41,38 @@ func planned(life context.Context, o Options) plan {
 }
 
 // readers are those that send metrics.
-func (p plan) readers() (all []sdkmetric.Option) {
-	if p.statistics != nil {
-		all = append(all, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metricsSender{p.statistics})))
+func (p plan) readers() (all []sdkmetric.Option, err error) {
+	if p.statistics == nil {
+		return nil, nil
 	}
-	return all
+	sender, err := p.statistics.metrics()
+	if err != nil {
+		return nil, err
+	}
+	return append(all, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(sender))), nil
 }
 
 // traces makes spans and sends them; nil where they are not sent. What waits to be sent is bounded, and what is beyond that is
 // dropped. A parent decides whether a span is kept, without one the settings do, or the variables, by which all are.
-func (p plan) traces(about *resource.Resource) *sdktrace.TracerProvider {
+func (p plan) traces(about *resource.Resource) (*sdktrace.TracerProvider, error) {
 	if p.spans == nil {
-		return nil
+		return nil, nil
 	}
-	options := []sdktrace.TracerProviderOption{
-		sdktrace.WithBatcher(otlptrace.NewUnstarted(spanSender{p.spans})), sdktrace.WithResource(about),
+	sender, err := p.spans.spans()
+	if err != nil {
+		return nil, err
 	}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(sender), sdktrace.WithResource(about)}
 	if p.sample != nil {
 		options = append(options, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(*p.sample))))
 	}
-	return sdktrace.NewTracerProvider(options...)
+	return sdktrace.NewTracerProvider(options...), nil
 }
 
 // variables are those of the specification of OpenTelemetry.
 type variables struct {
-	life context.Context //nolint:containedctx // of what is sent
-	env  func(string) (string, bool)
-	log  *slog.Logger
+	env func(string) (string, bool)
+	log *slog.Logger
 }
 
 func (v variables) get(name string) string {
@@ -84,7 +87,7 @@ func (v variables) exporter(s signal, name string) string {
 
 // upload says where a signal is sent to; nil: nowhere. What the settings do not say, the variables do.
 func (v variables) upload(o Options, s signal) *upload {
-	u := &upload{life: v.life, signal: strings.ToLower(s.word), log: o.Logger, headers: map[string]string{}, timeout: v.timeout(s), zip: v.exporter(s, "COMPRESSION") == "gzip"}
+	u := &upload{signal: strings.ToLower(s.word), log: o.Logger, headers: map[string]string{}, timeout: v.timeout(s), zip: v.exporter(s, "COMPRESSION") == "gzip"}
 	if set := o.Settings.OTLP; set != nil {
 		u.url, u.headers = at(set.URL, s.path), set.Headers
 	} else if u.url = v.endpoint(s); u.url != "" {

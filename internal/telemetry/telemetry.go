@@ -75,15 +75,22 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	plan := planned(life, o)
-	meters := sdkmetric.NewMeterProvider(append(plan.readers(), sdkmetric.WithReader(reader), sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries))...)
+	plan := planned(o)
+	readers, err := plan.readers()
+	if err != nil {
+		return nil, fmt.Errorf("open metrics: %w", err)
+	}
+	meters := sdkmetric.NewMeterProvider(append(readers, sdkmetric.WithReader(reader), sdkmetric.WithResource(about), sdkmetric.WithCardinalityLimit(maxSeries))...)
 	closers := []func(context.Context) error{meters.Shutdown}
-	if traces := plan.traces(about); traces != nil {
+	traces, err := plan.traces(about)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open traces: %w", err), meters.Shutdown(ctx))
+	}
+	if traces != nil {
 		t.tracer = traces.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
 		closers = append(closers, traces.Shutdown)
 	}
-	t.close = closing(closers, end)
+	t.close = closing(closers)
 	if t.instruments, err = newInstruments(meters.Meter(scope, metric.WithInstrumentationVersion(o.Version))); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metrics: %w", err), t.Close(ctx))
 	}
@@ -108,11 +115,10 @@ func describe(ctx context.Context, o Options) (*resource.Resource, error) {
 }
 
 // closing closes all once, at the same time: none may take another's time.
-func closing(closers []func(context.Context) error, end context.CancelFunc) func(context.Context) error {
+func closing(closers []func(context.Context) error) func(context.Context) error {
 	var once sync.Once
 	return func(ctx context.Context) (err error) {
 		once.Do(func() {
-			defer end()
 			errs := make([]error, len(closers))
 			var work sync.WaitGroup
 			for i, shut := range closers {

@@ -1,30 +1,28 @@
 package telemetry
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"time"
 
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// OTLP over HTTP is a POST of a protobuf message. The exporters of OpenTelemetry for it would bring gRPC with them, 5 MB of
-// it, for the types of a service that is not called.
-
-// upload sends messages to one endpoint.
+// upload says how one signal is sent to one endpoint.
 type upload struct {
 	signal, url string
 	headers     map[string]string
@@ -32,19 +30,15 @@ type upload struct {
 	zip         bool
 	log         *slog.Logger
 	client      *http.Client
-	life        context.Context //nolint:containedctx // ends what is still being sent when all is closed: the SDK does not wait for it
-	failing     atomic.Bool     // what was last sent did not arrive
+	failing     atomic.Bool // what was last sent did not arrive
 }
 
 const (
-	// firstPause is how long is waited before something is sent again, doubled each time; longestPause is the most, also of
-	// what a collector asks for.
+	// firstPause is how long is waited before something is sent again, longer each time; longestPause is the most.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 	// patience is how long something is tried altogether.
 	patience = time.Minute
-	// maxAnswer is how much of an answer is read, in bytes.
-	maxAnswer = 64 << 10
 )
 
 // open makes the client; authorities is a file with the certificates to trust, "" for those of the system.
@@ -61,36 +55,50 @@ func (u *upload) open(authorities string) error {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	u.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	u.client = &http.Client{Transport: transport, Timeout: u.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return u.login()
+}
+
+// login makes a header of the user that is in the address, which the exporters would leave out.
+func (u *upload) login() error {
+	address, err := url.Parse(u.url)
+	if err != nil {
+		return errors.New("the address of the collector is no URL")
+	}
+	if user := address.User; user != nil && u.headers["Authorization"] == "" {
+		password, _ := user.Password()
+		with := map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))}
+		maps.Copy(with, u.headers)
+		u.headers, address.User = with, nil
+	}
+	u.url = address.String()
 	return nil
 }
 
-// send sends a message, again where that may help. What could not be sent is lost: it returns nothing, since the SDK would
-// print it on stderr by itself.
-func (u *upload) send(ctx context.Context, message proto.Message) {
-	body, err := u.encode(message)
-	if err != nil {
-		u.went(err)
-		return
+// spans sends spans.
+func (u *upload) spans() (sdktrace.SpanExporter, error) {
+	squeeze := otlptracehttp.NoCompression
+	if u.zip {
+		squeeze = otlptracehttp.GzipCompression
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	defer context.AfterFunc(u.life, cancel)()
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		wait, err := u.post(ctx, body)
-		u.went(err)
-		if err == nil || wait < 0 {
-			return
-		}
-		select {
-		case <-time.After(min(max(wait, pause), longestPause)):
-		case <-ctx.Done():
-			return
-		}
-	}
+	to, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(u.url), otlptracehttp.WithHeaders(u.headers), otlptracehttp.WithHTTPClient(u.client),
+		otlptracehttp.WithCompression(squeeze), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstPause, MaxInterval: longestPause, MaxElapsedTime: patience}))
+	return spanSender{to, u}, err
 }
 
-// went says in the log when sending begins and ceases to fail.
+// metrics sends metrics, as sums since the start.
+func (u *upload) metrics() (sdkmetric.Exporter, error) {
+	squeeze := otlpmetrichttp.NoCompression
+	if u.zip {
+		squeeze = otlpmetrichttp.GzipCompression
+	}
+	to, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithEndpointURL(u.url), otlpmetrichttp.WithHeaders(u.headers), otlpmetrichttp.WithHTTPClient(u.client),
+		otlpmetrichttp.WithCompression(squeeze), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: firstPause, MaxInterval: longestPause, MaxElapsedTime: patience}))
+	return metricsSender{to, u}, err
+}
+
+// went says in the log when sending begins and ceases to fail. What did not arrive is lost; the SDK would print each time
+// on stderr by itself, so it hears of none.
 func (u *upload) went(err error) {
 	switch was := u.failing.Swap(err != nil); {
 	case err != nil && !was:
@@ -100,73 +108,24 @@ func (u *upload) went(err error) {
 	}
 }
 
-func (u *upload) encode(message proto.Message) ([]byte, error) {
-	data, err := proto.Marshal(message)
-	if err != nil || !u.zip {
-		return data, err
-	}
-	var short bytes.Buffer
-	w := gzip.NewWriter(&short)
-	_, err = w.Write(data)
-	err = errors.Join(err, w.Close())
-	return short.Bytes(), err
+type spanSender struct {
+	sdktrace.SpanExporter
+	to *upload
 }
 
-// post sends once. After an error wait is how long the collector wants to be left alone, less than 0 where it is not to be
-// tried again.
-func (u *upload) post(ctx context.Context, body []byte) (wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, u.timeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url, bytes.NewReader(body))
-	if err != nil {
-		return -1, errors.New("the address of the collector is no URL")
-	}
-	r.Header.Set("Content-Type", "application/x-protobuf")
-	if u.zip {
-		r.Header.Set("Content-Encoding", "gzip")
-	}
-	for name, value := range u.headers {
-		r.Header.Set(name, value)
-	}
-	answer, err := u.client.Do(r)
-	if wrong, ok := errors.AsType[*url.Error](err); ok {
-		err = wrong.Err // without the address, which may have a password in it
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reach the collector: %w", err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
-	if answer.StatusCode < 300 {
-		return 0, nil
-	}
-	return waitFor(answer), fmt.Errorf("the collector answered %d", answer.StatusCode)
+// ExportSpans implements sdktrace.SpanExporter.
+func (s spanSender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	s.to.went(s.SpanExporter.ExportSpans(ctx, spans))
+	return nil
 }
 
-// waitFor is how long a collector that refused wants to be left alone, less than 0 for good.
-func waitFor(answer *http.Response) time.Duration {
-	switch answer.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-		if err != nil || seconds < 0 || seconds > int(longestPause/time.Second) {
-			seconds = 0
-		}
-		return time.Duration(seconds) * time.Second
-	}
-	return -1
+type metricsSender struct {
+	sdkmetric.Exporter
+	to *upload
 }
 
-// spanSender sends spans. It implements otlptrace.Client.
-type spanSender struct{ *upload }
-
-// Start has nothing to do.
-func (spanSender) Start(context.Context) error { return nil }
-
-// Stop lets go of the connections.
-func (s spanSender) Stop(context.Context) error { s.client.CloseIdleConnections(); return nil }
-
-// UploadTraces sends them. The message has the same bytes as that of the service, whose types come with gRPC.
-func (s spanSender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	s.send(ctx, &tracepb.TracesData{ResourceSpans: spans})
+// Export implements sdkmetric.Exporter.
+func (s metricsSender) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
+	s.to.went(s.Exporter.Export(ctx, all))
 	return nil
 }
