@@ -27,7 +27,7 @@ func TestDashboardWalked(t *testing.T) {
 	if status := p.Follow("main button.primary"); status != http.StatusOK || !strings.Contains(p.Text("header"), "operator") {
 		t.Fatalf("%d %s", status, p.Text("header"))
 	}
-	walk.look("overview", "everything")
+	walk.look("overview", "upstreams available")
 
 	inside := s.post(t, "from servers.gate import enter\nprint('before the gate', flush=True)\nprint(enter(), flush=True)\nfrom servers.everything import echo\necho(message='<b>hello</b>')")
 	<-s.gate.inside
