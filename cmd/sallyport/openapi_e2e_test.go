@@ -91,6 +91,6 @@ var served = map[string]bool{"GET /metrics": true}
 // answer is that of the gateway to a request.
 func (s *flowsSite) answer(t *testing.T, method, path, body string, headers ...string) openapi.Answer {
 	t.Helper()
-	resp, data := testutil.Request(t, method, s.url+path, body, headers...)
-	return openapi.Answer{Status: resp.StatusCode, Header: resp.Header, Body: data}
+	got := testutil.Request(t, method, s.url+path, body, headers...)
+	return openapi.Answer{Status: got.Status, Header: got.Header, Body: got.Body}
 }

@@ -76,8 +76,8 @@ func (s *flowsSite) api(t *testing.T, method, path, body string, into any) {
 
 func (s *flowsSite) ask(t *testing.T, method, path, body string, headers ...string) (status int, answer []byte) {
 	t.Helper()
-	resp, data := testutil.Request(t, method, s.url+path, body, headers...)
-	return resp.StatusCode, data
+	got := testutil.Request(t, method, s.url+path, body, headers...)
+	return got.Status, got.Body
 }
 
 // signed are the headers of a webhook, by the secret of the settings.

@@ -86,8 +86,8 @@ type answer struct {
 // request makes one request; headers are "Name: value".
 func request(t *testing.T, method, to, body string, headers ...string) (answer, string) {
 	t.Helper()
-	resp, data := testutil.Request(t, method, to, body, append([]string{"Accept: application/json, text/event-stream"}, headers...)...)
-	return answer{resp.StatusCode, resp.Header, resp.Close}, string(data)
+	got := testutil.Request(t, method, to, body, append([]string{"Accept: application/json, text/event-stream"}, headers...)...)
+	return answer{got.Status, got.Header, got.Closing}, string(got.Body)
 }
 
 func TestWhoMaySpeak(t *testing.T) {

@@ -78,8 +78,8 @@ type answer struct {
 // request makes one request; headers are "Name: value".
 func request(t *testing.T, method, to, body string, headers ...string) (answer, string) {
 	t.Helper()
-	resp, data := testutil.Request(t, method, to, body, append([]string{"Accept: application/json, text/event-stream"}, headers...)...)
-	return answer{resp.StatusCode, resp.Header}, string(data)
+	got := testutil.Request(t, method, to, body, append([]string{"Accept: application/json, text/event-stream"}, headers...)...)
+	return answer{got.Status, got.Header}, string(got.Body)
 }
 
 const hi = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`

@@ -7,9 +7,17 @@ import (
 	"testing"
 )
 
-// Request makes one request, of JSON unless a header says otherwise; headers are "Name: value", Host is one of them. The
-// answer comes with its body, which has been read.
-func Request(tb testing.TB, method, to, body string, headers ...string) (*http.Response, []byte) {
+// Answer is what came of a request.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	// Closing says that the connection ends with it.
+	Closing bool
+}
+
+// Request makes one request, of JSON unless a header says otherwise; headers are "Name: value", Host is one of them.
+func Request(tb testing.TB, method, to, body string, headers ...string) Answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, to, strings.NewReader(body))
 	if err != nil {
@@ -32,5 +40,5 @@ func Request(tb testing.TB, method, to, body string, headers ...string) (*http.R
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return resp, data
+	return Answer{resp.StatusCode, resp.Header, data, resp.Close}
 }
