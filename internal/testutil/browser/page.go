@@ -131,10 +131,23 @@ func (p *Page) WaitText(selector, text string) {
 	}
 }
 
-// Text is what the first thing that a CSS selector finds shows.
+// Text is what the first thing that a CSS selector finds shows, once there is one. A page that is just being left for another
+// has none.
 func (p *Page) Text(selector string) string {
 	p.tb.Helper()
-	return get(p, "read "+selector, chromedp.Text(chromedp.CSS(selector)))
+	expression := "document.querySelector(" + quoted(selector) + ")?.innerText ?? null"
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[*string](expression))
+		if err == nil && text != nil {
+			return *text
+		}
+		if ctx.Err() != nil {
+			p.tb.Fatalf("read %s: there is none (%v)", selector, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // URL is where the page is.
