@@ -61,11 +61,10 @@ func (l *Library) Follow(ctx context.Context, changed func()) {
 		if !settled || slices.Equal(now, last) {
 			continue
 		}
+		last = now // of before: what changes while it is read is looked at again, and so are files of code that are new in it
 		if l.look() {
 			changed()
 		}
-		last = l.marks() // there may be other files of code
-		seen = last
 	}
 }
 

@@ -88,3 +88,27 @@ func TestNoFolder(t *testing.T) {
 		t.Errorf("%v %v", l.Definitions(), l.Faults())
 	}
 }
+
+// TestFollowMeanwhile: what changes while a change is being told is seen, too.
+func TestFollowMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "one.yaml", "description: first"+step)
+	l := library.Open(dir, nil)
+	write(t, dir, "two.yaml", "description: second"+step)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	told := 0
+	l.Follow(ctx, func() {
+		if told++; told == 1 {
+			if err := os.Remove(filepath.Join(dir, "one.yaml")); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		cancel()
+	})
+	if got := said(l); told != 2 || got != "two=second" {
+		t.Errorf("told %d times, in the end: %s", told, got)
+	}
+}
