@@ -141,10 +141,8 @@ func TestCloseWhileProgramsRun(t *testing.T) {
 		for range 6 { // more than run at once
 			programs.Go(func() {
 				e, err := g.Execute(context.Background(), gateway.Program{Code: "from servers.calc import add\nwhile True: add(1, 2)"})
-				if err != nil { // it was not its turn yet
-					wantError(t, err, tool.Canceled, "the gateway is closed")
-				} else if e.Status != sandbox.Canceled {
-					t.Errorf("%+v", e)
+				if err != nil || e.Status != sandbox.Canceled {
+					t.Errorf("%+v, %v", e, err)
 				}
 			})
 		}

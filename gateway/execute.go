@@ -147,6 +147,10 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
 	e := Execution{ID: job.ID, Language: languageName(job.Interpreter), Limits: job.Limits}
 	program.Language = e.Language
+	if err := g.runner.hold(); err != nil {
+		return Execution{}, err
+	}
+	defer g.runner.leave()
 	running := newRunning(ctx, job.ID, program)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -115,12 +115,17 @@ func (l *lives) remove(x *live) {
 	l.changed()
 }
 
-// admit waits for the program's turn.
+// admit waits for the program's turn. One that waits while the gateway closes is canceled, as is one that runs.
 func (g *Gateway) admit(ctx context.Context, e *Execution, x *live) error {
 	asked := time.Now()
 	s, err := g.admission.enter(ctx)
 	if err != nil {
 		return err
+	}
+	if g.runner.closing() {
+		s.end()
+		x.stop(nil)
+		return closedError()
 	}
 	e.Queued = time.Since(asked)
 	x.mu.Lock()

@@ -107,7 +107,18 @@ func (r *runner) take() (host, error) {
 	return r.host, nil
 }
 
-// leave is the end of what take began.
+// hold has close wait until leave, for a program that may have to wait for its turn.
+func (r *runner) hold() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return closedError()
+	}
+	r.runs.Add(1)
+	return nil
+}
+
+// leave is the end of what take or hold began.
 func (r *runner) leave() { r.runs.Done() }
 
 // prepare is called with mu held.
