@@ -19,9 +19,8 @@ need = $(if $(lack),$(error $(lack)))
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
 # Tested without the race detector, under which they take minutes and which finds nothing in them: packages that start no
-# goroutine, what looks at thousands of tools or megabytes one after the other, the scripts, which start a process per line, and what
-# opens a gateway for each of dozens of traps.
-PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries|TestHostileUpstream|TestObservedHostileResults)$$
+# goroutine, what looks at thousands of tools or megabytes one after the other, and the scripts, which start a process per line.
+PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|TestCatalogIsClean|TestBoundsOfAFile|TestManyFindings|TestTalker|TestReader|TestEmitHoldsNoMore|TestKilledAtEachWrite|TestLoopHoldsNoMore|TestQuality|TestShortQueries)$$
 PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/shapes ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
 PLAINPKGS := ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/shape ./internal/config ./bench/search
 
