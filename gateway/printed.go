@@ -160,17 +160,10 @@ func (c *cleaner) clean(p []byte) []byte {
 	return []byte(strings.Map(func(r rune) rune {
 		after := c.line
 		c.line = r == '\r'
-		switch {
-		case r == '\n' && after:
-			return -1
-		case r == '\r':
-			return '\n'
-		case r == '\n' || r == '\t':
-			return r
-		case plain.Hidden(r):
+		if r == '\n' && after {
 			return -1
 		}
-		return r
+		return shownRune(r)
 	}, plain.Uncoloured(text)))
 }
 

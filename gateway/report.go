@@ -60,18 +60,21 @@ func (e Execution) Truncated() bool {
 
 // visible drops what does not show, colours, and empty lines at the end.
 func visible(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == '\r':
-			return '\n'
-		case plain.Hidden(r):
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(strings.ToValidUTF8(plain.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
+	text = strings.Map(shownRune, strings.ReplaceAll(strings.ToValidUTF8(plain.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
 	return strings.TrimRight(text, "\n")
+}
+
+// shownRune is what shows of a character of a program's output, -1 for nothing.
+func shownRune(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case r == '\r':
+		return '\n'
+	case plain.Hidden(r):
+		return -1
+	}
+	return r
 }
 
 // valueText marks the value only where something else was printed before it.
