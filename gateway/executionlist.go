@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +29,8 @@ type ExecutionBrief struct {
 	Tokens int `json:"tokens,omitempty"`
 
 	revision uint64
+	read     int64 // tokens of the results that it read
+	partly   bool  // it made more calls than its record has
 }
 
 // ExecutionFilter says which executions are meant. The zero value is the newest of all.
@@ -57,28 +58,15 @@ type ExecutionPage struct {
 // Executions returns a part of what whoever asks has run, of what all have for an operator. Each record is read once in the life of the process,
 // so that a list of thousands costs no more than what has come since the last one. Errors are *tool.Error.
 func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionPage, error) {
-	operator := tool.Operator(ctx) != ""
-	all, err := g.recorder.briefs.read(ctx, g.recorder.records)
+	all, err := g.briefs(ctx)
 	if err != nil {
-		return ExecutionPage{}, g.unreadable(ctx, err)
-	}
-	known := map[string]bool{}
-	for _, b := range all {
-		known[b.ID] = true
-	}
-	for _, r := range g.recorder.waiting(tool.Principal(ctx), operator) {
-		if !known[r.ID] {
-			all = append(all, briefOf(r))
-		}
+		return ExecutionPage{}, err
 	}
 	page, principals := ExecutionPage{Executions: []ExecutionBrief{}}, map[string]bool{}
 	if f.Limit <= 0 {
 		f.Limit = usualBriefs
 	}
 	for _, b := range slices.Backward(all) {
-		if !operator && b.Principal != tool.Principal(ctx) {
-			continue
-		}
 		principals[b.Principal] = true
 		if !f.wants(b) {
 			continue
@@ -95,6 +83,25 @@ func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionP
 	}
 	slices.Sort(page.Principals)
 	return page, nil
+}
+
+// briefs are all executions of whoever asks, of everybody for an operator, the oldest first. Errors are *tool.Error.
+func (g *Gateway) briefs(ctx context.Context) ([]ExecutionBrief, error) {
+	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
+	late := g.recorder.waiting(tool.Principal(ctx), operator) // first: what is written meanwhile is in the store
+	all, err := g.recorder.briefs.read(ctx, g.recorder.records)
+	if err != nil {
+		return nil, g.unreadable(ctx, err)
+	}
+	for _, b := range all {
+		known[b.ID] = true
+	}
+	for _, r := range late {
+		if !known[r.ID] {
+			all = append(all, briefOf(r))
+		}
+	}
+	return slices.DeleteFunc(all, func(b ExecutionBrief) bool { return !operator && b.Principal != tool.Principal(ctx) }), nil
 }
 
 // ExecutionStatuses are all that an execution can end with.
@@ -114,7 +121,10 @@ func (f ExecutionFilter) wants(b ExecutionBrief) bool {
 }
 
 func briefOf(r Record) ExecutionBrief {
-	return ExecutionBrief{ID: r.ID, Principal: r.Principal, Language: r.Language, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens}
+	return ExecutionBrief{
+		ID: r.ID, Principal: r.Principal, Language: r.Language, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens,
+		read: r.readTokens(), partly: r.Made > len(r.Calls),
+	}
 }
 
 // briefs are what lists need of the records of a store.
@@ -133,10 +143,11 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]ExecutionBrief, 
 			return nil, err
 		}
 		l.next = entry.Revision + 1
-		var b ExecutionBrief
-		if json.Unmarshal(entry.Value, &b) != nil {
+		r, err := recordOf(entry)
+		if err != nil {
 			continue // the execution's own page says that it cannot be read
 		}
+		b := briefOf(r)
 		b.revision = entry.Revision
 		l.add(b)
 	}

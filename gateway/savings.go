@@ -52,29 +52,30 @@ func (g *Gateway) Savings(ctx context.Context, since time.Time, step time.Durati
 		s.Steps = append(s.Steps, SavingsStep{Begin: begin.UTC()})
 	}
 	s.Total.Begin = s.Since
-	for r, err := range g.Records(ctx) {
-		if err != nil {
-			return Savings{}, err
-		}
-		i := int(r.Started.Sub(since) / step)
-		if r.Started.Before(since) || i >= len(s.Steps) {
+	all, err := g.briefs(ctx)
+	if err != nil {
+		return Savings{}, err
+	}
+	for _, b := range all {
+		i := int(b.Started.Sub(since) / step)
+		if b.Started.Before(since) || i >= len(s.Steps) {
 			continue
 		}
-		s.Steps[i].add(r)
-		s.Total.add(r)
-		s.Partly = s.Partly || r.Made > len(r.Calls)
+		s.Steps[i].add(b)
+		s.Total.add(b)
+		s.Partly = s.Partly || b.partly
 	}
 	return s, nil
 }
 
-func (s *SavingsStep) add(r Record) {
+func (s *SavingsStep) add(b ExecutionBrief) {
 	s.Executions++
-	if r.Status != sandbox.OK && r.Status != Held {
+	if b.Status != sandbox.OK && b.Status != Held {
 		s.Failed++
 	}
-	s.Calls += r.Made
-	s.Answered += int64(r.Tokens)
-	s.Read += r.readTokens()
+	s.Calls += b.Made
+	s.Answered += int64(b.Tokens)
+	s.Read += b.read
 }
 
 // readTokens is how many tokens the results had that a program read.
