@@ -11,9 +11,15 @@ type room struct {
 
 // Imports run down only: cmd, then the two faces, then workflow, then gateway, then its four peers, then internal.
 var rooms = []room{
-	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
-		"cmd wires everything together, and nothing of the product needs bench"},
-	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
+	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/agent", "bench/endpoint", "bench/ledger", "bench/own", "bench/stats", "bench/suite", "tools/upstreams"}, nil,
+		"cmd wires everything together; its verb bench measures with what make bench measures with, and no other room of the product needs bench"},
+	{"bench/ledger", nil, nil,
+		"what a conversation costs is reckoned from what was said alone"},
+	{"bench/stats", nil, nil,
+		"what many measurements come to is reckoned from them alone"},
+	{"bench/suite", []string{"bench/ledger", "tools/upstreams"}, []string{"internal/testutil/..."},
+		"a task knows the world that it is asked of, and neither the product nor who plays it"},
+	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/...", "tools/upstreams"}, nil,
 		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
 	{"gateway/mcpserver", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/front"}, // MCP over HTTP, through the front door
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
@@ -59,6 +65,8 @@ var rooms = []room{
 		"the peers under gateway are strangers to each other: the index ranks documents and knows no upstream"},
 	{"tools", nil, nil,
 		"tools holds the scripts of the build and their test"},
+	{"tools/upstreams", nil, nil,
+		"the pinned npm servers are named once, for make and for whoever installs them from the program"},
 	{"tools/vectors", []string{"index", "internal/testutil/judge"}, nil,
 		"what index/meaning has built in is learned from tools as index reads them, when somebody says so and never in a build"},
 	{"internal/shape", nil, nil,

@@ -1,0 +1,240 @@
+package suite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path"
+	"strings"
+
+	"sallyport/bench/ledger"
+)
+
+// Mind is what a script thinks with: it makes calls, and knows nothing but their results.
+// The world is there for its paths.
+type Mind struct {
+	*World
+	yield   func([]ledger.Call) bool
+	results []ledger.Result
+}
+
+// gaveUp is what Fail panics with.
+type gaveUp struct{ error }
+
+// Fail ends the script without an answer.
+func (m *Mind) Fail(format string, args ...any) { panic(gaveUp{fmt.Errorf(format, args...)}) }
+
+// Turn makes calls in one turn and returns their results, in their order. Ids are as in [Call].
+func (m *Mind) Turn(calls ...ledger.Call) []ledger.Result {
+	named := make([]ledger.Call, len(calls))
+	for i, c := range calls {
+		named[i] = ledger.Call{Tool: ToolName(c.Tool), Args: c.Args}
+	}
+	if !m.yield(named) {
+		m.Fail("stopped")
+	}
+	return m.results
+}
+
+// Call makes one call in a turn of its own and returns the text of its result. The script fails if the tool does.
+func (m *Mind) Call(id string, args any) string { return m.All(Call(id, args))[0] }
+
+// All is Turn for calls that are to go well; it returns their texts.
+func (m *Mind) All(calls ...ledger.Call) []string {
+	var texts []string
+	for i, r := range m.Turn(calls...) {
+		if r.Error {
+			m.Fail("%s: %.300s", calls[i].Tool, r.Text)
+		}
+		texts = append(texts, r.Text)
+	}
+	return texts
+}
+
+// ToolName is what clients call a tool of an upstream: upstream__tool.
+func ToolName(id string) string { return strings.Replace(id, ".", "__", 1) }
+
+// SearchTool is the tool of [Search] that finds tools; it takes a query.
+const SearchTool = "tool_search"
+
+// Player plays a task's script in one mode, turn by turn.
+type Player struct {
+	mind   *Mind
+	next   func() ([]ledger.Call, bool)
+	stop   func()
+	answer string
+}
+
+// Play begins the script of a task. Stop the player at the end.
+func (t *Task) Play(w *World, mode Mode) *Player {
+	p := &Player{mind: &Mind{World: w}}
+	p.next, p.stop = iter.Pull(func(yield func([]ledger.Call) bool) {
+		p.mind.yield = yield
+		p.answer = t.script(mode)(p.mind)
+	})
+	return p
+}
+
+// Next returns the next calls, or without calls the answer. results are those of the calls before.
+func (p *Player) Next(results []ledger.Result) (calls []ledger.Call, answer string, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			failed, ours := caught.(gaveUp)
+			if !ours {
+				panic(caught)
+			}
+			err = fmt.Errorf("play: %w", failed.error)
+		}
+	}()
+	p.mind.results = results
+	calls, more := p.next()
+	if !more {
+		return nil, p.answer, nil
+	}
+	return calls, "", nil
+}
+
+// Stop ends the script where it is.
+func (p *Player) Stop() {
+	defer func() {
+		if caught := recover(); caught != nil {
+			if _, ours := caught.(gaveUp); !ours {
+				panic(caught)
+			}
+		}
+	}()
+	p.stop()
+}
+
+func (t *Task) script(mode Mode) Script {
+	switch mode {
+	case Search:
+		return t.searched
+	case Code:
+		return t.coded
+	}
+	return t.Direct
+}
+
+// searched finds what Direct needs, and then does as it does.
+func (t *Task) searched(m *Mind) string {
+	shown := map[string]bool{}
+	for _, try := range t.Queries {
+		var calls []ledger.Call
+		for _, query := range try {
+			calls = append(calls, Call(SearchTool, map[string]string{"query": query}))
+		}
+		for _, r := range m.Turn(calls...) {
+			for _, def := range r.Shows {
+				shown[def.Name] = true
+			}
+		}
+		if missing(t.Needs, func(id string) bool { return shown[ToolName(id)] }) == "" {
+			return t.Direct(m)
+		}
+	}
+	m.Fail("no search found %s", missing(t.Needs, func(id string) bool { return shown[ToolName(id)] }))
+	return ""
+}
+
+// coded finds what the programs import, runs them, and answers with what the last one gave.
+func (t *Task) coded(m *Mind) string {
+	var read strings.Builder
+	var needs []string
+	for _, p := range t.Programs {
+		needs = append(needs, p.Needs...)
+	}
+	for _, try := range t.Queries {
+		read.WriteString(m.raw("search_tools", searchArgs(try, language(t.Programs[0].File)), false))
+		if missing(needs, func(id string) bool { return signed(read.String(), id) }) == "" {
+			return t.programs(m)
+		}
+	}
+	m.Fail("no search found %s", missing(needs, func(id string) bool { return signed(read.String(), id) }))
+	return ""
+}
+
+func (t *Task) programs(m *Mind) (output string) {
+	for _, p := range t.Programs {
+		text, err := p.text(m.World)
+		if err != nil {
+			m.Fail("%w", err)
+		}
+		args := map[string]string{"code": text}
+		if l := language(p.File); l != "python" {
+			args["language"] = l
+		}
+		output = m.raw("execute_code", args, p.Fails)
+	}
+	if t.Answer != nil {
+		return t.Answer(output)
+	}
+	return strings.TrimSpace(output)
+}
+
+// raw is one call of a tool that is no upstream's.
+func (m *Mind) raw(name string, args any, fails bool) string {
+	r := m.Turn(ledger.Call{Tool: name, Args: Call(name, args).Args})[0]
+	if r.Error != fails {
+		m.Fail("%s gave (error: %v) %.600s", name, r.Error, r.Text)
+	}
+	return r.Text
+}
+
+func searchArgs(queries []string, language string) map[string]any {
+	args := map[string]any{}
+	if len(queries) == 1 {
+		args["query"] = queries[0]
+	} else {
+		args["queries"] = queries
+	}
+	if language != "python" {
+		args["language"] = language
+	}
+	return args
+}
+
+// signed reports whether a search has shown the signature of a wrapper.
+func signed(text, id string) bool {
+	upstream, name, _ := strings.Cut(id, ".")
+	_, below, found := strings.Cut(text, "servers."+upstream)
+	if !found {
+		_, below, found = strings.Cut(text, "servers/"+upstream)
+	}
+	return found && (strings.Contains(below, name+"(") || strings.Contains(below, name+"<"))
+}
+
+func missing(ids []string, shown func(string) bool) string {
+	for _, id := range ids {
+		if !shown(id) {
+			return id
+		}
+	}
+	return ""
+}
+
+func language(file string) string {
+	if path.Ext(file) == ".ts" {
+		return "typescript"
+	}
+	return "python"
+}
+
+// text is the program as a model writes it, with the world's paths.
+func (p Program) text(w *World) (string, error) {
+	data, err := programs.ReadFile("programs/" + p.File)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("no program %s", p.File)
+	}
+	return strings.TrimSpace(w.Expand(string(data))), err
+}
+
+// Decode reads what a result has as JSON.
+func Decode[T any](m *Mind, text string) (value T) {
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		m.Fail("read result: %w: %.100q", err, text)
+	}
+	return value
+}

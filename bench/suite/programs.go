@@ -1,0 +1,6 @@
+package suite
+
+import "embed"
+
+//go:embed programs
+var programs embed.FS

@@ -1,0 +1,98 @@
+// Package suite is the tasks that token counts and models are judged by: what is
+// asked, the world that it is asked of, the answer, and how a model without
+// faults gets there in each mode. Scripts are fixed, and what they call is real:
+// a script sees only results, as a model does.
+package suite
+
+import (
+	"encoding/json"
+
+	"sallyport/bench/ledger"
+)
+
+// Mode is how a model gets at tools.
+type Mode string
+
+// The modes.
+const (
+	// Direct shows all tools of all upstreams at every turn.
+	Direct Mode = "direct"
+	// Search shows a tool that finds tools; what it finds is defined from then on.
+	Search Mode = "search"
+	// Code is Sallyport: search_tools and execute_code.
+	Code Mode = "code"
+)
+
+// Modes are all modes, in the order of tables.
+func Modes() []Mode { return []Mode{Direct, Search, Code} }
+
+// Kind says what is hard in a task.
+type Kind string
+
+// The kinds, from what code mode should lose to what it should win.
+const (
+	// OneCall needs one call with a small result.
+	OneCall Kind = "one call"
+	// FewCalls needs two to six calls with small results.
+	FewCalls Kind = "few calls"
+	// ManyCalls needs a loop.
+	ManyCalls Kind = "many calls"
+	// MuchData needs a few calls whose results are large, and little of them.
+	MuchData Kind = "much data"
+	// Join needs the data of several calls or upstreams put together.
+	Join Kind = "join"
+)
+
+// Task is one task with its answer and its scripts. It must not depend on what
+// other tasks have left in the world, nor disturb what they read: what it
+// writes has its name on it.
+type Task struct {
+	// Name is short, in lower case, with hyphens.
+	Name string
+	Kind Kind
+	// Prompt is what the person asks. It says how the answer is to look, so that it
+	// can be compared, and names no tool. [World.Expand] puts the world's paths into it.
+	Prompt string
+	// Upstreams are the names of the servers that it needs, in the order of [World.Servers].
+	Upstreams []string
+	// Want is the right answer, worked out from what the world was made of, never by a tool.
+	Want func(w *World) string
+	// Done checks what the task was to leave in the world; nil where it leaves nothing.
+	Done func(w *World) error
+	// Needs are the ids (upstream.tool as on the wire, "filesystem.read_text_file") that Direct calls.
+	Needs []string
+	// Queries are what a model asks for in a search, the first try and the next ones: one slice of
+	// queries for each try. A try is made when those before did not show everything that is needed.
+	Queries [][]string
+	// Direct plays the task by direct calls, the shortest way there is: calls that do
+	// not depend on each other in one turn. It works the answer out of results, as a model without faults would.
+	Direct Script
+	// Programs are run one after the other by [Code]; the last one's output is the answer.
+	Programs []Program
+	// Answer makes the answer of the last program's output; nil where they are the same but for white space.
+	Answer func(output string) string
+}
+
+// Program is one execute_code of a script.
+type Program struct {
+	// File is its name in programs/, with .py or .ts at the end.
+	File string
+	// Fails says that it is a mistake as models make it, and is to end with an error, which is counted.
+	Fails bool
+	// Needs are the wrappers that it imports, "servers.filesystem.read_text_file" written
+	// as "filesystem.read_text_file": what a search must have shown before it can be written.
+	Needs []string
+}
+
+// Script is a model with a fixed mind: it makes calls, sees their results, and returns the answer.
+// It gives up by panicking with [Mind.Fail].
+type Script func(m *Mind) (answer string)
+
+// Call is a direct call by the id "upstream.tool". args is encoded as JSON.
+func Call(id string, args any) ledger.Call {
+	data, err := json.Marshal(args)
+	if err != nil {
+		panic(err) // scripts are ours
+	}
+	return ledger.Call{Tool: id, Args: data}
+}
