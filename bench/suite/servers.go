@@ -12,9 +12,9 @@ func (w *World) Servers() []Server {
 		{Name: "everything", Description: "test server with one tool of every kind", Package: "@modelcontextprotocol/server-everything", Args: []string{"dist/index.js", "stdio"}},
 		{Name: "filesystem", Description: "read, write and search the files of one folder", Package: "@modelcontextprotocol/server-filesystem", Args: []string{"dist/index.js", w.Files()}},
 		{Name: "memory", Description: "a knowledge graph of people and services", Package: "@modelcontextprotocol/server-memory", Args: []string{"dist/index.js"}, Env: map[string]string{"MEMORY_FILE_PATH": w.Memory()}},
-		{Name: "sqlite", Description: "the shop's database", Package: "mcp-server-sqlite", Args: []string{"dist/cli.js", "--db", w.Database()}},
+		{Name: "sqlite", Description: "the shop's database", Package: "mcp-server-sqlite", Args: []string{"dist/cli.js"}, Env: map[string]string{"SQLITE_DB_PATH": w.Database()}},
 		{Name: "git", Description: "git repositories", Package: "@cyanheads/git-mcp-server", Args: []string{"dist/index.js"}, Env: map[string]string{
-			"GIT_BASE_DIR": w.Files(), "MCP_LOG_LEVEL": "emerg", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
+			"GIT_BASE_DIR": w.Files(), "MCP_LOG_LEVEL": "fatal", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
 		}},
 	}
 	for i := range list {
