@@ -17,12 +17,19 @@ type Counter struct{ codec tokenizer.Codec }
 // states all its figures in. The first call takes about 30 ms, and 7 MB that stay.
 func O200k() (*Counter, error) { return o200k() }
 
-var o200k = sync.OnceValues(load)
+// Cl100k returns the counter for cl100k_base, the vocabulary before that one, which
+// other projects' figures are often in.
+func Cl100k() (*Counter, error) { return cl100k() }
 
-func load() (*Counter, error) {
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
+var (
+	o200k  = sync.OnceValues(func() (*Counter, error) { return load(tokenizer.O200kBase) })
+	cl100k = sync.OnceValues(func() (*Counter, error) { return load(tokenizer.Cl100kBase) })
+)
+
+func load(name tokenizer.Encoding) (*Counter, error) {
+	codec, err := tokenizer.Get(name)
 	if err != nil {
-		return nil, fmt.Errorf("load o200k_base: %w", err)
+		return nil, fmt.Errorf("load %s: %w", name, err)
 	}
 	return &Counter{codec: codec}, nil
 }
