@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/bench/stats"
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway"
@@ -223,20 +224,20 @@ func (b *bench) callsOf(ctx context.Context, l language, via string, run runner)
 	for _, m := range []struct {
 		what, unit, code string
 		times            int
-		bar              func(s summary) bar
+		bar              func(s stats.Summary) bar
 	}{
-		{"tool call", "us", oneByOne(l), 5, func(s summary) bar { return atMost("p50 us", barCall, s.P50) }},
-		{"1,000 calls by parallel", "1/s", atOnce(l), 5, func(s summary) bar { return atLeast("p50 1/s", barParallel, s.P50) }},
-		{"10 MB result, text", "MB/s", tenMegabytes(l, "text"), 5, func(s summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
-		{"10 MB result, records", "MB/s", tenMegabytes(l, "rows"), 5, func(s summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
+		{"tool call", "us", oneByOne(l), 5, func(s stats.Summary) bar { return atMost("p50 us", barCall, s.P50) }},
+		{"1,000 calls by parallel", "1/s", atOnce(l), 5, func(s stats.Summary) bar { return atLeast("p50 1/s", barParallel, s.P50) }},
+		{"10 MB result, text", "MB/s", tenMegabytes(l, "text"), 5, func(s stats.Summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
+		{"10 MB result, records", "MB/s", tenMegabytes(l, "rows"), 5, func(s stats.Summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
 	} {
 		figures, err := repeat(ctx, l, run, m.code, m.times)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.what, err)
 		}
-		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, summary: summarize(figures)}
+		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, Compared: stats.Compare(figures, nil)}
 		if via == "function" || m.unit != "MB/s" {
-			r.Bars = []bar{m.bar(r.summary)}
+			r.Bars = []bar{m.bar(r.Summary)}
 		}
 		if r.Note = "bridge and guest alone: sandbox.Host with a Go function behind it"; via != "function" {
 			r.Note = "Gateway.Call to the least MCP server in the same process, HTTP over a Unix socket"

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"sallyport/bench/stats"
 )
 
 const (
@@ -61,7 +63,7 @@ func warm(ctx context.Context, b *bench, l language) error {
 			return err
 		}
 		r := compared("warm pool", l, ours, bare)
-		r.Bars = []bar{atMost("ratio", l.ratio, r.Ratio), steady(r.summary)}
+		r.Bars = []bar{atMost("ratio", l.ratio, r.Ratio), steady(r.Summary)}
 		r.Note = "default settings; each program starts when the pool is full and serve rests"
 		b.add(r)
 		return nil
@@ -83,7 +85,7 @@ func protocol(ctx context.Context, b *bench) error {
 			}
 			took = append(took, one)
 		}
-		r := row{Case: "protocol alone", Unit: "ms", summary: summarize(took), Note: "execute_code with a blank program, which is refused at once"}
+		r := row{Case: "protocol alone", Unit: "ms", Compared: stats.Compare(took, nil), Note: "execute_code with a blank program, which is refused at once"}
 		b.add(r)
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sallyport/bench/stats"
 	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
@@ -43,7 +44,7 @@ func guard(ctx context.Context, b *bench) (err error) {
 				took[i] = append(took[i], figures...)
 			}
 		}
-		b.addGuard(kind.what, summarize(took[0]), summarize(took[1]), (used[1]-used[0])/(guardRounds*guardCalls), kind.kind == "typical")
+		b.addGuard(kind.what, took[0], took[1], (used[1]-used[0])/(guardRounds*guardCalls), kind.kind == "typical")
 	}
 	return nil
 }
@@ -55,14 +56,14 @@ const (
 )
 
 // addGuard adds two rows: the calls without anything, and with all of it beside them.
-func (b *bench) addGuard(what string, off, on summary, processor float64, barred bool) {
-	r := row{Case: "guarded call, " + what, Language: "python", Unit: "us", summary: on, Bare: &off, Ratio: on.P50 / off.P50,
+func (b *bench) addGuard(what string, off, on []float64, processor float64, barred bool) {
+	r := row{Case: "guarded call, " + what, Language: "python", Unit: "us", Compared: stats.Compare(on, off),
 		Note: "all of the guard on; bare is the same call with all of it off, in the same run by turns"}
-	added := on.P50 - off.P50
+	added := r.P50 - r.Bare.P50
 	if barred {
 		r.Bars = []bar{atMost("added p50 us", barGuard, added)}
 	}
-	r.Note += fmt.Sprintf("; %.0f us added at p50, %.0f at the minimum; %.0f us of processor time for each call (the program's start and end in it)", added, on.Min-off.Min, processor)
+	r.Note += fmt.Sprintf("; %.0f us added at p50, %.0f at the minimum; %.0f us of processor time for each call (the program's start and end in it)", added, r.Min-r.Bare.Min, processor)
 	b.add(r)
 }
 

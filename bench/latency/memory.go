@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sallyport/bench/stats"
 )
 
 const (
@@ -73,7 +75,7 @@ func (b *bench) standing(ctx context.Context, count int) (s stand, err error) {
 }
 
 func one(name, unit string, figure float64, bars []bar, note string) row {
-	return row{Case: name, Unit: unit, summary: summarize([]float64{figure}), Bars: bars, Note: note}
+	return row{Case: name, Unit: unit, Compared: stats.Compare([]float64{figure}, nil), Bars: bars, Note: note}
 }
 
 // stand looks at everything that serve has started but its upstream.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,40 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSummarize(t *testing.T) {
-	hundred := make([]float64, 100)
-	for i := range hundred {
-		hundred[i] = float64(i + 1)
-	}
-	rand.Shuffle(len(hundred), func(i, j int) { hundred[i], hundred[j] = hundred[j], hundred[i] })
-	for _, test := range []struct {
-		name   string
-		values []float64
-		want   summary
-	}{
-		{"none", nil, summary{}},
-		{"one", []float64{7}, summary{1, 7, 7, 7, 7}},
-		{"two", []float64{9, 3}, summary{2, 3, 3, 9, 9}},
-		{"hundred", hundred, summary{100, 1, 50, 99, 100}},
-		{"an outlier in 30 is p99", append(make([]float64, 29), 500), summary{30, 0, 0, 500, 500}},
-	} {
-		first := append([]float64(nil), test.values...)
-		if diff := cmp.Diff(test.want, summarize(test.values)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
-		if diff := cmp.Diff(first, test.values); diff != "" {
-			t.Errorf("%s: the values were changed:\n%s", test.name, diff)
-		}
-	}
-}
-
 func TestBars(t *testing.T) {
 	python := languages()[0]
 	r := compared("warm pool", python, []float64{20, 10, 70}, []float64{10, 8, 40})
 	if r.Ratio != 2 || r.Bare.P50 != 10 || r.P50 != 20 {
 		t.Errorf("%+v: want the ratio of the medians, 20 to 10", r)
 	}
-	r.Bars = []bar{atMost("ratio", python.ratio, r.Ratio), steady(r.summary), atLeast("1/s", 5000, 5000), atMost("ms", 20, 20)}
+	r.Bars = []bar{atMost("ratio", python.ratio, r.Ratio), steady(r.Summary), atLeast("1/s", 5000, 5000), atMost("ms", 20, 20)}
 	var met []bool
 	for _, b := range r.Bars {
 		met = append(met, b.Met)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"sallyport/bench/stats"
 )
 
 const (
@@ -31,8 +33,7 @@ func sustained(ctx context.Context, b *bench) (err error) {
 	begin := time.Now()
 	took, errs := g.storm(ctx)
 	whole := time.Since(begin).Seconds()
-	s := summarize(took)
-	b.add(row{Case: "200 programs of 20 sessions", Unit: "ms", summary: s, Bars: []bar{atMost("errors", 0, float64(len(errs)))},
+	b.add(row{Case: "200 programs of 20 sessions", Unit: "ms", Compared: stats.Compare(took, nil), Bars: []bar{atMost("errors", 0, float64(len(errs)))},
 		Note: fmt.Sprintf("%.1f a second, both languages by turns, serve --http%s", float64(len(took))/whole, firstOf(errs))})
 	return nil
 }
