@@ -1,16 +1,11 @@
 package agent
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 
 	"sallyport/bench/suite"
 )
-
-// Catalogue is a server's answer to tools/list that somebody wrote down. Its tools are shown, and not there to be called.
-type Catalogue struct {
-	Name, Description string
-	Tools             []json.RawMessage
-}
 
 // Setup is what is behind the tools of one mode.
 type Setup struct {
@@ -21,4 +16,18 @@ type Setup struct {
 	More []Catalogue
 	// Sallyport is the binary, for [suite.Code]; runsc lies beside it.
 	Sallyport string
+	// Cache is a folder that several may share, for what makes [suite.Code] start faster and changes no answer; "" is none.
+	Cache string
+}
+
+// Open is tools whose servers run until they are closed.
+type Open interface {
+	Tools
+	// Close ends the servers and waits for them.
+	Close() error
+}
+
+// OpenTools starts what one mode needs, and returns when everything is there to be called.
+func OpenTools(_ context.Context, mode suite.Mode, _ Setup) (Open, error) {
+	return nil, errors.New("open tools: " + string(mode) + " is not there yet")
 }

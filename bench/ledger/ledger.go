@@ -51,3 +51,18 @@ type Transcript struct {
 	Turns        []Turn       `json:"turns"`
 	Answer       string       `json:"answer"`
 }
+
+// Known are the names of the tools that the model has seen so far.
+func (t *Transcript) Known() (names []string) {
+	for _, def := range t.Definitions {
+		names = append(names, def.Name)
+	}
+	for _, turn := range t.Turns {
+		for _, r := range turn.Results {
+			for _, def := range r.Shows {
+				names = append(names, def.Name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sallyport/bench/ledger"
+)
+
+// ErrLimit is what a task ends with that has no answer when its limits are reached.
+var ErrLimit = errors.New("no answer within the limits")
+
+// Run has m work on the task of t until it makes a turn without calls, whose text
+// is the answer. t has task, mode and prompt; Run fills the rest, also when it
+// returns an error. A limit of zero is none.
+func Run(ctx context.Context, m Model, tools Tools, t *ledger.Transcript, limits Limits) (used Usage, err error) {
+	if limits.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limits.Time, fmt.Errorf("%w: %s are over", ErrLimit, limits.Time))
+		defer cancel()
+	}
+	t.Instructions, t.Definitions = tools.Instructions(), tools.Definitions()
+	for {
+		if limits.Turns > 0 && len(t.Turns) == limits.Turns {
+			return used, fmt.Errorf("run %s: %w: %d turns are over", t.Task, ErrLimit, limits.Turns)
+		}
+		move, err := m.Next(ctx, t)
+		if err != nil {
+			return used, fmt.Errorf("run %s: %w", t.Task, because(ctx, err))
+		}
+		used.add(move.Usage)
+		turn := ledger.Turn{Text: move.Text, Calls: move.Calls}
+		turn.Results, err = results(ctx, tools, t, move.Calls)
+		t.Turns = append(t.Turns, turn)
+		if err != nil {
+			return used, fmt.Errorf("run %s: %w", t.Task, because(ctx, err))
+		}
+		if len(move.Calls) == 0 {
+			t.Answer = move.Text
+			return used, nil
+		}
+	}
+}
+
+// because is why ctx ended, if it did, and err otherwise.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (u *Usage) add(more Usage) {
+	u.Input += more.Input
+	u.Cached += more.Cached
+	u.Stored += more.Stored
+	u.Output += more.Output
+}
+
+// results makes the calls of a turn, in their order. A call that no client would pass on is answered here, as clients do.
+func results(ctx context.Context, tools Tools, t *ledger.Transcript, calls []ledger.Call) (all []ledger.Result, err error) {
+	known := t.Known()
+	for _, call := range calls {
+		r := ledger.Result{Error: true}
+		switch {
+		case !slices.Contains(known, call.Tool):
+			r.Text = fmt.Sprintf("No such tool available: %s", call.Tool)
+		case !object(call.Args):
+			r.Text = "The arguments are no JSON object."
+		default:
+			if r, err = tools.Call(ctx, call); err != nil {
+				return all, fmt.Errorf("call %s: %w", call.Tool, err)
+			}
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func object(args json.RawMessage) bool {
+	return json.Valid(args) && bytes.HasPrefix(bytes.TrimSpace(args), []byte("{"))
+}

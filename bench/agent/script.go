@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+)
+
+// Script is a model that plays the script of a task.
+type Script struct{ player *suite.Player }
+
+// Scripted returns the model that plays task in one mode. Close it at the end.
+func Scripted(task *suite.Task, w *suite.World, mode suite.Mode) *Script {
+	return &Script{task.Play(w, mode)}
+}
+
+// Next implements [Model]: the script sees the results of the last turn.
+func (s *Script) Next(_ context.Context, t *ledger.Transcript) (Move, error) {
+	var last []ledger.Result
+	if n := len(t.Turns); n > 0 {
+		last = t.Turns[n-1].Results
+	}
+	calls, answer, err := s.player.Next(last)
+	return Move{Text: answer, Calls: calls}, err
+}
+
+// Close ends the script, wherever it is.
+func (s *Script) Close() { s.player.Stop() }
+
+// Check says what is wrong with a task that was played: the answer, or what it was to leave in the world.
+func Check(task *suite.Task, w *suite.World, t *ledger.Transcript) error {
+	if want := task.Want(w); t.Answer != want {
+		return fmt.Errorf("check %s: answered %.200q, not %.200q", task.Name, t.Answer, want)
+	}
+	if task.Done == nil {
+		return nil
+	}
+	if err := task.Done(w); err != nil {
+		return fmt.Errorf("check %s: %w", task.Name, err)
+	}
+	return nil
+}
