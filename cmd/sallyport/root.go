@@ -91,7 +91,7 @@ execute_code runs in a gVisor sandbox. upstreams.yaml says which servers.`,
 	complete(root, "log-level", "debug", "info", "warn", "error")
 	root.AddCommand(serveCommand(a), execCommand(a), searchCommand(a), toolsCommand(a), generateCommand(a), doctorCommand(a), versionCommand(a),
 		upstreamsCommand(a), workerCommand(a), authCommand(a), importCommand(a), installCommand(a), skillsCommand(a), backupCommand(a), restoreCommand(a),
-		approvalsCommand(a), executionsCommand(a), explainCommand(a), logCommand(a), policyCommand(a), workflowCommand(a), manCommand(a), topCommand(a), tokenCommand(a), dashboardCommand(a))
+		approvalsCommand(a), executionsCommand(a), explainCommand(a), logCommand(a), policyCommand(a), workflowCommand(a), benchCommand(a), manCommand(a), topCommand(a), tokenCommand(a), dashboardCommand(a))
 	root.SetHelpCommand(helpCommand(root))
 	tameCompletion(root)
 	a.addCompletions(root)
