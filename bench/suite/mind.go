@@ -7,6 +7,8 @@ import (
 	"iter"
 	"os"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"sallyport/bench/ledger"
@@ -141,18 +143,22 @@ func (t *Task) searched(m *Mind) string {
 
 // coded finds what the programs import, runs them, and answers with what the last one gave.
 func (t *Task) coded(m *Mind) string {
-	var read strings.Builder
-	var needs []string
+	var read, needs []string
 	for _, p := range t.Programs {
 		needs = append(needs, p.Needs...)
 	}
+	lacks := func() string {
+		return missing(needs, func(id string) bool {
+			return slices.ContainsFunc(read, func(text string) bool { return signed(text, id) })
+		})
+	}
 	for _, try := range t.Queries {
-		read.WriteString(m.raw("search_tools", searchArgs(try, language(t.Programs[0].File)), false))
-		if missing(needs, func(id string) bool { return signed(read.String(), id) }) == "" {
+		read = append(read, m.All(searches(try, language(t.Programs[0].File))...)...)
+		if lacks() == "" {
 			return t.programs(m)
 		}
 	}
-	m.Fail("no search found %s", missing(needs, func(id string) bool { return signed(read.String(), id) }))
+	m.Fail("no search found %s", lacks())
 	return ""
 }
 
@@ -183,27 +189,38 @@ func (m *Mind) raw(name string, args any, fails bool) string {
 	return r.Text
 }
 
-func searchArgs(queries []string, language string) map[string]any {
-	args := map[string]any{}
-	if len(queries) == 1 {
-		args["query"] = queries[0]
-	} else {
-		args["queries"] = queries
+// searches are the calls of one try, a call for each query.
+func searches(queries []string, language string) (calls []ledger.Call) {
+	for _, query := range queries {
+		args := map[string]string{"query": query}
+		if language != "python" {
+			args["language"] = language
+		}
+		calls = append(calls, Call("search_tools", args))
 	}
-	if language != "python" {
-		args["language"] = language
-	}
-	return args
+	return calls
 }
 
-// signed reports whether a search has shown the signature of a wrapper.
+// heading is the line above the signatures of an upstream, in either language.
+var heading = regexp.MustCompile(`^(?:from servers\.(\w+) import .+|import \{ .+ \} from "servers/(\w+)")$`)
+
+// signed reports whether the answer of a search has the signature of a wrapper below
+// its upstream's import line. To have named or described it is not enough to call it.
 func signed(text, id string) bool {
 	upstream, name, _ := strings.Cut(id, ".")
-	_, below, found := strings.Cut(text, "servers."+upstream)
-	if !found {
-		_, below, found = strings.Cut(text, "servers/"+upstream)
+	above := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		found := heading.FindStringSubmatch(line)
+		switch {
+		case found != nil:
+			above = found[1] + found[2]
+		case above == upstream && (strings.HasPrefix(line, "  "+name+"(") || strings.HasPrefix(line, id+"(")): // among others, or told in full
+			return true
+		case !strings.HasPrefix(line, "  "):
+			above = ""
+		}
 	}
-	return found && (strings.Contains(below, name+"(") || strings.Contains(below, name+"<"))
+	return false
 }
 
 func missing(ids []string, shown func(string) bool) string {
