@@ -1,0 +1,286 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxAnswer bounds an answer, in bytes: no model writes as much in one.
+	maxAnswer = 8 << 20
+	// maxTries is how often one request is made, maxWait the longest wait between two.
+	maxTries = 5
+	maxWait  = 2 * time.Minute
+	// maxSaid is how much of what an endpoint says is shown, in characters.
+	maxSaid = 200
+)
+
+// wire carries requests to one place.
+type wire struct {
+	place
+	api     API
+	key     string
+	backoff time.Duration
+	http    *http.Client
+}
+
+func newWire(where place, s Settings) *wire {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second,
+	}
+	// A redirect is an answer like others: what is sent has a key.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	w := &wire{place: where, api: s.API, key: s.Key, backoff: s.Backoff, http: &http.Client{Transport: transport, CheckRedirect: stay}}
+	if w.backoff == 0 {
+		w.backoff = time.Second
+	}
+	return w
+}
+
+// ask makes a request until it is answered, or it is of no use to go on. waited is the time between tries.
+func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.Duration, err error) {
+	for try := 1; ; try++ {
+		data, after, err := w.once(ctx, http.MethodPost, w.turns, body)
+		if err == nil || after < 0 || try == maxTries {
+			return data, waited, err
+		}
+		if after == 0 {
+			after = min(w.backoff<<(try-1), maxWait)
+		}
+		if after > maxWait {
+			return nil, waited, err
+		}
+		start := time.Now()
+		if stopped := sleep(ctx, after); stopped != nil {
+			return nil, waited, fmt.Errorf("ask %s: %w", w.Host, stopped)
+		}
+		waited += time.Since(start)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// never is after how long a request is worth another try where none helps.
+const never = -1
+
+// once makes one request. after is when another try may help: never, 0 where nobody knows.
+func (w *wire) once(ctx context.Context, method, to string, body []byte) (data []byte, after time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, never, fmt.Errorf("ask %s: %w", w.Host, err)
+	}
+	w.sign(req)
+	resp, err := w.http.Do(req)
+	if err != nil {
+		return w.lost(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return w.lost(ctx, err)
+	case len(data) > maxAnswer:
+		return nil, never, w.faultf(tool.Upstream, "", "%s sent an answer of more than %d MiB", w.Host, maxAnswer>>20)
+	case resp.StatusCode != http.StatusOK:
+		return nil, again(resp), w.refused(resp, to, data)
+	case !json.Valid(data):
+		return nil, never, w.faultf(tool.Upstream, w.base(), "%s answered with text, not with JSON: %s", bare(to), w.shown(string(data)))
+	}
+	return data, 0, nil
+}
+
+func (w *wire) sign(req *http.Request) {
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	if w.api == Anthropic {
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+		if w.key != "" {
+			req.Header.Set("X-Api-Key", w.key)
+		}
+		return
+	}
+	if w.key != "" {
+		req.Header.Set("Authorization", "Bearer "+w.key)
+	}
+}
+
+// again says after how long the same request may be answered.
+func again(resp *http.Response) time.Duration {
+	switch code := resp.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
+		return retryAfter(resp.Header.Get("Retry-After"))
+	}
+	return never
+}
+
+// retryAfter reads seconds or a date, 0 if it is neither. At once is in a millisecond.
+func retryAfter(text string) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return max(time.Duration(seconds)*time.Second, time.Millisecond)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(time.Until(at), time.Millisecond)
+	}
+	return 0
+}
+
+// lost says why there was no answer. Where nobody listens, another try is of no use.
+func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, error) {
+	if ctx.Err() != nil {
+		return nil, never, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
+	}
+	for {
+		outer, ok := err.(*url.Error) //nolint:errorlint // it is taken off, whatever it wraps
+		if !ok {
+			break
+		}
+		err = outer.Err
+	}
+	after := time.Duration(0)
+	hint := ""
+	if op, ok := err.(*net.OpError); ok && op.Op == "dial" { //nolint:errorlint // as above
+		after, hint = never, "see that it runs; "+w.base()
+	}
+	return nil, after, w.faultf(tool.Upstream, hint, "no answer from %s: %s", w.Host, w.shown(err.Error()))
+}
+
+// base says what an address should look like.
+func (w *wire) base() string {
+	if w.api == Anthropic {
+		return "the URL is that of the API, to which /v1/messages is added; see --api for others"
+	}
+	return "the URL is that of the API, such as http://localhost:11434/v1, to which /chat/completions is added; see --api for others"
+}
+
+// refused reads an answer that is an error.
+func (w *wire) refused(resp *http.Response, to string, data []byte) error {
+	kind, hint := tool.Failed, ""
+	said := w.shown(message(data))
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		kind, hint = tool.Denied, "the key comes from the environment: --key-env names the variable"
+		if w.key == "" {
+			hint = "no key was sent: --key-env names the variable of the environment that has it"
+		}
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
+		kind, hint = tool.NotFound, "--name must be a model that it has; "+w.base()
+	case code >= 300 && code < 400:
+		kind, hint = tool.NotFound, "a redirect is not followed: give the address that is meant"
+		said = "it leads to " + w.shown(target(resp))
+	case code == http.StatusTooManyRequests:
+		kind, hint = tool.Limit, "it wants fewer requests, or more credit"
+	case code >= 400 && code < 500:
+		kind, hint = tool.Invalid, w.mend(said)
+	}
+	return w.faultf(kind, hint, "%s answered %d: %s", bare(to), resp.StatusCode, said)
+}
+
+// mend says what may help where a request is not taken.
+func (w *wire) mend(said string) string {
+	said = strings.ToLower(said)
+	switch {
+	case strings.Contains(said, "context") || strings.Contains(said, "too long"):
+		return "" // a task that is too large for the model, which is a result
+	case strings.Contains(said, "tool") || strings.Contains(said, "function"):
+		return "the model must be able to call tools, and the server be set up for it"
+	}
+	return ""
+}
+
+// target is where a redirect leads.
+func target(resp *http.Response) string {
+	u, err := resp.Location()
+	if err != nil {
+		return "nowhere"
+	}
+	return bare(u.String())
+}
+
+// bare is an address without its query, which may have a key.
+func bare(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	return address
+}
+
+// message is what an error says: {"error": {"message": ...}}, {"error": ...}, {"message": ...}, {"detail": ...}, or the body.
+func message(data []byte) string {
+	var outer struct {
+		Error           json.RawMessage
+		Message, Detail string
+	}
+	var inner struct{ Message string }
+	_ = json.Unmarshal(data, &outer) // what is no JSON is shown as it is
+	if json.Unmarshal(outer.Error, &inner) != nil {
+		_ = json.Unmarshal(outer.Error, &inner.Message)
+	}
+	for _, said := range []string{inner.Message, outer.Message, outer.Detail} {
+		if said != "" {
+			return said
+		}
+	}
+	return string(data)
+}
+
+func (w *wire) faultf(kind tool.Kind, hint, format string, args ...any) error {
+	return &tool.Error{Kind: kind, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// shown cleans what the endpoint says, and hides the key if it is repeated there.
+func (w *wire) shown(text string) string {
+	if w.key != "" {
+		text = strings.ReplaceAll(text, w.key, "[key]")
+	}
+	if text = plain.Line(text, maxSaid); text == "" {
+		return "nothing"
+	}
+	return text
+}
+
+// onlyModel is the model that there is, if there is but one.
+func (w *wire) onlyModel(ctx context.Context) (string, error) {
+	var list struct{ Data []struct{ ID string } }
+	data, _, err := w.once(ctx, http.MethodGet, w.names, nil)
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if len(list.Data) == 1 && err == nil {
+		return list.Data[0].ID, nil
+	}
+	if e, ok := err.(*tool.Error); ok && e.Kind != tool.NotFound || ctx.Err() != nil { //nolint:errorlint // once wraps none
+		return "", err
+	}
+	hint := "--name MODEL says which model"
+	if len(list.Data) > 0 {
+		var names []string
+		for _, m := range list.Data[:min(len(list.Data), 8)] {
+			names = append(names, w.shown(m.ID))
+		}
+		hint += fmt.Sprintf("; %s has %d: %s", w.Host, len(list.Data), strings.Join(names, ", "))
+		if len(list.Data) > len(names) {
+			hint += ", …"
+		}
+	}
+	return "", &tool.Error{Kind: tool.Invalid, Message: "no model is named", Hint: hint}
+}
