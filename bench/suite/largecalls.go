@@ -1,0 +1,4 @@
+package suite
+
+// manyCalls are tasks with a loop.
+func manyCalls() []*Task { return nil }

@@ -1,0 +1,3 @@
+from servers.sqlite import list_tables
+for table in list_tables():
+    print(table["sql"])
