@@ -1,0 +1,2 @@
+import { list_tables } from "servers/sqlite";
+await list_tables()
