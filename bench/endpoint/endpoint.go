@@ -139,7 +139,7 @@ func (c *Conversation) Next(ctx context.Context, t *ledger.Transcript) (agent.Mo
 	return r.move, err
 }
 
-// fits is what all APIs take as a name of a tool, and as an id.
+// fits is what all APIs take as a name of a tool.
 var fits = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // tools are all that were defined so far: those of the first turn, and behind them what results have shown.
@@ -173,9 +173,9 @@ func sum(a, b agent.Usage) agent.Usage {
 	return agent.Usage{Input: a.Input + b.Input, Cached: a.Cached + b.Cached, Stored: a.Stored + b.Stored, Output: a.Output + b.Output}
 }
 
-// own returns an id for the next call: the endpoint's, or one of ours where that cannot be sent back.
+// own returns an id for the next call: the endpoint's, or one of ours where it gave none that can be told from others.
 func (t *turn) own(id string, at int) string {
-	if !fits.MatchString(id) || slices.Contains(t.ids, id) {
+	if id == "" || slices.Contains(t.ids, id) {
 		id = ourID(at, len(t.ids))
 	}
 	t.ids = append(t.ids, id)

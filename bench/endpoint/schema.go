@@ -62,7 +62,7 @@ type member struct {
 // members reads an object; ok is false if it is none.
 func members(raw json.RawMessage) (o object, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+	if open, err := dec.Token(); !json.Valid(raw) || err != nil || open != json.Delim('{') {
 		return nil, false
 	}
 	for dec.More() {

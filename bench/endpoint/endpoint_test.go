@@ -1,0 +1,298 @@
+package endpoint_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/bench/agent"
+	"sallyport/bench/endpoint"
+	"sallyport/bench/endpoint/endpointtest"
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+	"sallyport/internal/tool"
+)
+
+// shelf is tools that know the weights of some things; weigh is found by a search where one is asked for.
+type shelf struct{ search bool }
+
+var weigh = ledger.Definition{
+	Name: "shelf__weigh", Description: "Weighs <one> thing",
+	InputSchema: json.RawMessage(`{"$schema":"x","type":"object","properties":{"thing":{"type":"string"}},"required":["thing"]}`),
+}
+
+func (shelf) Instructions() []string { return []string{"Weigh only what is there."} }
+
+func (s shelf) Definitions() []ledger.Definition {
+	if s.search {
+		return []ledger.Definition{{Name: suite.SearchTool, InputSchema: json.RawMessage(`{"type":"object"}`)}}
+	}
+	return []ledger.Definition{weigh, {Name: "shelf__list"}}
+}
+
+func (shelf) Call(_ context.Context, call ledger.Call) (ledger.Result, error) {
+	switch call.Tool {
+	case suite.SearchTool:
+		return ledger.Result{Text: "shelf__weigh", Shows: []ledger.Definition{weigh}}, nil
+	case "shelf__list":
+		return ledger.Result{Text: ""}, nil
+	}
+	var args struct{ Thing string }
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return ledger.Result{}, err
+	}
+	return ledger.Result{Text: strings.Repeat("I", len(args.Thing)) + " & <b>"}, nil
+}
+
+// weighing makes two turns of calls, two in the first of them.
+func weighing() *suite.Task {
+	thing := func(name string) ledger.Call {
+		return suite.Call("shelf.weigh", map[string]string{"thing": name})
+	}
+	return &suite.Task{
+		Name: "weighing", Prompt: "How heavy are an apple & a fig?", Needs: []string{"shelf.weigh"}, Queries: [][]string{{"scales"}},
+		Direct: func(m *suite.Mind) string {
+			first := m.All(thing("apple"), thing("fig"))
+			return strings.Join(append(first, m.All(thing("pear"))...), " ")
+		},
+	}
+}
+
+const weighed = "IIIII & <b> III & <b> IIII & <b>"
+
+// rig is a server and a model that it is.
+func rig(t *testing.T, api endpoint.API, task *suite.Task) (*endpointtest.Server, *endpoint.Endpoint) {
+	t.Helper()
+	world, err := suite.NewWorld(t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := endpointtest.New(t, api, func() *suite.World { return world })
+	s.Tasks = []*suite.Task{task}
+	return s, open(t, endpoint.Settings{URL: s.URL, API: api, Key: endpointtest.Key, Backoff: time.Millisecond})
+}
+
+func open(t *testing.T, settings endpoint.Settings) *endpoint.Endpoint {
+	t.Helper()
+	e, err := endpoint.Open(t.Context(), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func apis() []endpoint.API { return []endpoint.API{endpoint.OpenAI, endpoint.Anthropic} }
+
+func TestTask(t *testing.T) {
+	for _, api := range apis() {
+		for _, mode := range []suite.Mode{suite.Direct, suite.Search} {
+			t.Run(string(api)+"/"+string(mode), func(t *testing.T) {
+				s, e := rig(t, api, weighing())
+				talk := e.Begin()
+				transcript := ledger.Transcript{Prompt: weighing().Prompt}
+				used, err := agent.Run(t.Context(), talk, shelf{mode == suite.Search}, &transcript, agent.Limits{Turns: 9})
+				if err != nil || transcript.Answer != weighed {
+					t.Fatalf("%q, %v", transcript.Answer, err)
+				}
+				turns := 3
+				if mode == suite.Search {
+					turns = 4
+				}
+				if len(transcript.Turns) != turns || s.Asked() != turns {
+					t.Errorf("%d turns, %d requests", len(transcript.Turns), s.Asked())
+				}
+				if used != talk.Used || used.Input <= used.Cached || used.Cached == 0 || used.Output == 0 || (used.Stored > 0) != (api == endpoint.Anthropic) {
+					t.Errorf("used %+v, and %+v", used, talk.Used)
+				}
+				if e.Model() != endpointtest.Model || !strings.HasPrefix(talk.Served, endpointtest.Model+"-2026") || e.Host() != strings.TrimPrefix(s.URL, "http://") {
+					t.Errorf("model %s, served %s, host %s", e.Model(), talk.Served, e.Host())
+				}
+			})
+		}
+	}
+}
+
+// What a model writes that nobody can call is answered, and goes back in a form that endpoints take.
+func TestMistakes(t *testing.T) {
+	for _, api := range apis() {
+		t.Run(string(api), func(t *testing.T) {
+			s, e := rig(t, api, weighing())
+			s.Stray = func(turn int) *agent.Move {
+				switch {
+				case turn == 0:
+					return &agent.Move{Text: "well", Calls: []ledger.Call{{Tool: "shelf.weigh it", Args: json.RawMessage(`{}`)}, {Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
+				case turn == 1 && api == endpoint.OpenAI:
+					return &agent.Move{Text: "now", Calls: []ledger.Call{{Tool: "shelf__weigh", Args: json.RawMessage(`{"thing": `)}}}
+				}
+				return nil
+			}
+			transcript := ledger.Transcript{Prompt: weighing().Prompt}
+			_, err := agent.Run(t.Context(), e.Begin(), shelf{}, &transcript, agent.Limits{Turns: 9})
+			if err != nil || transcript.Answer != weighed {
+				t.Fatalf("%q, %v", transcript.Answer, err)
+			}
+			first := transcript.Turns[0]
+			if first.Text != "well" || first.Calls[0].Tool != "shelf.weigh it" || !first.Results[0].Error || first.Results[1].Error {
+				t.Errorf("first turn %+v", first)
+			}
+			if second := transcript.Turns[1]; api == endpoint.OpenAI && (!second.Results[0].Error || string(second.Calls[0].Args) != `"{\"thing\": "`) {
+				t.Errorf("second turn %+v", second)
+			}
+		})
+	}
+}
+
+func TestWithoutEnd(t *testing.T) {
+	s, e := rig(t, endpoint.OpenAI, weighing())
+	s.Stray = func(int) *agent.Move {
+		return &agent.Move{Calls: []ledger.Call{{Tool: "shelf__list", Args: json.RawMessage(`{}`)}}}
+	}
+	_, err := agent.Run(t.Context(), e.Begin(), shelf{}, &ledger.Transcript{Prompt: weighing().Prompt}, agent.Limits{Turns: 3})
+	if !errors.Is(err, agent.ErrLimit) || s.Asked() != 3 {
+		t.Errorf("%d requests, %v", s.Asked(), err)
+	}
+}
+
+func status(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(`{"error": {"message": "said \u001b[31mso to ` + endpointtest.Key + `"}}`))
+	}
+}
+
+func TestAnotherTry(t *testing.T) {
+	for _, api := range apis() {
+		t.Run(string(api), func(t *testing.T) {
+			s, e := rig(t, api, weighing())
+			s.Before = []http.HandlerFunc{
+				status(429, "Retry-After", "0"), status(500), status(529), status(503, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"),
+				nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			}
+			talk := e.Begin()
+			transcript := ledger.Transcript{Prompt: weighing().Prompt}
+			_, err := agent.Run(t.Context(), talk, shelf{}, &transcript, agent.Limits{})
+			if err != nil || transcript.Answer != weighed || s.Asked() != 8 || talk.Waited == 0 {
+				t.Errorf("%q after %d requests, %s, %v", transcript.Answer, s.Asked(), talk.Waited, err)
+			}
+		})
+	}
+}
+
+func body(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
+}
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+			return
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		api    endpoint.API
+		answer http.HandlerFunc
+		asked  int
+		kind   tool.Kind
+		want   string
+	}{
+		{"key", endpoint.OpenAI, status(401), 1, tool.Denied, "answered 401: said so to [key] (the key comes from the environment"},
+		{"path", endpoint.OpenAI, status(404), 1, tool.NotFound, "such as http://localhost:11434/v1"},
+		{"path of messages", endpoint.Anthropic, status(404), 1, tool.NotFound, "/v1/messages answered 404: said so"},
+		{"redirect", endpoint.OpenAI, status(307, "Location", "https://elsewhere.test/v1?key=x"), 1, tool.NotFound, "it leads to https://elsewhere.test/v1 (a redirect is not followed"},
+		{"busy", endpoint.OpenAI, status(429, "Retry-After", "0"), 5, tool.Limit, "answered 429"},
+		{"long wait", endpoint.OpenAI, status(429, "Retry-After", "3600"), 1, tool.Limit, "answered 429"},
+		{"broken", endpoint.Anthropic, status(500), 5, tool.Failed, "answered 500: said so"},
+		{"no page", endpoint.OpenAI, body("<html>hello</html>"), 1, tool.Upstream, "with text, not with JSON: <html>hello</html>"},
+		{"other JSON", endpoint.OpenAI, body(`{"message":"hello"}`), 1, tool.Upstream, "no choices that can be read: hello (see --api"},
+		{"other API", endpoint.Anthropic, body(`{"choices":[]}`), 1, tool.Upstream, "no content that can be read"},
+		{"no message", endpoint.OpenAI, body(`[]`), 1, tool.Upstream, "no choices"},
+		{"calls", endpoint.OpenAI, body(`{"choices":[{"message":{"tool_calls":["x"]}}]}`), 1, tool.Upstream, "no tool_calls"},
+		{"blocks", endpoint.Anthropic, body(`{"type":"message","content":[1]}`), 1, tool.Upstream, "no content"},
+		{"error inside", endpoint.OpenAI, body(`{"error":{"message":"out of credit"}}`), 1, tool.Upstream, "out of credit"},
+		{"cut", endpoint.OpenAI, body(`{"choices":[{"finish_reason":"length","message":{"content":"a"}}]}`), 1, tool.Failed, "finish_reason length"},
+		{"cut", endpoint.Anthropic, body(`{"type":"message","stop_reason":"max_tokens","content":[{"type":"text","text":"a"}]}`), 1, tool.Failed, "stop_reason max_tokens"},
+		{"no tools", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error":"tiny does not support tools"}`, http.StatusBadRequest)
+		}, 1, tool.Invalid, "tiny does not support tools (the model must be able to call tools"},
+		{"large", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error":{"message":"maximum context length is 10 tokens"}}`, http.StatusBadRequest)
+		}, 1, tool.Invalid, "maximum context length is 10 tokens"},
+		{"endless", endpoint.OpenAI, endless, 1, tool.Upstream, "an answer of more than 8 MiB"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := 0
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				test.answer(w, r)
+			}))
+			defer s.Close()
+			e := open(t, endpoint.Settings{URL: s.URL, API: test.api, Key: endpointtest.Key, Model: "m", Backoff: time.Microsecond})
+			_, err := e.Begin().Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
+			fault, ok := errors.AsType[*tool.Error](err)
+			if !ok || fault.Kind != test.kind || !strings.Contains(err.Error(), test.want) || asked != test.asked {
+				t.Errorf("%d requests: %v", asked, err)
+			}
+			if strings.Contains(err.Error(), endpointtest.Key) || strings.Contains(err.Error(), "\x1b") {
+				t.Errorf("not clean: %q", err)
+			}
+		})
+	}
+}
+
+// An endpoint that says nothing costs a task its time, and no more.
+func TestHang(t *testing.T) {
+	asked, gone := make(chan bool, 1), make(chan bool)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body json.RawMessage
+		_ = json.NewDecoder(r.Body).Decode(&body) // only then the server sees that a client goes
+		asked <- true
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer s.Close()
+	e := open(t, endpoint.Settings{URL: s.URL, Model: "m"})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if _, err := e.Begin().Next(ctx, &ledger.Transcript{Prompt: "hello"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	<-gone
+}
+
+func TestNobodyListens(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	_, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL})
+	if err == nil || !strings.Contains(err.Error(), "no answer from 127.0.0.1") || !strings.Contains(err.Error(), "see that it runs") {
+		t.Error(err)
+	}
+}
+
+func TestModels(t *testing.T) {
+	for _, test := range []struct{ list, want string }{
+		{`{"data":[{"id":"one"}]}`, ""},
+		{`{"data":[{"id":"one"},{"id":"two\u001b"}]}`, "has 2: one, two"},
+		{`{"data":[]}`, "no model is named (--name MODEL says which model)"},
+		{`{"data":3}`, "no model is named"},
+	} {
+		s := httptest.NewServer(body(test.list))
+		e, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL})
+		if err != nil && test.want == "" || err == nil && (test.want != "" || e.Model() != "one") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.list, err)
+		}
+		s.Close()
+	}
+}

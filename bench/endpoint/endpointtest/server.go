@@ -1,0 +1,302 @@
+// Package endpointtest is an endpoint in both APIs that works on the tasks of
+// package suite by their scripts. It takes nothing that a real one would refuse, and
+// demands of each request that it begins as the one before ended.
+package endpointtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sallyport/bench/agent"
+	"sallyport/bench/endpoint"
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+)
+
+// Key is the key that is asked for, Model the only model that there is.
+const (
+	Key   = "sk-test-0123456789"
+	Model = "scripted-1"
+)
+
+// Server is an endpoint. Its fields are set before the first request.
+type Server struct {
+	*httptest.Server
+	// World has the paths that are in prompts.
+	World func() *suite.World
+	// Tasks are those that it knows.
+	Tasks []*suite.Task
+	// Before are what it does at the first requests for a turn, instead of answering; nil is to answer.
+	Before []http.HandlerFunc
+	// Stray is what it says at the turn of a number, instead of what the script does; the script goes on thereafter.
+	Stray func(turn int) *agent.Move
+
+	tb     testing.TB
+	talk   talker
+	mu     sync.Mutex
+	asked  int
+	spoken *spoken
+}
+
+// spoken is the conversation that is under way.
+type spoken struct {
+	player *suite.Player
+	seen   request
+	turns  int
+	stray  bool
+}
+
+// request is what any API's request comes to.
+type request struct {
+	defined []ledger.Definition
+	// said are the messages as they came, without marks.
+	said   []json.RawMessage
+	prompt string
+	// results are those of the last turn.
+	results []ledger.Result
+	// marked says that the endpoint is to keep what it has read.
+	marked bool
+}
+
+// talker is an API as a server has it.
+type talker interface {
+	path() string
+	allowed(r *http.Request) bool
+	// read reads a request strictly.
+	read(body []byte) (request, error)
+	// write is an answer, whose calls are numbered from first on.
+	write(m agent.Move, first int) any
+	refuse(kind, message string) any
+}
+
+// New starts an endpoint.
+func New(tb testing.TB, api endpoint.API, world func() *suite.World) *Server {
+	tb.Helper()
+	s := &Server{World: world, Tasks: suite.Tasks(), tb: tb, talk: chat{}}
+	if api == endpoint.Anthropic {
+		s.talk = messages{}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("POST "+s.talk.path(), s.turn)
+	s.Server = httptest.NewServer(mux)
+	tb.Cleanup(s.stop)
+	return s
+}
+
+func (s *Server) stop() {
+	s.Close()
+	s.end()
+}
+
+func (s *Server) end() {
+	if s.spoken != nil && s.spoken.player != nil {
+		s.spoken.player.Stop()
+	}
+	s.spoken = nil
+}
+
+// Asked is how many turns were asked for.
+func (s *Server) Asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+func (s *Server) models(w http.ResponseWriter, r *http.Request) {
+	if !s.talk.allowed(r) {
+		reply(w, http.StatusUnauthorized, s.talk.refuse("authentication_error", "invalid key "+r.Header.Get("Authorization")))
+		return
+	}
+	reply(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": Model, "object": "model"}}})
+}
+
+func (s *Server) turn(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if s.asked <= len(s.Before) && s.Before[s.asked-1] != nil {
+		s.Before[s.asked-1](w, r)
+		return
+	}
+	if !s.talk.allowed(r) {
+		reply(w, http.StatusUnauthorized, s.talk.refuse("authentication_error", "invalid key "+r.Header.Get("Authorization")))
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has gone
+	}
+	answer, err := s.next(body)
+	if err != nil {
+		s.tb.Errorf("request %d: %v", s.asked, err)
+		reply(w, http.StatusBadRequest, s.talk.refuse("invalid_request_error", err.Error()))
+		return
+	}
+	reply(w, http.StatusOK, answer)
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // who does not read it has gone
+}
+
+// next reads a request, and says what the script does now.
+func (s *Server) next(body []byte) (any, error) {
+	now, err := s.talk.read(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(now.defined); err != nil {
+		return nil, err
+	}
+	if len(now.results) == 0 && now.prompt != "" {
+		if err := s.begin(now); err != nil {
+			return nil, err
+		}
+	} else if err := s.goesOn(now); err != nil {
+		return nil, err
+	}
+	usage := s.bill(now, len(body))
+	s.show(now)
+	move, err := s.move(now.results)
+	if err != nil {
+		return nil, err
+	}
+	usage.Output = len(move.Text)/4 + 1
+	for _, c := range move.Calls {
+		usage.Output += (len(c.Tool) + len(c.Args)) / 4
+	}
+	move.Usage = usage
+	s.spoken.seen, s.spoken.turns = now, s.spoken.turns+1
+	return s.talk.write(move, s.asked*100), nil
+}
+
+// begin finds the task by its prompt.
+func (s *Server) begin(now request) error {
+	s.end()
+	world := s.World()
+	for _, task := range s.Tasks {
+		if world.Expand(task.Prompt) == now.prompt {
+			s.spoken = &spoken{player: task.Play(world, mode(now.defined))}
+			return nil
+		}
+	}
+	return fmt.Errorf("no task has the prompt %.200q", now.prompt)
+}
+
+// mode is known by the tools.
+func mode(defined []ledger.Definition) suite.Mode {
+	has := func(name string) bool {
+		return slices.ContainsFunc(defined, func(d ledger.Definition) bool { return d.Name == name })
+	}
+	switch {
+	case has("execute_code"):
+		return suite.Code
+	case has(suite.SearchTool):
+		return suite.Search
+	}
+	return suite.Direct
+}
+
+// goesOn demands that a request begins as the one before, and has the answer to it.
+func (s *Server) goesOn(now request) error {
+	if s.spoken == nil {
+		return errors.New("it goes on with what was not begun")
+	}
+	before := s.spoken.seen
+	if len(now.said) < len(before.said)+2 {
+		return fmt.Errorf("%d messages after %d", len(now.said), len(before.said))
+	}
+	for i := range before.said {
+		if !bytes.Equal(before.said[i], now.said[i]) {
+			return fmt.Errorf("message %d was %.300s and is %.300s", i, before.said[i], now.said[i])
+		}
+	}
+	for i, d := range before.defined {
+		if i >= len(now.defined) || now.defined[i].Name != d.Name || !bytes.Equal(now.defined[i].InputSchema, d.InputSchema) {
+			return fmt.Errorf("tool %d was %s and is another", i, d.Name)
+		}
+	}
+	return nil
+}
+
+// bill counts four bytes as a token. What was kept of the request before is read for less, if nothing before it has changed.
+func (s *Server) bill(now request, size int) agent.Usage {
+	u := agent.Usage{Input: size/4 + 1}
+	before := s.spoken.seen
+	if len(before.said) > 0 && len(before.defined) == len(now.defined) {
+		for _, m := range before.said {
+			u.Cached += len(m) / 4
+		}
+	}
+	if now.marked {
+		u.Stored = u.Input - u.Cached
+	}
+	return u
+}
+
+// show gives the script the definitions that have come in with its results.
+func (s *Server) show(now request) {
+	if len(now.results) > 0 && len(now.defined) > len(s.spoken.seen.defined) {
+		last := &now.results[len(now.results)-1]
+		last.Shows = now.defined[len(s.spoken.seen.defined):]
+	}
+}
+
+func (s *Server) move(results []ledger.Result) (agent.Move, error) {
+	if s.Stray != nil {
+		if m := s.Stray(s.spoken.turns); m != nil {
+			s.spoken.stray = true
+			return *m, nil
+		}
+	}
+	if s.spoken.stray && s.spoken.turns > 0 {
+		results, s.spoken.stray = nil, false // they are not the script's
+	}
+	calls, answer, err := s.spoken.player.Next(results)
+	return agent.Move{Text: answer, Calls: calls}, err
+}
+
+var named = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// check refuses tools as both APIs do.
+func check(defined []ledger.Definition) error {
+	seen := map[string]bool{}
+	for _, d := range defined {
+		var schema map[string]json.RawMessage
+		var properties map[string]json.RawMessage
+		err := errors.Join(json.Unmarshal(d.InputSchema, &schema), json.Unmarshal(schema["properties"], &properties))
+		switch {
+		case !named.MatchString(d.Name) || seen[d.Name]:
+			return fmt.Errorf("a tool by the name of %q", d.Name)
+		case err != nil || string(schema["type"]) != `"object"`:
+			return fmt.Errorf("schema of %s: %.200s", d.Name, d.InputSchema)
+		}
+		for key := range strings.FieldsSeq("$schema oneOf anyOf allOf enum not") {
+			if schema[key] != nil {
+				return fmt.Errorf("schema of %s has %s at its top", d.Name, key)
+			}
+		}
+		seen[d.Name] = true
+	}
+	return nil
+}
+
+// strict decodes JSON in which nothing may be unknown.
+func strict(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
+}
