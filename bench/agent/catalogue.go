@@ -62,3 +62,16 @@ func Order(all []Catalogue) []Catalogue {
 func Without(all []Catalogue, names ...string) []Catalogue {
 	return slices.DeleteFunc(slices.Clone(all), func(c Catalogue) bool { return slices.Contains(names, c.Name) })
 }
+
+// source is the catalogue as a server that cannot be called.
+func (c Catalogue) source() (source, error) {
+	s := source{name: c.Name, about: c.Description}
+	for _, definition := range c.Tools {
+		t, err := readListed(definition)
+		if err != nil {
+			return s, fmt.Errorf("catalogue %s: %w", c.Name, err)
+		}
+		s.tools = append(s.tools, t)
+	}
+	return s, nil
+}

@@ -63,18 +63,26 @@ func (u *Usage) add(more Usage) {
 
 // results makes the calls of a turn, in their order. A call that no client would pass on is answered here, as clients do.
 func results(ctx context.Context, tools Tools, t *ledger.Transcript, calls []ledger.Call) (all []ledger.Result, err error) {
-	known := t.Known()
+	known := map[string]bool{}
+	for _, name := range t.Known() {
+		known[name] = true
+	}
 	for _, call := range calls {
-		r := ledger.Result{Error: true}
+		var r ledger.Result
 		switch {
-		case !slices.Contains(known, call.Tool):
-			r.Text = fmt.Sprintf("No such tool available: %s", call.Tool)
+		case !known[call.Tool]:
+			r = unknown(call.Tool)
 		case !object(call.Args):
-			r.Text = "The arguments are no JSON object."
+			r = ledger.Result{Text: "The arguments are no JSON object.", Error: true}
 		default:
 			if r, err = tools.Call(ctx, call); err != nil {
 				return all, fmt.Errorf("call %s: %w", call.Tool, err)
 			}
+		}
+		// What the model has seen already does not come into the context again.
+		r.Shows = slices.DeleteFunc(r.Shows, func(def ledger.Definition) bool { return known[def.Name] })
+		for _, def := range r.Shows {
+			known[def.Name] = true
 		}
 		all = append(all, r)
 	}

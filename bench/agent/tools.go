@@ -2,7 +2,8 @@ package agent
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 
 	"sallyport/bench/suite"
 )
@@ -16,7 +17,8 @@ type Setup struct {
 	More []Catalogue
 	// Sallyport is the binary, for [suite.Code]; runsc lies beside it.
 	Sallyport string
-	// Cache is a folder that several may share, for what makes [suite.Code] start faster and changes no answer; "" is none.
+	// Cache is a folder that several may share, one after the other or at once: snapshots of interpreters, which make
+	// [suite.Code] start faster and change no answer. "" is none.
 	Cache string
 }
 
@@ -27,7 +29,30 @@ type Open interface {
 	Close() error
 }
 
-// OpenTools starts what one mode needs, and returns when everything is there to be called.
-func OpenTools(_ context.Context, mode suite.Mode, _ Setup) (Open, error) {
-	return nil, errors.New("open tools: " + string(mode) + " is not there yet")
+// OpenTools starts what one mode needs, and returns when everything is there to be called. When ctx ends, so do the servers.
+func OpenTools(ctx context.Context, mode suite.Mode, setup Setup) (Open, error) {
+	servers, err := setup.servers()
+	if err != nil {
+		return nil, err
+	}
+	if mode == suite.Code {
+		return openCode(ctx, setup, servers)
+	}
+	direct, err := openDirect(ctx, setup, servers)
+	if err != nil || mode == suite.Direct {
+		return direct, err
+	}
+	return openSearch(direct)
+}
+
+func (s Setup) servers() (list []suite.Server, err error) {
+	all := s.World.Servers()
+	for _, name := range s.Upstreams {
+		i := slices.IndexFunc(all, func(s suite.Server) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("open tools: there is no server %q", name)
+		}
+		list = append(list, all[i])
+	}
+	return list, nil
 }

@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+)
+
+// code is `sallyport serve`, with a folder of its own and settings as a new user has them.
+type code struct {
+	session *session
+	shelf   *shelf
+	dir     string
+	// names are those of the upstreams.
+	names []string
+}
+
+// patience is how long the upstreams may take to connect.
+const patience = 2 * time.Minute
+
+func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code, err error) {
+	c := &code{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if c.dir, err = os.MkdirTemp("", "sp-bench-"); err != nil {
+		return c, fmt.Errorf("open sallyport: %w", err)
+	}
+	if c.shelf, err = openShelf(setup.More); err != nil {
+		return c, err
+	}
+	if err = c.prepare(setup, servers); err != nil {
+		return c, fmt.Errorf("open sallyport: %w", err)
+	}
+	if c.session, err = connect(ctx, c.command(ctx, setup.Sallyport)); err != nil {
+		return c, fmt.Errorf("start sallyport: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c, c.settle(ctx)
+}
+
+// prepare makes the folder: settings, and a cache with the shared snapshots in it.
+func (c *code) prepare(setup Setup, servers []suite.Server) error {
+	cache := filepath.Join(c.dir, "cache", "sallyport")
+	for _, dir := range []string{cache, filepath.Join(c.dir, "run")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if setup.Cache != "" {
+		shared, err := filepath.Abs(filepath.Join(setup.Cache, "snapshots"))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(os.MkdirAll(shared, 0o700), os.Symlink(shared, filepath.Join(cache, "snapshots"))); err != nil {
+			return err
+		}
+	}
+	settings, err := json.MarshalIndent(c.settings(setup, servers), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.config(), settings, 0o600) // JSON is YAML
+}
+
+func (c *code) config() string { return filepath.Join(c.dir, "upstreams.yaml") }
+
+// settings are those of a new user, but for three things, so that a task costs the same whatever was done before
+// and whatever is installed: nothing is learned of calls and of results, as if each task were the first one after the
+// installation (what is learned makes answers better, not longer), and no type checker is looked for.
+func (c *code) settings(setup Setup, servers []suite.Server) map[string]any {
+	upstreams := map[string]any{}
+	for _, s := range servers {
+		upstreams[s.Name] = map[string]any{
+			"description": s.Description, "command": s.Command, "args": literals(s.Args...), "env": literalValues(s.Env), "cwd": literals(setup.World.Dir)[0],
+		}
+		c.names = append(c.names, s.Name)
+	}
+	for _, more := range setup.More {
+		entry := map[string]any{"url": c.shelf.base + more.Name}
+		if more.Description != "" {
+			entry["description"] = more.Description
+		}
+		upstreams[more.Name] = entry
+		c.names = append(c.names, more.Name)
+	}
+	return map[string]any{
+		"upstreams": upstreams, "observe": false, "search": map[string]any{"learn": false},
+		"sandbox": map[string]any{"pyright": "none-is-looked-for", "tsc": "none-is-looked-for"},
+	}
+}
+
+// literals keep their dollar signs: settings would put variables in their place.
+func literals(texts ...string) []string {
+	all := []string{}
+	for _, text := range texts {
+		all = append(all, strings.ReplaceAll(text, "$", "$$"))
+	}
+	return all
+}
+
+func literalValues(values map[string]string) map[string]string {
+	all := map[string]string{}
+	for name, value := range values {
+		all[name] = literals(value)[0]
+	}
+	return all
+}
+
+func (c *code) command(ctx context.Context, binary string) *exec.Cmd {
+	command := exec.CommandContext(ctx, binary, "--config", c.config(), "--log-level", "error", "serve")
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 20 * time.Second
+	command.Dir = c.dir
+	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(c.dir, "cache"), "XDG_DATA_HOME="+filepath.Join(c.dir, "data"),
+		"XDG_RUNTIME_DIR="+filepath.Join(c.dir, "run"), "SALLYPORT_CONFIG=")
+	return command
+}
+
+// settle waits until search knows all upstreams.
+func (c *code) settle(ctx context.Context) error {
+	for {
+		r, err := c.session.call(ctx, "search_tools", json.RawMessage(`{}`))
+		switch {
+		case err != nil:
+			return fmt.Errorf("settle sallyport: %w", err)
+		case r.Error:
+			return fmt.Errorf("settle sallyport: %s", r.Text)
+		case !strings.Contains(r.Text, "(not searched") && !strings.Contains(r.Text, "(lost"):
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("settle sallyport: not all upstreams are there: %.500s", r.Text)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Instructions implements [Tools].
+func (c *code) Instructions() []string {
+	if text := c.session.InitializeResult().Instructions; text != "" {
+		return []string{text}
+	}
+	return nil
+}
+
+// Definitions implements [Tools].
+func (c *code) Definitions() (defs []ledger.Definition) {
+	for _, t := range c.session.tools {
+		defs = append(defs, t.definition(t.Name))
+	}
+	return defs
+}
+
+// executionID is what no two answers have in common: the id in the hint of how to go on.
+var executionID = regexp.MustCompile(`\be-[a-z2-7]{12}\b`)
+
+// Call implements [Tools]. Ids of executions, which are random, are replaced by one of the same shape.
+func (c *code) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
+	r, err := c.session.call(ctx, call.Tool, call.Args)
+	r.Text = executionID.ReplaceAllString(r.Text, "e-k3vq7m2yhx4d")
+	return r, err
+}
+
+// Close implements [Open].
+func (c *code) Close() error {
+	var errs []error
+	if c.session != nil {
+		errs = append(errs, c.session.Close())
+	}
+	if c.shelf != nil {
+		errs = append(errs, c.shelf.close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+)
+
+// source is a server, or a catalogue, which has no session.
+type source struct {
+	name, about  string
+	instructions string
+	tools        []listed
+	session      *session
+}
+
+// direct is all tools of all sources, each of them called by its own server.
+type direct struct {
+	sources []source
+	defs    []ledger.Definition
+	callees map[string]callee
+}
+
+// callee is a tool of a session; of none, if it is a catalogue's.
+type callee struct {
+	session *session
+	wire    string
+}
+
+func openDirect(ctx context.Context, setup Setup, servers []suite.Server) (*direct, error) {
+	d := &direct{callees: map[string]callee{}, sources: make([]source, len(servers))}
+	var wait sync.WaitGroup
+	errs := make([]error, len(servers))
+	for i, server := range servers {
+		wait.Go(func() { d.sources[i], errs[i] = open(ctx, setup.World.Dir, server) })
+	}
+	wait.Wait()
+	for _, c := range setup.More {
+		s, err := c.source()
+		errs = append(errs, err)
+		d.sources = append(d.sources, s)
+	}
+	for _, s := range d.sources {
+		for _, t := range s.tools {
+			name := suite.ToolName(s.name + "." + t.Name)
+			d.defs = append(d.defs, t.definition(name))
+			d.callees[name] = callee{s.session, t.Name}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func open(ctx context.Context, dir string, server suite.Server) (source, error) {
+	command := exec.CommandContext(ctx, server.Command, server.Args...)
+	command.Dir, command.Env = dir, os.Environ()
+	for name, value := range server.Env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	s, err := connect(ctx, command)
+	if err != nil {
+		return source{}, fmt.Errorf("start %s: %w", server.Name, err)
+	}
+	hello := s.InitializeResult()
+	title := cmp.Or(hello.ServerInfo.Title, hello.ServerInfo.Name)
+	return source{server.Name, title + " " + server.Description, hello.Instructions, s.tools, s}, nil
+}
+
+// Instructions implements [Tools].
+func (d *direct) Instructions() (all []string) {
+	for _, s := range d.sources {
+		if s.instructions != "" {
+			all = append(all, s.instructions)
+		}
+	}
+	return all
+}
+
+// Definitions implements [Tools].
+func (d *direct) Definitions() []ledger.Definition { return d.defs }
+
+// Call implements [Tools].
+func (d *direct) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
+	to, known := d.callees[call.Tool]
+	switch {
+	case !known:
+		return unknown(call.Tool), nil
+	case to.session == nil:
+		return ledger.Result{Text: notThere, Error: true}, nil
+	}
+	return to.session.call(ctx, to.wire, call.Args)
+}
+
+// notThere is what the tools of catalogues answer.
+const notThere = "The server of this tool is not connected."
+
+func unknown(name string) ledger.Result {
+	return ledger.Result{Text: "No such tool available: " + name, Error: true}
+}
+
+// Close implements [Open].
+func (d *direct) Close() error {
+	var wait sync.WaitGroup
+	errs := make([]error, len(d.sources))
+	for i, s := range d.sources {
+		if s.session != nil {
+			wait.Go(func() { errs[i] = s.session.Close() })
+		}
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+	"sallyport/index"
+	"sallyport/internal/tool"
+)
+
+// finds is how many tools a search shows: the most that Anthropic's tool search does.
+const finds = 5
+
+// searched is direct with all tools deferred: the model sees one that finds the others. It is written after
+// Anthropic's tool search with BM25 and OpenAI's, which both say less than this one's description does and put the
+// definitions of what they find into the context; what they rank with is replaced by our own index.
+type searched struct {
+	*direct
+	index *index.Index
+	found map[tool.ID]ledger.Definition
+}
+
+func openSearch(d *direct) (*searched, error) {
+	s := &searched{direct: d, found: map[tool.ID]ledger.Definition{}}
+	var docs []index.Doc
+	for _, from := range d.sources {
+		var wires []string
+		for _, t := range from.tools {
+			wires = append(wires, t.Name)
+		}
+		for i, name := range tool.Identifiers(wires) {
+			t := from.tools[i]
+			id := tool.ID{Upstream: tool.Identifier(from.name), Name: name}
+			s.found[id] = t.definition(suite.ToolName(from.name + "." + t.Name))
+			docs = append(docs, index.FromTool(tool.Tool{ID: id, Wire: t.Name, Title: t.Title, Description: t.Description, Input: t.InputSchema, Output: t.OutputSchema}, from.about))
+		}
+	}
+	var err error
+	if s.index, err = index.New(docs, nil); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Definitions implements [Tools].
+func (s *searched) Definitions() []ledger.Definition {
+	return []ledger.Definition{{
+		Name:        suite.SearchTool,
+		Description: "Find tools by what they do. Tools that match can be called from then on.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"keywords or a sentence"}},"required":["query"]}`),
+	}}
+}
+
+// Call implements [Tools]. [Run] lets no tool be called that was not found before, and shows none twice.
+func (s *searched) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
+	if call.Tool != suite.SearchTool {
+		return s.direct.Call(ctx, call)
+	}
+	query := queryOf(call.Args)
+	if query == "" {
+		return ledger.Result{Text: "query is missing", Error: true}, nil
+	}
+	found, err := s.index.Search(ctx, index.Query{Text: query, Limit: finds})
+	if err != nil || len(found.Hits) == 0 {
+		return ledger.Result{Text: "No tool matches."}, err
+	}
+	var r ledger.Result
+	var names []string
+	for _, hit := range found.Hits {
+		def := s.found[hit.ID]
+		names, r.Shows = append(names, def.Name), append(r.Shows, def)
+	}
+	r.Text = "Found " + strings.Join(names, ", ")
+	return r, nil
+}
+
+func queryOf(args json.RawMessage) string {
+	var said struct{ Query string }
+	_ = json.Unmarshal(args, &said) // what cannot be read asks for nothing
+	return said.Query
+}
+
+// Close implements [Open].
+func (s *searched) Close() error {
+	_ = s.index.Close()
+	return s.direct.Close()
+}
