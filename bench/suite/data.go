@@ -19,6 +19,8 @@ type Data struct {
 	Commits  []Commit
 	People   []Person
 	Services []Service
+	// Pairs are the lines of pairs.csv.
+	Pairs [][2]int
 }
 
 // Customer is a row of the table customers.
@@ -99,6 +101,7 @@ const (
 	commits   = 60
 	people    = 40
 	services  = 24
+	pairs     = 20
 )
 
 type maker struct{ *rand.Rand }
@@ -115,6 +118,9 @@ func NewData() *Data {
 	d := &Data{}
 	d.shop(m)
 	d.office(m)
+	for range pairs {
+		d.Pairs = append(d.Pairs, [2]int{1000 + m.IntN(90000), 1000 + m.IntN(90000)})
+	}
 	return d
 }
 

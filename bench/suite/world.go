@@ -112,12 +112,26 @@ func (w *World) makeFiles() error {
 	}
 	in("products.json").Write(goods)
 	in("config/service.json").WriteString("{\n  \"name\": \"shop\",\n  \"port\": 8443,\n  \"retries\": 3,\n  \"timeout_ms\": 2500,\n  \"regions\": [\"eu-south\", \"eu-west\"]\n}\n")
+	for name, text := range settings {
+		in("config/" + name).WriteString(text)
+	}
+	in("pairs.csv").WriteString("a,b\n")
+	for _, p := range w.Pairs {
+		fmt.Fprintf(in("pairs.csv"), "%d,%d\n", p[0], p[1])
+	}
 	in("hours.txt").WriteString("Open Monday to Friday, 08:30 to 17:45. Closed on 8 September.\n")
 	errs := make([]error, 0, len(texts))
 	for name, text := range texts {
 		errs = append(errs, os.WriteFile(filepath.Join(w.Files(), name), []byte(text.String()), 0o600))
 	}
 	return errors.Join(errs...)
+}
+
+// settings are in config/, beside service.json.
+var settings = map[string]string{
+	"pay-production.json": "{\n  \"name\": \"pay\",\n  \"port\": 8444,\n  \"retries\": 5,\n  \"timeout_ms\": 2500,\n  \"pool\": 32,\n  \"sandbox\": false\n}\n",
+	"pay-staging.json":    "{\n  \"name\": \"pay\",\n  \"port\": 8444,\n  \"retries\": 2,\n  \"timeout_ms\": 2500,\n  \"pool\": 4,\n  \"sandbox\": true\n}\n",
+	"worker.json":         "{\n  \"name\": \"worker\",\n  \"queue\": \"orders\",\n  \"batch\": 50,\n  \"timeout_ms\": 900\n}\n",
 }
 
 // Money writes cents with two decimals.

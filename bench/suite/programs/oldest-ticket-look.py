@@ -1,0 +1,2 @@
+from servers.sqlite import list_tables
+list_tables()

@@ -1,0 +1,5 @@
+from servers.sqlite import transaction
+transaction([
+    "CREATE TABLE watchlist (customer_id INTEGER PRIMARY KEY, tickets INTEGER)",
+    "INSERT INTO watchlist SELECT customer_id, COUNT(*) FROM tickets WHERE status = 'open' AND priority IN ('high', 'urgent') GROUP BY customer_id HAVING COUNT(*) >= 2",
+])

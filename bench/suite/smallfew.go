@@ -1,0 +1,297 @@
+package suite
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func settingsDrift() *Task {
+	return &Task{
+		Name: "settings-drift", Kind: FewCalls, Upstreams: []string{"filesystem"},
+		Prompt:  "In {files}/config the service pay has one file of settings for production and one for staging. Which settings differ? Answer with their names in alphabetical order, separated by a comma and a space.",
+		Want:    func(*World) string { return drift(settings["pay-production.json"], settings["pay-staging.json"]) },
+		Needs:   []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
+		Queries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
+		Direct: func(m *Mind) string {
+			var paths []string
+			for line := range strings.SplitSeq(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/config"}), "\n") {
+				if name, is := strings.CutPrefix(line, "[FILE] pay-"); is {
+					paths = append(paths, m.Files()+"/config/pay-"+name)
+				}
+			}
+			one, two, _ := strings.Cut(m.Call("filesystem.read_multiple_files", map[string]any{"paths": paths}), "\n---\n")
+			return drift(braced(one), braced(two))
+		},
+		Programs: []Program{
+			{File: "settings-drift-look.py", Needs: []string{"filesystem.list_directory"}},
+			{File: "settings-drift.py", Needs: []string{"filesystem.read_text_file"}},
+		},
+	}
+}
+
+// drift names what two objects do not have alike.
+func drift(one, two string) string {
+	a, b := reading[map[string]any](one), reading[map[string]any](two)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(name string) bool { return a[name] == b[name] })
+	return strings.Join(names, ", ")
+}
+
+// braced is the object in a text.
+func braced(text string) string {
+	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
+	if from < 0 || to < from {
+		return ""
+	}
+	return text[from : to+1]
+}
+
+func sameTimeout() *Task {
+	return &Task{
+		Name: "same-timeout", Kind: FewCalls, Upstreams: []string{"filesystem"},
+		Prompt: "Set timeout_ms in {files}/config/worker.json to what it is in {files}/config/service.json, and change nothing else. Answer with the new value alone.",
+		Want:   func(*World) string { return "2500" },
+		Done: func(w *World) error {
+			return w.written("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1)))
+		},
+		Needs:   []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
+		Queries: [][]string{{"read several files", "edit a file"}, {"filesystem read multiple files", "filesystem edit file, write file"}},
+		Direct: func(m *Mind) string {
+			texts := m.Call("filesystem.read_multiple_files", map[string]any{"paths": []string{m.Files() + "/config/worker.json", m.Files() + "/config/service.json"}})
+			old, is, _ := strings.Cut(texts, "\n---\n")
+			value := timeout(is)
+			m.Call("filesystem.edit_file", map[string]any{"path": m.Files() + "/config/worker.json", "edits": []map[string]string{
+				{"oldText": `"timeout_ms": ` + timeout(old), "newText": `"timeout_ms": ` + value},
+			}})
+			return value
+		},
+		Programs: []Program{{File: "same-timeout.py", Needs: []string{"filesystem.read_text_file", "filesystem.write_file"}}},
+	}
+}
+
+func timeout(text string) string {
+	return strconv.Itoa(reading[struct {
+		Timeout int `json:"timeout_ms"`
+	}](braced(text)).Timeout)
+}
+
+func onCallCity() *Task {
+	const service = "svc-cart-16"
+	return &Task{
+		Name: "on-call-city", Kind: FewCalls, Upstreams: []string{"memory"},
+		Prompt:  "In which city does the person live who is on call for " + service + "? It is in the knowledge graph. Answer with the city alone.",
+		Want:    func(w *World) string { return w.person(w.service(service).OnCall).City },
+		Needs:   []string{"memory.open_nodes"},
+		Queries: [][]string{{"open an entity of the knowledge graph"}, {"open nodes of the knowledge graph by name"}},
+		Direct: func(m *Mind) string {
+			person := m.opened(service).to(service, "on_call")
+			return m.opened(person).said("lives in ")[person]
+		},
+		// It follows the service's relations without knowing what they are called.
+		Programs: []Program{{File: "on-call-city.py", Needs: []string{"memory.open_nodes"}}},
+		Answer: func(output string) string {
+			return reading[struct{ People graph }](output).People.said("lives in ")[reading[graph](output).to(service, "on_call")]
+		},
+	}
+}
+
+func newProject() *Task {
+	const service = "svc-mail-10"
+	entity := map[string]any{"name": "Lighthouse", "entityType": "project", "observations": []string{"starts 2027-02-01"}}
+	return &Task{
+		Name: "new-project", Kind: FewCalls, Upstreams: []string{"memory"},
+		Prompt: "Note a new project in the knowledge graph: an entity Lighthouse of type project, with the observation \"starts 2027-02-01\", and a relation led_by from it to whoever is on call for " + service + ". Answer with that person's name alone.",
+		Want:   func(w *World) string { return w.service(service).OnCall },
+		Done: func(w *World) error {
+			return w.remembers(entity, ledBy(w.service(service).OnCall))
+		},
+		Needs:   []string{"memory.open_nodes", "memory.create_entities", "memory.create_relations"},
+		Queries: [][]string{{"open an entity of the knowledge graph", "create entities and relations"}, {"open nodes of the knowledge graph by name", "create entities in the knowledge graph", "create relations in the knowledge graph"}},
+		Direct: func(m *Mind) string {
+			person := m.opened(service).to(service, "on_call")
+			m.All(Call("memory.create_entities", map[string]any{"entities": []any{entity}}),
+				Call("memory.create_relations", map[string]any{"relations": []any{ledBy(person)}}))
+			return person
+		},
+		Programs: []Program{{File: "new-project.py", Needs: []string{"memory.open_nodes", "memory.create_entities", "memory.create_relations"}}},
+	}
+}
+
+func ledBy(person string) map[string]any {
+	return map[string]any{"from": "Lighthouse", "relationType": "led_by", "to": person}
+}
+
+// remembers looks for an entity and a relation in the file of the memory server.
+func (w *World) remembers(entity, relation map[string]any) error {
+	data, err := os.ReadFile(w.Memory())
+	if err != nil {
+		return fmt.Errorf("read memory: %w", err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		seen[canonical(reading[map[string]any](line), "")] = true
+	}
+	for _, want := range []string{canonical(entity, "entity"), canonical(relation, "relation")} {
+		if !seen[want] {
+			return fmt.Errorf("memory has no %s", want)
+		}
+	}
+	return nil
+}
+
+// canonical is an object as JSON with sorted keys, and with a type if one is given.
+func canonical(object map[string]any, kind string) string {
+	object = maps.Clone(object)
+	if kind != "" {
+		object["type"] = kind
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func hotfixBranch() *Task {
+	const branch, file = "hotfix-pay", "src/pay.txt"
+	return &Task{
+		Name: "hotfix-branch", Kind: FewCalls, Upstreams: []string{"git"},
+		Prompt: "Make a branch " + branch + " in the repository {repo}, at the last commit that changed " + file + ", and stay on main. Answer with that commit's subject alone.",
+		Want:   func(w *World) string { return w.lastCommit(file).Subject },
+		Done: func(w *World) error {
+			out, err := w.git("log", "-1", "--format=%s", branch)
+			if err == nil && out != w.lastCommit(file).Subject {
+				err = fmt.Errorf("branch is at %q", out)
+			}
+			return err
+		},
+		Needs:   []string{"git.git_log", "git.git_branch"},
+		Queries: [][]string{{"git log", "create a branch"}, {"git view commit history", "git create branch"}},
+		Direct: func(m *Mind) string {
+			last := m.log(map[string]any{"path": m.Repo(), "filePath": file, "maxCount": 1})[0]
+			m.Call("git.git_branch", map[string]any{"path": m.Repo(), "mode": "create", "branchName": branch, "startPoint": last.Hash})
+			return last.Subject
+		},
+		Programs: []Program{
+			{File: "hotfix-branch-snake.py", Fails: true, Needs: []string{"git.git_log", "git.git_branch"}},
+			{File: "hotfix-branch.py", Needs: []string{"git.git_log", "git.git_branch"}},
+		},
+	}
+}
+
+// git asks the repository.
+func (w *World) git(args ...string) (string, error) {
+	out, err := exec.Command("git", append([]string{"-C", w.Repo()}, args...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("ask git: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// oldestTicket begins with the same wrong guess in either mode.
+func oldestTicket() *Task {
+	return &Task{
+		Name: "oldest-ticket", Kind: FewCalls, Upstreams: []string{"sqlite"},
+		Prompt: "Which urgent ticket that is still open is the oldest in the shop's database? Answer with its number alone, the lowest where several are of the same day.",
+		Want: func(w *World) string {
+			open := w.tickets(func(t Ticket) bool { return t.Status == "open" && t.Priority == "urgent" })
+			slices.SortStableFunc(open, func(a, b Ticket) int { return a.Opened.Compare(b.Opened) })
+			return strconv.Itoa(open[0].ID)
+		},
+		Needs:   []string{"sqlite.query", "sqlite.list-tables"},
+		Queries: [][]string{{"run a SQL query", "list the tables of a database"}, {"execute a read-only SQL query on the sqlite database", "sqlite list tables"}},
+		Direct: func(m *Mind) string {
+			const sql = "SELECT id FROM tickets WHERE status = 'open' AND priority = 'urgent' ORDER BY %s, id LIMIT 1"
+			if r := m.Turn(query(fmt.Sprintf(sql, "created_at")))[0]; !r.Error {
+				m.Fail("a guessed column is there: %s", r.Text)
+			}
+			m.Call("sqlite.list-tables", map[string]any{})
+			return firstID(m.All(query(fmt.Sprintf(sql, "opened")))[0])
+		},
+		Programs: []Program{
+			{File: "oldest-ticket-guess.py", Fails: true, Needs: []string{"sqlite.query"}},
+			{File: "oldest-ticket-look.py", Needs: []string{"sqlite.list_tables"}},
+			{File: "oldest-ticket.py", Needs: []string{"sqlite.query"}},
+		},
+		Answer: firstID,
+	}
+}
+
+func firstID(rows string) string {
+	for _, row := range reading[[]struct{ ID int }](rows) {
+		return strconv.Itoa(row.ID)
+	}
+	return ""
+}
+
+func watchlist() *Task {
+	return &Task{
+		Name: "watchlist", Kind: FewCalls, Upstreams: []string{"sqlite"},
+		Prompt: "In the shop's database, make a table watchlist with the columns customer_id and tickets, and fill it with the customers who have at least two open tickets of priority high or urgent, and how many they have. Answer with the number of its rows alone.",
+		Want:   func(w *World) string { return strconv.Itoa(len(w.watched())) },
+		Done: func(w *World) error {
+			rows, err := w.rows("SELECT customer_id || ' ' || tickets AS line FROM watchlist ORDER BY customer_id")
+			if err == nil && !slices.Equal(rows, w.watched()) {
+				err = fmt.Errorf("watchlist has %.200q", rows)
+			}
+			return err
+		},
+		Needs:   []string{"sqlite.list-tables", "sqlite.transaction"},
+		Queries: [][]string{{"list the tables of a database", "run several SQL statements"}, {"sqlite list tables", "execute SQL statements in a transaction"}},
+		Direct: func(m *Mind) string {
+			m.Call("sqlite.list-tables", map[string]any{})
+			text := m.Call("sqlite.transaction", map[string]any{"statements": []string{
+				"CREATE TABLE watchlist (customer_id INTEGER PRIMARY KEY, tickets INTEGER)",
+				"INSERT INTO watchlist SELECT customer_id, COUNT(*) FROM tickets WHERE status = 'open' AND priority IN ('high', 'urgent') GROUP BY customer_id HAVING COUNT(*) >= 2",
+			}})
+			return changes(text)
+		},
+		Programs: []Program{
+			{File: "watchlist-look.py", Needs: []string{"sqlite.list_tables"}},
+			{File: "watchlist.py", Needs: []string{"sqlite.transaction"}},
+		},
+		Answer: changes,
+	}
+}
+
+// changes is how many rows the last statement of a transaction wrote.
+func changes(text string) string {
+	results := reading[struct{ Results []struct{ Changes int } }](text).Results
+	if len(results) == 0 {
+		return ""
+	}
+	return strconv.Itoa(results[len(results)-1].Changes)
+}
+
+// watched are the lines of the watchlist, "CUSTOMER TICKETS".
+func (w *World) watched() (rows []string) {
+	count := tally(w.Tickets, func(t Ticket) (string, int) {
+		if t.Status != "open" || t.Priority != "high" && t.Priority != "urgent" {
+			return "", 0
+		}
+		return strconv.Itoa(t.Customer), 1
+	})
+	for _, customer := range slices.Sorted(maps.Keys(count)) {
+		if count[customer] >= 2 {
+			rows = append(rows, customer+" "+strconv.Itoa(count[customer]))
+		}
+	}
+	return rows
+}
+
+// rows asks the database for the column line.
+func (w *World) rows(sql string) ([]string, error) {
+	script := "const Database = require(process.argv[1]); console.log(JSON.stringify(new Database(process.argv[2]).prepare(process.argv[3]).all().map(row => row.line)))"
+	out, err := exec.Command("node", "-e", script, filepath.Join(w.Modules, "better-sqlite3"), w.Database(), sql).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("ask database: %w: %.300s", err, out)
+	}
+	return reading[[]string](string(out)), nil
+}
