@@ -11,7 +11,7 @@ import (
 
 // muchData are tasks that read much and say little.
 func muchData() []*Task {
-	return []*Task{ticketsByAgent(), commitsByAuthor(), heaviestProducts(), logErrors(), slowestRequests()}
+	return []*Task{ticketsByAgent(), commitsByAuthor(), heaviestProducts(), logErrors(), slowestRequests(), loadOrders()}
 }
 
 // ticketsByAgent is one that the database works out: code has nothing to win but definitions.
