@@ -214,7 +214,7 @@ func TestFaults(t *testing.T) {
 		{"redirect", endpoint.OpenAI, status(307, "Location", "https://elsewhere.test/v1?key=x"), 1, tool.NotFound, "it leads to https://elsewhere.test/v1 (a redirect is not followed"},
 		{"busy", endpoint.OpenAI, status(429, "Retry-After", "0"), 5, tool.Limit, "answered 429"},
 		{"long wait", endpoint.OpenAI, status(429, "Retry-After", "3600"), 1, tool.Limit, "answered 429"},
-		{"broken", endpoint.Anthropic, status(500), 5, tool.Failed, "answered 500: said so"},
+		{"broken", endpoint.Anthropic, status(500), 5, tool.Upstream, "answered 500: said so"},
 		{"no page", endpoint.OpenAI, body("<html>hello</html>"), 1, tool.Upstream, "with text, not with JSON: <html>hello</html>"},
 		{"other JSON", endpoint.OpenAI, body(`{"message":"hello"}`), 1, tool.Upstream, "no choices that can be read: hello (see --api"},
 		{"other API", endpoint.Anthropic, body(`{"choices":[]}`), 1, tool.Upstream, "no content that can be read"},

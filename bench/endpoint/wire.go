@@ -191,7 +191,9 @@ func (w *wire) refused(resp *http.Response, to string, data []byte) error {
 		said = "it leads to " + w.shown(target(resp))
 	case code == http.StatusTooManyRequests:
 		kind, hint = tool.Limit, "it wants fewer requests, or more credit"
-	case code >= 400 && code < 500:
+	case code >= 500:
+		kind = tool.Upstream
+	case code >= 400:
 		kind, hint = tool.Invalid, w.mend(said)
 	}
 	return w.faultf(kind, hint, "%s answered %d: %s", bare(to), resp.StatusCode, said)
