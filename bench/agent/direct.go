@@ -62,7 +62,7 @@ func openDirect(ctx context.Context, setup Setup, servers []suite.Server) (*dire
 
 func open(ctx context.Context, dir string, server suite.Server) (source, error) {
 	command := exec.CommandContext(ctx, server.Command, server.Args...)
-	command.Dir, command.Env = dir, os.Environ()
+	command.Dir, command.Env = dir, inherited()
 	for name, value := range server.Env {
 		command.Env = append(command.Env, name+"="+value)
 	}
@@ -73,6 +73,17 @@ func open(ctx context.Context, dir string, server suite.Server) (source, error) 
 	hello := s.InitializeResult()
 	title := cmp.Or(hello.ServerInfo.Title, hello.ServerInfo.Name)
 	return source{server.Name, title + " " + server.Description, hello.Instructions, s.tools, s}, nil
+}
+
+// inherited is what Sallyport, too, lets upstreams have of the environment: no keys, since
+// one of the servers has a tool that shows a model all that it was given.
+func inherited() (env []string) {
+	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // Instructions implements [Tools].
