@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"sallyport/bench/stats"
@@ -61,19 +59,16 @@ func calls(ctx context.Context, b *bench) (err error) {
 
 // open opens a gateway in this process whose upstream is in this process.
 func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() error, error) {
-	return b.openWith(ctx, dir, func(*config.Config, *gateway.Options) {})
+	return b.openWith(ctx, dir, newSite(), func(*config.Config, *gateway.Options) {})
 }
 
-// openWith is open with settings that change has changed.
-func (b *bench) openWith(ctx context.Context, dir string, change func(cfg *config.Config, opts *gateway.Options)) (*gateway.Gateway, func() error, error) {
+// openWith is open to another upstream, with settings that change has changed.
+func (b *bench) openWith(ctx context.Context, dir string, up http.Handler, change func(cfg *config.Config, opts *gateway.Options)) (*gateway.Gateway, func() error, error) {
 	socket := filepath.Join(dir, "up.sock")
-	listener, err := net.Listen("unix", socket)
+	stop, err := serveAt(socket, up)
 	if err != nil {
 		return nil, nil, err
 	}
-	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: newSite()}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = web.Serve(listener) }) // ErrServerClosed
 	cfg := config.Default()
 	cfg.Dir = dir
 	cfg.Sandbox.Runsc = filepath.Join(filepath.Dir(b.sallyport), "runsc")
@@ -86,14 +81,10 @@ func (b *bench) openWith(ctx context.Context, dir string, change func(cfg *confi
 	change(&cfg, opts)
 	g, err := gateway.Open(&cfg, opts)
 	if err != nil {
-		return nil, nil, errors.Join(err, web.Close())
+		return nil, nil, errors.Join(err, stop())
 	}
 	g.Settle(ctx)
-	return g, func() error {
-		err := errors.Join(g.Close(), web.Close())
-		serving.Wait()
-		return err
-	}, nil
+	return g, func() error { return errors.Join(g.Close(), stop()) }, nil
 }
 
 func (b *bench) host(dir string, tree map[string][]byte) (*sandbox.Host, error) {

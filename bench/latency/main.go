@@ -15,28 +15,36 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"sallyport/bench/corpus"
 )
 
 func main() {
-	if os.Getenv(upstreamVar) != "" {
-		beUpstream()
+	if what := os.Getenv(upstreamVar); what != "" {
+		beUpstream(what)
 		return
 	}
 	var o options
 	flag.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the sallyport binary; runsc lies beside it")
 	flag.StringVar(&o.modules, "checkers", "tools/typecheck/node_modules", "folder with the type checkers")
+	flag.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it tools are made up")
+	flag.StringVar(&o.queries, "queries", "bench/search/queries.jsonl", "what search is asked")
+	sizes := flag.String("sizes", "100,2000,100000", "how many tools are indexed and searched, with commas between")
 	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, unless -only is given")
 	flag.StringVar(&o.title, "title", "", "first line of the table")
 	flag.IntVar(&o.n, "n", 30, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
-	only := flag.String("only", "", "regular expression of the groups to run: protocol, warm, pressed, checked, empty, again, nothing, calls, guard, sustained, memory")
+	only := flag.String("only", "", "regular expression of the groups to run: "+strings.Join(names(), ", "))
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	missed, err := run(ctx, &o, *only)
+	missed, err := o.measure(ctx, *only, *sizes)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)
 	}
@@ -49,8 +57,32 @@ func main() {
 // options are what to measure, and how often.
 type options struct {
 	sallyport, modules, out, title string
+	catalog, queries               string
+	sizes                          []int
 	n                              int
 	strict, poolless               bool
+}
+
+// measure checks what was asked for, and runs it.
+func (o *options) measure(ctx context.Context, only, sizes string) (missed int, err error) {
+	if o.n < 1 {
+		return 0, fmt.Errorf("-n is %d: measure at least once", o.n)
+	}
+	for word := range strings.SplitSeq(sizes, ",") {
+		size, err := strconv.Atoi(word)
+		if err != nil || size < 1 {
+			return 0, fmt.Errorf("-sizes %q: %q is no number of tools", sizes, word)
+		}
+		o.sizes = append(o.sizes, size)
+	}
+	choice, err := regexp.Compile(only)
+	if err != nil {
+		return 0, fmt.Errorf("-only: %w", err)
+	}
+	if !slices.ContainsFunc(names(), choice.MatchString) {
+		return 0, fmt.Errorf("-only %q: no group has such a name (use %s)", only, strings.Join(names(), ", "))
+	}
+	return run(ctx, o, choice)
 }
 
 // group is something that is measured together; rows come in the order in which they are added.
@@ -72,7 +104,18 @@ func groups() []group {
 		{"guard", guard},
 		{"sustained", sustained},
 		{"memory", memory},
+		{"startup", startup},
+		{"generate", generate},
+		{"index", indexing},
+		{"search", searching},
 	}
+}
+
+func names() (names []string) {
+	for _, g := range groups() {
+		names = append(names, g.name)
+	}
+	return names
 }
 
 // both measures the same in either language.
@@ -93,24 +136,23 @@ type bench struct {
 	dir  string // of its own, short: sockets lie in it
 	made int    // folders in it
 	rows []row
+	// tools is what indexes are made of, pairs are those that were made, by their size.
+	tools *corpus.Source
+	pairs map[int]*pair
 }
 
 // run measures everything whose group matches, and returns how many bars were missed.
-func run(ctx context.Context, o *options, only string) (missed int, err error) {
-	choice, err := regexp.Compile(only)
-	if err != nil {
-		return 0, err
-	}
+func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, err error) {
 	for _, path := range []*string{&o.sallyport, &o.modules} {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return 0, err
 		}
 	}
-	b := &bench{options: o}
+	b := &bench{options: o, pairs: map[int]*pair{}}
 	if b.dir, err = os.MkdirTemp("/tmp", "spb-"); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	defer func() { err = errors.Join(err, b.close()) }()
 	m := describe(ctx, o)
 	fmt.Print(m.head(o.title), table(nil, true))
 	begin := time.Now()
@@ -124,10 +166,18 @@ func run(ctx context.Context, o *options, only string) (missed int, err error) {
 	}
 	m.Took = time.Since(begin).Round(time.Second).String()
 	fmt.Print(verdict(b.rows))
-	if o.out != "" && only == "" { // a part must not take the place of the whole
+	if o.out != "" && choice.String() == "" { // a part must not take the place of the whole
 		err = write(o, m, b.rows)
 	}
 	return misses(b.rows), err
+}
+
+func (b *bench) close() error {
+	errs := []error{os.RemoveAll(b.dir)}
+	for _, p := range b.pairs {
+		errs = append(errs, p.close())
+	}
+	return errors.Join(errs...)
 }
 
 // add keeps a row, and shows it at once.

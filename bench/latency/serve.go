@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +21,8 @@ type setup struct {
 	pool string
 	// checkers has programs type-checked, as they are where pyright and tsc are installed.
 	checkers bool
+	// upstreams is that part of the settings; "" is one small upstream over stdio, which is this program.
+	upstreams string
 	// dir is a folder that an earlier serve has used; "" makes one.
 	dir string
 }
@@ -34,13 +34,17 @@ func (b *bench) folder() (string, error) {
 	return dir, os.MkdirAll(filepath.Join(dir, "run"), 0o700)
 }
 
-// settings writes what serve reads: one small upstream over stdio, which is this program.
+// settings writes what serve reads.
 func (b *bench) settings(dir string, s setup) (path string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("upstreams:\n  bench: {command: %q, env: {%s: \"1\"}}\nsandbox:\n  timeout: 60s\nhttp: {limits: {requests: 0, executions: 0}}\n", self, upstreamVar)
+	ups := s.upstreams
+	if ups == "" {
+		ups = fmt.Sprintf("upstreams:\n  bench: {command: %q, env: {%s: %q}}\n", self, upstreamVar, echoing)
+	}
+	text := ups + "http: {limits: {requests: 0, executions: 0}}\nsandbox:\n  timeout: 60s\n"
 	if s.pool != "" {
 		text += "  pool: " + s.pool + "\n"
 	}
@@ -112,9 +116,7 @@ func (b *bench) listen(ctx context.Context, s setup, clients int) (*gate, error)
 	if err := g.command.Start(); err != nil {
 		return nil, err
 	}
-	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
+	web := through(socket)
 	for end := time.Now().Add(10 * time.Second); len(g.sessions) < clients; {
 		session, err := client().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://localhost/mcp", HTTPClient: web}, nil)
 		if err == nil {

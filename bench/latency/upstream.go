@@ -12,11 +12,20 @@ import (
 	"sallyport/internal/tool"
 )
 
-// upstreamVar makes this program an upstream over stdio.
-const upstreamVar = "SALLYPORT_BENCH_UPSTREAM"
+const (
+	// upstreamVar makes this program an upstream over stdio: one that lists what is in a file, or echoes.
+	upstreamVar = "SALLYPORT_BENCH_UPSTREAM"
+	echoing     = "echo"
+)
 
-func beUpstream() {
-	if err := upstreamServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+func beUpstream(what string) {
+	var err error
+	if what == echoing {
+		err = upstreamServer().Run(context.Background(), &mcp.StdioTransport{})
+	} else {
+		err = beListing(what, json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "upstream:", err)
 		os.Exit(1)
 	}

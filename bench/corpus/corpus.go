@@ -1,0 +1,177 @@
+// Package corpus has tools in any number to measure with, the same ones on every
+// run: those of the catalogue of real servers beside the project and, where more
+// are asked for than it has, the same under other names and with other words.
+// Where there is no catalogue, all of them are of words that are made up.
+package corpus
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"sallyport/internal/testutil/judge"
+	"sallyport/internal/tool"
+)
+
+// Source is what tools are made of, and what they are asked for by.
+type Source struct {
+	// Real says that there is a catalogue.
+	Real bool
+	// Queries are what is asked, in the order of their file.
+	Queries []string
+	base    []judge.Entry
+}
+
+// Open reads the catalogue of a folder, which may be missing, and the queries of a file of JSON lines, which may not.
+func Open(catalog, queries string) (*Source, error) {
+	s := &Source{}
+	var err error
+	if s.Queries, err = readQueries(queries); err != nil {
+		return nil, fmt.Errorf("read queries: %w", err)
+	}
+	set, err := judge.ReadCatalog(catalog, queries)
+	switch {
+	case err == nil:
+		s.Real, s.base = true, set.Entries
+	case errors.Is(err, judge.ErrNoData):
+		s.base = made()
+	default:
+		return nil, err
+	}
+	for i := range s.base {
+		t := &s.base[i].Tool
+		if t.Input, err = compact(t.Input); err == nil {
+			t.Output, err = compact(t.Output)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", t.ID, err)
+		}
+	}
+	return s, nil
+}
+
+func readQueries(path string) (texts []string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); ; {
+		if !lines.Scan() {
+			return texts, lines.Err()
+		}
+		var one judge.Query
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			return nil, err
+		}
+		texts = append(texts, one.Text)
+	}
+}
+
+// compact is a schema without white space, as it is sent.
+func compact(schema json.RawMessage) (json.RawMessage, error) {
+	if len(schema) == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	err := json.Compact(&b, schema)
+	return b.Bytes(), err
+}
+
+// Catalog is all tools as they are, without any that were made of them.
+func (s *Source) Catalog() []judge.Entry { return s.base }
+
+// Tools returns n tools. Fewer than the catalogue has are taken from all over
+// it. Of more the first are the catalogue's, then come rounds of the same in which
+// one word in five of the names and descriptions, those of parameters too, is
+// another of the catalogue's, as frequent ones as there are, and one in fifty a
+// new one: so the vocabulary grows as that of real texts does.
+func (s *Source) Tools(n int) []judge.Entry {
+	entries := make([]judge.Entry, 0, n)
+	for i := range min(n, len(s.base)) {
+		entries = append(entries, s.base[i*max(len(s.base), n)/n])
+	}
+	if n <= len(s.base) {
+		return entries
+	}
+	known := map[tool.ID]bool{}
+	for _, e := range entries {
+		known[e.Tool.ID] = true
+	}
+	v := newVariety(s.base)
+	for i := len(s.base); len(entries) < n; i++ {
+		e := s.base[i%len(s.base)]
+		v.vary(&e, i/len(s.base))
+		if !known[e.Tool.ID] { // two names may have become the same
+			known[e.Tool.ID] = true
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// Definition is a tool as an upstream lists it.
+func Definition(t tool.Tool) json.RawMessage {
+	data, err := json.Marshal(struct {
+		Name         string          `json:"name"`
+		Title        string          `json:"title,omitempty"`
+		Description  string          `json:"description,omitempty"`
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	}{t.Wire, t.Title, t.Description, t.Input, t.Output})
+	if err != nil {
+		panic(err) // Open has read these schemas
+	}
+	return data
+}
+
+// Server is a server and its tools.
+type Server struct {
+	Name  string
+	Tools []judge.Entry
+}
+
+// Deal deals tools out to n servers, one after the other, so that each has as many as the next, and gives them new names: s00, s01 ....
+// Servers have no two tools of one name: of those the later are left out.
+func Deal(entries []judge.Entry, n int) []Server {
+	servers := make([]Server, n)
+	for i := range servers {
+		servers[i].Name = fmt.Sprintf("s%02d", i)
+		known := map[string]bool{}
+		for _, e := range entries[i*len(entries)/n : (i+1)*len(entries)/n] {
+			if !known[e.Tool.Wire] {
+				known[e.Tool.Wire] = true
+				servers[i].Tools = append(servers[i].Tools, e)
+			}
+		}
+	}
+	return servers
+}
+
+// ByServer puts tools together that are of one server, in the order in which servers come first.
+func ByServer(entries []judge.Entry) (servers []Server) {
+	at := map[string]int{}
+	for _, e := range entries {
+		i, ok := at[e.Server]
+		if !ok {
+			i = len(servers)
+			at[e.Server] = i
+			servers = append(servers, Server{Name: e.Server})
+		}
+		servers[i].Tools = append(servers[i].Tools, e)
+	}
+	return servers
+}
+
+// List is the result of tools/list of a server.
+func (s Server) List() json.RawMessage {
+	var definitions []string
+	for _, e := range s.Tools {
+		definitions = append(definitions, string(Definition(e.Tool)))
+	}
+	return json.RawMessage(`{"tools":[` + strings.Join(definitions, ",") + `]}`)
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/bench/corpus"
+	"sallyport/bench/stats"
+)
+
+// A start is with so many upstreams, each with so many tools.
+const upstreams, toolsEach = 60, 25
+
+// town is the upstreams of a start: how serve is told of them, and how the SDK's client gets at one.
+type town struct {
+	kind     string
+	settings string
+	dial     func(i int) mcp.Transport
+	// last is the name of a tool of the last one.
+	last string
+}
+
+// startup is what a start of serve with 60 upstreams takes, without a cache and
+// with one, beside the SDK's client that connects to the same 60 at once and lists their tools.
+func startup(ctx context.Context, b *bench) error {
+	from, err := b.source()
+	if err != nil {
+		return err
+	}
+	servers := corpus.Deal(from.Tools(upstreams*toolsEach), upstreams)
+	for _, open := range []func([]corpus.Server) (*town, func() error, error){b.overStdio, b.overHTTP} {
+		t, done, err := open(servers)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(b.startups(ctx, t), done()); err != nil {
+			return fmt.Errorf("%s: %w", t.kind, err)
+		}
+	}
+	return nil
+}
+
+// overStdio has a process for each server: this program, which reads its list of a file.
+func (b *bench) overStdio(servers []corpus.Server) (*town, func() error, error) {
+	dir, err := b.folder()
+	if err != nil {
+		return nil, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	file := func(i int) string { return filepath.Join(dir, servers[i].Name+".json") }
+	t := townOf("stdio", servers, func(i int) string {
+		return fmt.Sprintf("command: %q, env: {%s: %q}", self, upstreamVar, file(i))
+	})
+	for i, s := range servers {
+		if err := os.WriteFile(file(i), s.List(), 0o600); err != nil {
+			return nil, nil, err
+		}
+	}
+	t.dial = func(i int) mcp.Transport {
+		command := exec.Command(self)
+		command.Env = []string{upstreamVar + "=" + file(i)}
+		return &mcp.CommandTransport{Command: command}
+	}
+	return t, func() error { return nil }, nil
+}
+
+// overHTTP has all servers in this process, behind one socket.
+func (b *bench) overHTTP(servers []corpus.Server) (*town, func() error, error) {
+	dir, err := b.folder()
+	if err != nil {
+		return nil, nil, err
+	}
+	socket := filepath.Join(dir, "up.sock")
+	stop, err := serveAt(socket, listing(servers))
+	if err != nil {
+		return nil, nil, err
+	}
+	t := townOf("HTTP", servers, func(i int) string { return fmt.Sprintf("url: %q, socket: %q", listingURL(i), socket) })
+	t.dial = func(i int) mcp.Transport {
+		return &mcp.StreamableClientTransport{Endpoint: listingURL(i), HTTPClient: through(socket)}
+	}
+	return t, stop, nil
+}
+
+func townOf(kind string, servers []corpus.Server, settings func(i int) string) *town {
+	var b strings.Builder
+	b.WriteString("upstreams:\n")
+	for i, s := range servers {
+		fmt.Fprintf(&b, "  %s: {%s}\n", s.Name, settings(i))
+	}
+	last := servers[len(servers)-1]
+	return &town{kind: kind, settings: b.String(), last: last.Tools[len(last.Tools)-1].Tool.ID.Name}
+}
+
+// serveAt serves on a Unix socket until it is stopped.
+func serveAt(socket string, handler http.Handler) (stop func() error, err error) {
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	web := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: handler}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = web.Serve(listener) }) // ErrServerClosed
+	return func() error {
+		defer serving.Wait()
+		return web.Close()
+	}, nil
+}
+
+// through is a client whose connections all go to a socket.
+func through(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+}
+
+// begun is when a start had come how far, in milliseconds since the process was started.
+type begun struct{ initialized, listed, searched float64 }
+
+func (b *bench) startups(ctx context.Context, t *town) error {
+	dir, err := b.folder()
+	if err != nil {
+		return err
+	}
+	if _, err := b.startWith(ctx, t, dir); err != nil { // fills the cache
+		return err
+	}
+	for _, way := range []struct{ name, dir, note string }{
+		{"no cache", "", "nothing is known: the first search waits for all 60"},
+		{"cache", dir, "the tools are known from the run before: no upstream is started until it is called"},
+	} {
+		var starts []begun
+		_, bare, err := byTurns(ctx, max(1, min(b.n, 10)), func() {}, func() (float64, error) {
+			s, err := b.startWith(ctx, t, way.dir)
+			starts = append(starts, s)
+			return 0, err
+		}, func() (float64, error) { return t.direct(ctx) })
+		if err != nil {
+			return err
+		}
+		b.addStarts(t.kind+", "+way.name, way.note, starts, bare)
+	}
+	return nil
+}
+
+func (b *bench) addStarts(name, note string, starts []begun, bare []float64) {
+	for _, part := range []struct {
+		what   string
+		figure func(begun) float64
+	}{
+		{"initialize", func(s begun) float64 { return s.initialized }},
+		{"tools/list", func(s begun) float64 { return s.listed }},
+		{"search of all", func(s begun) float64 { return s.searched }},
+	} {
+		var took []float64
+		for _, s := range starts {
+			took = append(took, part.figure(s))
+		}
+		b.add(row{Case: fmt.Sprintf("%d upstreams, %s: %s", upstreams, name, part.what), Unit: "ms", Compared: stats.Compare(took, bare),
+			Note: "from serve's start to the answer; " + note + "; bare: the SDK's client connects to the same 60 at once and has listed all tools"})
+	}
+}
+
+// startWith starts serve and stops it; "" is a folder that knows nothing.
+func (b *bench) startWith(ctx context.Context, t *town, dir string) (s begun, err error) {
+	begin := time.Now()
+	g, err := b.start(ctx, setup{dir: dir, upstreams: t.settings})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	s.initialized = milliseconds(time.Since(begin))
+	if _, err := g.sessions[0].ListTools(ctx, nil); err != nil {
+		return s, err
+	}
+	s.listed = milliseconds(time.Since(begin))
+	err = g.searchAll(ctx, t.last)
+	s.searched = milliseconds(time.Since(begin))
+	return s, err
+}
+
+// searchAll searches until the answer is of all upstreams; it has to tell of a tool of the last one.
+func (g *gate) searchAll(ctx context.Context, name string) error {
+	for ctx.Err() == nil {
+		found, err := g.sessions[0].CallTool(ctx, &mcp.CallToolParams{Name: "search_tools", Arguments: map[string]any{"query": name}})
+		if err != nil {
+			return err
+		}
+		text := textOf(found)
+		if strings.Contains(text, "(not searched: ") {
+			continue
+		}
+		if !strings.Contains(text, name) {
+			return fmt.Errorf("search_tools does not know %s: %.500s", name, text)
+		}
+		return nil
+	}
+	return ctx.Err()
+}
+
+// direct connects to all servers at once and lists their tools.
+func (t *town) direct(ctx context.Context) (float64, error) {
+	var all sync.WaitGroup
+	sessions, errs := make([]*mcp.ClientSession, upstreams), make([]error, upstreams)
+	begin := time.Now()
+	for i := range upstreams {
+		all.Go(func() { sessions[i], errs[i] = listed(ctx, t.dial(i)) })
+	}
+	all.Wait()
+	took := milliseconds(time.Since(begin))
+	for i, session := range sessions {
+		if session != nil {
+			all.Go(func() { errs[i] = errors.Join(errs[i], session.Close()) })
+		}
+	}
+	all.Wait()
+	return took, errors.Join(errs...)
+}
+
+// listed connects to a server and has its tools listed, page by page.
+func listed(ctx context.Context, transport mcp.Transport) (*mcp.ClientSession, error) {
+	session, err := client().Connect(ctx, transport, nil)
+	if err != nil {
+		return nil, err
+	}
+	count := 0
+	for _, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return session, err
+		}
+		count++
+	}
+	if count == 0 {
+		return session, errors.New("a server lists no tools")
+	}
+	return session, nil
+}
+
+// beListing is an upstream over stdio, the least that is one: it lists what is in a file.
+func beListing(path string, in *json.Decoder, out *json.Encoder) error {
+	list, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for {
+		var request struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := in.Decode(&request); err != nil {
+			return nil // the client has gone
+		}
+		if request.ID == nil {
+			continue
+		}
+		if err := out.Encode(answerOf(request.ID, request.Method, list)); err != nil {
+			return err
+		}
+	}
+}
+
+// answerOf is what a server with nothing but a list answers.
+func answerOf(id json.RawMessage, method string, list []byte) map[string]any {
+	answer := map[string]any{"jsonrpc": "2.0", "id": id}
+	switch method {
+	case "initialize":
+		answer["result"] = json.RawMessage(hello)
+	case "tools/list":
+		answer["result"] = json.RawMessage(list)
+	default:
+		answer["error"] = map[string]any{"code": -32601, "message": "method not found"}
+	}
+	return answer
+}
