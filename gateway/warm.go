@@ -36,3 +36,9 @@ func (g *Gateway) Warm(ctx context.Context) {
 		sandbox.Job{Interpreter: sandbox.Node, Environment: defaultKey, Limits: limits},
 	)
 }
+
+// Warmed reports whether a sandbox waits for the next program in a language.
+func (g *Gateway) Warmed(language string) bool {
+	interpreter, err := interpreterFor(language)
+	return err == nil && g.runner.waiting(interpreter) > 0
+}

@@ -1,0 +1,130 @@
+package own
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"sallyport/bench/ledger"
+	"sallyport/bench/stats"
+	"sallyport/bench/suite"
+	"sallyport/gateway"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+const (
+	// maxProbes is how many searches are made, queryWords how long a query gets, searchShows how many
+	// tools a client adds that searches for them.
+	maxProbes   = 40
+	queryWords  = 8
+	searchShows = 5
+)
+
+// Search is what a search costs that looks for one tool in words of its own.
+type Search struct {
+	// Queries is how many were made, Found how often the answer had the tool.
+	Queries int `json:"queries"`
+	Found   int `json:"found"`
+	// Tokens (o200k_base) are those of call and answer.
+	Tokens stats.Summary `json:"tokens_o200k_base"`
+}
+
+// probes are searches that were made.
+type probes struct {
+	Search
+	// typical is the one with the median cost, as a turn here and as one of a client with a tool search.
+	typical, deferred ledger.Turn
+}
+
+// probe is one of them.
+type probe struct {
+	turn  ledger.Turn
+	found gateway.Found
+	cost  int
+}
+
+// searches looks for tools in words of their names and descriptions, by turns.
+func (b *Bench) searches(ctx context.Context) (*probes, error) {
+	var made []probe
+	p := &probes{}
+	var costs []float64
+	for i, t := range spread(b.tools(), maxProbes) {
+		one, err := b.search(ctx, query(t, i%2 == 0))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(one.found.Tools, func(f gateway.FoundTool) bool { return f.ID == t.ID }) {
+			p.Found++
+		}
+		made, costs = append(made, one), append(costs, float64(one.cost))
+	}
+	p.Queries, p.Tokens = len(made), stats.Summarize(costs)
+	slices.SortStableFunc(made, func(x, y probe) int { return x.cost - y.cost })
+	median := made[(len(made)-1)/2]
+	p.typical, p.deferred = median.turn, b.deferred(median)
+	return p, nil
+}
+
+// tools are those that can be reached.
+func (b *Bench) tools() []tool.Tool {
+	reachable := b.reachable()
+	return slices.DeleteFunc(b.gateway.Tools(), func(t tool.Tool) bool { return !reachable[t.ID.Upstream] })
+}
+
+// spread takes at most n of a list, evenly.
+func spread[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	some := make([]T, n)
+	for i := range some {
+		some[i] = list[i*len(list)/n]
+	}
+	return some
+}
+
+// query is what somebody might ask who needs a tool: its name in words, or how its description begins.
+func query(t tool.Tool, byName bool) string {
+	name := strings.Join(strings.FieldsFunc(t.ID.Name, func(r rune) bool { return r == '_' }), " ")
+	if byName {
+		return name
+	}
+	sentence, _, _ := strings.Cut(plain.Line(t.Description, 400), ". ")
+	words := strings.Fields(sentence)
+	if len(words) == 0 {
+		return name
+	}
+	return strings.Join(words[:min(len(words), queryWords)], " ")
+}
+
+// search makes one as a model would, and counts what it writes and reads of it.
+func (b *Bench) search(ctx context.Context, query string) (probe, error) {
+	found, err := b.gateway.Search(ctx, gateway.Search{Query: query})
+	if err != nil {
+		return probe{}, err
+	}
+	args, err := json.Marshal(map[string]string{"query": query})
+	if err != nil {
+		return probe{}, err
+	}
+	turn := ledger.Turn{Calls: []ledger.Call{{Tool: "search_tools", Args: args}}, Results: []ledger.Result{{Text: found.Text()}}}
+	c, err := (&ledger.Transcript{Turns: []ledger.Turn{turn}}).Count(b.o200k)
+	return probe{turn, found, added(c)}, err
+}
+
+// deferred is the same search where a client adds the definitions of the best tools to the context.
+func (b *Bench) deferred(p probe) ledger.Turn {
+	var shows []ledger.Definition
+	var names []string
+	for _, f := range p.found.Tools[:min(len(p.found.Tools), searchShows)] {
+		if t, ok := b.gateway.Tool(f.ID); ok {
+			shows, names = append(shows, definition(t)), append(names, definition(t).Name)
+		}
+	}
+	return ledger.Turn{
+		Calls:   []ledger.Call{{Tool: suite.SearchTool, Args: p.turn.Calls[0].Args}},
+		Results: []ledger.Result{{Text: strings.Join(names, ", "), Shows: shows}},
+	}
+}
