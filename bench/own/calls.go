@@ -83,6 +83,24 @@ func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string
 	return c, nil
 }
 
+// Quickest is the tool that counts and answered soonest, nil if there is none.
+func (c *Calls) Quickest() *tool.ID {
+	var best *Call
+	for i := range c.Made {
+		if one := &c.Made[i]; one.Problem == "" && (best == nil || one.Micros < best.Micros) {
+			best = one
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	id, err := tool.ParseID(best.Tool)
+	if err != nil {
+		return nil
+	}
+	return &id
+}
+
 // candidates are the tools that may be called, upstream by upstream in turn.
 func (b *Bench) candidates(ctx context.Context, c *Calls) []tool.Tool {
 	byUpstream := map[string]int{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sallyport/bench/stats"
@@ -162,17 +161,19 @@ func (b *Bench) searchTimes(ctx context.Context, s Setup, l *Latency) (err error
 	}
 	defer func() { err = errors.Join(err, ix.Close()) }()
 	var ours, bare []float64
-	for i, t := range spread(b.tools(), maxProbes) {
-		q := query(t, i%2 == 0)
-		a, err := timed(ctx, s.Runs, func() error { _, err := b.gateway.Search(ctx, gateway.Search{Query: q}); return err })
-		if err != nil {
-			return err
+	for range s.Runs {
+		for i, t := range spread(b.tools(), maxProbes) {
+			q := query(t, i%2 == 0)
+			a, err := timed(ctx, 1, func() error { _, err := b.gateway.Search(ctx, gateway.Search{Query: q}); return err })
+			if err != nil {
+				return err
+			}
+			c, err := timed(ctx, 1, func() error { _, err := ix.Search(ctx, index.Query{Text: q}); return err })
+			if err != nil {
+				return err
+			}
+			ours, bare = append(ours, a...), append(bare, c...)
 		}
-		c, err := timed(ctx, s.Runs, func() error { _, err := ix.Search(ctx, index.Query{Text: q}); return err })
-		if err != nil {
-			return err
-		}
-		ours, bare = slices.Concat(ours, a), slices.Concat(bare, c)
 	}
 	if len(ours) > 0 {
 		l.add("search", "the index alone", ours, bare)

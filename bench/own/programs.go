@@ -29,6 +29,14 @@ func languages() []language {
 	}
 }
 
+// CanRun says why no program can be run here, "" if they can. It runs one, which may have to make a snapshot.
+func (b *Bench) CanRun(ctx context.Context) string {
+	if _, err := b.run(ctx, "python", languages()[0].line); err != nil {
+		return plain.Line(tool.AsError(err).Message, 200)
+	}
+	return ""
+}
+
 // programs runs a line in either language, by turns with the bare interpreter.
 func (b *Bench) programs(ctx context.Context, s Setup, l *Latency) error {
 	if s.Programs != "" {

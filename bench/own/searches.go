@@ -40,6 +40,7 @@ type probes struct {
 
 // probe is one of them.
 type probe struct {
+	query string
 	turn  ledger.Turn
 	found gateway.Found
 	cost  int
@@ -63,8 +64,10 @@ func (b *Bench) searches(ctx context.Context) (*probes, error) {
 	p.Queries, p.Tokens = len(made), stats.Summarize(costs)
 	slices.SortStableFunc(made, func(x, y probe) int { return x.cost - y.cost })
 	median := made[(len(made)-1)/2]
-	p.typical, p.deferred = median.turn, b.deferred(median)
-	return p, nil
+	p.typical = median.turn
+	var err error
+	p.deferred, err = b.deferred(ctx, median)
+	return p, err
 }
 
 // tools are those that can be reached.
@@ -111,20 +114,24 @@ func (b *Bench) search(ctx context.Context, query string) (probe, error) {
 	}
 	turn := ledger.Turn{Calls: []ledger.Call{{Tool: "search_tools", Args: args}}, Results: []ledger.Result{{Text: found.Text()}}}
 	c, err := (&ledger.Transcript{Turns: []ledger.Turn{turn}}).Count(b.o200k)
-	return probe{turn, found, added(c)}, err
+	return probe{query, turn, found, added(c)}, err
 }
 
 // deferred is the same search where a client adds the definitions of the best tools to the context.
-func (b *Bench) deferred(p probe) ledger.Turn {
-	var shows []ledger.Definition
+func (b *Bench) deferred(ctx context.Context, p probe) (ledger.Turn, error) {
+	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTool, Args: p.turn.Calls[0].Args}}}
+	best, err := b.gateway.Search(ctx, gateway.Search{Query: p.query, Detail: gateway.Names, Limit: searchShows})
+	if err != nil {
+		return turn, err
+	}
+	var shown ledger.Result
 	var names []string
-	for _, f := range p.found.Tools[:min(len(p.found.Tools), searchShows)] {
+	for _, f := range best.Tools {
 		if t, ok := b.gateway.Tool(f.ID); ok {
-			shows, names = append(shows, definition(t)), append(names, definition(t).Name)
+			shown.Shows, names = append(shown.Shows, definition(t)), append(names, definition(t).Name)
 		}
 	}
-	return ledger.Turn{
-		Calls:   []ledger.Call{{Tool: suite.SearchTool, Args: p.turn.Calls[0].Args}},
-		Results: []ledger.Result{{Text: strings.Join(names, ", "), Shows: shows}},
-	}
+	shown.Text = "Found " + strings.Join(names, ", ")
+	turn.Results = []ledger.Result{shown}
+	return turn, nil
 }

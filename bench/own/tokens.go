@@ -99,11 +99,11 @@ func (b *Bench) upstreams(t *Tokens) (all []ledger.Definition, err error) {
 	return all, nil
 }
 
-// toolSearch is the least that a client shows that defers all other tools.
+// toolSearch is what a client shows that defers all other tools, as in mode search of package agent.
 func toolSearch() ledger.Definition {
 	return ledger.Definition{
-		Name: suite.SearchTool, Description: "Search for tools by what they do. The best matches are added to the tools that you can call.",
-		InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`),
+		Name: suite.SearchTool, Description: "Find tools by what they do. Tools that match can be called from then on.",
+		InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string","description":"keywords or a sentence"}},"required":["query"]}`),
 	}
 }
 

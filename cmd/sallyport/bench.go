@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -89,9 +86,4 @@ func aboutModel(cmd *cobra.Command, m modelOptions) (err error) {
 		}
 	})
 	return err
-}
-
-// bench measures with the user's own upstreams.
-func (a *app) bench(_ context.Context, _ benchOptions) error {
-	return errors.New("bench: not there yet")
 }
