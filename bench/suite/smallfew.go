@@ -19,7 +19,7 @@ func settingsDrift() *Task {
 		Prompt:  "In {files}/config the service pay has one file of settings for production and one for staging. Which settings differ? Answer with their names in alphabetical order, separated by a comma and a space.",
 		Want:    func(*World) string { return drift(settings["pay-production.json"], settings["pay-staging.json"]) },
 		Needs:   []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
-		Queries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
+		Queries: [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file, read multiple files"}},
 		Direct: func(m *Mind) string {
 			var paths []string
 			for line := range strings.SplitSeq(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/config"}), "\n") {
@@ -62,7 +62,7 @@ func sameTimeout() *Task {
 			return w.written("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1)))
 		},
 		Needs:   []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
-		Queries: [][]string{{"read several files", "edit a file"}, {"filesystem read multiple files", "filesystem edit file, write file"}},
+		Queries: [][]string{{"read a text file", "edit a file"}, {"filesystem read text file, read multiple files", "filesystem edit file, write file"}},
 		Direct: func(m *Mind) string {
 			texts := m.Call("filesystem.read_multiple_files", map[string]any{"paths": []string{m.Files() + "/config/worker.json", m.Files() + "/config/service.json"}})
 			old, is, _ := strings.Cut(texts, "\n---\n")

@@ -57,7 +57,7 @@ func openItems() *Task {
 			return mostOpen(open)
 		},
 		Needs:   []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
-		Queries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
+		Queries: [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file, read multiple files"}},
 		Direct: func(m *Mind) string {
 			var paths []string
 			for line := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/notes"})) {
