@@ -268,7 +268,7 @@ func latePayers() *Task {
 		},
 		Programs: []Program{
 			{File: "late-payers-look.py", Needs: []string{"sqlite.list_tables"}},
-			{File: "late-payers-guess.py", Fails: true, Needs: []string{"filesystem.read_multiple_files", "sqlite.query"}},
+			{File: "late-payers-guess.py", Fails: "the JSON object must be str", Needs: []string{"filesystem.read_multiple_files", "sqlite.query"}},
 			{File: "late-payers.py"},
 		},
 	}

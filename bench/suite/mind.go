@@ -123,7 +123,11 @@ func (t *Task) script(mode Mode) Script {
 // searched finds what Direct needs, and then does as it does.
 func (t *Task) searched(m *Mind) string {
 	shown := map[string]bool{}
-	for _, try := range t.Queries {
+	tries := t.SearchQueries
+	if tries == nil {
+		tries = t.Queries
+	}
+	for _, try := range tries {
 		var calls []ledger.Call
 		for _, query := range try {
 			calls = append(calls, Call(SearchTool, map[string]string{"query": query}))
@@ -172,7 +176,7 @@ func (t *Task) programs(m *Mind) (output string) {
 		if l := language(p.File); l != "python" {
 			args["language"] = l
 		}
-		output = m.raw("execute_code", args, p.Fails)
+		output = m.execute(args, p.Fails)
 	}
 	if t.Answer != nil {
 		return t.Answer(output)
@@ -180,11 +184,11 @@ func (t *Task) programs(m *Mind) (output string) {
 	return strings.TrimSpace(output)
 }
 
-// raw is one call of a tool that is no upstream's.
-func (m *Mind) raw(name string, args any, fails bool) string {
-	r := m.Turn(ledger.Call{Tool: name, Args: Call(name, args).Args})[0]
-	if r.Error != fails {
-		m.Fail("%s gave (error: %v) %.600s", name, r.Error, r.Text)
+// execute runs a program that is to give an error with fails in it, or none.
+func (m *Mind) execute(args map[string]string, fails string) string {
+	r := m.Turn(Call("execute_code", args))[0]
+	if r.Error != (fails != "") || !strings.Contains(r.Text, fails) {
+		m.Fail("execute_code gave (error: %v) %.600s", r.Error, r.Text)
 	}
 	return r.Text
 }

@@ -16,10 +16,11 @@ import (
 func settingsDrift() *Task {
 	return &Task{
 		Name: "settings-drift", Kind: FewCalls, Upstreams: []string{"filesystem"},
-		Prompt:  "In {files}/config the service pay has one file of settings for production and one for staging. Which settings differ? Answer with their names in alphabetical order, separated by a comma and a space.",
-		Want:    func(*World) string { return drift(settings["pay-production.json"], settings["pay-staging.json"]) },
-		Needs:   []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
-		Queries: [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file, read multiple files"}},
+		Prompt:        "In {files}/config the service pay has one file of settings for production and one for staging. Which settings differ? Answer with their names in alphabetical order, separated by a comma and a space.",
+		Want:          func(*World) string { return drift(settings["pay-production.json"], settings["pay-staging.json"]) },
+		Needs:         []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
+		Queries:       [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file"}},
+		SearchQueries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
 		Direct: func(m *Mind) string {
 			var paths []string
 			for line := range strings.SplitSeq(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/config"}), "\n") {
@@ -61,8 +62,9 @@ func sameTimeout() *Task {
 		Done: func(w *World) error {
 			return w.written("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1)))
 		},
-		Needs:   []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
-		Queries: [][]string{{"read a text file", "edit a file"}, {"filesystem read text file, read multiple files", "filesystem edit file, write file"}},
+		Needs:         []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
+		Queries:       [][]string{{"read a text file", "edit a file"}, {"filesystem read text file", "filesystem edit file, write file"}},
+		SearchQueries: [][]string{{"read several files", "edit a file"}, {"filesystem read multiple files", "filesystem edit file"}},
 		Direct: func(m *Mind) string {
 			texts := m.Call("filesystem.read_multiple_files", map[string]any{"paths": []string{m.Files() + "/config/worker.json", m.Files() + "/config/service.json"}})
 			old, is, _ := strings.Cut(texts, "\n---\n")
@@ -180,7 +182,7 @@ func hotfixBranch() *Task {
 			return last.Subject
 		},
 		Programs: []Program{
-			{File: "hotfix-branch-snake.py", Fails: true, Needs: []string{"git.git_log", "git.git_branch"}},
+			{File: "hotfix-branch-snake.py", Fails: "unexpected keyword argument 'file_path'", Needs: []string{"git.git_log", "git.git_branch"}},
 			{File: "hotfix-branch.py", Needs: []string{"git.git_log", "git.git_branch"}},
 		},
 	}
@@ -216,7 +218,7 @@ func oldestTicket() *Task {
 			return firstID(m.All(query(fmt.Sprintf(sql, "opened")))[0])
 		},
 		Programs: []Program{
-			{File: "oldest-ticket-guess.py", Fails: true, Needs: []string{"sqlite.query"}},
+			{File: "oldest-ticket-guess.py", Fails: "no such column: created_at", Needs: []string{"sqlite.query"}},
 			{File: "oldest-ticket-look.py", Needs: []string{"sqlite.list_tables"}},
 			{File: "oldest-ticket.py", Needs: []string{"sqlite.query"}},
 		},

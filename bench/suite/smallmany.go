@@ -56,8 +56,9 @@ func openItems() *Task {
 			}
 			return mostOpen(open)
 		},
-		Needs:   []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
-		Queries: [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file, read multiple files"}},
+		Needs:         []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
+		Queries:       [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file"}},
+		SearchQueries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
 		Direct: func(m *Mind) string {
 			var paths []string
 			for line := range strings.Lines(m.Call("filesystem.list_directory", map[string]any{"path": m.Files() + "/notes"})) {
@@ -114,7 +115,7 @@ func lastTouched() *Task {
 			return longest(last)
 		},
 		Programs: []Program{
-			{File: "last-touched-guess.ts", Fails: true, Needs: []string{"filesystem.list_directory", "git.git_log"}},
+			{File: "last-touched-guess.ts", Fails: "reading 'author'", Needs: []string{"filesystem.list_directory", "git.git_log"}},
 			{File: "last-touched-look.ts", Needs: []string{"filesystem.list_directory", "git.git_log"}},
 			{File: "last-touched.ts", Needs: []string{"filesystem.list_directory", "git.git_log"}},
 		},

@@ -64,6 +64,8 @@ type Task struct {
 	// Queries are what a model asks for in a search, the first try and the next ones: one slice of
 	// queries for each try. A try is made when those before did not show everything that is needed.
 	Queries [][]string
+	// SearchQueries are those of [Search], where Direct needs other tools than programs do; nil is Queries.
+	SearchQueries [][]string
 	// Direct plays the task by direct calls, the shortest way there is: calls that do
 	// not depend on each other in one turn. It works the answer out of results, as a model without faults would.
 	Direct Script
@@ -77,8 +79,8 @@ type Task struct {
 type Program struct {
 	// File is its name in programs/, with .py or .ts at the end.
 	File string
-	// Fails says that it is a mistake as models make it, and is to end with an error, which is counted.
-	Fails bool
+	// Fails is a part of the error that it is to end with: a mistake as models make it, which is counted. "" is none.
+	Fails string
 	// Needs are the wrappers that it imports, "servers.filesystem.read_text_file" written
 	// as "filesystem.read_text_file": what a search must have shown before it can be written.
 	Needs []string
