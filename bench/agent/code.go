@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
@@ -21,16 +22,15 @@ import (
 type code struct {
 	session *session
 	shelf   *shelf
-	dir     string
-	// names are those of the upstreams.
-	names []string
+	// dir is its own folder, shared the one for snapshots.
+	dir, shared string
 }
 
 // patience is how long the upstreams may take to connect.
 const patience = 2 * time.Minute
 
 func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code, err error) {
-	c := &code{}
+	c := &code{shared: setup.Cache}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -45,7 +45,7 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 	if err = c.prepare(setup, servers); err != nil {
 		return c, fmt.Errorf("open sallyport: %w", err)
 	}
-	if c.session, err = connect(ctx, c.command(ctx, setup.Sallyport)); err != nil {
+	if c.session, err = connect(ctx, &mcp.CommandTransport{Command: c.command(ctx, setup.Sallyport), TerminateDuration: 20 * time.Second}); err != nil {
 		return c, fmt.Errorf("start sallyport: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -53,20 +53,18 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 	return c, c.settle(ctx)
 }
 
+// snapshots is where sallyport keeps started interpreters.
+func (c *code) snapshots() string { return filepath.Join(c.dir, "cache", "sallyport", "snapshots") }
+
 // prepare makes the folder: settings, and a cache with the shared snapshots in it.
 func (c *code) prepare(setup Setup, servers []suite.Server) error {
-	cache := filepath.Join(c.dir, "cache", "sallyport")
-	for _, dir := range []string{cache, filepath.Join(c.dir, "run")} {
+	for _, dir := range []string{c.snapshots(), filepath.Join(c.dir, "run")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 	}
-	if setup.Cache != "" {
-		shared, err := filepath.Abs(filepath.Join(setup.Cache, "snapshots"))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(os.MkdirAll(shared, 0o700), os.Symlink(shared, filepath.Join(cache, "snapshots"))); err != nil {
+	if c.shared != "" {
+		if err := lend(c.shared, c.snapshots()); err != nil {
 			return err
 		}
 	}
@@ -88,7 +86,6 @@ func (c *code) settings(setup Setup, servers []suite.Server) map[string]any {
 		upstreams[s.Name] = map[string]any{
 			"description": s.Description, "command": s.Command, "args": literals(s.Args...), "env": literalValues(s.Env), "cwd": literals(setup.World.Dir)[0],
 		}
-		c.names = append(c.names, s.Name)
 	}
 	for _, more := range setup.More {
 		entry := map[string]any{"url": c.shelf.base + more.Name}
@@ -96,7 +93,6 @@ func (c *code) settings(setup Setup, servers []suite.Server) map[string]any {
 			entry["description"] = more.Description
 		}
 		upstreams[more.Name] = entry
-		c.names = append(c.names, more.Name)
 	}
 	return map[string]any{
 		"upstreams": upstreams, "observe": false, "search": map[string]any{"learn": false},
@@ -122,9 +118,7 @@ func literalValues(values map[string]string) map[string]string {
 }
 
 func (c *code) command(ctx context.Context, binary string) *exec.Cmd {
-	command := exec.CommandContext(ctx, binary, "--config", c.config(), "--log-level", "error", "serve")
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	command.WaitDelay = 20 * time.Second
+	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "--config", c.config(), "--log-level", "error", "serve")
 	command.Dir = c.dir
 	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(c.dir, "cache"), "XDG_DATA_HOME="+filepath.Join(c.dir, "data"),
 		"XDG_RUNTIME_DIR="+filepath.Join(c.dir, "run"), "SALLYPORT_CONFIG=")
@@ -182,6 +176,9 @@ func (c *code) Close() error {
 	var errs []error
 	if c.session != nil {
 		errs = append(errs, c.session.Close())
+		if c.shared != "" {
+			errs = append(errs, lend(c.snapshots(), c.shared))
+		}
 	}
 	if c.shelf != nil {
 		errs = append(errs, c.shelf.close())

@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
@@ -61,12 +64,12 @@ func openDirect(ctx context.Context, setup Setup, servers []suite.Server) (*dire
 }
 
 func open(ctx context.Context, dir string, server suite.Server) (source, error) {
-	command := exec.CommandContext(ctx, server.Command, server.Args...)
+	command := exec.CommandContext(context.WithoutCancel(ctx), server.Command, server.Args...)
 	command.Dir, command.Env = dir, inherited()
 	for name, value := range server.Env {
 		command.Env = append(command.Env, name+"="+value)
 	}
-	s, err := connect(ctx, command)
+	s, err := connect(ctx, &mcp.CommandTransport{Command: command, TerminateDuration: grace})
 	if err != nil {
 		return source{}, fmt.Errorf("start %s: %w", server.Name, err)
 	}
@@ -74,6 +77,9 @@ func open(ctx context.Context, dir string, server suite.Server) (source, error) 
 	title := cmp.Or(hello.ServerInfo.Title, hello.ServerInfo.Name)
 	return source{server.Name, title + " " + server.Description, hello.Instructions, s.tools, s}, nil
 }
+
+// grace is how long a server may take to end when its input does, before it is told to: some never do so by themselves.
+const grace = 500 * time.Millisecond
 
 // inherited is what Sallyport, too, lets upstreams have of the environment: no keys, since
 // one of the servers has a tool that shows a model all that it was given.
@@ -124,9 +130,17 @@ func (d *direct) Close() error {
 	errs := make([]error, len(d.sources))
 	for i, s := range d.sources {
 		if s.session != nil {
-			wait.Go(func() { errs[i] = s.session.Close() })
+			wait.Go(func() { errs[i] = ended(s.session.Close()) })
 		}
 	}
 	wait.Wait()
 	return errors.Join(errs...)
+}
+
+// ended forgives how a server ended: only that it did matters.
+func ended(err error) error {
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		return nil
+	}
+	return err
 }

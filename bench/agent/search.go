@@ -46,14 +46,17 @@ func openSearch(d *direct) (*searched, error) {
 	return s, nil
 }
 
-// Definitions implements [Tools].
-func (s *searched) Definitions() []ledger.Definition {
-	return []ledger.Definition{{
+// SearchDefinition is the one tool that the mode [suite.Search] shows.
+func SearchDefinition() ledger.Definition {
+	return ledger.Definition{
 		Name:        suite.SearchTool,
 		Description: "Find tools by what they do. Tools that match can be called from then on.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"keywords or a sentence"}},"required":["query"]}`),
-	}}
+	}
 }
+
+// Definitions implements [Tools].
+func (s *searched) Definitions() []ledger.Definition { return []ledger.Definition{SearchDefinition()} }
 
 // Call implements [Tools]. [Run] lets no tool be called that was not found before, and shows none twice.
 func (s *searched) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {

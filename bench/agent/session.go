@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"sync"
 
@@ -29,13 +28,13 @@ type listed struct {
 }
 
 // connect starts a server and asks for its tools.
-func connect(ctx context.Context, command *exec.Cmd) (*session, error) {
+func connect(ctx context.Context, transport *mcp.CommandTransport) (*session, error) {
 	said := &tail{}
-	command.Stderr = said
+	transport.Command.Stderr = said
 	client := mcp.NewClient(&mcp.Implementation{Name: "sallyport-bench", Version: "1"}, nil)
 	s := &session{}
 	var err error
-	if s.ClientSession, err = client.Connect(ctx, &mcp.CommandTransport{Command: command}, nil); err != nil {
+	if s.ClientSession, err = client.Connect(ctx, transport, nil); err != nil {
 		return nil, fmt.Errorf("%w%s", because(ctx, err), said.note())
 	}
 	if s.tools, err = s.list(ctx); err != nil {

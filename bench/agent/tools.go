@@ -29,20 +29,29 @@ type Open interface {
 	Close() error
 }
 
-// OpenTools starts what one mode needs, and returns when everything is there to be called. When ctx ends, so do the servers.
+// OpenTools starts what one mode needs, and returns when everything is there to be called, or when ctx ends before.
+// What it opened lives until it is closed, however long ctx does.
 func OpenTools(ctx context.Context, mode suite.Mode, setup Setup) (Open, error) {
 	servers, err := setup.servers()
 	if err != nil {
 		return nil, err
 	}
 	if mode == suite.Code {
-		return openCode(ctx, setup, servers)
+		return opened(openCode(ctx, setup, servers))
 	}
 	direct, err := openDirect(ctx, setup, servers)
 	if err != nil || mode == suite.Direct {
-		return direct, err
+		return opened(direct, err)
 	}
-	return openSearch(direct)
+	return opened(openSearch(direct))
+}
+
+// opened is nil, and no pointer to nothing, where there is an error.
+func opened(tools Open, err error) (Open, error) {
+	if err != nil {
+		return nil, err
+	}
+	return tools, nil
 }
 
 func (s Setup) servers() (list []suite.Server, err error) {

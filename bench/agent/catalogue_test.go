@@ -1,0 +1,48 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"sallyport/bench/agent"
+)
+
+func names(all []agent.Catalogue) (names []string) {
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func TestCatalogues(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"b", "a-2", "a", "c"} {
+		write(name+".json", `{"tools": [{"name": "`+name+`"}]}`)
+	}
+	write("README.md", "what they are")
+	all, err := agent.ReadCatalogues(dir)
+	if got := names(all); err != nil || !slices.Equal(got, []string{"a", "a-2", "b", "c"}) {
+		t.Fatal(got, err)
+	}
+	if got := string(all[1].Tools[0]); got != `{"name": "a-2"}` {
+		t.Errorf("a definition was changed: %s", got)
+	}
+	// By sha256sum of the names.
+	if got := names(agent.Order(all)); !slices.Equal(got, []string{"c", "b", "a", "a-2"}) {
+		t.Errorf("the order is %q", got)
+	}
+	if got := names(agent.Without(all, "a", "c", "other")); !slices.Equal(got, []string{"a-2", "b"}) {
+		t.Errorf("without a and c there are %q", got)
+	}
+	write("d.json", `{"tools": 1}`)
+	if _, err := agent.ReadCatalogues(dir); err == nil {
+		t.Error("what is no catalogue was read")
+	}
+}

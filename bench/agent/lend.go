@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// lend puts the snapshots of one folder into another as well, by hard links: each is a folder that is named by all that
+// went into it and does not change once it has its name. Nothing else of a cache is shared, since the rest is learned.
+// Where there can be no links, as between file systems, snapshots are made anew.
+func lend(from, to string) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return fmt.Errorf("share snapshots: %w", err)
+	}
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		target := filepath.Join(to, entry.Name())
+		if _, missing := os.Lstat(target); missing == nil || strings.HasPrefix(entry.Name(), ".") {
+			continue // it is there, or not yet done
+		}
+		err = errors.Join(err, lendOne(filepath.Join(from, entry.Name()), target))
+	}
+	if err != nil {
+		return fmt.Errorf("share snapshots: %w", err)
+	}
+	return nil
+}
+
+// lendOne links a snapshot's files in a folder that gets its name at the end: somebody may be looking.
+func lendOne(from, to string) error {
+	half, err := os.MkdirTemp(filepath.Dir(to), ".half-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(half) }()
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if os.Link(filepath.Join(from, file.Name()), filepath.Join(half, file.Name())) != nil {
+			return nil
+		}
+	}
+	if err := os.Rename(half, to); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
