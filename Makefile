@@ -173,7 +173,7 @@ install: build runsc ## put the program, runsc, manual pages and completions bel
 clean: ## remove everything that was built or downloaded
 	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules
 
-.PHONY: prereq prereq-go prereq-node prereq-demo prereq-test
+.PHONY: prereq prereq-go prereq-node prereq-demo prereq-test prereq-bench
 prereq: prereq-test ## say what this machine lacks for make demo and make test
 	@echo "this machine has what make demo and make test need"
 prereq-go:
@@ -183,4 +183,6 @@ prereq-node:
 prereq-demo:
 	@$(call need,go node python userns):
 prereq-test:
-	@$(call need,go node python userns $(if $(RACE),cc)):
+	@$(call need,go node python git userns $(if $(RACE),cc)):
+prereq-bench:
+	@$(call need,go node python git userns):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # prereq.sh NEED...: silent when this machine has every NEED; else one line that says what to install, and exit status 1.
-# A NEED is go, node, python, userns or cc. For its own tests PREREQ_PYTHON and PREREQ_SYSCTL name other places to look.
+# A NEED is go, node, python, git, userns or cc. For its own tests PREREQ_PYTHON and PREREQ_SYSCTL name other places to look.
 cd "$(dirname "$0")/.." || exit 1
 python=${PREREQ_PYTHON:-/usr/bin/python3}
 sysctl=${PREREQ_SYSCTL:-/proc/sys}
@@ -39,6 +39,15 @@ need_python() {
 	at_least "${have:-0}" 3.11 || missing "$python ${have:-does not start} is too old: $install"
 }
 
+# The world of the benchmarks has a repository with a first branch that is named.
+need_git() {
+	install="install git 2.28 or later (apt-get install git)"
+	command -v git >/dev/null || missing "no git on the PATH: $install"
+	have=$(git --version 2>/dev/null)
+	have=${have#git version }
+	at_least "${have%% *}" 2.28 || missing "git ${have:-that answers no version} is too old: $install"
+}
+
 # The race detector is linked through cgo.
 need_cc() {
 	cc=$(go env CC)
@@ -69,7 +78,7 @@ need_userns() {
 
 for need in "$@"; do
 	case $need in
-	go | node | python | userns | cc) "need_$need" ;;
+	go | node | python | git | userns | cc) "need_$need" ;;
 	*) missing "prereq.sh knows no need named $need" ;;
 	esac
 done

@@ -13,7 +13,7 @@ import (
 func largestSum() *Task {
 	return &Task{
 		Name: "largest-sum", Kind: ManyCalls, Upstreams: []string{"everything", "filesystem"},
-		Prompt: "{files}/pairs.csv has a pair of numbers in each line after the first. Have the test server add up each pair, and answer with the largest sum alone.",
+		Prompt: "{files}/pairs.csv has a pair of numbers in each line after the first. Have the test server add up each pair. Which sum is the largest? Answer with the number alone.",
 		Want: func(w *World) string {
 			largest := 0
 			for _, p := range w.Pairs {
