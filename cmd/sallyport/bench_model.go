@@ -1,10 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"sallyport/bench/agent"
+	"sallyport/bench/endpoint"
+	"sallyport/bench/suite"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // modelOptions are what bench is told of a model.
@@ -12,16 +26,205 @@ type modelOptions struct {
 	URL, Name, API, KeyEnv string
 	Tasks, Modes, Servers  string
 	Runs, Turns            int
+	Time                   time.Duration
 	JSON                   bool
 }
 
 // flags are those that go with --model; runs and json are bench's own.
 func (m *modelOptions) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&m.URL, "model", "", "have a model work on tasks, at the endpoint `URL`")
-	flags.StringVar(&m.Name, "name", "", "ask for the model `NAME`")
+	flags.StringVar(&m.URL, "model", "", "have a model work on tasks, at the endpoint `URL`: OpenAI-compatible,\nsuch as http://localhost:11434/v1, or Anthropic")
+	flags.StringVar(&m.Name, "name", "", "ask for the model `NAME` (default the only one that the endpoint has)")
+	flags.StringVar(&m.API, "api", "", "speak `API` with it: openai or anthropic (default by the URL)")
+	flags.StringVar(&m.KeyEnv, "key-env", "", "take its key from the environment's variable `NAME`\n(default OPENAI_API_KEY or ANTHROPIC_API_KEY)")
+	flags.StringVar(&m.Tasks, "tasks", "", "only tasks whose name has a match of `REGEXP`")
+	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`")
+	flags.IntVar(&m.Turns, "turns", 20, "a task fails after `N` turns without an answer")
+	flags.DurationVar(&m.Time, "time", 10*time.Minute, "a task fails after `DURATION` without an answer")
+	flags.StringVar(&m.Servers, "servers", "", "use the pinned servers in `DIR`, a node_modules\n(default installed once with npm)")
 }
 
-// benchModel has a model work on the tasks.
-func (a *app) benchModel(_ context.Context, _ modelOptions) error {
-	return errors.New("bench --model: not there yet")
+// modelBench is tasks that a model works on.
+type modelBench struct {
+	*modelOptions
+	app      *app
+	tasks    []*suite.Task
+	modes    []suite.Mode
+	endpoint *endpoint.Endpoint
+	world    *suite.World
+	versions benchVersions
+	runs     []modelRun
+}
+
+// benchModel has a model work on the tasks, and prints what came of it: also if it was stopped, or the endpoint fails.
+func (a *app) benchModel(ctx context.Context, o modelOptions) (err error) {
+	b := &modelBench{modelOptions: &o, app: a}
+	if err := b.choose(); err != nil {
+		return err
+	}
+	if err := b.connect(ctx); err != nil {
+		return err
+	}
+	defer b.endpoint.Close()
+	dir, err := os.MkdirTemp("", "sallyport-bench-")
+	if err != nil {
+		return fmt.Errorf("make world: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := b.furnish(ctx, filepath.Join(dir, "world")); err != nil {
+		return err
+	}
+	b.announce()
+	stopped := b.all(ctx)
+	if !o.JSON && len(b.runs) > 0 {
+		return errors.Join(b.print(), stopped)
+	}
+	return stopped
+}
+
+// wrong is a flag of a model's that cannot be used.
+func wrong(hint, format string, args ...any) error {
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// choose finds out what is to be done.
+func (b *modelBench) choose() error {
+	only, err := regexp.Compile(b.Tasks)
+	if err != nil {
+		return wrong("it is a regular expression, such as 'hours|join'", "--tasks: %v", err)
+	}
+	var names []string
+	for _, t := range suite.Tasks() {
+		names = append(names, t.Name)
+		if only.MatchString(t.Name) {
+			b.tasks = append(b.tasks, t)
+		}
+	}
+	if len(b.tasks) == 0 {
+		return wrong("there are "+strings.Join(names, ", "), "no task matches %.80q", b.Tasks)
+	}
+	for name := range strings.SplitSeq(b.Modes, ",") {
+		mode := suite.Mode(strings.TrimSpace(name))
+		if !slices.Contains(suite.Modes(), mode) {
+			return wrong("there are direct, search and code", "unknown mode %.40q", name)
+		}
+		if !slices.Contains(b.modes, mode) {
+			b.modes = append(b.modes, mode)
+		}
+	}
+	if b.Turns < 1 || b.Time <= 0 {
+		return wrong("a task takes two turns or more", "--turns and --time must be more than 0")
+	}
+	return nil
+}
+
+// connect finds the model.
+func (b *modelBench) connect(ctx context.Context) (err error) {
+	s := endpoint.Settings{URL: b.URL, Model: b.Name, API: endpoint.API(b.API)}
+	if b.API == "" {
+		s.API = endpoint.APIOf(b.URL)
+	}
+	if s.Key, err = b.key(s.API); err != nil {
+		return err
+	}
+	b.endpoint, err = endpoint.Open(ctx, s)
+	return err
+}
+
+// key is what the environment has. One that nobody named goes to no stranger that others can listen to.
+func (b *modelBench) key(api endpoint.API) (string, error) {
+	variable := "OPENAI_API_KEY"
+	if api == endpoint.Anthropic {
+		variable = "ANTHROPIC_API_KEY"
+	}
+	key, _ := b.app.env(cmp.Or(b.KeyEnv, variable))
+	key = strings.TrimSpace(key)
+	switch {
+	case b.KeyEnv != "" && key == "":
+		return "", wrong("export it first", "the environment has no %.80s, which --key-env names", b.KeyEnv)
+	case b.KeyEnv != "" || key == "" || endpoint.Private(b.URL):
+		return key, nil
+	}
+	b.app.say(variable + " is not sent without TLS; --key-env " + variable + " would")
+	return "", nil
+}
+
+// furnish sees that everything is there that tasks need, before anything costs money.
+func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
+	if err := b.app.programsFor(ctx, b.modes); err != nil {
+		return err
+	}
+	modules := b.Servers
+	if modules == "" {
+		if modules, err = b.app.installServers(ctx); err != nil {
+			return err
+		}
+	}
+	if b.world, err = suite.NewWorld(dir, modules); err != nil {
+		return err
+	}
+	b.versions = benchVersions{Sallyport: buildVersion(), Servers: map[string]string{}}
+	if slices.Contains(b.modes, suite.Code) {
+		if b.versions.Runsc, _, err = sandbox.Runtime(ctx, ""); err != nil {
+			return wrong("see sallyport doctor; --modes direct,search needs none of it", "code mode cannot run here: %v", err)
+		}
+	}
+	return b.checkServers()
+}
+
+// announce says what is about to be paid for.
+func (b *modelBench) announce() {
+	n := len(b.tasks) * len(b.modes) * b.Runs
+	b.app.say(fmt.Sprintf("%s (%s at %s): %s x %s x %s: %d conversations, each of at most %d turns and %s",
+		b.endpoint.Model(), b.endpoint.API(), b.endpoint.Host(),
+		number(len(b.tasks), "task"), number(len(b.modes), "mode"), number(b.Runs, "run"), n, b.Turns, b.Time))
+}
+
+// all has each task done in each mode, and stops where it is of no use to go on.
+func (b *modelBench) all(ctx context.Context) error {
+	failed := 0
+	for _, task := range b.tasks {
+		for _, mode := range b.modes {
+			for run := range b.Runs {
+				r, fault, err := b.once(ctx, task, mode)
+				if err != nil {
+					return err
+				}
+				r.Run = run + 1
+				b.runs = append(b.runs, r)
+				if err := b.tell(r); err != nil {
+					return err
+				}
+				if failed++; fault == nil || fault.Kind == tool.Invalid && b.answered() {
+					failed = 0
+				}
+				if fault != nil && (failed == 3 || hopeless(fault)) {
+					return fault
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// answered reports whether the endpoint has given any answer; then what it does not take may be one task's fault, such as its size.
+func (b *modelBench) answered() bool {
+	return slices.ContainsFunc(b.runs, func(r modelRun) bool { return r.Turns > 0 })
+}
+
+// hopeless reports whether an endpoint will answer no other request either.
+func hopeless(fault *tool.Error) bool {
+	return fault.Kind == tool.Denied || fault.Kind == tool.NotFound || fault.Kind == tool.Limit
+}
+
+// setup is what is behind the tools: all servers, whatever a task needs of them.
+func (b *modelBench) setup() (agent.Setup, error) {
+	self, err := os.Executable()
+	s := agent.Setup{World: b.world, Sallyport: self}
+	if cache := b.app.cacheDir(); cache != "" {
+		s.Cache = filepath.Join(cache, "bench-snapshots")
+	}
+	for _, server := range b.world.Servers() {
+		s.Upstreams = append(s.Upstreams, server.Name)
+	}
+	return s, err
 }

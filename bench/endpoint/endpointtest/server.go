@@ -237,6 +237,9 @@ func (s *Server) bill(now request, size int) agent.Usage {
 	u := agent.Usage{Input: size/4 + 1}
 	before := s.spoken.seen
 	if len(before.said) > 0 && len(before.defined) == len(now.defined) {
+		for _, d := range before.defined {
+			u.Cached += (len(d.Description) + len(d.InputSchema)) / 4
+		}
 		for _, m := range before.said {
 			u.Cached += len(m) / 4
 		}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"sallyport/bench/agent"
+	"sallyport/bench/endpoint"
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// modelRun is a task that a model worked on in one mode: a line of bench --model --json.
+type modelRun struct {
+	Endpoint string       `json:"endpoint"`
+	API      endpoint.API `json:"api"`
+	// Model is what was asked for, Served what the endpoint says that it answered with.
+	Model  string     `json:"model"`
+	Served string     `json:"served,omitempty"`
+	Task   string     `json:"task"`
+	Kind   suite.Kind `json:"kind"`
+	Mode   suite.Mode `json:"mode"`
+	// Run counts from 1.
+	Run   int  `json:"run"`
+	Right bool `json:"right"`
+	// Why is what went wrong.
+	Why    string `json:"why,omitempty"`
+	Answer string `json:"answer"`
+	Turns  int    `json:"turns"`
+	Calls  int    `json:"calls"`
+	// Tokens are as the endpoint bills them; all are 0 if it says nothing of that.
+	Tokens agent.Usage `json:"tokens"`
+	// Seconds has no start of servers, and not the time that the endpoint wanted to be left alone, which is Waited.
+	Seconds  float64       `json:"seconds"`
+	Waited   float64       `json:"waited_seconds,omitempty"`
+	Versions benchVersions `json:"versions"`
+}
+
+// benchVersions are those of what took part.
+type benchVersions struct {
+	Sallyport string `json:"sallyport"`
+	// Runsc is empty where no program runs.
+	Runsc   string            `json:"runsc,omitempty"`
+	Servers map[string]string `json:"servers"`
+}
+
+// once has a task done in a new world. fault is the endpoint's, err what ends everything.
+func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
+	if err := b.world.Reset(); err != nil {
+		return r, nil, err
+	}
+	setup, err := b.setup()
+	if err != nil {
+		return r, nil, err
+	}
+	tools, err := agent.OpenTools(ctx, mode, setup)
+	if err != nil {
+		return r, nil, err
+	}
+	talk := b.endpoint.Begin()
+	t := &ledger.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}
+	start := time.Now()
+	_, failed := agent.Run(ctx, talk, tools, t, agent.Limits{Turns: b.Turns, Time: b.Time})
+	took := time.Since(start) - talk.Waited
+	if err := tools.Close(); err != nil && ctx.Err() == nil {
+		b.app.say(fmt.Sprintf("%s, %s: end servers: %v", task.Name, mode, err))
+	}
+	if ctx.Err() != nil {
+		return r, nil, ctx.Err()
+	}
+	r = b.record(task, t, talk)
+	r.Seconds, r.Waited = seconds(took), seconds(talk.Waited)
+	fault, _ = errors.AsType[*tool.Error](failed)
+	if fault != nil && fault.Kind == tool.Failed {
+		fault = nil // the model's, which said too much
+	}
+	r.Why = b.why(task, t, failed)
+	r.Right = r.Why == ""
+	return r, fault, nil
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
+
+func (b *modelBench) record(task *suite.Task, t *ledger.Transcript, talk *endpoint.Conversation) modelRun {
+	r := modelRun{
+		Endpoint: b.endpoint.Host(), API: b.endpoint.API(), Model: b.endpoint.Model(), Served: talk.Served,
+		Task: task.Name, Kind: task.Kind, Mode: suite.Mode(t.Mode), Answer: t.Answer, Turns: len(t.Turns), Tokens: talk.Used, Versions: b.versions,
+	}
+	for _, turn := range t.Turns {
+		r.Calls += len(turn.Calls)
+	}
+	return r
+}
+
+// why says in a line what is wrong, "" if nothing is.
+func (b *modelBench) why(task *suite.Task, t *ledger.Transcript, failed error) string {
+	want := task.Want(b.world)
+	switch {
+	case failed != nil:
+		return plain.Line(strings.TrimPrefix(failed.Error(), "run "+task.Name+": "), 200)
+	case !endpoint.Same(t.Answer, want):
+		return fmt.Sprintf("answered %q, not %q", plain.Line(t.Answer, 100), plain.Line(want, 100))
+	case task.Done == nil:
+		return ""
+	}
+	if err := task.Done(b.world); err != nil {
+		return plain.Line("the answer is right, what was to be done is not: "+err.Error(), 200)
+	}
+	return ""
+}
