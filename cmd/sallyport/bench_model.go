@@ -51,7 +51,7 @@ type modelBench struct {
 	modes    []suite.Mode
 	endpoint *endpoint.Endpoint
 	world    *suite.World
-	versions benchVersions
+	versions modelVersions
 	runs     []modelRun
 }
 
@@ -162,7 +162,7 @@ func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
 	if b.world, err = suite.NewWorld(dir, modules); err != nil {
 		return err
 	}
-	b.versions = benchVersions{Sallyport: buildVersion(), Servers: map[string]string{}}
+	b.versions = modelVersions{Sallyport: buildVersion(), Servers: map[string]string{}}
 	if slices.Contains(b.modes, suite.Code) {
 		if b.versions.Runsc, _, err = sandbox.Runtime(ctx, ""); err != nil {
 			return wrong("see sallyport doctor; --modes direct,search needs none of it", "code mode cannot run here: %v", err)

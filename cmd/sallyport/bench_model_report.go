@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -94,15 +93,6 @@ func billed(u agent.Usage, n int) string {
 		return "-"
 	}
 	return grouped(n)
-}
-
-// grouped writes a number with commas.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
 }
 
 // byTask has a line for each task, and what it took in each mode: tokens in and out, and turns.

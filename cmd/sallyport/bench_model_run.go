@@ -39,11 +39,11 @@ type modelRun struct {
 	// Seconds has no start of servers, and not the time that the endpoint wanted to be left alone, which is Waited.
 	Seconds  float64       `json:"seconds"`
 	Waited   float64       `json:"waited_seconds,omitempty"`
-	Versions benchVersions `json:"versions"`
+	Versions modelVersions `json:"versions"`
 }
 
-// benchVersions are those of what took part.
-type benchVersions struct {
+// modelVersions are those of what took part.
+type modelVersions struct {
 	Sallyport string `json:"sallyport"`
 	// Runsc is empty where no program runs.
 	Runsc   string            `json:"runsc,omitempty"`
