@@ -34,7 +34,7 @@ test golden fuzz soak bench-go: export SALLYPORT_TEST_BROWSER = $(CURDIR)/.cache
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
 demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP client use the gateway
@@ -126,10 +126,11 @@ golden: prereq-demo runsc upstreams checkers clients browser ## rewrite the gold
 fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer for FUZZTIME (10s)
 	@./tools/fuzz.sh "$(FUZZTIME)"
 
-.PHONY: bench
-bench: prereq-demo build runsc checkers ## what a program costs beside the bare interpreter (minutes; quiet machine); ARGS="-only warm -strict"
+.PHONY: bench bench-latency
+bench: bench-latency
+bench-latency: prereq-demo build runsc checkers ## how long everything takes beside something bare in the same run (a quarter of an hour; quiet machine); ARGS="-only 'warm|startup' -n 10"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
-	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 6: programs in the sandbox (make bench)" -out bench/results/issue-6-latency $(ARGS)
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 11: latency beside something bare (make bench-latency)" -out bench/results/issue-11-latency $(ARGS)
 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sallyport/bench/stats"
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
@@ -23,6 +25,9 @@ const (
 	barCall     = 400   // microseconds, p50
 	barParallel = 5_000 // calls a second
 	barLarge    = 100   // MB a second
+
+	socketName  = "up.sock" // of the upstream, in a bench's folder
+	concurrency = 32        // calls at a time
 )
 
 // runner runs a program in a sandbox and returns its value as JSON.
@@ -46,11 +51,16 @@ func calls(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
+	session, err := client().Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://localhost/mcp", HTTPClient: through(filepath.Join(dir, socketName))}, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
 	for _, l := range languages() {
-		if err := b.callsOf(ctx, l, "function", onHost(host, g.Tree())); err != nil {
+		if err := b.callsOf(ctx, l, "function", onHost(host, g.Tree()), session); err != nil {
 			return fmt.Errorf("%s on a host: %w", l.name, err)
 		}
-		if err := b.callsOf(ctx, l, "MCP server", onGateway(g)); err != nil {
+		if err := b.callsOf(ctx, l, "MCP server", onGateway(g), session); err != nil {
 			return fmt.Errorf("%s through the gateway: %w", l.name, err)
 		}
 	}
@@ -64,7 +74,7 @@ func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() 
 
 // openWith is open to another upstream, with settings that change has changed.
 func (b *bench) openWith(ctx context.Context, dir string, up http.Handler, change func(cfg *config.Config, opts *gateway.Options)) (*gateway.Gateway, func() error, error) {
-	socket := filepath.Join(dir, "up.sock")
+	socket := filepath.Join(dir, socketName)
 	stop, err := serveAt(socket, up)
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +83,7 @@ func (b *bench) openWith(ctx context.Context, dir string, up http.Handler, chang
 	cfg.Dir = dir
 	cfg.Sandbox.Runsc = filepath.Join(filepath.Dir(b.sallyport), "runsc")
 	cfg.Sandbox.Calls, cfg.Sandbox.Typecheck = 1_000_000, false
-	cfg.Upstreams = []config.Upstream{{Name: "bench", ID: "bench", URL: "http://localhost/mcp", Socket: socket, Timeout: 30 * time.Second, Concurrency: 32, MaxMessage: 64 * config.MiB}}
+	cfg.Upstreams = []config.Upstream{{Name: "bench", ID: "bench", URL: "http://localhost/mcp", Socket: socket, Timeout: 30 * time.Second, Concurrency: concurrency, MaxMessage: 64 * config.MiB}}
 	if err := os.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "run")); err != nil {
 		return nil, nil, err
 	}
@@ -210,28 +220,40 @@ for (let i = 0; i < 6; i++) {
 rates`, kind, kind))
 }
 
-// callsOf measures calls of one language by one way.
-func (b *bench) callsOf(ctx context.Context, l language, via string, run runner) error {
+// callsOf measures calls of one language by one way, by turns with the SDK's client.
+func (b *bench) callsOf(ctx context.Context, l language, via string, run runner, session *mcp.ClientSession) error {
 	for _, m := range []struct {
 		what, unit, code string
-		times            int
+		bare             twin
 		bar              func(s stats.Summary) bar
 	}{
-		{"tool call", "us", oneByOne(l), 5, func(s stats.Summary) bar { return atMost("p50 us", barCall, s.P50) }},
-		{"1,000 calls by parallel", "1/s", atOnce(l), 5, func(s stats.Summary) bar { return atLeast("p50 1/s", barParallel, s.P50) }},
-		{"10 MB result, text", "MB/s", tenMegabytes(l, "text"), 5, func(s stats.Summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
-		{"10 MB result, records", "MB/s", tenMegabytes(l, "rows"), 5, func(s stats.Summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
+		{"tool call", "us", oneByOne(l), directOneByOne, func(s stats.Summary) bar { return atMost("p50 us", barCall, s.P50) }},
+		{"1,000 calls by parallel", "1/s", atOnce(l), directAtOnce, func(s stats.Summary) bar { return atLeast("p50 1/s", barParallel, s.P50) }},
+		{"10 MB result, text", "MB/s", tenMegabytes(l, "text"), directMegabytes("text"), func(s stats.Summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
+		{"10 MB result, records", "MB/s", tenMegabytes(l, "rows"), directMegabytes("rows"), func(s stats.Summary) bar { return atLeast("p50 MB/s", barLarge, s.P50) }},
 	} {
-		figures, err := repeat(ctx, l, run, m.code, m.times)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.what, err)
+		var figures, bare []float64
+		for range 5 {
+			more, err := repeat(ctx, l, run, m.code, 1)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.what, err)
+			}
+			alone, err := m.bare(ctx, session)
+			if err != nil {
+				return fmt.Errorf("%s, without us: %w", m.what, err)
+			}
+			figures, bare = append(figures, more...), append(bare, alone...)
 		}
-		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, Compared: stats.Compare(figures, nil)}
+		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, Compared: stats.Compare(figures, bare)}
 		if via == "function" || m.unit != "MB/s" {
 			r.Bars = []bar{m.bar(r.Summary)}
 		}
 		if r.Note = "bridge and guest alone: sandbox.Host with a Go function behind it"; via != "function" {
 			r.Note = "Gateway.Call to the least MCP server in the same process, HTTP over a Unix socket"
+		}
+		r.Note += "; bare: the SDK's client calls that server"
+		if m.unit != "us" {
+			r.Ratio = r.Bare.P50 / r.P50 // of the times, as everywhere
 		}
 		b.add(r)
 	}

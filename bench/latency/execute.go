@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/bench/stats"
 )
@@ -77,18 +81,31 @@ func protocol(ctx context.Context, b *bench) error {
 		if err := g.quiet(ctx, 0); err != nil {
 			return err
 		}
-		var took []float64
-		for range b.n {
-			one, err := g.call(ctx, 0, python, " ", "code is blank", true)
-			if err != nil {
-				return err
-			}
-			took = append(took, one)
+		session, err := b.alone(ctx)
+		if err != nil {
+			return err
 		}
-		r := row{Case: "protocol alone", Unit: "ms", Compared: stats.Compare(took, nil), Note: "execute_code with a blank program, which is refused at once"}
-		b.add(r)
+		took, bare, err := byTurns(ctx, b.n, func() {},
+			func() (float64, error) { return g.call(ctx, 0, python, " ", "code is blank", true) },
+			func() (float64, error) { return since(func() error { return echo(ctx, session) }) })
+		if err := errors.Join(err, session.Close()); err != nil {
+			return err
+		}
+		b.add(row{Case: "protocol alone", Unit: "ms", Compared: stats.Compare(took, bare),
+			Note: "execute_code with a blank program, which is refused at once; bare: the SDK's client calls the least server of the SDK, over stdio too"})
 		return nil
 	})
+}
+
+// alone is the SDK's client with the upstream that serve has here, without serve.
+func (b *bench) alone(ctx context.Context) (*mcp.ClientSession, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, self)
+	command.Env = []string{upstreamVar + "=" + echoing}
+	return client().Connect(ctx, &mcp.CommandTransport{Command: command}, nil)
 }
 
 // pressed is one program right after the other, ten at a time, and the interpreter alone likewise in between.

@@ -161,13 +161,20 @@ func (r row) judged() string {
 func verdict(rows []row) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "# what the rows are:")
-	for _, r := range rows {
-		if r.Note != "" {
-			fmt.Fprintf(&b, "#   %s: %s\n", strings.TrimSpace(r.Case+" "+r.Language), r.Note)
+	for i, r := range rows {
+		if r.Note == "" {
+			continue
 		}
+		name := strings.TrimSpace(r.Case + " " + r.Language)
+		if i+1 < len(rows) && rows[i+1].Note == r.Note {
+			fmt.Fprintf(&b, "#   %s;\n", name)
+			continue
+		}
+		fmt.Fprintf(&b, "#   %s: %s\n", name, r.Note)
 	}
-	fmt.Fprint(&b, "# Bare is the same line in the interpreter alone, started by the same harness by turns with ours. Before each of the two nothing that\n"+
-		"# serve has started used processor time or came or went for 120 ms, unless the row says otherwise. p99 is the largest where n is below 100.\n"+
+	fmt.Fprint(&b, "# Bare is measured by turns with ours, in the same run: what the row says or, for programs, the same line in the interpreter alone, before which, as before\n"+
+		"# ours, nothing that serve has started used processor time or came or went for 120 ms. The ratio is our median time to the bare one, also where the unit is\n"+
+		"# a rate: below 1 is faster. p99 is the largest where n is below 100.\n"+
 		"# The nearest peers need 6 to 50 ms for a script with one call, in the gateway's own process and without isolation (quoted from issue 6, not measured here).\n")
 	count := 0
 	for _, r := range rows {

@@ -31,10 +31,14 @@ func sustained(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	begin := time.Now()
-	took, errs := g.storm(ctx)
+	took, errs := storm(g.answers(ctx))
 	whole := time.Since(begin).Seconds()
-	b.add(row{Case: "200 programs of 20 sessions", Unit: "ms", Compared: stats.Compare(took, nil), Bars: []bar{atMost("errors", 0, float64(len(errs)))},
-		Note: fmt.Sprintf("%.1f a second, both languages by turns, serve --http%s", float64(len(took))/whole, firstOf(errs))})
+	bare, wrong := storm(func(_ int, l language, _ string) (float64, error) { return l.bare(ctx) })
+	if err := errors.Join(wrong...); err != nil {
+		return err
+	}
+	b.add(row{Case: "200 programs of 20 sessions", Unit: "ms", Compared: stats.Compare(took, bare), Bars: []bar{atMost("errors", 0, float64(len(errs)))},
+		Note: fmt.Sprintf("%.1f a second, both languages by turns, serve --http; bare: the one line in 200 interpreters, 20 at once%s", float64(len(took))/whole, firstOf(errs))})
 	return nil
 }
 
@@ -45,17 +49,23 @@ func firstOf(errs []error) string {
 	return "; first error: " + errs[0].Error()
 }
 
+// answers has a client run a program that prints a text.
+func (g *gate) answers(ctx context.Context) func(client int, l language, text string) (float64, error) {
+	return func(client int, l language, text string) (float64, error) {
+		code := map[string]string{"python": "print(" + text + ")", "typescript": "console.log(" + text + ")"}[l.name]
+		return g.execute(ctx, client, l, code, text)
+	}
+}
+
 // storm runs the programs, each session one after the other.
-func (g *gate) storm(ctx context.Context) (took []float64, errs []error) {
+func storm(run func(client int, l language, text string) (float64, error)) (took []float64, errs []error) {
 	var work sync.WaitGroup
 	var mu sync.Mutex
 	for client := range sessions {
 		work.Go(func() {
 			for i := range executions / sessions {
 				l := languages()[(client+i)%2]
-				answer := fmt.Sprint(1000 + client*100 + i)
-				code := map[string]string{"python": "print(" + answer + ")", "typescript": "console.log(" + answer + ")"}[l.name]
-				one, err := g.execute(ctx, client, l, code, answer)
+				one, err := run(client, l, fmt.Sprint(1000+client*100+i))
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)
