@@ -1,0 +1,115 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is shown as Markdown or as plain text. A cell in ** is one that stands out.
+type table struct {
+	title string
+	// note is below the title, in one paragraph.
+	note string
+	head []string
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// markdown has the first column to the left, all others to the right.
+func (t *table) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n", t.title)
+	if t.note != "" {
+		fmt.Fprintf(&b, "%s\n", t.note)
+	}
+	if len(t.rows) == 0 {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\n| %s |\n| --- |%s\n", strings.Join(t.head, " | "), strings.Repeat(" ---: |", len(t.head)-1))
+	for _, row := range t.rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+	}
+	return b.String()
+}
+
+// text marks what stands out with an asterisk.
+func (t *table) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", t.title)
+	if t.note != "" {
+		fmt.Fprintf(&b, "%s\n", strings.ReplaceAll(t.note, "**", ""))
+	}
+	if len(t.rows) == 0 {
+		return b.String()
+	}
+	widths := t.widths()
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(bare(cell)))
+			switch {
+			case i == 0:
+				b.WriteString("  " + bare(cell) + pad)
+			default:
+				b.WriteString("  " + pad + bare(cell))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (t *table) widths() []int {
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(bare(cell)))
+		}
+	}
+	return widths
+}
+
+func bare(cell string) string {
+	if inner, ok := strings.CutPrefix(cell, "**"); ok {
+		return strings.TrimSuffix(inner, "**") + "*"
+	}
+	return cell
+}
+
+// number writes 1234567 as 1,234,567.
+func number[N int | float64](n N) string {
+	digits := fmt.Sprintf("%.0f", float64(n))
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// saved is what part of a is not in b, in percent; one that is lost stands out.
+func saved(a, b float64) string {
+	if a == 0 {
+		return ""
+	}
+	percent := 100 * (1 - b/a)
+	text := fmt.Sprintf("%.0f %%", percent)
+	if percent < 0 {
+		return "**" + text + "**"
+	}
+	return text
+}
+
+// listed joins names as in a sentence.
+func listed(names []string) string {
+	switch len(names) {
+	case 0:
+		return "none"
+	case 1:
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/bench/suite"
+)
+
+// losses says where code mode loses.
+func (r *Results) losses(encoding string) *table {
+	var b strings.Builder
+	for _, s := range r.Sizes {
+		for _, w := range []weighing{plain(), cached()} {
+			for _, other := range []string{direct, search} {
+				names, of := r.loses(other, s.Servers, encoding, w)
+				if of == 0 {
+					continue
+				}
+				fmt.Fprintf(&b, "- %s, %s: dearer than %s in %d of %d tasks%s\n", count(s.Servers, "server"), w.name, calling(other), len(names), of, named(names))
+			}
+		}
+	}
+	return &table{title: "Where code mode loses", note: strings.TrimSpace(b.String())}
+}
+
+func calling(mode string) string {
+	if mode == direct {
+		return "direct calling"
+	}
+	return "a tool search"
+}
+
+// named is a list behind a colon, or the end of the sentence.
+func named(names []string) string {
+	if len(names) == 0 {
+		return "."
+	}
+	return ": " + strings.Join(names, ", ") + "."
+}
+
+// failures says what went wrong: answers, contexts, searches and calls.
+func (r *Results) failures(encoding string) *table {
+	var b strings.Builder
+	for _, text := range [][]string{r.wrong(encoding), r.large(encoding), r.again(encoding), r.failed(encoding)} {
+		for _, line := range text {
+			fmt.Fprintf(&b, "- %s\n", line)
+		}
+	}
+	return &table{title: "Failures, and what did not go well at once", note: strings.TrimSpace(b.String())}
+}
+
+func (r *Results) wrong(encoding string) (lines []string) {
+	n, right := 0, 0
+	for _, l := range r.Lines {
+		if l.Encoding != encoding {
+			continue
+		}
+		n++
+		if l.Correct {
+			right++
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("Wrong: %s, %s, %s: %s", l.Task, nameOf(l.Mode), count(l.Servers, "server"), l.Error))
+	}
+	return append([]string{fmt.Sprintf("%d of %d answers are right.", right, n)}, lines...)
+}
+
+// large are the contexts that do not fit a window.
+func (r *Results) large(encoding string) (lines []string) {
+	for _, s := range r.Sizes {
+		for _, mode := range suite.Modes() {
+			names, of, peak := r.tooLarge(string(mode), s.Servers, encoding)
+			if len(names) == 0 {
+				continue
+			}
+			which := named(names)
+			if len(names) == of {
+				which = fmt.Sprintf(", all of %d.", of)
+			}
+			lines = append(lines, fmt.Sprintf("%s, %s: contexts of up to %s tokens do not fit %s: %d%s", nameOf(string(mode)), count(s.Servers, "server"), number(peak), number(Window), len(names), which))
+		}
+	}
+	return lines
+}
+
+func (r *Results) tooLarge(mode string, servers int, encoding string) (names []string, of, peak int) {
+	for _, task := range r.tasks(servers) {
+		l := r.of(task, mode, servers, encoding)
+		if l == nil {
+			continue
+		}
+		of++
+		if peak = max(peak, l.Peak); l.Peak > Window {
+			names = append(names, task)
+		}
+	}
+	return names, of, peak
+}
+
+// again are the searches that a second try was needed for.
+func (r *Results) again(encoding string) (lines []string) {
+	return r.perMode(encoding, "Searched more than once", func(l Line) string {
+		if l.Tries < 2 {
+			return ""
+		}
+		return fmt.Sprintf("%d tries", l.Tries)
+	})
+}
+
+// failed are the calls and programs that ended with an error, which is in all counts.
+func (r *Results) failed(encoding string) (lines []string) {
+	return r.perMode(encoding, "Calls that failed, and are counted", func(l Line) string {
+		if l.Failed == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s, %s tokens", count(l.Failed, "call"), number(l.Wasted))
+	})
+}
+
+// perMode is a line for each mode with what is said of its tasks, and at which sizes.
+func (r *Results) perMode(encoding, title string, of func(Line) string) (lines []string) {
+	for _, mode := range suite.Modes() {
+		where := map[string][]string{}
+		for _, l := range r.Lines {
+			if text := of(l); text != "" && l.Encoding == encoding && l.Mode == string(mode) {
+				where[l.Task+" ("+text] = append(where[l.Task+" ("+text], fmt.Sprint(l.Servers))
+			}
+		}
+		var parts []string
+		for _, what := range slices.Sorted(maps.Keys(where)) {
+			parts = append(parts, fmt.Sprintf("%s; servers: %s)", what, strings.Join(where[what], ", ")))
+		}
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("%s, %s: %s.", title, nameOf(string(mode)), strings.Join(parts, ", ")))
+		}
+	}
+	return lines
+}
+
+// levels is what one tool costs at each level of detail; all says whether each server has a row.
+func (r *Results) levels(all bool) *table {
+	t := &table{
+		title: "What one tool costs to read",
+		note:  "Tokens of " + Encoding + ", as its server sends it and at the levels of detail of search_tools.",
+		head:  append([]string{"mean of a server's tools", "tools"}, r.Levels.Columns...),
+	}
+	for _, l := range r.Levels.Rows {
+		if !all && !strings.HasPrefix(l.Name, "all") && !strings.HasPrefix(l.Name, "%") {
+			continue
+		}
+		row := []string{l.Name, number(l.Tools)}
+		for _, n := range l.Counts {
+			row = append(row, number(n))
+		}
+		t.add(row...)
+	}
+	return t
+}
