@@ -1,174 +1,206 @@
-// Command tokens prints what tools cost a model to read, in tokens of
-// o200k_base: a row for each server of the catalogue of real tools beside the
-// project, and for all of them, with a column for each level of detail and one
-// for the definitions as a client without Sallyport puts them into the context.
+// Command tokens counts what a model reads and writes to do the tasks of package
+// suite: by direct calls, with a tool that searches tools, and in code mode. All
+// that is called is real, and every answer is checked.
 package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
-	"sallyport/codegen"
-	"sallyport/internal/plain"
-	"sallyport/internal/tokens"
-	"sallyport/internal/tool"
+	"sallyport/bench/doc"
+	"sallyport/bench/tokens/report"
 )
 
-func main() {
-	dir := flag.String("catalog", "../shared/catalog", "folder of tools/list answers, one file a server")
-	flag.Parse()
-	if err := run(*dir, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "tokens:", err)
-		os.Exit(1)
-	}
+type options struct {
+	sallyport, upstreams, catalog, out, docs, folder, transcripts string
+	sizes                                                         []int // none for all that there are
+	only                                                          *regexp.Regexp
+	levels, report                                                bool
+	progress                                                      io.Writer
 }
 
-func run(dir string, out io.Writer) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+// part reports whether less than everything is measured, which is no result to keep.
+func (o *options) part() bool { return len(o.sizes) > 0 || o.only != nil }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "tokens:", err)
+	stop()
+	os.Exit(1)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 {
-		fmt.Fprintf(out, "skipped: no catalogue of real tools in %s\n", dir)
+	switch {
+	case o.levels:
+		return printLevels(o, stdout)
+	case o.report:
+		return rewrite(o)
+	}
+	r, err := measureAll(ctx, o)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(stdout, r.Text()); err != nil {
+		return err
+	}
+	if err := keep(o, r); err != nil {
+		return err
+	}
+	return wrong(r)
+}
+
+func parse(args []string, stderr io.Writer) (*options, error) {
+	o := &options{progress: stderr}
+	flags := flag.NewFlagSet("tokens", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.sallyport, "sallyport", ".cache/bin/sallyport", "the binary; runsc lies beside it")
+	flags.StringVar(&o.upstreams, "upstreams", "tools/upstreams/node_modules", "node_modules with the pinned servers")
+	flags.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it, 1 and 5 servers are all there is")
+	flags.StringVar(&o.out, "out", "", "where results go, as FILE.jsonl and FILE.txt; nowhere when only a part is measured")
+	flags.StringVar(&o.docs, "docs", "docs", "folder of benchmarks.md and benchmarks/, which are made from a whole run")
+	flags.StringVar(&o.folder, "folder", "/tmp/sallyport-bench", "where the tasks' world is; models read its path, so it counts")
+	flags.StringVar(&o.transcripts, "transcripts", "", "folder to write down all that was said, a file for each task, mode and size")
+	flags.BoolVar(&o.levels, "levels", false, "only print what tools cost at each level of detail")
+	flags.BoolVar(&o.report, "report", false, "only make text and documents anew from FILE.jsonl")
+	only := flags.String("only", "", "only tasks whose name matches this regular expression")
+	sizes := flags.String("sizes", "", "only these numbers of servers, such as 1,5,10,25,all")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("no argument is taken: %s", flags.Arg(0))
+	}
+	return o, errors.Join(o.setOnly(*only), o.setSizes(*sizes), o.setOut())
+}
+
+func (o *options) setOnly(pattern string) (err error) {
+	if pattern == "" {
 		return nil
 	}
-	counter, err := tokens.O200k()
+	if o.only, err = regexp.Compile(pattern); err != nil {
+		return fmt.Errorf("read -only: %w", err)
+	}
+	return nil
+}
+
+func (o *options) setSizes(text string) error {
+	if text == "" {
+		return nil
+	}
+	for _, word := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(word)
+		if word == "all" {
+			n, err = all, nil
+		}
+		if err != nil || n != 1 && n < 5 {
+			return fmt.Errorf("read -sizes: %q is neither 1, a number from 5 on, nor all", word)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	slices.Sort(o.sizes)
+	o.sizes = slices.Compact(o.sizes)
+	return nil
+}
+
+// setOut leaves the results of a whole run alone when only a part is measured.
+func (o *options) setOut() error {
+	if o.out == "" && !o.part() {
+		o.out = "bench/results/issue-11-tokens"
+	}
+	if o.report && o.part() {
+		return errors.New("-report takes no -only and no -sizes: it shows what is in the file")
+	}
+	return nil
+}
+
+func printLevels(o *options, stdout io.Writer) error {
+	l, err := levels(o.catalog)
 	if err != nil {
+		return fmt.Errorf("count levels: %w", err)
+	}
+	if len(l.Rows) == 0 {
+		_, err = fmt.Fprintf(stdout, "skipped: no catalogue of real tools in %s\n", o.catalog)
 		return err
 	}
-	var servers []server
-	for _, path := range paths {
-		s, err := measure(counter, path)
-		if err != nil {
-			return fmt.Errorf("measure %s: %w", path, err)
-		}
-		servers = append(servers, s)
-	}
-	return report(out, servers)
-}
-
-// levels are the columns: what one tool is to be read as.
-var levels = []string{"raw JSON", "names", "summary", "sig py", "sig ts", "full py", "full ts"}
-
-// server holds the counts of one server's tools, by level.
-type server struct {
-	name   string
-	counts [][]int
-}
-
-// definition is a tool as it stands in a tools/list answer.
-type definition struct {
-	Name, Title, Description  string
-	InputSchema, OutputSchema json.RawMessage
-	raw                       []byte
-}
-
-// UnmarshalJSON keeps the definition as it was sent, without white space.
-func (d *definition) UnmarshalJSON(data []byte) error {
-	type plainDefinition definition
-	var raw bytes.Buffer
-	err := errors.Join(json.Unmarshal(data, (*plainDefinition)(d)), json.Compact(&raw, data))
-	d.raw = raw.Bytes()
+	_, err = io.WriteString(stdout, l.Text())
 	return err
 }
 
-func measure(counter *tokens.Counter, path string) (server, error) {
-	data, err := os.ReadFile(path)
+// keep writes what was measured, and if that is everything, the documents.
+func keep(o *options, r *report.Results) error {
+	if o.out == "" {
+		return nil
+	}
+	var lines bytes.Buffer
+	if err := r.Write(&lines); err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return show(o, r)
+}
+
+// rewrite makes everything anew that is made from the lines of JSON.
+func rewrite(o *options) error {
+	f, err := os.Open(o.out + ".jsonl")
 	if err != nil {
-		return server{}, err
+		return err
 	}
-	var list struct{ Tools []definition }
-	if err := json.Unmarshal(data, &list); err != nil {
-		return server{}, err
+	defer f.Close()
+	r, err := report.Read(f)
+	if err != nil {
+		return fmt.Errorf("%s.jsonl: %w", o.out, err)
 	}
-	s := server{name: strings.TrimSuffix(filepath.Base(path), ".json"), counts: make([][]int, len(levels))}
-	var wires []string
-	for _, d := range list.Tools {
-		wires = append(wires, d.Name)
+	return show(o, r)
+}
+
+func show(o *options, r *report.Results) error {
+	if err := os.WriteFile(o.out+".txt", []byte(r.Text()), 0o644); err != nil || o.part() {
+		return err
 	}
-	for i, id := range tool.Identifiers(wires) {
-		for level, text := range texts(tool.Identifier(s.name), id, list.Tools[i]) {
-			n, err := counter.Count(text)
-			if err != nil {
-				return server{}, err
-			}
-			s.counts[level] = append(s.counts[level], n)
+	folder := filepath.Join(o.docs, "benchmarks")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for name, plot := range r.Plots() {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(plot), 0o644); err != nil {
+			return err
 		}
 	}
-	return s, nil
+	return doc.Replace(filepath.Join(o.docs, "benchmarks.md"), report.Section, r.Markdown())
 }
 
-// texts returns what a model reads of one tool, in the order of levels: the words
-// are those of search_tools, which puts the summary above a signature.
-func texts(upstream, name string, d definition) []string {
-	t := tool.Tool{
-		ID: tool.ID{Upstream: upstream, Name: name}, Wire: d.Name, Title: d.Title, Description: d.Description,
-		Input: d.InputSchema, Output: d.OutputSchema,
-	}
-	return []string{
-		string(d.raw), t.ID.String(), t.ID.String() + ": " + summary(t),
-		codegen.Signature(t, codegen.Python), codegen.Signature(t, codegen.TypeScript),
-		codegen.Describe(t, codegen.Python).Text, codegen.Describe(t, codegen.TypeScript).Text,
-	}
-}
-
-// summary is about what search_tools shows in one line.
-func summary(t tool.Tool) string {
-	text, _, _ := strings.Cut(plain.Line(t.Description, 2000), ". ")
-	return strings.TrimSuffix(plain.Line(text, 120), ".")
-}
-
-func report(out io.Writer, servers []server) error {
-	all := server{name: "all", counts: make([][]int, len(levels))}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "tokens per tool, mean\t tools\t %s\t\n", strings.Join(levels, "\t "))
-	for _, s := range servers {
-		row(w, s.name, s, mean)
-		for level, counts := range s.counts {
-			all.counts[level] = append(all.counts[level], counts...)
+// wrong is an error when something was answered wrong: it is in the results, and is to be seen.
+func wrong(r *report.Results) error {
+	n := 0
+	for _, l := range r.Lines {
+		if !l.Correct && l.Encoding == report.Encoding {
+			n++
 		}
 	}
-	row(w, "all, mean", all, mean)
-	row(w, "all, median", all, func(counts []int) int { return quantile(counts, 50) })
-	row(w, "all, p90", all, func(counts []int) int { return quantile(counts, 90) })
-	row(w, "all, p99", all, func(counts []int) int { return quantile(counts, 99) })
-	row(w, "all, total", all, total)
-	row(w, "% of raw", all, func(counts []int) int {
-		return (100*total(counts) + total(all.counts[0])/2) / max(1, total(all.counts[0]))
-	})
-	return w.Flush()
-}
-
-func row(w io.Writer, name string, s server, of func([]int) int) {
-	fmt.Fprintf(w, "%s\t %d\t", name, len(s.counts[0]))
-	for _, counts := range s.counts {
-		fmt.Fprintf(w, " %d\t", of(counts))
+	if n == 0 {
+		return nil
 	}
-	fmt.Fprintln(w)
-}
-
-func total(counts []int) (sum int) {
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
-}
-
-func mean(counts []int) int { return (total(counts) + len(counts)/2) / max(1, len(counts)) }
-
-func quantile(counts []int, percent int) int {
-	sorted := slices.Sorted(slices.Values(counts))
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[(len(sorted)-1)*percent/100]
+	return fmt.Errorf("%d of %d answers are wrong; the report names them", n, len(r.Lines)/max(1, len(r.Encodings)))
 }

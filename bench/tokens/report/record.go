@@ -52,19 +52,6 @@ type Size struct {
 	Definitions map[string]int `json:"definitions"`
 }
 
-// Levels is what a tool costs at each level of detail, on the mean of each server.
-type Levels struct {
-	Columns []string `json:"columns"`
-	Rows    []Level  `json:"rows"`
-}
-
-// Level is a row of [Levels]: a server, or a measure over all tools.
-type Level struct {
-	Name   string `json:"name"`
-	Tools  int    `json:"tools"`
-	Counts []int  `json:"counts"`
-}
-
 // Line is one task in one mode, at one size and in one encoding.
 type Line struct {
 	Task     string `json:"task"`

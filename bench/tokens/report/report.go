@@ -15,7 +15,7 @@ func (r *Results) Text() string {
 	var b strings.Builder
 	b.WriteString(r.with())
 	if len(r.Levels.Rows) > 0 {
-		b.WriteString("\n" + r.levels(true).text())
+		b.WriteString("\n" + r.Levels.Text())
 	}
 	for _, encoding := range r.Encodings {
 		fmt.Fprintf(&b, "\nAll that follows is in tokens of %s.\n", encoding)
@@ -36,7 +36,7 @@ func (r *Results) Markdown() string {
 		b.WriteString("\n" + t.markdown())
 	}
 	if len(r.Levels.Rows) > 0 {
-		b.WriteString("\n" + r.levels(false).markdown())
+		b.WriteString("\n" + r.Levels.table(false).markdown())
 	}
 	return strings.TrimSpace(b.String())
 }

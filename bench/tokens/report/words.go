@@ -139,23 +139,3 @@ func (r *Results) perMode(encoding, title string, of func(Line) string) (lines [
 	}
 	return lines
 }
-
-// levels is what one tool costs at each level of detail; all says whether each server has a row.
-func (r *Results) levels(all bool) *table {
-	t := &table{
-		title: "What one tool costs to read",
-		note:  "Tokens of " + Encoding + ", as its server sends it and at the levels of detail of search_tools.",
-		head:  append([]string{"mean of a server's tools", "tools"}, r.Levels.Columns...),
-	}
-	for _, l := range r.Levels.Rows {
-		if !all && !strings.HasPrefix(l.Name, "all") && !strings.HasPrefix(l.Name, "%") {
-			continue
-		}
-		row := []string{l.Name, number(l.Tools)}
-		for _, n := range l.Counts {
-			row = append(row, number(n))
-		}
-		t.add(row...)
-	}
-	return t
-}

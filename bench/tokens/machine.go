@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"sallyport/bench/tokens/report"
+	"sallyport/tools/upstreams"
+)
+
+// head is what was measured, with what and where.
+func (b *bench) head(ctx context.Context, sizes []int, catalogues map[string]string) (*report.Head, error) {
+	h := &report.Head{
+		Format: report.Format, Date: time.Now().UTC().Format(time.DateOnly), CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
+		Kernel: firstLine("/proc/sys/kernel/osrelease"), Folder: b.folder, Encodings: encodings(),
+		Versions: map[string]string{}, Digests: map[string]string{}, Catalogues: catalogues,
+	}
+	if len(b.more) == 0 {
+		h.Note = fmt.Sprintf("There is no catalogue of real tools in %s, so nothing is beside the five servers that the tasks are about.", b.catalog)
+	}
+	var err error
+	if h.Levels, err = levels(b.catalog); err != nil {
+		return nil, err
+	}
+	if err := b.programs(ctx, h); err != nil {
+		return nil, err
+	}
+	if err := packages(h); err != nil {
+		return nil, err
+	}
+	h.Sizes, err = b.describe(ctx, sizes)
+	return h, err
+}
+
+// programs notes what runs: each with its version and the digest of its file.
+func (b *bench) programs(ctx context.Context, h *report.Head) error {
+	for name, path := range map[string]string{"sallyport": b.sallyport, "runsc": filepath.Join(filepath.Dir(b.sallyport), "runsc"), "node": "node", "python3": "/usr/bin/python3", "git": "git"} {
+		flag := "--version"
+		if name == "sallyport" {
+			flag = "version"
+		}
+		found, err := exec.LookPath(path)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", name, err)
+		}
+		out, err := exec.CommandContext(ctx, found, flag).Output()
+		if err != nil {
+			return fmt.Errorf("ask %s for its version: %w", name, err)
+		}
+		line, _, _ := strings.Cut(string(out), "\n")
+		h.Versions[name] = strings.TrimPrefix(line, name+" ")
+		if h.Digests[name], err = digest(found); err != nil {
+			return err
+		}
+	}
+	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
+		h.Versions["commit"] = strings.TrimSpace(string(out))
+	}
+	return nil
+}
+
+// packages notes the npm servers, with the digests that npm has checked, and the tokenizer.
+func packages(h *report.Head) error {
+	var lock struct {
+		Packages map[string]struct{ Version, Integrity string }
+	}
+	data, err := upstreams.Files.ReadFile("package-lock.json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &lock); err != nil {
+		return err
+	}
+	for name := range maps.Keys(upstreams.Versions()) {
+		p := lock.Packages["node_modules/"+name]
+		h.Versions[name], h.Digests[name] = p.Version, p.Integrity
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if strings.HasSuffix(dep.Path, "/tokenizer") {
+				h.Versions[dep.Path], h.Digests[dep.Path] = dep.Version, dep.Sum
+			}
+		}
+	}
+	return nil
+}
+
+func firstLine(path string) string {
+	data, _ := os.ReadFile(path) // where it is missing, nothing is said
+	line, _, _ := strings.Cut(string(data), "\n")
+	return line
+}
+
+// field returns what stands behind "name:" in a file of /proc.
+func field(path, name string) string {
+	data, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(data)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
