@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -34,7 +35,7 @@ func (b *bench) head(ctx context.Context, sizes []int, catalogues map[string]str
 	if err := b.programs(ctx, h); err != nil {
 		return nil, err
 	}
-	if err := packages(h); err != nil {
+	if err := errors.Join(packages(h), b.order(ctx)); err != nil {
 		return nil, err
 	}
 	h.Sizes, err = b.describe(ctx, sizes)
@@ -56,8 +57,8 @@ func (b *bench) programs(ctx context.Context, h *report.Head) error {
 		if err != nil {
 			return fmt.Errorf("ask %s for its version: %w", name, err)
 		}
-		line, _, _ := strings.Cut(string(out), "\n")
-		h.Versions[name] = strings.TrimPrefix(line, name+" ")
+		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		h.Versions[name] = strings.TrimSpace(strings.TrimPrefix(line, name))
 		if h.Digests[name], err = digest(found); err != nil {
 			return err
 		}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
@@ -56,10 +59,31 @@ func (b *bench) names(size int) (list []string) {
 	return list
 }
 
-// setup is what is behind the tools of a task at one size.
+// order has the catalogues that cost the least to show come first, which favours direct calls at every size but the
+// last: by chance or by name, a few servers with tools by the hundred would fill a window wherever they come.
+func (b *bench) order(ctx context.Context) error {
+	tools, err := agent.OpenTools(ctx, suite.Direct, agent.Setup{World: b.world, More: b.more})
+	if err != nil {
+		return err
+	}
+	costs := map[string]int{}
+	for _, d := range tools.Definitions() {
+		n, err := b.counters[report.Encoding].Definition(d)
+		if err != nil {
+			return errors.Join(err, tools.Close())
+		}
+		name, _, _ := strings.Cut(d.Name, "__")
+		costs[name] += n
+	}
+	slices.SortStableFunc(b.more, func(x, y agent.Catalogue) int { return cmp.Compare(costs[x.Name], costs[y.Name]) })
+	return tools.Close()
+}
+
+// setup is what is behind the tools of a task at one size; which task, matters with one server only.
 func (b *bench) setup(task *suite.Task, size int) agent.Setup {
-	s := agent.Setup{World: b.world, Upstreams: task.Upstreams, Sallyport: b.sallyport, Cache: b.cache}
+	s := agent.Setup{World: b.world, Sallyport: b.sallyport, Cache: b.cache}
 	if size == 1 {
+		s.Upstreams = task.Upstreams
 		return s
 	}
 	s.Upstreams = b.names(5)
@@ -85,7 +109,7 @@ func (b *bench) sized(ctx context.Context, task *suite.Task, size int) (shown, e
 	return s, tools.Close()
 }
 
-// catalogues are those that are shown beside the real servers, in the order in which they are added.
+// catalogues are those that are shown beside the real servers.
 func catalogues(o *options, w *suite.World) (more []agent.Catalogue, digests map[string]string, err error) {
 	list, err := agent.ReadCatalogues(o.catalog)
 	if err != nil {
@@ -96,7 +120,7 @@ func catalogues(o *options, w *suite.World) (more []agent.Catalogue, digests map
 		real = append(real, s.Name)
 	}
 	digests = map[string]string{}
-	more = agent.Order(agent.Without(list, real...))
+	more = agent.Without(list, real...)
 	for _, c := range more {
 		if digests[c.Name], err = digest(filepath.Join(o.catalog, c.Name+".json")); err != nil {
 			return nil, nil, err

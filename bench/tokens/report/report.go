@@ -43,7 +43,7 @@ func (r *Results) Markdown() string {
 
 // tables has what loses first: small tasks, then all.
 func (r *Results) tables(encoding string, sizes []int) []*table {
-	list := []*table{r.shown(encoding)}
+	list := []*table{r.shown(encoding), legendOf()}
 	if slices.Contains(r.sizes(), 1) && !slices.Contains(sizes, 1) {
 		sizes = append([]int{1}, sizes...)
 	}

@@ -18,6 +18,15 @@ func (r *Results) middle() (sizes []int) {
 	return sizes
 }
 
+// legendOf explains the tables of tasks.
+func legendOf() *table {
+	return &table{
+		title: "Each task",
+		note: fmt.Sprintf("All that is read and written, in tokens; turns in the order direct, tool search, code mode; cached: what a turn has read before counts a tenth. **Bold**: code mode costs more than "+
+			"another mode. In parentheses: a context of more than %s tokens, which nothing is saved over. \"wrong\": no right answer.", number(Window)),
+	}
+}
+
 // shown tells what a client shows of its servers at each size.
 func (r *Results) shown(encoding string) *table {
 	t := &table{
@@ -49,8 +58,6 @@ func (r *Results) mean(servers int, mode, encoding string, of func(*Line) int) f
 func (r *Results) perTask(servers int, encoding string) *table {
 	t := &table{
 		title: fmt.Sprintf("Each task with %s", count(servers, "server")),
-		note: fmt.Sprintf("All that is read and written, in tokens; turns in the order direct, tool search, code mode. **Bold**: code mode costs more than another mode. In parentheses: a context "+
-			"of more than %s tokens, which is no saving over anything. \"wrong\": no right answer.", number(Window)),
 		head: []string{"task", "kind", "turns", "direct", "tool search", "code mode", "direct, cached", "tool search, cached", "code mode, cached", "cheapest"},
 	}
 	for _, task := range r.tasks(servers) {
@@ -143,7 +150,7 @@ func (r *Results) sums(encoding string) *table {
 func (r *Results) compared(other string, servers int, encoding, kind string, w weighing) []string {
 	p := r.pairs(other, servers, encoding, kind, w)
 	if p.n == 0 {
-		return []string{"none fits", "", "", ""}
+		return []string{"none", "", "", ""}
 	}
 	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), saved(p.other, p.code)}
 }
