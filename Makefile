@@ -146,8 +146,9 @@ bench-load: prereq-go build runsc ## have 200 clients at the API of a real gatew
 	@"$(BIN)/load" -sallyport "$(BIN)/sallyport" -out bench/results/issue-10-load.txt $(ARGS)
 
 .PHONY: bench-tokens
-bench-tokens: prereq-go ## print the tokens of every tool of ../shared/catalog at every level of detail
-	@go run ./bench/tokens
+bench-tokens: prereq-demo build runsc upstreams ## what a model reads and writes for each task, in three modes (minutes); ARGS="-only join -sizes 5,25"
+	@$(STEP) "building the benchmark" go build $(VCS) -o "$(BIN)/tokens" ./bench/tokens
+	@"$(BIN)/tokens" -sallyport "$(BIN)/sallyport" $(ARGS)
 
 .PHONY: bench-pii
 bench-pii: prereq-go ## judge the detector of personal data on made text and on ../shared/pii

@@ -90,7 +90,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("no argument is taken: %s", flags.Arg(0))
 	}
-	return o, errors.Join(o.setOnly(*only), o.setSizes(*sizes), o.setOut())
+	var err error
+	o.sallyport, err = filepath.Abs(o.sallyport)
+	return o, errors.Join(err, o.setOnly(*only), o.setSizes(*sizes), o.setOut())
 }
 
 func (o *options) setOnly(pattern string) (err error) {

@@ -58,7 +58,7 @@ func (r *Results) mean(servers int, mode, encoding string, of func(*Line) int) f
 func (r *Results) perTask(servers int, encoding string) *table {
 	t := &table{
 		title: fmt.Sprintf("Each task with %s", count(servers, "server")),
-		head: []string{"task", "kind", "turns", "direct", "tool search", "code mode", "direct, cached", "tool search, cached", "code mode, cached", "cheapest"},
+		head:  []string{"task", "kind", "turns", "direct", "tool search", "code mode", "direct, cached", "tool search, cached", "code mode, cached", "cheapest"},
 	}
 	for _, task := range r.tasks(servers) {
 		row := []string{task, r.kind(task), r.turns(task, servers, encoding)}
@@ -131,8 +131,8 @@ func count(n int, what string) string {
 func (r *Results) sums(encoding string) *table {
 	t := &table{
 		title: "All tasks together",
-		note: "Sums over the tasks that both modes have answered right in a context that fits. Each way of counting is the one above with one thing more: a cache at a tenth of the price; " +
-			"definitions and instructions in it from a conversation before; a written token at the price of five that are read; what goes into the cache at 1.25.",
+		note: "Sums over the tasks that both modes have answered right in a context that fits. Each way of counting is the one above with one thing more: what a turn has read before, from a cache at a tenth; " +
+			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25.",
 		head: []string{"servers", "counted", "tasks", "direct", "code mode", "saved", "tasks", "tool search", "code mode", "saved"},
 	}
 	for _, s := range r.Sizes {
@@ -181,18 +181,19 @@ func (r *Results) breakEven(servers int, encoding string) *table {
 	each := float64(size.Definitions[encoding]) / float64(max(1, size.Tools))
 	t := &table{
 		title: "Break-even",
-		note: fmt.Sprintf("So many tokens of definitions make direct calling as expensive as code mode is with %s, and so many tools are that at the mean of these servers' tools, %s tokens each. "+
-			"\"always\": code mode is cheaper even if definitions cost nothing. The last columns are what code mode saves over a tool search.", count(servers, "server"), number(each)),
-		head: []string{"task", "tokens", "tools", "tokens, cached", "tools, cached"},
+		note: fmt.Sprintf("So many tokens of definitions make direct calling as expensive as code mode is with %s, and so many tools are that at the mean of these servers' tools, %s tokens each: without a cache, "+
+			"with cached reads at a tenth, and if definitions are cached before. \"always\": code mode is cheaper even if definitions cost nothing. "+
+			"The last columns are what code mode saves over a tool search, without a cache.", count(servers, "server"), number(each)),
+		head: []string{"task", "tokens", "tools", "cached", "tools", "cached before", "tools"},
 	}
 	for _, s := range r.Sizes {
 		if s.Servers > 1 {
-			t.head = append(t.head, fmt.Sprintf("saved over a search, %d", s.Servers))
+			t.head = append(t.head, fmt.Sprintf("over search, %d", s.Servers))
 		}
 	}
 	for _, task := range r.tasks(servers) {
 		row := []string{task}
-		for _, w := range []weighing{plain(), cached()} {
+		for _, w := range []weighing{plain(), cached(), warm()} {
 			row = append(row, r.even(task, servers, encoding, each, w)...)
 		}
 		for _, s := range r.Sizes {

@@ -24,14 +24,17 @@ func cached() weighing {
 	return weighing{"cached reads at 0.1", ledger.Rates{Cached: .1, Stored: 1, Output: 1}}
 }
 
-// weighings are all that are shown. The last one is as lists of prices are: those of Anthropic and OpenAI
+func warm() weighing {
+	return weighing{"definitions cached before", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Warm: true}}
+}
+
+// weighings are all that are shown. The last ones are as lists of prices are: those of Anthropic and OpenAI
 // have output at four to eight times the price of input, and Anthropic's has storing at 1.25.
 func weighings() []weighing {
 	return []weighing{
-		plain(), cached(),
-		{"the same, definitions in the cache from before", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Warm: true}},
-		{"the same, output at 5", ledger.Rates{Cached: .1, Stored: 1, Output: 5, Warm: true}},
-		{"the same, storing at 1.25", ledger.Rates{Cached: .1, Stored: 1.25, Output: 5, Warm: true}},
+		plain(), cached(), warm(),
+		{"and output at 5", ledger.Rates{Cached: .1, Stored: 1, Output: 5, Warm: true}},
+		{"and storing at 1.25", ledger.Rates{Cached: .1, Stored: 1.25, Output: 5, Warm: true}},
 	}
 }
 
@@ -77,9 +80,9 @@ func evenAt(direct, code *Line, w weighing) float64 {
 	without.Read -= len(without.Turns) * direct.Definitions
 	without.Cached -= max(0, len(without.Turns)-1) * direct.Definitions
 	without.Definitions = 0
-	each := 1.
-	if n := float64(len(direct.Turns)); n > 0 {
-		each = w.rates.Stored + (n-1)*w.rates.Cached
+	each := w.rates.Cached * float64(len(direct.Turns))
+	if !w.rates.Warm {
+		each += w.rates.Stored - w.rates.Cached
 	}
 	return (code.Weighed(w.rates) - without.Weighed(w.rates)) / each
 }

@@ -11,26 +11,22 @@ import (
 
 // losses says where code mode loses.
 func (r *Results) losses(encoding string) *table {
-	var b strings.Builder
+	t := &table{
+		title: "Where code mode loses",
+		note:  "The tasks that cost more in code mode than in another one, of those that the other one gets right in a context that fits.",
+		head:  []string{"servers", "counted", "than direct", "than tool search", "which, than direct", "which, than tool search"},
+	}
 	for _, s := range r.Sizes {
-		for _, w := range []weighing{plain(), cached()} {
+		for _, w := range []weighing{plain(), cached(), warm()} {
+			row, which := []string{number(s.Servers), w.name}, []string{}
 			for _, other := range []string{direct, search} {
 				names, of := r.loses(other, s.Servers, encoding, w)
-				if of == 0 {
-					continue
-				}
-				fmt.Fprintf(&b, "- %s, %s: dearer than %s in %d of %d tasks%s\n", count(s.Servers, "server"), w.name, calling(other), len(names), of, named(names))
+				row, which = append(row, fmt.Sprintf("%d of %d", len(names), of)), append(which, strings.Join(names, ", "))
 			}
+			t.add(append(row, which...)...)
 		}
 	}
-	return &table{title: "Where code mode loses", note: strings.TrimSpace(b.String())}
-}
-
-func calling(mode string) string {
-	if mode == direct {
-		return "direct calling"
-	}
-	return "a tool search"
+	return t
 }
 
 // named is a list behind a colon, or the end of the sentence.
