@@ -48,12 +48,11 @@ func (t *table) text() string {
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(bare(cell)))
-			switch {
-			case i == 0:
+			if i == 0 {
 				b.WriteString("  " + bare(cell) + pad)
-			default:
-				b.WriteString("  " + pad + bare(cell))
+				continue
 			}
+			b.WriteString("  " + pad + bare(cell))
 		}
 		b.WriteByte('\n')
 	}
