@@ -109,7 +109,7 @@ func (o *options) setSizes(text string) error {
 	if text == "" {
 		return nil
 	}
-	for _, word := range strings.SplitSeq(text, ",") {
+	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
 		if word == "all" {
 			n, err = all, nil
