@@ -147,7 +147,7 @@ func weightByMonth() *Task {
 		Prompt:  "In which three months was most weight shipped? The orders are " + strings.TrimPrefix(allOrders, "the orders of 2026 ") + "; the weights of the products are in {files}/products.json (sku, weight_kg). Answer as \"YYYY-MM KG, YYYY-MM KG, YYYY-MM KG\", most first, KG with one decimal.",
 		Want:    func(w *World) string { return answer(w.Orders, w.Products) },
 		Needs:   []string{"filesystem.read_multiple_files"},
-		Queries: [][]string{{"read a text file"}, {"filesystem: read text file, read multiple files"}, {"filesystem read_text_file", "filesystem read_multiple_files"}},
+		Queries: readQueries(),
 		Direct: func(m *Mind) string {
 			text := m.All(readOrders(m, "products.json"))[0]
 			return answer(ordersIn(m, text), productsIn(m, text))

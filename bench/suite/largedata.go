@@ -100,6 +100,11 @@ func heaviestProducts() *Task {
 
 const someLogs = "the five log files {files}/logs/app-1.log to app-5.log (each line: time, level, request id, path, status, duration)"
 
+// readQueries find what reads files, one or many.
+func readQueries() [][]string {
+	return [][]string{{"read several text files"}, {"filesystem: read text file, read multiple files"}, {"filesystem read_text_file", "filesystem read_multiple_files"}}
+}
+
 func readLogs(m *Mind) ledger.Call { return readFiles(m, 5, "logs/app-%d.log") }
 
 func errorsByPath(list []Request) totals {
@@ -117,7 +122,7 @@ func logErrors() *Task {
 		Prompt:   "In " + someLogs + ", how many requests of each path ended with a status of 500 or more? Answer as \"PATH COUNT, PATH COUNT, ...\", most first, ties in alphabetical order.",
 		Want:     func(w *World) string { return errorsByPath(w.Requests).said(0, strconv.Itoa) },
 		Needs:    []string{"filesystem.read_multiple_files"},
-		Queries:  [][]string{{"read several text files"}, {"filesystem: read multiple files at once"}},
+		Queries:  readQueries(),
 		Direct:   func(m *Mind) string { return errorsByPath(requestsIn(m, m.All(readLogs(m))[0])).said(0, strconv.Itoa) },
 		Programs: []Program{{File: "log-errors.py", Needs: []string{"filesystem.read_multiple_files"}}},
 	}
@@ -138,7 +143,7 @@ func slowestRequests() *Task {
 		Prompt:   "Which five requests in " + someLogs + " took longest? Answer with their request ids, the slowest first, of equally slow ones the earlier first, separated by a comma and a space.",
 		Want:     func(w *World) string { return slowest(w.Requests) },
 		Needs:    []string{"filesystem.read_multiple_files"},
-		Queries:  [][]string{{"read a text file"}, {"filesystem: read text file, read multiple files"}, {"filesystem read_text_file", "filesystem read_multiple_files"}},
+		Queries:  readQueries(),
 		Direct:   func(m *Mind) string { return slowest(requestsIn(m, m.All(readLogs(m))[0])) },
 		Programs: []Program{{File: "slowest-requests.ts", Needs: []string{"filesystem.read_text_file"}}},
 	}
