@@ -1,13 +1,10 @@
 package suite
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,7 +165,7 @@ func hotfixBranch() *Task {
 		Prompt: "Make a branch " + branch + " in the repository {repo}, at the last commit that changed " + file + ", and stay on main. Answer with that commit's subject alone.",
 		Want:   func(w *World) string { return w.lastCommit(file).Subject },
 		Done: func(w *World) error {
-			out, err := w.git("log", "-1", "--format=%s", branch)
+			out, err := w.git("", "log", "-1", "--format=%s", branch)
 			if err == nil && out != w.lastCommit(file).Subject {
 				err = fmt.Errorf("branch is at %q", out)
 			}
@@ -186,15 +183,6 @@ func hotfixBranch() *Task {
 			{File: "hotfix-branch.py", Needs: []string{"git.git_log", "git.git_branch"}},
 		},
 	}
-}
-
-// git asks the repository.
-func (w *World) git(args ...string) (string, error) {
-	out, err := exec.Command("git", append([]string{"-C", w.Repo()}, args...)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("ask git: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // oldestTicket begins with the same wrong guess in either mode.
@@ -239,11 +227,7 @@ func watchlist() *Task {
 		Prompt: "In the shop's database, make a table watchlist with the columns customer_id and tickets, and fill it with the customers who have at least two open tickets of priority high or urgent, and how many they have. Answer with the number of its rows alone.",
 		Want:   func(w *World) string { return strconv.Itoa(len(w.watched())) },
 		Done: func(w *World) error {
-			rows, err := w.rows("SELECT customer_id || ' ' || tickets AS line FROM watchlist ORDER BY customer_id")
-			if err == nil && !slices.Equal(rows, w.watched()) {
-				err = fmt.Errorf("watchlist has %.200q", rows)
-			}
-			return err
+			return w.kept("SELECT customer_id || ' ' || tickets FROM watchlist ORDER BY customer_id", w.watched())
 		},
 		Needs:   []string{"sqlite.list-tables", "sqlite.transaction"},
 		Queries: [][]string{{"list the tables of a database", "run several SQL statements"}, {"sqlite list tables", "execute SQL statements in a transaction"}},
@@ -286,14 +270,4 @@ func (w *World) watched() (rows []string) {
 		}
 	}
 	return rows
-}
-
-// rows asks the database for the column line.
-func (w *World) rows(sql string) ([]string, error) {
-	script := "const Database = require(process.argv[1]); console.log(JSON.stringify(new Database(process.argv[2]).prepare(process.argv[3]).all().map(row => row.line)))"
-	out, err := exec.Command("node", "-e", script, filepath.Join(w.Modules, "better-sqlite3"), w.Database(), sql).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("ask database: %w: %.300s", err, out)
-	}
-	return reading[[]string](string(out)), nil
 }

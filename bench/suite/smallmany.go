@@ -65,7 +65,7 @@ func openItems() *Task {
 				paths = append(paths, m.Files()+"/notes/"+strings.TrimSpace(strings.TrimPrefix(line, "[FILE] ")))
 			}
 			open := map[string]int{}
-			for _, text := range strings.Split(m.Call("filesystem.read_multiple_files", map[string]any{"paths": paths}), "\n---\n") {
+			for text := range strings.SplitSeq(m.Call("filesystem.read_multiple_files", map[string]any{"paths": paths}), "\n---\n") {
 				path, items, _ := strings.Cut(text, ":\n")
 				open[strings.TrimPrefix(path, m.Files()+"/notes/")] = strings.Count(items, "- [ ]")
 			}

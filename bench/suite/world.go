@@ -2,12 +2,14 @@ package suite
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -179,7 +181,8 @@ func (w *World) makeDatabase() error {
 	}
 	b.WriteString("COMMIT;\n")
 	script := "const Database = require(process.argv[1]); const db = new Database(process.argv[2]); db.exec(require('fs').readFileSync(0, 'utf8')); db.close()"
-	return run(exec.Command("node", "-e", script, filepath.Join(w.Modules, "better-sqlite3"), w.Database()), b.String())
+	_, err := run(b.String(), "node", "-e", script, filepath.Join(w.Modules, "better-sqlite3"), w.Database())
+	return err
 }
 
 // makeRepo makes the repository with git's own importer, so that hashes are always the same.
@@ -192,22 +195,43 @@ func (w *World) makeRepo() error {
 		fmt.Fprintf(&b, "commit refs/heads/main\ncommitter %s <%s@example.com> %d +0000\ndata %d\n%s", c.Author, strings.ToLower(strings.Fields(c.Author)[0]), c.At.Unix(), len(message), message)
 		fmt.Fprintf(&b, "M 100644 inline %s\ndata %d\n%s\n", c.File, len(body), body)
 	}
-	git := func(input string, args ...string) error {
-		command := exec.Command("git", append([]string{"-C", w.Repo()}, args...)...)
-		command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-		return run(command, input)
-	}
 	if err := os.MkdirAll(w.Repo(), 0o700); err != nil {
 		return err
 	}
-	return errors.Join(git("", "init", "--quiet", "--initial-branch=main"), git(b.String(), "fast-import", "--quiet"), git("", "checkout", "--quiet", "--force", "main"))
-}
-
-// run runs a command with an input; what it prints is in the error.
-func run(command *exec.Cmd, input string) error {
-	command.Stdin = strings.NewReader(input)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s: %w: %s", command.Args[0], err, bytes.TrimSpace(out))
+	for _, step := range []struct {
+		input string
+		args  []string
+	}{
+		{"", []string{"init", "--quiet", "--initial-branch=main"}},
+		{"", []string{"config", "core.logAllRefUpdates", "false"}}, // a log of refs would have the time of today
+		{b.String(), []string{"fast-import", "--quiet"}},
+		{"", []string{"checkout", "--quiet", "--force", "main"}},
+	} {
+		if _, err := w.git(step.input, step.args...); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// git runs git in the repository, without the settings of whoever runs it.
+func (w *World) git(input string, args ...string) (string, error) {
+	return run(input, "git", append([]string{"-C", w.Repo()}, args...)...)
+}
+
+// run runs a command with an input, and returns what it prints. What it complains of is in the error.
+func run(input, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var complaint bytes.Buffer
+	command := exec.CommandContext(ctx, name, args...)
+	// Below a git hook GIT_DIR names another repository, which is not to be touched.
+	command.Env = slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "GIT_") })
+	command.Env = append(command.Env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	command.Stdin, command.Stderr = strings.NewReader(input), &complaint
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("run %s: %w: %s", name, err, bytes.TrimSpace(complaint.Bytes()))
+	}
+	return strings.TrimSpace(string(out)), nil
 }
