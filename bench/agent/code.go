@@ -50,7 +50,7 @@ func openCode(ctx context.Context, setup Setup, servers []suite.Server) (_ *code
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return c, c.settle(ctx)
+	return c, c.settle(ctx, setup.names())
 }
 
 // snapshots is where sallyport keeps started interpreters.
@@ -125,21 +125,32 @@ func (c *code) command(ctx context.Context, binary string) *exec.Cmd {
 	return command
 }
 
-// settle waits until search knows all upstreams.
-func (c *code) settle(ctx context.Context) error {
-	for {
-		r, err := c.session.call(ctx, "search_tools", json.RawMessage(`{}`))
-		switch {
-		case err != nil:
+// settle waits until search finds the tools of all upstreams: what the first ones find depends on nothing that is still under way.
+func (c *code) settle(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if err := c.await(ctx, name); err != nil {
 			return fmt.Errorf("settle sallyport: %w", err)
-		case r.Error:
-			return fmt.Errorf("settle sallyport: %s", r.Text)
-		case !strings.Contains(r.Text, "(not searched") && !strings.Contains(r.Text, "(lost"):
+		}
+	}
+	return nil
+}
+
+func (c *code) await(ctx context.Context, name string) error {
+	list, err := marshal(map[string]string{"upstream": name})
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := c.session.call(ctx, "search_tools", list)
+		if err != nil {
+			return err
+		}
+		if !r.Error && !strings.HasPrefix(r.Text, "No tools.") && !strings.Contains(r.Text, "(not searched") {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("settle sallyport: not all upstreams are there: %.500s", r.Text)
+			return fmt.Errorf("upstream %s is not there: %.500s", name, r.Text)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -46,6 +46,17 @@ func OpenTools(ctx context.Context, mode suite.Mode, setup Setup) (Open, error) 
 	return opened(openSearch(direct))
 }
 
+// names are those of everything that has tools.
+func (s Setup) names() []string {
+	all := slices.Clone(s.Upstreams)
+	for _, c := range s.More {
+		if len(c.Tools) > 0 {
+			all = append(all, c.Name)
+		}
+	}
+	return all
+}
+
 // opened is nil, and no pointer to nothing, where there is an error.
 func opened(tools Open, err error) (Open, error) {
 	if err != nil {
