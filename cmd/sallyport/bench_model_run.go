@@ -52,14 +52,10 @@ type modelVersions struct {
 
 // once has a task done in a new world. fault is the endpoint's, err what ends everything.
 func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
-	if err := b.world.Reset(); err != nil {
-		return r, nil, err
+	tools, err := b.open(ctx, mode)
+	if err != nil && stopped(ctx) {
+		err = ctx.Err()
 	}
-	setup, err := b.setup()
-	if err != nil {
-		return r, nil, err
-	}
-	tools, err := agent.OpenTools(ctx, mode, setup)
 	if err != nil {
 		return r, nil, err
 	}
@@ -68,11 +64,12 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 	start := time.Now()
 	_, failed := agent.Run(ctx, talk, tools, t, agent.Limits{Turns: b.Turns, Time: b.Time})
 	took := time.Since(start) - talk.Waited
-	if err := tools.Close(); err != nil && ctx.Err() == nil {
-		b.app.say(fmt.Sprintf("%s, %s: end servers: %v", task.Name, mode, err))
-	}
-	if ctx.Err() != nil {
+	closed := tools.Close()
+	if (closed != nil || failed != nil) && stopped(ctx) {
 		return r, nil, ctx.Err()
+	}
+	if closed != nil {
+		b.app.say(fmt.Sprintf("%s, %s: end servers: %v", task.Name, mode, closed))
 	}
 	r = b.record(task, t, talk)
 	r.Seconds, r.Waited = seconds(took), seconds(talk.Waited)
@@ -83,6 +80,28 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 	r.Why = b.why(task, t, failed)
 	r.Right = r.Why == ""
 	return r, fault, nil
+}
+
+// open makes the world anew, and what is behind the tools.
+func (b *modelBench) open(ctx context.Context, mode suite.Mode) (agent.Open, error) {
+	if err := b.world.Reset(); err != nil {
+		return nil, err
+	}
+	setup, err := b.setup()
+	if err != nil {
+		return nil, err
+	}
+	return agent.OpenTools(ctx, mode, setup)
+}
+
+// stopped reports whether somebody stopped us. Who types Ctrl-C stops the servers as well, and those may be quicker than we are.
+func stopped(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(200 * time.Millisecond):
+		return false
+	}
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
