@@ -76,3 +76,18 @@ func resolveBinary(path string) (string, error) {
 	defer func() { _ = f.Close() }()
 	return real, checkProgram(path, f)
 }
+
+// hostNames are what an interpreter of this machine may be called, the best first.
+func hostNames(i Interpreter) []string {
+	if i == Node {
+		return []string{"/usr/bin/node", "node", "nodejs"}
+	}
+	return []string{"/usr/bin/python3", "python3"}
+}
+
+// InterpreterPath is the binary of this machine that programs run on which name no environment; explicit is that of
+// the settings, "" for none.
+func InterpreterPath(i Interpreter, explicit string) (string, error) {
+	found, err := findInterpreter(explicit, "", hostNames(i)...)
+	return found.path, err
+}

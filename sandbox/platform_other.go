@@ -47,6 +47,9 @@ func FindRunsc(string) (string, error) { return "", Platform() }
 // Runtime returns the error of Platform.
 func Runtime(context.Context, string) (version, path string, err error) { return "", "", Platform() }
 
+// InterpreterPath returns the error of Platform.
+func InterpreterPath(Interpreter, string) (string, error) { return "", Platform() }
+
 // MountPoints are the folders of every sandbox, see Linux.
 func MountPoints() []string { return nil }
 

@@ -188,11 +188,11 @@ func (l *layout) host(r *rootfs) error {
 
 // onHost finds an interpreter of the host. One that a layer holds is used from there.
 func (l *layout) onHost(kind Interpreter) (interpreter, error) {
+	explicit, inside := l.env.Python, guestBin+"/python3"
 	if kind == Node {
-		found, err := findInterpreter(l.env.Node, guestBin+"/node", "/usr/bin/node", "node", "nodejs")
-		return l.asLayered(found), err
+		explicit, inside = l.env.Node, guestBin+"/node"
 	}
-	found, err := findInterpreter(l.env.Python, guestBin+"/python3", "/usr/bin/python3", "python3")
+	found, err := findInterpreter(explicit, inside, hostNames(kind)...)
 	return l.asLayered(found), err
 }
 

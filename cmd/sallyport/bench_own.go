@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // benchJSON is what bench --json prints. Fields are added, never changed.
@@ -67,7 +67,10 @@ func (a *app) bench(ctx context.Context, o benchOptions) (err error) {
 	if err := m.measure(ctx); err != nil {
 		return err
 	}
-	return m.print(ctx)
+	if err := m.print(ctx); err != nil {
+		return err
+	}
+	return a.tellMissing(g.Upstreams())
 }
 
 // benching is one run of bench.
@@ -127,7 +130,7 @@ func (m *benching) progress(called string) {
 func (m *benching) setup() own.Setup {
 	s := own.Setup{
 		Runs: cmp.Or(m.options.runs, defaultBenchRuns), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck,
-		Interpreters: map[string]string{"python": cmp.Or(m.cfg.Sandbox.Python, found("python3")), "typescript": cmp.Or(m.cfg.Sandbox.Node, found("node"))},
+		Interpreters: map[string]string{"python": m.interpreter(sandbox.Python, m.cfg.Sandbox.Python), "typescript": m.interpreter(sandbox.Node, m.cfg.Sandbox.Node)},
 	}
 	if m.tokens.Calls != nil {
 		s.Call = m.tokens.Calls.Quickest()
@@ -135,9 +138,12 @@ func (m *benching) setup() own.Setup {
 	return s
 }
 
-// found is where a program is, "" if it is nowhere.
-func found(program string) string {
-	path, err := exec.LookPath(program)
+// interpreter is the one that sandboxes use, on this machine and without a sandbox; "" where there is none, or sandboxes are elsewhere.
+func (m *benching) interpreter(i sandbox.Interpreter, explicit string) string {
+	if m.cfg.Sandbox.Remote != "" {
+		return ""
+	}
+	path, err := sandbox.InterpreterPath(i, explicit)
 	if err != nil {
 		return ""
 	}
