@@ -156,7 +156,7 @@ bench-pii: prereq-go ## judge the detector of personal data on made text and on 
 
 .PHONY: bench-search
 bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
-	@go run ./bench/search $(or $(ARGS),-tokens)
+	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/issue-11-search -doc docs/benchmarks.md)
 
 .PHONY: vectors
 vectors: prereq-node prereq-go ## make index/meaning/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this

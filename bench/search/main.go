@@ -25,6 +25,7 @@ type flags struct {
 	sets, engines string
 	half          string
 	json, compare string
+	out, doc      string
 	worst         int
 	tokens        bool
 	budget        int
@@ -42,6 +43,8 @@ func main() {
 	flag.StringVar(&f.half, "half", "each", "all, odd (for tuning), even (for checking) or each")
 	flag.StringVar(&f.json, "json", "", "write every query's result to this file")
 	flag.StringVar(&f.compare, "compare", "", "compare query by query with an earlier -json file")
+	flag.StringVar(&f.out, "out", "", "write the report to `FILE`.txt and the means of each group to FILE.jsonl, if all sets are judged by all engines, with -tokens")
+	flag.StringVar(&f.doc, "doc", "", "with -out: the document whose section says what was found")
 	flag.IntVar(&f.worst, "worst", 0, "print the N queries that were answered worst")
 	flag.BoolVar(&f.tokens, "tokens", false, "count tokens through a real gateway as well (takes about half a minute)")
 	flag.IntVar(&f.budget, "budget", 0, "with -tokens: the tokens of an answer, 0 is the gateway's default")
@@ -70,8 +73,14 @@ func run(ctx context.Context, f flags, out io.Writer) error {
 			return err
 		}
 	}
-	if err := report(out, rows, halves, strings.Split(f.engines, ",")); err != nil {
+	var text strings.Builder
+	if err := report(io.MultiWriter(out, &text), rows, halves, strings.Split(f.engines, ",")); err != nil {
 		return err
+	}
+	if f.whole(rows) {
+		if err := f.keep(ctx, text.String(), rows); err != nil {
+			return fmt.Errorf("write results: %w", err)
+		}
 	}
 	if f.worst > 0 {
 		printWorst(out, rows, f.worst, halves)
@@ -84,6 +93,16 @@ func run(ctx context.Context, f flags, out io.Writer) error {
 		return err
 	}
 	return compare(out, before, rows, halves)
+}
+
+// whole reports whether everything is judged, and to be written: a part must not take the place of it.
+func (f flags) whole(rows []row) bool {
+	for _, name := range setNames() {
+		if !slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(r.Group, name+"/") }) {
+			return false
+		}
+	}
+	return f.out != "" && f.tokens && f.budget == 0 && f.sets == "" && f.half == "each" && f.engines == strings.Join(engineNames(), ",")
 }
 
 // asking is how the gateway is to be asked, nil if it is not.

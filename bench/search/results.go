@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"sallyport/bench/doc"
+	"sallyport/internal/testutil/judge"
+)
+
+// origin is what was judged, and with what. There is no date in it: the same commit on the same sets has the same file.
+type origin struct {
+	Commit string `json:"commit"`
+	Go     string `json:"go"`
+	// Digests are SHA-256 of each set: of its files, one after the other.
+	Digests map[string]string `json:"digests"`
+}
+
+// mean is what one engine comes to on a group, or on a half of it.
+type mean struct {
+	Engine string `json:"engine"`
+	Group  string `json:"group"`
+	Half   string `json:"half"`
+	N      int    `json:"n"`
+	// None says that nothing fits these queries: there are no scores.
+	None bool `json:"none,omitempty"`
+	judge.Scores
+	// Refused is the share of queries that the engine says nothing fits to: wrongly, unless None is.
+	Refused float64 `json:"refused"`
+	// First is the tokens of an answer, Until those until a right tool is told of; 0 where nobody counted.
+	First float64 `json:"first_tokens,omitempty"`
+	Until float64 `json:"until_tokens,omitempty"`
+}
+
+// meansOf are the means of every engine, group and half.
+func meansOf(rows []row, engines []string) (all []mean) {
+	halves, _ := halvesOf("each")
+	for _, engine := range engines {
+		for _, group := range groups(rows) {
+			for _, h := range halves {
+				if chosen := choose(rows, engine, group, h); len(chosen) > 0 {
+					all = append(all, meanOf(engine, group, h, chosen))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func meanOf(engine, group string, h half, rows []row) mean {
+	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: rounded(share(rows, weak))}
+	s := means(rows)
+	m.Scores = judge.Scores{Recall1: rounded(s.Recall1), Recall3: rounded(s.Recall3), Recall5: rounded(s.Recall5), Recall10: rounded(s.Recall10),
+		NDCG10: rounded(s.NDCG10), MRR: rounded(s.MRR), Hit3: rounded(s.Hit3), Hit5: rounded(s.Hit5)}
+	for _, r := range rows {
+		m.First += float64(max(0, r.First)) / float64(len(rows))
+		m.Until += float64(max(0, r.Until)) / float64(len(rows))
+	}
+	m.First, m.Until = rounded(m.First), rounded(m.Until)
+	return m
+}
+
+// rounded leaves out what the order of additions decides.
+func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }
+
+func originOf(ctx context.Context, src sources) (origin, error) {
+	o := origin{Go: runtime.Version(), Digests: map[string]string{}}
+	if out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output(); err == nil {
+		o.Commit = strings.TrimSpace(string(out))
+	}
+	for name, patterns := range src.files() {
+		digest, err := digestOf(patterns)
+		if err != nil {
+			return o, err
+		}
+		if digest != "" {
+			o.Digests[name] = digest
+		}
+	}
+	return o, nil
+}
+
+// files are the files of each set, as patterns.
+func (src sources) files() map[string][]string {
+	all := map[string][]string{"catalog": {filepath.Join(src.catalog, "*.json"), src.queries}}
+	for _, name := range judge.Names() {
+		all[name] = []string{filepath.Join(src.retrieval, name, "tools.jsonl"), filepath.Join(src.retrieval, name, "queries.jsonl")}
+	}
+	return all
+}
+
+// digestOf is "" where the first of the files is missing.
+func digestOf(patterns []string) (string, error) {
+	sum := sha256.New()
+	for i, pattern := range patterns {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || i == 0 && len(paths) == 0 {
+			return "", err
+		}
+		for _, path := range paths { // in the order of their names
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return "", err
+			}
+			sum.Write(data)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// head is what stands above the tables.
+func (o origin) head() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# How well search finds the right tool (make bench-search); bench/search/README.md says what each column means.\n# commit %s, %s\n", o.Commit, o.Go)
+	for _, name := range setNames() {
+		digest := o.Digests[name]
+		if digest == "" {
+			digest = "not here"
+		}
+		fmt.Fprintf(&b, "# %-13s sha256 %s\n", name, digest)
+	}
+	return b.String() + "\n"
+}
+
+// keep writes the report, the means as lines of JSON below the origin, and the section of the document.
+func (f flags) keep(ctx context.Context, report string, rows []row) error {
+	o, err := originOf(ctx, f.sources)
+	if err != nil {
+		return err
+	}
+	all := meansOf(rows, strings.Split(f.engines, ","))
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	errs := []error{encoder.Encode(o)}
+	for _, m := range all {
+		errs = append(errs, encoder.Encode(m))
+	}
+	errs = append(errs,
+		os.WriteFile(f.out+".txt", []byte(o.head()+trimmed(report)), 0o644),
+		os.WriteFile(f.out+".jsonl", lines.Bytes(), 0o644))
+	if f.doc != "" {
+		errs = append(errs, doc.Replace(f.doc, "search", section(o, all)))
+	}
+	return errors.Join(errs...)
+}
+
+// trimmed is a text without white space at the ends of its lines.
+func trimmed(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// readMeans reads what keep wrote.
+func readMeans(path string) (o origin, all []mean, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return o, nil, err
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var m mean
+		into := any(&m)
+		if o.Go == "" {
+			into = &o
+		}
+		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
+			return o, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if into == any(&m) {
+			all = append(all, m)
+		}
+	}
+	return o, all, nil
+}
+
+// section is what a reader of docs/benchmarks.md sees: all queries of each group, ours and the others.
+func section(o origin, all []mean) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| queries | n | recall@1 | recall@5 | recall@10 | nDCG@10 | MRR | nDCG@10 of bleve | of mcpproxy |\n|%s\n", strings.Repeat(" --- |", 9))
+	var honest []string
+	for _, m := range all {
+		if m.Engine != ours || m.Half != "all" {
+			continue
+		}
+		if m.None {
+			honest = append(honest, fmt.Sprintf("Of %d queries that nothing fits, it says so of %.0f %%.", m.N, 100*m.Refused))
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %s | %s |\n", m.Group, m.N, m.Recall1, m.Recall5, m.Recall10, m.NDCG10, m.MRR,
+			other10(all, plain, m.Group), other10(all, proxy, m.Group))
+	}
+	refused, good := 0.0, 0
+	for _, m := range all {
+		if m.Engine == ours && m.Half == "all" && !m.None {
+			refused, good = refused+m.Refused*float64(m.N), good+m.N
+		}
+	}
+	honest = append(honest, fmt.Sprintf("Of the %d others it says wrongly that nothing fits of %.1f %%.", good, 100*refused/float64(max(1, good))))
+	fmt.Fprintf(&b, "\n%s Commit %s; by half, with tokens and more metrics in [issue-11-search.txt](../bench/results/issue-11-search.txt).\n", strings.Join(honest, " "), o.Commit)
+	return b.String()
+}
+
+// other10 is the nDCG@10 of another engine on a group.
+func other10(all []mean, engine, group string) string {
+	at := slices.IndexFunc(all, func(m mean) bool { return m.Engine == engine && m.Group == group && m.Half == "all" })
+	if at < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", all[at].NDCG10)
+}
