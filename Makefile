@@ -130,7 +130,7 @@ fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer f
 bench: bench-latency
 bench-latency: prereq-demo build runsc checkers ## how long everything takes beside something bare in the same run (a quarter of an hour; quiet machine); ARGS="-only 'warm|startup' -n 10"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
-	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 11: latency beside something bare (make bench-latency)" -out bench/results/issue-11-latency $(ARGS)
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 11: latency beside something bare (make bench-latency)" -out bench/results/issue-11-latency -doc docs/benchmarks.md $(ARGS)
 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks

@@ -7,6 +7,8 @@ package corpus
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,6 +82,26 @@ func compact(schema json.RawMessage) (json.RawMessage, error) {
 	var b bytes.Buffer
 	err := json.Compact(&b, schema)
 	return b.Bytes(), err
+}
+
+// Name says what the tools are.
+func (s *Source) Name() string {
+	if !s.Real {
+		return "made up, there is no catalogue"
+	}
+	return fmt.Sprintf("a catalogue of %d tools of %d servers", len(s.base), len(ByServer(s.base)))
+}
+
+// Digest is the start of the SHA-256 of all definitions and queries.
+func (s *Source) Digest() string {
+	sum := sha256.New()
+	for _, e := range s.base {
+		sum.Write(append(Definition(e.Tool), e.Server...))
+	}
+	for _, text := range s.Queries {
+		sum.Write([]byte(text))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // Catalog is all tools as they are, without any that were made of them.

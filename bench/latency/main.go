@@ -37,8 +37,9 @@ func main() {
 	flag.StringVar(&o.modules, "checkers", "tools/typecheck/node_modules", "folder with the type checkers")
 	flag.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it tools are made up")
 	flag.StringVar(&o.queries, "queries", "bench/search/queries.jsonl", "what search is asked")
-	sizes := flag.String("sizes", "100,2000,100000", "how many tools are indexed and searched, with commas between")
-	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, unless -only is given")
+	sizes := flag.String("sizes", allSizes, "how many tools are indexed and searched, with commas between")
+	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, unless -only or -sizes leave something out")
+	flag.StringVar(&o.doc, "doc", "", "with -out: the document whose section says what was measured")
 	flag.StringVar(&o.title, "title", "", "first line of the table")
 	flag.IntVar(&o.n, "n", 30, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
@@ -57,13 +58,19 @@ func main() {
 	}
 }
 
+// allSizes are how many tools are indexed and searched.
+const allSizes = "100,2000,100000"
+
 // options are what to measure, and how often.
 type options struct {
-	sallyport, modules, out, title string
-	catalog, queries               string
-	sizes                          []int
-	n                              int
-	strict, poolless               bool
+	sallyport, modules string
+	out, doc, title    string
+	catalog, queries   string
+	sizes              []int
+	n                  int
+	strict, poolless   bool
+	// whole says that nothing is left out: a part must not take the place of the results.
+	whole bool
 }
 
 // measure checks what was asked for, and runs it.
@@ -85,6 +92,7 @@ func (o *options) measure(ctx context.Context, only, sizes string) (missed int, 
 	if !slices.ContainsFunc(names(), choice.MatchString) {
 		return 0, fmt.Errorf("-only %q: no group has such a name (use %s)", only, strings.Join(names(), ", "))
 	}
+	o.whole = only == "" && sizes == allSizes
 	return run(ctx, o, choice)
 }
 
@@ -157,6 +165,9 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	m := describe(ctx, o)
+	if from, err := b.source(); err == nil { // if not, a group that needs it says why
+		m.Versions["tools"], m.Digests["tools"] = from.Name(), from.Digest()
+	}
 	fmt.Print(m.head(o.title), table(nil, true))
 	begin := time.Now()
 	for _, g := range groups() {
@@ -169,7 +180,7 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 	}
 	m.Took = time.Since(begin).Round(time.Second).String()
 	fmt.Print(verdict(b.rows))
-	if o.out != "" && choice.String() == "" { // a part must not take the place of the whole
+	if o.out != "" && o.whole {
 		err = write(o, m, b.rows)
 	}
 	return misses(b.rows), err

@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"sallyport/bench/doc"
 )
 
 // machine is where and with what was measured.
@@ -107,8 +109,10 @@ func (m *machine) head(title string) string {
 		fmt.Fprintf(&b, "# %s\n", title)
 	}
 	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load)
-	for _, name := range []string{"sallyport", "runsc", "python3", "node"} {
-		fmt.Fprintf(&b, "# %-9s %s, sha256 %s\n", name, m.Versions[name], m.Digests[name])
+	for _, name := range []string{"sallyport", "runsc", "python3", "node", "tools"} {
+		if m.Versions[name] != "" {
+			fmt.Fprintf(&b, "# %-9s %s, sha256 %s\n", name, m.Versions[name], m.Digests[name])
+		}
 	}
 	if commit := m.Versions["commit"]; commit != "" {
 		fmt.Fprintf(&b, "# commit    %s\n", commit)
@@ -184,7 +188,7 @@ func verdict(rows []row) string {
 	return b.String()
 }
 
-// write writes the table, and a line of JSON for the machine and for each row.
+// write writes the table, a line of JSON for the machine and for each row, and the section of the document.
 func write(o *options, m *machine, rows []row) error {
 	text := m.head(o.title) + table(rows, true) + verdict(rows) + "# took " + m.Took + "\n"
 	var lines bytes.Buffer
@@ -193,7 +197,9 @@ func write(o *options, m *machine, rows []row) error {
 	for _, r := range rows {
 		errs = append(errs, encoder.Encode(r))
 	}
-	return errors.Join(append(errs,
-		os.WriteFile(o.out+".txt", []byte(text), 0o644),
-		os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644))...)
+	errs = append(errs, os.WriteFile(o.out+".txt", []byte(text), 0o644), os.WriteFile(o.out+".jsonl", lines.Bytes(), 0o644))
+	if o.doc != "" {
+		errs = append(errs, doc.Replace(o.doc, "latency", section(*m, rows)))
+	}
+	return errors.Join(errs...)
 }

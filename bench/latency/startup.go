@@ -26,6 +26,7 @@ const upstreams, toolsEach = 60, 25
 // town is the upstreams of a start: how serve is told of them, and how the SDK's client gets at one.
 type town struct {
 	kind     string
+	count    int
 	settings string
 	dial     func(i int) mcp.Transport
 	// last is the name of a tool of the last one.
@@ -104,7 +105,7 @@ func townOf(kind string, servers []corpus.Server, settings func(i int) string) *
 		fmt.Fprintf(&b, "  %s: {%s}\n", s.Name, settings(i))
 	}
 	last := servers[len(servers)-1]
-	return &town{kind: kind, settings: b.String(), last: last.Tools[len(last.Tools)-1].Tool.ID.Name}
+	return &town{kind: kind, count: len(servers), settings: b.String(), last: last.Tools[len(last.Tools)-1].Tool.ID.Name}
 }
 
 // serveAt serves on a Unix socket until it is stopped.
@@ -216,9 +217,9 @@ func (g *gate) searchAll(ctx context.Context, name string) error {
 // direct connects to all servers at once and lists their tools.
 func (t *town) direct(ctx context.Context) (float64, error) {
 	var all sync.WaitGroup
-	sessions, errs := make([]*mcp.ClientSession, upstreams), make([]error, upstreams)
+	sessions, errs := make([]*mcp.ClientSession, t.count), make([]error, t.count)
 	begin := time.Now()
-	for i := range upstreams {
+	for i := range t.count {
 		all.Go(func() { sessions[i], errs[i] = listed(ctx, t.dial(i)) })
 	}
 	all.Wait()

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// chapter is a part of what readers see: rows whose case begins with one of some words.
+type chapter struct {
+	heading string
+	begins  []string
+}
+
+func chapters() []chapter {
+	return []chapter{
+		{"A program in the sandbox, beside the interpreter alone (and what client and pipe cost)", []string{"protocol", "warm pool", "empty pool", "snapshot", "from nothing", "200 programs"}},
+		{"A call of a tool by a program, beside one by the MCP SDK's client; with the guard, beside one without", []string{"tool call", "1,000 calls", "10 MB result", "guarded call"}},
+		{"A start with 60 upstreams, beside the SDK's client that connects to the same 60 and lists their tools", []string{"60 upstreams"}},
+		{"Wrappers in both languages, beside reading and writing the same definitions as JSON", []string{"wrappers"}},
+		{"The search index, beside bleve's", []string{"index", "query", "search_tools"}},
+		{"Memory of sandboxes that wait", []string{"waiting"}},
+	}
+}
+
+func (c chapter) has(r row) bool {
+	for _, words := range c.begins {
+		if strings.HasPrefix(r.Case, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// section is what a reader of docs/benchmarks.md sees.
+func section(m machine, rows []row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d x %s, Linux %s, load %s at the start; commit %s, %s. Below 1 the ratio of the medians says that Sallyport is faster than the bare twin,\n", m.Cores, m.CPU, m.Kernel, load(m), m.Versions["commit"], m.Date)
+	b.WriteString("which was measured by turns with it; of rates, too. What each row is, and which bars are met, stands in [issue-11-latency.txt](../bench/results/issue-11-latency.txt).\n")
+	for _, c := range chapters() {
+		var table strings.Builder
+		for _, r := range rows {
+			if c.has(r) {
+				table.WriteString(line(r))
+			}
+		}
+		if table.Len() > 0 {
+			fmt.Fprintf(&b, "\n**%s**\n\n| | unit | min | median | p99 | bare median | ratio |\n| --- | --- | --- | --- | --- | --- | --- |\n%s", c.heading, table.String())
+		}
+	}
+	return b.String()
+}
+
+// load is the first of the three figures.
+func load(m machine) string {
+	first, _, _ := strings.Cut(m.Load, " ")
+	return first
+}
+
+func line(r row) string {
+	name, bare, ratio := r.Case, "", ""
+	if r.Language != "" {
+		name += ", " + r.Language
+	}
+	if r.Bare != nil {
+		bare, ratio = figure(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", name, r.Unit, figure(r.Min), figure(r.P50), figure(r.P99), bare, ratio)
+}
+
+// readResults reads what write wrote.
+func readResults(path string) (m machine, rows []row, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return m, nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for first := true; lines.Scan(); first = false {
+		var r row
+		into := any(&r)
+		if first {
+			into = &m
+		}
+		if err := json.Unmarshal(lines.Bytes(), into); err != nil {
+			return m, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if !first {
+			rows = append(rows, r)
+		}
+	}
+	return m, rows, nil
+}
