@@ -20,7 +20,7 @@ type variety struct {
 func newVariety(base []judge.Entry) *variety {
 	v := &variety{rand: rand.New(rand.NewPCG(1, 2))}
 	for _, e := range base {
-		for _, word := range strings.Fields(e.Tool.Description) {
+		for word := range strings.FieldsSeq(e.Tool.Description) {
 			if plain(word) {
 				v.words = append(v.words, word)
 			}
@@ -60,11 +60,11 @@ func (v *variety) text(text string) string {
 
 // coin makes a word up, one of 24,500.
 func (v *variety) coin() string {
-	word := ""
+	word := make([]byte, 0, 6)
 	for range 3 {
-		word += string("bdfgklmnprstvz"[v.rand.IntN(14)]) + string("aeiou"[v.rand.IntN(5)])
+		word = append(word, "bdfgklmnprstvz"[v.rand.IntN(14)], "aeiou"[v.rand.IntN(5)])
 	}
-	return word[:5]
+	return string(word[:5])
 }
 
 // schema varies the descriptions in a compact schema. The words that come in are

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -28,7 +29,7 @@ type town struct {
 	kind     string
 	count    int
 	settings string
-	dial     func(i int) mcp.Transport
+	dial     func(ctx context.Context, i int) mcp.Transport
 	// last is the name of a tool of the last one.
 	last string
 }
@@ -72,8 +73,8 @@ func (b *bench) overStdio(servers []corpus.Server) (*town, func() error, error) 
 			return nil, nil, err
 		}
 	}
-	t.dial = func(i int) mcp.Transport {
-		command := exec.Command(self)
+	t.dial = func(ctx context.Context, i int) mcp.Transport {
+		command := exec.CommandContext(ctx, self)
 		command.Env = []string{upstreamVar + "=" + file(i)}
 		return &mcp.CommandTransport{Command: command}
 	}
@@ -92,7 +93,7 @@ func (b *bench) overHTTP(servers []corpus.Server) (*town, func() error, error) {
 		return nil, nil, err
 	}
 	t := townOf("HTTP", servers, func(i int) string { return fmt.Sprintf("url: %q, socket: %q", listingURL(i), socket) })
-	t.dial = func(i int) mcp.Transport {
+	t.dial = func(_ context.Context, i int) mcp.Transport {
 		return &mcp.StreamableClientTransport{Endpoint: listingURL(i), HTTPClient: through(socket)}
 	}
 	return t, stop, nil
@@ -220,7 +221,7 @@ func (t *town) direct(ctx context.Context) (float64, error) {
 	sessions, errs := make([]*mcp.ClientSession, t.count), make([]error, t.count)
 	begin := time.Now()
 	for i := range t.count {
-		all.Go(func() { sessions[i], errs[i] = listed(ctx, t.dial(i)) })
+		all.Go(func() { sessions[i], errs[i] = listed(ctx, t.dial(ctx, i)) })
 	}
 	all.Wait()
 	took := milliseconds(time.Since(begin))
@@ -263,8 +264,10 @@ func beListing(path string, in *json.Decoder, out *json.Encoder) error {
 			ID     json.RawMessage
 			Method string
 		}
-		if err := in.Decode(&request); err != nil {
-			return nil // the client has gone
+		if err := in.Decode(&request); errors.Is(err, io.EOF) { // the client has gone
+			return nil
+		} else if err != nil {
+			return err
 		}
 		if request.ID == nil {
 			continue
