@@ -65,7 +65,7 @@ func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 }
 
 func open(o *options) (*bench, map[string]string, error) {
-	b := &bench{options: o, counters: map[string]*ledger.Memo{}, shown: map[string]shown{}}
+	b := &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*ledger.Memo{}, shown: map[string]shown{}}
 	var err error
 	if b.world, err = suite.NewWorld(filepath.Join(o.folder, "world"), o.upstreams); err != nil {
 		return nil, nil, err
@@ -79,13 +79,13 @@ func open(o *options) (*bench, map[string]string, error) {
 	}
 	more, digests, err := catalogues(o, b.world)
 	b.more = more
-	return b, digests, errors.Join(err, b.world.Reset(), os.MkdirAll(filepath.Join(o.folder, "cache"), 0o700))
+	return b, digests, errors.Join(err, b.world.Reset(), os.MkdirAll(b.cache, 0o700))
 }
 
 // clear leaves an empty folder, which is what is locked.
 func (b *bench) clear() {
 	_ = os.RemoveAll(b.world.Dir)
-	_ = os.RemoveAll(filepath.Join(b.folder, "cache"))
+	_ = os.RemoveAll(b.cache)
 }
 
 // tasks plays all that are chosen.

@@ -32,7 +32,7 @@ func (r *Results) Markdown() string {
 	fmt.Fprintf(&b, "%s, with sallyport %s, %s tasks, each in three modes with %s servers. %s %s\n\n",
 		r.Date, r.Versions["sallyport"], number(len(r.everyTask())), numbers(r.sizes()), r.wrong(Encoding)[0], r.Note)
 	b.WriteString("![Tokens of a task over the number of tools](benchmarks/tokens.svg)\n\n![Tokens of each task](benchmarks/tasks.svg)\n")
-	for _, t := range r.tables(Encoding, r.middle()) {
+	for _, t := range r.tables(Encoding, r.paged()) {
 		b.WriteString("\n" + t.markdown())
 	}
 	if len(r.Levels.Rows) > 0 {

@@ -8,8 +8,8 @@ import (
 	"sallyport/bench/suite"
 )
 
-// middle are the sizes that the page has a table of tasks for; the text has one for each.
-func (r *Results) middle() (sizes []int) {
+// paged are the sizes that the page has a table of tasks for; the text has one for each.
+func (r *Results) paged() (sizes []int) {
 	for _, s := range r.Sizes {
 		if s.Servers == 5 || s.Servers == 25 {
 			sizes = append(sizes, s.Servers)
@@ -132,8 +132,9 @@ func (r *Results) sums(encoding string) *table {
 	t := &table{
 		title: "All tasks together",
 		note: "Sums over the tasks that both modes have answered right in a context that fits. Each way of counting is the one above with one thing more: what a turn has read before, from a cache at a tenth; " +
-			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25.",
-		head: []string{"servers", "counted", "tasks", "direct", "code mode", "saved", "tasks", "tool search", "code mode", "saved"},
+			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25. " +
+			"The large tasks are most of a sum; \"by task\" is the median of what is saved in each.",
+		head: []string{"servers", "counted", "tasks", "direct", "code mode", "saved", "by task", "tasks", "tool search", "code mode", "saved", "by task"},
 	}
 	for _, s := range r.Sizes {
 		for i, w := range weighings() {
@@ -150,17 +151,17 @@ func (r *Results) sums(encoding string) *table {
 func (r *Results) compared(other string, servers int, encoding, kind string, w weighing) []string {
 	p := r.pairs(other, servers, encoding, kind, w)
 	if p.n == 0 {
-		return []string{"none", "", "", ""}
+		return []string{"none", "", "", "", ""}
 	}
-	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), saved(p.other, p.code)}
+	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), saved(p.other, p.code), saved(1, middle(p.parts))}
 }
 
 // byKind has the sums of the tasks of each kind.
 func (r *Results) byKind(encoding string, sizes []int) *table {
 	t := &table{
 		title: "By kind of task",
-		note:  "The same sums without a cache, and what is saved with cached reads at a tenth.",
-		head:  []string{"kind", "servers", "tasks", "direct", "code mode", "saved", "cached", "tasks", "tool search", "code mode", "saved", "cached"},
+		note:  "The same sums without a cache, and what is saved of them with cached reads at a tenth.",
+		head:  []string{"kind", "servers", "tasks", "direct", "code mode", "saved", "by task", "cached", "tasks", "tool search", "code mode", "saved", "by task", "cached"},
 	}
 	for _, kind := range r.kinds() {
 		for _, servers := range sizes {

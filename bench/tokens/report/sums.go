@@ -42,6 +42,8 @@ func weighings() []weighing {
 type pair struct {
 	n           int
 	other, code float64
+	// parts are what code mode costs of the other, task by task.
+	parts []float64
 }
 
 // pairs adds the tasks of one size up, those of one kind, or of all for "".
@@ -52,6 +54,7 @@ func (r *Results) pairs(other string, servers int, encoding, kind string, w weig
 			p.n++
 			p.other += a.Weighed(w.rates)
 			p.code += b.Weighed(w.rates)
+			p.parts = append(p.parts, b.Weighed(w.rates)/a.Weighed(w.rates))
 		}
 	}
 	return p
@@ -96,6 +99,11 @@ func (r *Results) median(mode string, servers int, encoding string, w weighing) 
 			all = append(all, l.Weighed(w.rates))
 		}
 	}
+	return middle(all)
+}
+
+// middle is the median, 0 of nothing.
+func middle(all []float64) float64 {
 	if len(all) == 0 {
 		return 0
 	}
