@@ -9,20 +9,10 @@ import (
 // Plots are the pictures of the page, by name of file.
 func (r *Results) Plots() map[string]string {
 	plots := map[string]string{"tokens.svg": r.overTools()}
-	if n := r.widest(); n > 0 {
-		plots["tasks.svg"] = r.overTasks(n)
+	if sizes := r.shared(); len(sizes) > 0 {
+		plots["tasks.svg"] = r.overTasks(sizes[0].Servers) // the smallest, at which code mode has the least to save
 	}
 	return plots
-}
-
-// widest is the largest size at which some direct call still fits a window: there is most to compare.
-func (r *Results) widest() (servers int) {
-	for _, s := range r.Sizes {
-		if r.pairs(direct, s.Servers, Encoding, "", plain()).n > 0 {
-			servers = s.Servers
-		}
-	}
-	return servers
 }
 
 // overTools has two panels: the median of all tasks over the number of tools, without a cache and with one.
