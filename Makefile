@@ -146,7 +146,7 @@ bench-load: prereq-go build runsc ## have 200 clients at the API of a real gatew
 	@"$(BIN)/load" -sallyport "$(BIN)/sallyport" -out bench/results/issue-10-load.txt $(ARGS)
 
 .PHONY: bench-tokens
-bench-tokens: prereq-demo build runsc upstreams ## what a model reads and writes for each task, in three modes (minutes); ARGS="-only join -sizes 5,25"
+bench-tokens: prereq-bench build runsc upstreams ## what a model reads and writes for each task, in three modes (minutes); ARGS="-only join -sizes 5,25"
 	@$(STEP) "building the benchmark" go build $(VCS) -o "$(BIN)/tokens" ./bench/tokens
 	@"$(BIN)/tokens" -sallyport "$(BIN)/sallyport" $(ARGS)
 

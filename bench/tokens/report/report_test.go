@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,9 +14,8 @@ import (
 
 	"sallyport/bench/doc"
 	"sallyport/bench/tokens/report"
+	"sallyport/internal/testutil/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func read(t *testing.T, path string) (*report.Results, []byte) {
 	t.Helper()
@@ -42,23 +40,7 @@ func TestReport(t *testing.T) {
 	made := r.Plots()
 	made["small.txt"], made["small.md"] = r.Text(), r.Markdown()+"\n"
 	for name, got := range made {
-		golden(t, filepath.Join("testdata", name), got)
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-update rewrites it):\n%s", path, diff)
+		golden.Check(t, filepath.Join("testdata", name), got)
 	}
 }
 
