@@ -92,13 +92,14 @@ func (b *bench) clear() {
 func (b *bench) tasks(ctx context.Context, sizes []int) error {
 	var chosen []*suite.Task
 	for _, task := range suite.Tasks() {
-		if b.only == nil || b.only.MatchString(task.Name) {
+		n := len(sizesOf(task, sizes))
+		if n > 0 && (b.only == nil || b.only.MatchString(task.Name)) {
 			chosen = append(chosen, task)
-			b.of += len(sizesOf(task, sizes)) * len(suite.Modes())
+			b.of += n * len(suite.Modes())
 		}
 	}
 	if len(chosen) == 0 {
-		return errors.New("no task has such a name")
+		return errors.New("no task with such a name is asked at these sizes")
 	}
 	for _, task := range chosen {
 		if err := b.task(ctx, task, sizesOf(task, sizes)); err != nil {

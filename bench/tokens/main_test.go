@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/bench/doc"
+	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
+	"sallyport/bench/tokens/report"
+)
+
+func TestWrongFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"-sizes 3":              `"3" is neither 1, a number from 5 on, nor all`,
+		"-sizes 5,many":         `"many" is neither`,
+		"-only (":               "read -only: error parsing regexp",
+		"-report -sizes 5":      "-report takes no -only and no -sizes",
+		"-report -out /no/file": "no such file",
+		"quick":                 "no argument is taken: quick",
+		"-fast":                 "flag provided but not defined",
+	} {
+		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("tokens %s: %v, want %s", args, err, want)
+		}
+	}
+}
+
+func TestLevels(t *testing.T) {
+	dir := t.TempDir()
+	catalogue := `{"tools": [{"name": "add", "description": "Adds two numbers. Twice.", "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}}}}, {"name": "nop", "inputSchema": {"type": "object"}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "sums.json"), []byte(catalogue), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := levels(dir)
+	if err != nil || len(l.Rows) != 7 {
+		t.Fatalf("levels are %+v, %v", l, err)
+	}
+	if first := l.Rows[0]; first.Name != "sums" || first.Tools != 2 || first.Counts[0] <= first.Counts[2] {
+		t.Errorf("the server's row is %+v", first)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-levels", "-catalog", dir}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "all, median") {
+		t.Errorf("printed: %s, %v", out.String(), err)
+	}
+	out.Reset()
+	if err := run(t.Context(), []string{"-levels", "-catalog", t.TempDir()}, &out, io.Discard); err != nil || !strings.HasPrefix(out.String(), "skipped: no catalogue") {
+		t.Errorf("without a catalogue: %s, %v", out.String(), err)
+	}
+}
+
+// A page is made anew of the lines alone.
+func TestReportAgain(t *testing.T) {
+	dir := t.TempDir()
+	lines, err := os.ReadFile("report/testdata/small.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, "benchmarks.md")
+	for path, text := range map[string]string{filepath.Join(dir, "r.jsonl"): string(lines), page: "<!-- begin tokens -->\nold\n<!-- end tokens -->\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run(t.Context(), []string{"-report", "-out", filepath.Join(dir, "r"), "-docs", dir}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("report/testdata/small.md")
+	if got, err2 := doc.Section(page, report.Section); err != nil || err2 != nil || got != strings.TrimSpace(string(want)) {
+		t.Errorf("the section is\n%s\n%v %v", got, err, err2)
+	}
+	for _, name := range []string{"r.txt", "benchmarks/tokens.svg", "benchmarks/tasks.svg"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s was not made: %v", name, err)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	one, two := &suite.Task{Upstreams: []string{"git"}}, &suite.Task{Upstreams: []string{"git", "memory"}}
+	for _, test := range []struct {
+		flag string
+		more int
+		task *suite.Task
+		want string
+	}{
+		{"", 31, one, "1 5 10 25 36"}, {"", 31, two, "5 10 25 36"}, {"", 0, one, "1 5"}, {"", 20, one, "1 5 10 25"}, {"all,5", 31, one, "5 36"}, {"7", 31, one, "7"},
+	} {
+		o := &options{}
+		if err := o.setSizes(test.flag); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Trim(fmt.Sprint(sizesOf(test.task, o.chosen(test.more))), "[]"); got != test.want {
+			t.Errorf("-sizes %q beside %d: %v, want %s", test.flag, test.more, got, test.want)
+		}
+	}
+}
+
+func TestTries(t *testing.T) {
+	calls := func(names ...string) (turn ledger.Turn) {
+		for _, name := range names {
+			turn.Calls = append(turn.Calls, ledger.Call{Tool: name})
+		}
+		return turn
+	}
+	tr := &ledger.Transcript{Turns: []ledger.Turn{calls("search_tools", "search_tools"), calls(suite.SearchTool), calls("search_tools", "execute_code"), calls("git__git_log"), calls()}}
+	if n := tries(tr); n != 2 {
+		t.Errorf("%d turns searched, want 2", n)
+	}
+}
