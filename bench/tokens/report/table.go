@@ -96,6 +96,9 @@ func saved(a, b float64) string {
 	}
 	percent := 100 * (1 - b/a)
 	text := fmt.Sprintf("%.0f %%", percent)
+	if percent > 99 {
+		text = fmt.Sprintf("%.1f %%", percent) // nobody saves all
+	}
 	if percent < 0 {
 		return "**" + text + "**"
 	}
