@@ -39,6 +39,9 @@ func encodings() []string { return []string{report.Encoding, "cl100k_base"} }
 // measureAll plays every task in every mode at every size. Two runs wait for each other: they have one folder.
 func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 	start := time.Now()
+	if _, err := os.Stat(o.upstreams); err != nil {
+		return nil, fmt.Errorf("find the npm servers (make upstreams installs them): %w", err)
+	}
 	if err := os.MkdirAll(o.folder, 0o700); err != nil {
 		return nil, err
 	}
