@@ -53,7 +53,7 @@ func bestCustomers() *Task {
 			return missing
 		},
 		Needs:   []string{"filesystem.read_multiple_files", "sqlite.query", "memory.create_entities"},
-		Queries: [][]string{{"read several text files", "run a SQL query", "create entities in the knowledge graph"}, {"filesystem: read multiple files at once", "sqlite query: read-only SQL query", "memory create_entities"}},
+		Queries: [][]string{{"read several text files", "run a SQL query", "create entities in the knowledge graph"}, {"filesystem: read multiple files at once", "sqlite query: read-only SQL query", "memory create_entities"}, {"filesystem read_multiple_files", "sqlite query"}},
 		Direct: func(m *Mind) string {
 			texts, name := m.All(query(`SELECT group_concat(id || ':' || name, ';') AS "all" FROM customers`), readOrders(m)), map[int]string{}
 			for id, text := range pairsIn(m, texts[0]) {

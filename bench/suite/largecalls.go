@@ -37,7 +37,7 @@ func blameAuthors() *Task {
 			return answer(lines)
 		},
 		Needs:   []string{"filesystem.list_directory", "git.git_blame"},
-		Queries: [][]string{{"list the files of a folder", "who wrote each line of a file in git"}, {"filesystem list_directory", "git blame: who last modified each line of a file"}},
+		Queries: [][]string{{"list the files of a folder", "who wrote each line of a file in git"}, {"filesystem list_directory", "git blame: who last modified each line of a file"}, {"git git_blame"}},
 		Direct: func(m *Mind) string {
 			var files []string
 			var calls []ledger.Call

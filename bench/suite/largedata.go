@@ -28,7 +28,7 @@ func ticketsByAgent() *Task {
 			}).said(3, strconv.Itoa)
 		},
 		Needs:   []string{"sqlite.list-tables", "sqlite.query"},
-		Queries: [][]string{{"run a SQL query", "list the tables of the database"}, {"sqlite query: read-only SQL query", "sqlite list tables"}},
+		Queries: [][]string{{"run a SQL query", "list the tables of the database"}, {"sqlite query: read-only SQL query", "sqlite list tables"}, {"sqlite query", "sqlite list_tables"}},
 		Direct: func(m *Mind) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			text := m.All(query("SELECT assignee, COUNT(*) AS n FROM tickets WHERE status = 'open' GROUP BY assignee ORDER BY n DESC, assignee LIMIT 3"))[0]
