@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,15 +45,6 @@ func readCatalogue(path string) (Catalogue, error) {
 	}
 	c.Tools = list.Tools
 	return c, nil
-}
-
-// Order puts catalogues in the order in which benchmarks add them: by the SHA-256 of
-// their names, so that nobody has picked which ones are the first five.
-func Order(all []Catalogue) []Catalogue {
-	return slices.SortedFunc(slices.Values(all), func(a, b Catalogue) int {
-		x, y := sha256.Sum256([]byte(a.Name)), sha256.Sum256([]byte(b.Name))
-		return bytes.Compare(x[:], y[:])
-	})
 }
 
 // Without leaves out the catalogues of servers that are there for real.

@@ -34,10 +34,6 @@ func TestCatalogues(t *testing.T) {
 	if got := string(all[1].Tools[0]); got != `{"name": "a-2"}` {
 		t.Errorf("a definition was changed: %s", got)
 	}
-	// By sha256sum of the names.
-	if got := names(agent.Order(all)); !slices.Equal(got, []string{"c", "b", "a", "a-2"}) {
-		t.Errorf("the order is %q", got)
-	}
 	if got := names(agent.Without(all, "a", "c", "other")); !slices.Equal(got, []string{"a-2", "b"}) {
 		t.Errorf("without a and c there are %q", got)
 	}
