@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,8 +30,8 @@ func (r *Results) Text() string {
 // Markdown is the section of the page.
 func (r *Results) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, with sallyport %s, %s tasks, each in three modes with %s servers. %s %s\n\n",
-		r.Date, r.Versions["sallyport"], number(len(r.everyTask())), numbers(r.sizes()), r.wrong(Encoding)[0], r.Note)
+	fmt.Fprintf(&b, "%s, at commit %s, %s tasks, each in three modes with %s servers. %s %s\n\n",
+		r.Date, cmp.Or(r.Versions["commit"], "unknown"), number(len(r.everyTask())), numbers(r.sizes()), r.wrong(Encoding)[0], r.Note)
 	b.WriteString("![Tokens of a task over the number of tools](benchmarks/tokens.svg)\n\n![Tokens of each task](benchmarks/tasks.svg)\n")
 	for _, t := range r.tables(Encoding, r.paged()) {
 		b.WriteString("\n" + t.markdown())
