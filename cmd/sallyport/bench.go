@@ -51,7 +51,7 @@ mode; nothing of the settings is used then.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every tool and all versions")
+	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every tool and all versions; with\n--model a line of JSON for each task, mode and run")
 	flags.StringVar(&o.only, "only", "", "measure only `WHAT`: tokens or latency")
 	flags.IntVar(&o.runs, "runs", 0, "take each time `N` times (default 10); with --model, do each\ntask N times (default 1)")
 	flags.BoolVar(&o.noCalls, "no-calls", false, "call no tool of any upstream")

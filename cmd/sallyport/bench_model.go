@@ -197,7 +197,7 @@ func (b *modelBench) all(ctx context.Context) error {
 				if failed++; fault == nil || fault.Kind == tool.Invalid && b.answered() {
 					failed = 0
 				}
-				if fault != nil && (failed == 3 || hopeless(fault)) {
+				if fault != nil && (failed == 3 || hopeless(fault) || fault.Kind == tool.Upstream && !b.answered()) {
 					return fault
 				}
 			}

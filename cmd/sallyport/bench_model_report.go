@@ -130,11 +130,12 @@ func taskCell(t total) string {
 // notes are what tables do not say.
 func (b *modelBench) notes(w io.Writer) {
 	b.fair(w)
-	if b.total(func(modelRun) bool { return true }).tokens == (agent.Usage{}) {
+	whole := b.total(func(modelRun) bool { return true })
+	if whole.turns > 0 && whole.tokens == (agent.Usage{}) {
 		fmt.Fprintln(w, "The endpoint does not say what it bills.")
 	}
-	if waited := b.total(func(modelRun) bool { return true }).waited; waited > 0 {
-		fmt.Fprintf(w, "The endpoint was left alone for %.1f s more, as it wanted to be or because it failed.\n", waited)
+	if whole.waited > 0 {
+		fmt.Fprintf(w, "The endpoint was left alone for %.1f s more, as it wanted to be or because it failed.\n", whole.waited)
 	}
 	for _, r := range b.runs {
 		if !r.Right {

@@ -120,7 +120,10 @@ func (b *modelBench) record(task *suite.Task, t *ledger.Transcript, talk *endpoi
 // why says in a line what is wrong, "" if nothing is.
 func (b *modelBench) why(task *suite.Task, t *ledger.Transcript, failed error) string {
 	want := task.Want(b.world)
+	fault, known := errors.AsType[*tool.Error](failed)
 	switch {
+	case known:
+		return plain.Line(fault.Message, 200)
 	case failed != nil:
 		return plain.Line(strings.TrimPrefix(failed.Error(), "run "+task.Name+": "), 200)
 	case !endpoint.Same(t.Answer, want):
