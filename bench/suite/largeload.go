@@ -2,7 +2,6 @@ package suite
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 )
 
 // loadOrders copies files into the database. No tool does that, so in direct calls
-// all of it passes through the model, and out of it again; in two turns, because
-// no model writes as much as this in one.
+// all of it passes through the model, and out of it again: in one turn, which only
+// models can that may write as much as that.
 func loadOrders() *Task {
 	row := func(format string, o Order) string {
 		return fmt.Sprintf(format, o.ID, o.Day.Format(time.DateOnly), o.Customer, o.SKU, o.Quantity, Money(o.Cents))
@@ -39,13 +38,11 @@ func loadOrders() *Task {
 		Direct: func(m *Mind) string {
 			// The tool for transactions would say all of it again in its result.
 			orders := ordersIn(m, m.All(readOrders(m), execute("CREATE TABLE load_orders (order_id INTEGER, date TEXT, customer_id INTEGER, sku TEXT, quantity INTEGER, unit_price REAL)"))[0])
-			for half := range slices.Chunk(orders, (len(orders)+1)/2) {
-				var rows []string
-				for _, o := range half {
-					rows = append(rows, row("(%d,'%s',%d,'%s',%d,%s)", o))
-				}
-				m.All(execute("INSERT INTO load_orders VALUES " + strings.Join(rows, ",")))
+			rows := make([]string, 0, len(orders))
+			for _, o := range orders {
+				rows = append(rows, row("(%d,'%s',%d,'%s',%d,%s)", o))
 			}
+			m.All(execute("INSERT INTO load_orders VALUES " + strings.Join(rows, ",")))
 			return answer(orders)
 		},
 		Programs: []Program{{File: "load-orders.py", Needs: []string{"filesystem.read_text_file", "sqlite.execute"}}},
