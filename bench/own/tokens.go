@@ -45,6 +45,8 @@ type PerTurn struct {
 	Direct Count `json:"direct"`
 	Search Count `json:"tool_search"`
 	Here   Count `json:"here"`
+	// Fits says that Direct fits the context of a usual model, of [Window] tokens. Where it does not, nothing is saved: it cannot be done.
+	Fits bool `json:"direct_fits_200k"`
 }
 
 // Tokens counts what a model reads, without calling any tool.
@@ -61,6 +63,7 @@ func (b *Bench) Tokens(ctx context.Context) (*Tokens, error) {
 		return nil, err
 	}
 	all, err := b.upstreams(t)
+	t.PerTurn.Fits = t.PerTurn.Direct.O200k <= Window
 	if err != nil || t.Tools == 0 {
 		return t, err
 	}

@@ -78,6 +78,8 @@ func aboutModel(cmd *cobra.Command, m modelOptions) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		mine := of.Lookup(f.Name) != nil
 		switch {
+		case f.Name == "model" && m.URL == "":
+			err = misuse(cmd, "--model needs the URL of an endpoint")
 		case err != nil || f.Name == "json" || f.Name == "runs" || cmd.InheritedFlags().Lookup(f.Name) != nil:
 		case mine && m.URL == "":
 			err = misuse(cmd, "--%s goes with --model URL", f.Name)

@@ -74,6 +74,10 @@ func writeSearch(b *strings.Builder, t *own.Tokens) {
 		fmt.Fprintf(table, "%s\t%s\t  %s\n", whole(row.cost.Plain), whole(row.cost.Cached), row.name)
 	}
 	_ = table.Flush()
+	if t.PerTurn.Direct.O200k > own.Window {
+		b.WriteString("\nThe row of direct is no conversation that any usual model can have: compare with the tool search.\n")
+		return
+	}
 	fmt.Fprintf(b, "\nHere costs less than direct %s; with a cache (a token read again counts %g) %s.\n", from(c.Even.Plain), own.Cached, from(c.Even.Cached))
 }
 
