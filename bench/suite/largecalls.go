@@ -52,7 +52,10 @@ func blameAuthors() *Task {
 			}
 			return answer(lines)
 		},
-		Programs: []Program{{File: "blame-authors.py", Needs: []string{"filesystem.list_directory", "git.git_blame"}}},
+		Programs: []Program{
+			{File: "blame-authors-look.py", Needs: []string{"filesystem.list_directory"}},
+			{File: "blame-authors.py", Needs: []string{"git.git_blame"}},
+		},
 	}
 }
 
@@ -89,6 +92,9 @@ func serviceCards() *Task {
 			}
 			return strconv.Itoa(len(m.All(calls...)))
 		},
-		Programs: []Program{{File: "service-cards.ts", Needs: []string{"memory.read_graph", "filesystem.create_directory", "filesystem.write_file"}}},
+		Programs: []Program{
+			{File: "service-cards-look.ts", Needs: []string{"memory.read_graph"}},
+			{File: "service-cards.ts", Needs: []string{"memory.read_graph", "filesystem.create_directory", "filesystem.write_file"}},
+		},
 	}
 }
