@@ -1,6 +1,7 @@
 package own
 
 import (
+	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
 )
 
@@ -43,7 +44,7 @@ type Even struct {
 func (b *Bench) conversations(ours ledger.Transcript, all []ledger.Definition, p *probes) (list []Conversation, err error) {
 	direct := &ledger.Transcript{Definitions: all, Turns: make([]ledger.Turn, mostTurns)}
 	ours.Turns = append([]ledger.Turn{p.typical}, make([]ledger.Turn, mostTurns)...)
-	search := &ledger.Transcript{Definitions: []ledger.Definition{toolSearch()}, Turns: append([]ledger.Turn{p.deferred}, make([]ledger.Turn, mostTurns)...)}
+	search := &ledger.Transcript{Definitions: []ledger.Definition{agent.SearchDefinition()}, Turns: append([]ledger.Turn{p.deferred}, make([]ledger.Turn, mostTurns)...)}
 	for _, v := range []struct {
 		name    string
 		counter ledger.Counter

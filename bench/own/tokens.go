@@ -3,8 +3,8 @@ package own
 import (
 	"context"
 
+	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
-	"sallyport/bench/suite"
 )
 
 // Window is how much the context of a usual model holds, in tokens.
@@ -59,7 +59,7 @@ func (b *Bench) Tokens(ctx context.Context) (*Tokens, error) {
 	if t.PerTurn.Here, err = b.counts(&ours, first); err != nil {
 		return nil, err
 	}
-	if t.PerTurn.Search, err = b.counts(&ledger.Transcript{Definitions: []ledger.Definition{toolSearch()}}, first); err != nil {
+	if t.PerTurn.Search, err = b.counts(&ledger.Transcript{Definitions: []ledger.Definition{agent.SearchDefinition()}}, first); err != nil {
 		return nil, err
 	}
 	all, err := b.upstreams(t)
@@ -100,14 +100,6 @@ func (b *Bench) upstreams(t *Tokens) (all []ledger.Definition, err error) {
 		t.PerTurn.Direct = t.PerTurn.Direct.Plus(up.Tokens)
 	}
 	return all, nil
-}
-
-// toolSearch is what a client shows that defers all other tools, as in mode search of package agent.
-func toolSearch() ledger.Definition {
-	return ledger.Definition{
-		Name: suite.SearchTool, Description: "Find tools by what they do. Tools that match can be called from then on.",
-		InputSchema: []byte(`{"type":"object","properties":{"query":{"type":"string","description":"keywords or a sentence"}},"required":["query"]}`),
-	}
 }
 
 // reachable are the tools that can be called.
