@@ -29,7 +29,11 @@ const SAYINGS = [
   [/serialize a BigInt|mix BigInt/, () => "make it a number or a text first: Number(value), String(value)"],
 ];
 
-exports.hint = (error, message, open) => {
+// Of calls that are under way beside the one that failed, Promise.all waits: none of them was forgotten.
+const TOGETHER = /^\s+at async Promise\.(all|allSettled|any|race) /m;
+
+exports.hint = (error, message, underWay) => {
+  const open = TOGETHER.test(error?.stack ?? "") ? [] : underWay;
   if (error?.name === "ToolError" && typeof error.code === "string") return ofCall(error);
   if (error?.hint) return String(error.hint);
   for (const [pattern, say] of SAYINGS) {
