@@ -173,10 +173,10 @@ func TestAnotherTry(t *testing.T) {
 	for _, api := range apis() {
 		t.Run(string(api), func(t *testing.T) {
 			s, e := rig(t, api, weighing())
-			s.Before = []http.HandlerFunc{
+			s.Before(
 				status(429, "Retry-After", "0"), status(500), status(529), status(503, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"),
 				nil, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			}
+			)
 			talk := e.Begin()
 			transcript := ledger.Transcript{Prompt: weighing().Prompt}
 			_, err := agent.Run(t.Context(), talk, shelf{}, &transcript, agent.Limits{})

@@ -114,16 +114,17 @@ var changing = regexp.MustCompile(`127\.0\.0\.1:\d+|\d+(\.\d+)? ?m?s\b|\d[\d,]*\
 func (r *modelRig) interrupted(t *testing.T) {
 	s := r.endpoint(endpoint.OpenAI)
 	hung := make(chan struct{})
-	s.Before = make([]http.HandlerFunc, 7)
-	s.Before[0] = func(w http.ResponseWriter, _ *http.Request) {
+	before := make([]http.HandlerFunc, 7)
+	before[0] = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "0")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	s.Before[6] = func(_ http.ResponseWriter, req *http.Request) { // after one, three of search, two of code and one more
+	before[6] = func(_ http.ResponseWriter, req *http.Request) { // after one, three of search, two of code and one more
 		_, _ = io.Copy(io.Discard, req.Body)
 		close(hung)
 		<-req.Context().Done()
 	}
+	s.Before(before...)
 	stdout, stderr, code := r.run(hung, "--model", s.URL+"/v1", "--modes", "search,code")
 	want := `scripted-1-N-N-N at N, 1 run of 2
 
@@ -145,10 +146,9 @@ opening-hours  one call  N, 3 turns  -
 
 func (r *modelRig) refused(t *testing.T) {
 	s := r.endpoint(endpoint.Anthropic)
-	s.Before = make([]http.HandlerFunc, 4)
-	s.Before[3] = func(w http.ResponseWriter, _ *http.Request) {
+	s.Before(nil, nil, nil, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":{"message":"no credit \u001b[31m for `+endpointtest.Key+`"}}`, http.StatusForbidden)
-	}
+	})
 	stdout, stderr, code := r.run(nil, "--model", s.URL, "--api", "anthropic", "--key-env", "OTHER_KEY", "--modes", "code,direct", "--json")
 	if code != 1 || !strings.Contains(stderr, "/v1/messages answered 403: no credit for [key]\nhint: the key comes from the environment") {
 		t.Errorf("status %d:\n%s", code, stderr)

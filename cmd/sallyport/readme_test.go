@@ -53,7 +53,7 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verbs := regexp.MustCompile(`\b(serve|exec|search|tools|generate|doctor|version|import|install|upstreams|auth|workflow)\b`)
+	verbs := regexp.MustCompile(`\b(serve|exec|search|tools|generate|doctor|version|import|install|upstreams|auth|workflow|bench)\b`)
 	for _, example := range examples(t, "sh") {
 		for line := range strings.Lines(example) {
 			words := strings.Fields(line)

@@ -36,14 +36,13 @@ type Server struct {
 	World func() *suite.World
 	// Tasks are those that it knows.
 	Tasks []*suite.Task
-	// Before are what it does at the first requests for a turn, instead of answering; nil is to answer.
-	Before []http.HandlerFunc
 	// Stray is what it says at the turn of a number, instead of what the script does; the script goes on thereafter.
 	Stray func(turn int) *agent.Move
 
 	tb     testing.TB
 	talk   talker
 	mu     sync.Mutex
+	before []http.HandlerFunc
 	asked  int
 	spoken *spoken
 }
@@ -106,6 +105,13 @@ func (s *Server) end() {
 	s.spoken = nil
 }
 
+// Before says what is done at the first requests for a turn, instead of answering; nil is to answer.
+func (s *Server) Before(first ...http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = first
+}
+
 // Asked is how many turns were asked for.
 func (s *Server) Asked() int {
 	s.mu.Lock()
@@ -125,8 +131,8 @@ func (s *Server) turn(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
-	if s.asked <= len(s.Before) && s.Before[s.asked-1] != nil {
-		s.Before[s.asked-1](w, r)
+	if s.asked <= len(s.before) && s.before[s.asked-1] != nil {
+		s.before[s.asked-1](w, r)
 		return
 	}
 	if !s.talk.allowed(r) {
