@@ -71,14 +71,20 @@ func (s *searched) Call(ctx context.Context, call ledger.Call) (ledger.Result, e
 	if err != nil || len(found.Hits) == 0 {
 		return ledger.Result{Text: "No tool matches."}, err
 	}
-	var r ledger.Result
-	var names []string
+	var defs []ledger.Definition
 	for _, hit := range found.Hits {
-		def := s.found[hit.ID]
-		names, r.Shows = append(names, def.Name), append(r.Shows, def)
+		defs = append(defs, s.found[hit.ID])
 	}
-	r.Text = "Found " + strings.Join(names, ", ")
-	return r, nil
+	return Found(defs), nil
+}
+
+// Found is what the tool of [SearchDefinition] answers: a line of names, and the definitions.
+func Found(defs []ledger.Definition) ledger.Result {
+	var names []string
+	for _, def := range defs {
+		names = append(names, def.Name)
+	}
+	return ledger.Result{Text: "Found " + strings.Join(names, ", "), Shows: defs}
 }
 
 func queryOf(args json.RawMessage) string {

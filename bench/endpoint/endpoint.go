@@ -8,6 +8,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -79,7 +80,7 @@ func Open(ctx context.Context, s Settings) (*Endpoint, error) {
 	case OpenAI:
 		e.says = openAI{}
 	case Anthropic:
-		e.says = anthropic{tokens: or(s.Answer, 8192)}
+		e.says = anthropic{tokens: cmp.Or(s.Answer, 8192)}
 	default:
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown API %.40q", string(s.API)), Hint: "use openai or anthropic"}
 	}
@@ -184,10 +185,3 @@ func (t *turn) own(id string, at int) string {
 
 // ourID is ours for a call that came with none that can be sent back. Some endpoints take nine letters and digits, and nothing else.
 func ourID(turn, call int) string { return fmt.Sprintf("t%04dc%03d", turn%10000, call%1000) }
-
-func or(n, usual int) int {
-	if n == 0 {
-		return usual
-	}
-	return n
-}

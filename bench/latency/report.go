@@ -3,19 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"sallyport/bench/doc"
+	host "sallyport/bench/machine"
 )
 
 // machine is where and with what was measured.
@@ -37,8 +35,8 @@ type machine struct {
 func describe(ctx context.Context, o *options) *machine {
 	m := &machine{
 		Date: time.Now().UTC().Format(time.DateTime) + " UTC", Cores: runtime.NumCPU(), User: os.Getuid(),
-		CPU: fieldOf("/proc/cpuinfo", "model name"), Memory: fieldOf("/proc/meminfo", "MemTotal"),
-		Kernel: firstLine("/proc/sys/kernel/osrelease"), Load: firstLine("/proc/loadavg"), Cgroups: cgroups(),
+		CPU: host.CPU(), Memory: host.Memory(),
+		Kernel: host.Kernel(), Load: host.Load(), Cgroups: cgroups(),
 		Versions: map[string]string{}, Digests: map[string]string{},
 	}
 	programs := []struct{ name, path, flag string }{
@@ -48,10 +46,10 @@ func describe(ctx context.Context, o *options) *machine {
 		programs = append(programs, struct{ name, path, flag string }{filepath.Base(l.interpreter), l.interpreter, "--version"})
 	}
 	for _, p := range programs {
-		m.Versions[p.name], m.Digests[p.name] = versionOf(ctx, p.path, p.flag), digestOf(p.path)
+		m.Versions[p.name], m.Digests[p.name] = known(ctx, p.path, p.flag)
 	}
-	if out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output(); err == nil {
-		m.Versions["commit"] = strings.TrimSpace(string(out))
+	if commit := host.Commit(ctx); commit != "" {
+		m.Versions["commit"] = commit
 	}
 	return m
 }
@@ -66,40 +64,16 @@ func cgroups() string {
 	return "none"
 }
 
-func versionOf(ctx context.Context, path, flag string) string {
-	out, err := exec.CommandContext(ctx, path, flag).Output()
+// known is what a program says of itself, and the start of its digest: of one that is not there, why, and nothing.
+func known(ctx context.Context, path, flag string) (version, digest string) {
+	version, err := host.Version(ctx, path, flag)
 	if err != nil {
-		return err.Error()
+		version = err.Error()
 	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return strings.Join(strings.Fields(line), " ")
-}
-
-// digestOf is the start of a file's digest, "" if it cannot be read.
-func digestOf(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return ""
+	if digest, err = host.Digest(path); err != nil {
+		return version, ""
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
-}
-
-func firstLine(path string) string {
-	data, _ := os.ReadFile(path) // where it is missing, nothing is said
-	line, _, _ := strings.Cut(string(data), "\n")
-	return line
-}
-
-// fieldOf returns what stands behind "name:" in a file of /proc.
-func fieldOf(path, name string) string {
-	data, _ := os.ReadFile(path)
-	for line := range strings.Lines(string(data)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return version, digest[:16]
 }
 
 // head is what stands above the table.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
 	"sallyport/bench/stats"
 	"sallyport/bench/suite"
@@ -124,14 +125,12 @@ func (b *Bench) deferred(ctx context.Context, p probe) (ledger.Turn, error) {
 	if err != nil {
 		return turn, err
 	}
-	var shown ledger.Result
-	var names []string
+	var defs []ledger.Definition
 	for _, f := range best.Tools {
 		if t, ok := b.gateway.Tool(f.ID); ok {
-			shown.Shows, names = append(shown.Shows, definition(t)), append(names, definition(t).Name)
+			defs = append(defs, definition(t))
 		}
 	}
-	shown.Text = "Found " + strings.Join(names, ", ")
-	turn.Results = []ledger.Result{shown}
+	turn.Results = []ledger.Result{agent.Found(defs)}
 	return turn, nil
 }

@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
 	"sallyport/bench/doc"
+	"sallyport/bench/machine"
 	"sallyport/internal/testutil/judge"
 )
 
@@ -77,10 +77,7 @@ func meanOf(engine, group string, h half, rows []row) mean {
 func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }
 
 func originOf(ctx context.Context, src sources) (origin, error) {
-	o := origin{Go: runtime.Version(), Digests: map[string]string{}}
-	if out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output(); err == nil {
-		o.Commit = strings.TrimSpace(string(out))
-	}
+	o := origin{Commit: machine.Commit(ctx), Go: runtime.Version(), Digests: map[string]string{}}
 	for name, patterns := range src.files() {
 		digest, err := digestOf(patterns)
 		if err != nil {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
 	"slices"
 	"strings"
 
+	"sallyport/bench/agent"
 	"sallyport/bench/tokens/report"
 	"sallyport/codegen"
 	"sallyport/internal/plain"
@@ -24,8 +24,8 @@ func columns() []string {
 // levels counts every tool of the catalogues of a folder at each level of detail.
 func levels(dir string) (report.Levels, error) {
 	l := report.Levels{Columns: columns()}
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil || len(paths) == 0 {
+	catalogues, err := agent.ReadCatalogues(dir)
+	if err != nil || len(catalogues) == 0 {
 		return report.Levels{}, err
 	}
 	counter, err := tokens.O200k()
@@ -33,8 +33,8 @@ func levels(dir string) (report.Levels, error) {
 		return l, err
 	}
 	all := server{name: "all", counts: make([][]int, len(l.Columns))}
-	for _, path := range paths {
-		s, err := measure(counter, path)
+	for _, c := range catalogues {
+		s, err := measure(counter, c)
 		if err != nil {
 			return l, err
 		}
@@ -89,22 +89,17 @@ func (d *definition) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func measure(counter *tokens.Counter, path string) (server, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return server{}, err
-	}
-	var list struct{ Tools []definition }
-	if err := json.Unmarshal(data, &list); err != nil {
-		return server{}, err
-	}
-	s := server{name: strings.TrimSuffix(filepath.Base(path), ".json"), counts: make([][]int, len(columns()))}
-	var wires []string
-	for _, d := range list.Tools {
-		wires = append(wires, d.Name)
+func measure(counter *tokens.Counter, c agent.Catalogue) (server, error) {
+	s := server{name: c.Name, counts: make([][]int, len(columns()))}
+	list, wires := make([]definition, len(c.Tools)), make([]string, len(c.Tools))
+	for i, data := range c.Tools {
+		if err := json.Unmarshal(data, &list[i]); err != nil {
+			return server{}, fmt.Errorf("catalogue %s: %w", c.Name, err)
+		}
+		wires[i] = list[i].Name
 	}
 	for i, id := range tool.Identifiers(wires) {
-		for level, text := range texts(tool.Identifier(s.name), id, list.Tools[i]) {
+		for level, text := range texts(tool.Identifier(s.name), id, list[i]) {
 			n, err := counter.Count(text)
 			if err != nil {
 				return server{}, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/bench/machine"
 	"sallyport/bench/tokens/report"
 	"sallyport/tools/upstreams"
 )
@@ -21,8 +21,8 @@ import (
 // head is what was measured, with what and where.
 func (b *bench) head(ctx context.Context, sizes []int, catalogues map[string]string) (*report.Head, error) {
 	h := &report.Head{
-		Format: report.Format, Date: time.Now().UTC().Format(time.DateOnly), CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
-		Kernel: firstLine("/proc/sys/kernel/osrelease"), Folder: b.folder, Encodings: encodings(),
+		Format: report.Format, Date: time.Now().UTC().Format(time.DateOnly), CPU: machine.CPU(), Cores: runtime.NumCPU(),
+		Kernel: machine.Kernel(), Folder: b.folder, Encodings: encodings(),
 		Versions: map[string]string{}, Digests: map[string]string{}, Catalogues: catalogues,
 	}
 	if len(b.more) == 0 {
@@ -53,18 +53,17 @@ func (b *bench) programs(ctx context.Context, h *report.Head) error {
 		if err != nil {
 			return fmt.Errorf("find %s: %w", name, err)
 		}
-		out, err := exec.CommandContext(ctx, found, flag).Output()
+		line, err := machine.Version(ctx, found, flag)
 		if err != nil {
-			return fmt.Errorf("ask %s for its version: %w", name, err)
+			return err
 		}
-		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		h.Versions[name] = strings.TrimSpace(strings.TrimPrefix(line, name))
 		if h.Digests[name], err = digest(found); err != nil {
 			return err
 		}
 	}
-	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
-		h.Versions["commit"] = strings.TrimSpace(string(out))
+	if commit := machine.Commit(ctx); commit != "" {
+		h.Versions["commit"] = commit
 	}
 	return nil
 }
@@ -93,21 +92,4 @@ func packages(h *report.Head) error {
 		}
 	}
 	return nil
-}
-
-func firstLine(path string) string {
-	data, _ := os.ReadFile(path) // where it is missing, nothing is said
-	line, _, _ := strings.Cut(string(data), "\n")
-	return line
-}
-
-// field returns what stands behind "name:" in a file of /proc.
-func field(path, name string) string {
-	data, _ := os.ReadFile(path)
-	for line := range strings.Lines(string(data)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

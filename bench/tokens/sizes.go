@@ -3,17 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
+	"sallyport/bench/machine"
 	"sallyport/bench/suite"
 	"sallyport/bench/tokens/report"
 )
@@ -130,12 +128,8 @@ func catalogues(o *options, w *suite.World) (more []agent.Catalogue, digests map
 }
 
 func digest(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	digits, err := machine.Digest(path)
+	return "sha256:" + digits, err
 }
 
 // describe says what each size is, in the head of the results.
