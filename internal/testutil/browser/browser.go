@@ -66,7 +66,7 @@ func fonts(tb testing.TB, folder string) string {
 func (b *Browser) Page(tb testing.TB) *Page {
 	tb.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	p := &Page{tb: tb, ctx: ctx, folder: b.folder}
+	p := &Page{tb: tb, ctx: ctx, folder: b.folder, heard: make(chan struct{}, 1)}
 	if err := chromedp.Do(ctx); err != nil { // a tab ends with the context that is first used
 		tb.Fatalf("open a tab: %v", err)
 	}

@@ -30,6 +30,7 @@ func TestBrowser(t *testing.T) {
 	mux.HandleFunc("/next", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "<title>x</title><p>%q", r.FormValue("name"))
 	})
+	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	web := httptest.NewServer(mux)
 	defer web.Close()
 	b := browser.Open(t)
@@ -59,7 +60,6 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("%d %q at %s", status, p.Text("p"), p.URL())
 	}
 	p.Scheme("light")
-	p.Complaints() // of the icon that nobody has
 	p.Go(web.URL + "/bad")
 	said := strings.Join(p.Complaints(), "\n")
 	if !strings.Contains(said, "Content Security Policy") || !strings.Contains(said, "404") {

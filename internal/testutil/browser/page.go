@@ -25,7 +25,11 @@ type Page struct {
 
 	mu         sync.Mutex
 	complaints []string
+	heard      chan struct{} // a mark that the page said
 }
+
+// mark is what a page is made to say when what it said before has to have been heard: its messages keep their order.
+const mark = "browser: all said before this"
 
 // hear notes what the page complains of, until it is closed.
 func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
@@ -34,6 +38,10 @@ func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 			return
 		}
 		switch m.Type {
+		case chromedp.ConsoleDebug:
+			if m.Text == mark {
+				p.heard <- struct{}{}
+			}
 		case "error", "warning", "assert", chromedp.ConsoleException:
 			p.mu.Lock()
 			p.complaints = append(p.complaints, fmt.Sprintf("%s: %s (%s:%d)", m.Type, m.Text, m.URL, m.Line+1))
@@ -45,11 +53,26 @@ func (p *Page) hear(messages iter.Seq2[chromedp.ConsoleMessage, error]) {
 // Complaints returns what the page complained of since the last call: errors and warnings on its console, scripts that threw,
 // what its Content-Security-Policy refused, answers of 400 and above.
 func (p *Page) Complaints() []string {
+	p.settle()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.complaints
 	p.complaints = nil
 	return all
+}
+
+// settle waits until what the page has said is heard. A page that can say nothing (its scripts are off, it is gone) has no more
+// to wait for.
+func (p *Page) settle() {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[any]("void console.debug("+quoted(mark)+")")); err != nil {
+		return
+	}
+	select {
+	case <-p.heard:
+	case <-ctx.Done():
+	}
 }
 
 func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
