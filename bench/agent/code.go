@@ -167,17 +167,20 @@ func (c *code) Instructions() []string {
 // Definitions implements [Tools].
 func (c *code) Definitions() (defs []ledger.Definition) {
 	for _, t := range c.session.tools {
-		defs = append(defs, t.definition(t.Name))
+		defs = append(defs, t.definition(ours+t.Name))
 	}
 	return defs
 }
+
+// ours is what clients put before the names of our tools, as before those of any server.
+const ours = "sallyport__"
 
 // executionID is what no two answers have in common: the id in the hint of how to go on.
 var executionID = regexp.MustCompile(`\be-[a-z2-7]{12}\b`)
 
 // Call implements [Tools]. Ids of executions, which are random, are replaced by one of the same shape.
 func (c *code) Call(ctx context.Context, call ledger.Call) (ledger.Result, error) {
-	r, err := c.session.call(ctx, call.Tool, call.Args)
+	r, err := c.session.call(ctx, strings.TrimPrefix(call.Tool, ours), call.Args)
 	r.Text = executionID.ReplaceAllString(r.Text, "e-k3vq7m2yhx4d")
 	return r, err
 }

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// finds is how many tools a search shows: the most that Anthropic's tool search does.
+// finds is how many tools a search shows: the most that Anthropic's tool search does, which shows three to five.
 const finds = 5
 
 // searched is direct with all tools deferred: the model sees one that finds the others. It is written after
@@ -19,12 +19,13 @@ const finds = 5
 // definitions of what they find into the context; what they rank with is replaced by our own index.
 type searched struct {
 	*direct
+	finds int
 	index *index.Index
 	found map[tool.ID]ledger.Definition
 }
 
-func openSearch(d *direct) (*searched, error) {
-	s := &searched{direct: d, found: map[tool.ID]ledger.Definition{}}
+func openSearch(d *direct, finds int) (*searched, error) {
+	s := &searched{direct: d, finds: finds, found: map[tool.ID]ledger.Definition{}}
 	var docs []index.Doc
 	for _, from := range d.sources {
 		var wires []string
@@ -67,7 +68,7 @@ func (s *searched) Call(ctx context.Context, call ledger.Call) (ledger.Result, e
 	if query == "" {
 		return ledger.Result{Text: "query is missing", Error: true}, nil
 	}
-	found, err := s.index.Search(ctx, index.Query{Text: query, Limit: finds})
+	found, err := s.index.Search(ctx, index.Query{Text: query, Limit: s.finds})
 	if err != nil || len(found.Hits) == 0 {
 		return ledger.Result{Text: "No tool matches."}, err
 	}

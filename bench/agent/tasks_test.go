@@ -138,7 +138,7 @@ func onlyShown(t *testing.T, mode suite.Mode, tools agent.Tools) {
 	question := map[suite.Mode]ledger.Call{
 		suite.Direct: {Tool: name, Args: json.RawMessage(`{"a":"1"}`)},
 		suite.Search: {Tool: suite.SearchTool, Args: json.RawMessage(`{"query":"merge customers"}`)},
-		suite.Code:   {Tool: "execute_code", Args: json.RawMessage(`{"code":"from servers.crm import merge_customers\nmerge_customers(a='1')"}`)},
+		suite.Code:   {Tool: suite.ExecuteCode, Args: json.RawMessage(`{"code":"from servers.crm import merge_customers\nmerge_customers(a='1')"}`)},
 	}[mode]
 	r, err := tools.Call(t.Context(), question)
 	if err != nil {
@@ -161,7 +161,7 @@ func onlyShown(t *testing.T, mode suite.Mode, tools agent.Tools) {
 // enough is about what a model reads before it begins, so that nothing is counted that no client shows and nothing left out.
 func enough(t *testing.T, mode suite.Mode, tools agent.Tools) {
 	t.Helper()
-	names := map[suite.Mode][]string{suite.Search: {suite.SearchTool}, suite.Code: {"execute_code", "search_tools"}}[mode]
+	names := map[suite.Mode][]string{suite.Search: {suite.SearchTool}, suite.Code: {suite.ExecuteCode, suite.SearchTools}}[mode]
 	if mode == suite.Direct {
 		names = []string{"filesystem__read_text_file", "memory__read_graph", "crm__merge_customers"}
 	}

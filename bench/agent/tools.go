@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,6 +21,8 @@ type Setup struct {
 	// Cache is a folder that several may share, one after the other or at once: snapshots of interpreters, which make
 	// [suite.Code] start faster and change no answer. "" is none.
 	Cache string
+	// Finds is how many tools a search of [suite.Search] shows at most; 0 is 5.
+	Finds int
 }
 
 // Open is tools whose servers run until they are closed.
@@ -43,7 +46,7 @@ func OpenTools(ctx context.Context, mode suite.Mode, setup Setup) (Open, error) 
 	if err != nil || mode == suite.Direct {
 		return opened(direct, err)
 	}
-	return opened(openSearch(direct))
+	return opened(openSearch(direct, cmp.Or(setup.Finds, finds)))
 }
 
 // names are those of everything that has tools.

@@ -1,9 +1,9 @@
 package endpoint
 
 import (
-	"bytes"
 	"encoding/json"
-	"slices"
+
+	"sallyport/bench/ordered"
 )
 
 // Schema makes a tool's schema one that endpoints take, as clients of MCP do. The
@@ -13,22 +13,17 @@ import (
 // top say of properties is put together, so that a model still sees their names; what
 // they demand is left to the server. All below stays, and the order of everything.
 func Schema(raw json.RawMessage) json.RawMessage {
-	top, ok := members(raw)
-	if !ok {
-		top = nil
-	}
-	properties, _ := top.get("properties")
+	top, _ := ordered.Read(raw)
+	properties, _ := top.Get("properties")
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
-		branches, _ := top.get(key)
+		branches, _ := top.Get(key)
 		properties = union(properties, branches)
 	}
-	if _, ok := members(properties); !ok {
+	if _, ok := ordered.Read(properties); !ok {
 		properties = json.RawMessage("{}")
 	}
-	top = slices.DeleteFunc(top, func(m member) bool {
-		return slices.Contains([]string{"$schema", "oneOf", "anyOf", "allOf", "enum", "not"}, m.key)
-	})
-	return top.set("type", json.RawMessage(`"object"`)).set("properties", properties).encode()
+	top = top.Without("$schema", "oneOf", "anyOf", "allOf", "enum", "not")
+	return top.Set("type", json.RawMessage(`"object"`)).Set("properties", properties).Encode()
 }
 
 // union adds to properties those of a list of schemas that it does not have.
@@ -37,80 +32,16 @@ func union(properties, branches json.RawMessage) json.RawMessage {
 	if json.Unmarshal(branches, &list) != nil {
 		return properties
 	}
-	all, _ := members(properties)
+	all, _ := ordered.Read(properties)
 	for _, branch := range list {
-		schema, _ := members(branch)
-		more, _ := schema.get("properties")
-		each, _ := members(more)
+		schema, _ := ordered.Read(branch)
+		more, _ := schema.Get("properties")
+		each, _ := ordered.Read(more)
 		for _, m := range each {
-			if _, has := all.get(m.key); !has {
+			if _, has := all.Get(m.Key); !has {
 				all = append(all, m)
 			}
 		}
 	}
-	return all.encode()
-}
-
-// object is a JSON object whose members keep their order.
-type object []member
-
-type member struct {
-	key   string
-	value json.RawMessage
-}
-
-// members reads an object; ok is false if it is none.
-func members(raw json.RawMessage) (o object, ok bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := dec.Token(); !json.Valid(raw) || err != nil || open != json.Delim('{') {
-		return nil, false
-	}
-	for dec.More() {
-		key, err := dec.Token()
-		var value json.RawMessage
-		if err != nil || dec.Decode(&value) != nil {
-			return nil, false
-		}
-		name, _ := key.(string) // it is nothing else
-		o = append(o, member{name, value})
-	}
-	return o, true
-}
-
-func (o object) get(key string) (json.RawMessage, bool) {
-	for _, m := range o {
-		if m.key == key {
-			return m.value, true
-		}
-	}
-	return nil, false
-}
-
-func (o object) set(key string, value json.RawMessage) object {
-	for i := range o {
-		if o[i].key == key {
-			o[i].value = value
-			return o
-		}
-	}
-	return append(o, member{key, value})
-}
-
-func (o object) encode() json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, err := json.Marshal(m.key)
-		if err != nil {
-			panic(err) // it is a string
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(m.value)
-	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return all.Encode()
 }

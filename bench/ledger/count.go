@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"sallyport/bench/ordered"
 )
 
 // Counter counts the tokens of a text.
@@ -46,26 +48,33 @@ type Counts struct {
 // Total is everything that was read or written, as if an endpoint had no cache.
 func (c Counts) Total() int { return c.Read + c.Written }
 
-// Billed weighs what was read from a cache and what was written; all else counts as one.
-func (c Counts) Billed(cached, output float64) float64 {
-	return c.Weighed(Rates{Cached: cached, Stored: 1, Output: output})
-}
-
 // Rates are what a token costs, beside one that is read and in no cache.
 type Rates struct {
 	Cached float64 `json:"cached"`
 	// Stored is for what is read for the first time: above 1 where endpoints charge for putting it into their cache.
 	Stored float64 `json:"stored"`
 	Output float64 `json:"output"`
+	// Minimum is how many tokens the beginning of a context has to have to be cached at all.
+	Minimum int `json:"minimum,omitempty"`
 	// Warm says that definitions and instructions are in the cache at the first turn, of a conversation before.
 	Warm bool `json:"warm,omitempty"`
 }
 
+// CacheMinimum is the least that endpoints cache: 1,024 tokens at OpenAI, and 1,024 to 4,096 at Anthropic, by model
+// (platform.openai.com/docs/guides/prompt-caching, docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
+const CacheMinimum = 1024
+
 // Weighed is what the task costs at these rates, in tokens that are read and in no cache.
 func (c Counts) Weighed(r Rates) float64 {
-	cached := c.Cached
-	if r.Warm {
-		cached += c.Definitions + c.Instructions
+	cached := 0
+	for i, step := range c.Turns {
+		from := step.Cached
+		if i == 0 && r.Warm {
+			from = c.Definitions + c.Instructions
+		}
+		if from >= r.Minimum {
+			cached += from
+		}
 	}
 	return r.Cached*float64(cached) + r.Stored*float64(c.Read-cached) + r.Output*float64(c.Written)
 }
@@ -194,10 +203,14 @@ func remember(known map[string]int, key string, count func() (int, error)) (int,
 	return n, err
 }
 
-// Text is a definition as it stands in a context: JSON without white space.
+// Text is a definition as it stands in a context: JSON without white space, and without the $schema at the top of its
+// schema, which tells a model nothing and which clients leave out.
 func (d Definition) Text() string {
 	if len(d.InputSchema) == 0 {
 		d.InputSchema = json.RawMessage("{}")
+	}
+	if schema, ok := ordered.Read(d.InputSchema); ok {
+		d.InputSchema = schema.Without("$schema").Encode()
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

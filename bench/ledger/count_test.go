@@ -54,16 +54,21 @@ func TestCount(t *testing.T) {
 }
 
 func TestWeighed(t *testing.T) {
-	c := ledger.Counts{Definitions: 40, Instructions: 10, Read: 300, Cached: 100, Written: 20}
+	c := ledger.Counts{Definitions: 40, Instructions: 10, Turns: []ledger.Step{{Read: 60, Written: 5}, {Read: 100, Cached: 60, Written: 5}, {Read: 140, Cached: 100, Written: 10}}, Read: 300, Cached: 160, Written: 20}
+	rates := func(cached, stored, output float64, minimum int, warm bool) float64 {
+		return c.Weighed(ledger.Rates{Cached: cached, Stored: stored, Output: output, Minimum: minimum, Warm: warm})
+	}
 	for _, test := range []struct {
 		name      string
 		got, want float64
 	}{
 		{"no cache", float64(c.Total()), 320},
-		{"a cache", c.Billed(.1, 1), 230},
-		{"output costs more", c.Billed(1, 5), 400},
-		{"storing costs more", c.Weighed(ledger.Rates{Cached: .1, Stored: 1.25, Output: 5}), 360},
-		{"definitions are there", c.Weighed(ledger.Rates{Cached: .1, Stored: 1, Output: 1, Warm: true}), 185},
+		{"a cache", rates(.1, 1, 1, 0, false), 176},
+		{"output costs more", rates(1, 1, 5, 0, false), 400},
+		{"storing costs more", rates(.1, 1.25, 5, 0, false), 291},
+		{"definitions are there", rates(.1, 1, 1, 0, true), 131},
+		{"what is short is in no cache", rates(.1, 1, 1, 61, true), 230},
+		{"nor are definitions that are", rates(.1, 1, 1, 51, true), 176},
 	} {
 		if fmt.Sprintf("%.6f", test.got) != fmt.Sprintf("%.6f", test.want) {
 			t.Errorf("%s: %v, want %v", test.name, test.got, test.want)
@@ -124,6 +129,7 @@ func TestText(t *testing.T) {
 	for _, test := range []struct{ schema, want string }{
 		{`{ "a": "\u003cb\u003e \u0026 c" }`, `{"name":"n","description":"<&>","input_schema":{"a":"<b> & c"}}`},
 		{`{"a":"\\u003c \\\u003c \n"}`, `{"name":"n","description":"<&>","input_schema":{"a":"\\u003c \\< \n"}}`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","b":{"$schema":1}}`, `{"name":"n","description":"<&>","input_schema":{"b":{"$schema":1}}}`},
 		{``, `{"name":"n","description":"<&>","input_schema":{}}`},
 		{`{no`, `n<&>{no`},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/bench/ledger"
+	"sallyport/bench/suite"
 	"sallyport/gateway"
 	"sallyport/internal/plain"
 	"sallyport/internal/policy"
@@ -236,7 +237,7 @@ func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 	if err != nil {
 		return err
 	}
-	turn := ledger.Turn{Calls: []ledger.Call{{Tool: "execute_code", Args: args}}, Results: []ledger.Result{{Text: e.Text()}}}
+	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.ExecuteCode, Args: args}}, Results: []ledger.Result{{Text: e.Text()}}}
 	if c.Program, err = b.counts(&ledger.Transcript{Turns: []ledger.Turn{turn}}, added); err != nil {
 		return err
 	}

@@ -66,11 +66,11 @@ func (b *Bench) conversations(ours ledger.Transcript, all []ledger.Definition, p
 }
 
 func costOf(steps []ledger.Step) (c Cost) {
-	var sum ledger.Counts
+	sum := ledger.Counts{Turns: steps}
 	for _, s := range steps {
 		sum.Read, sum.Cached, sum.Written = sum.Read+s.Read, sum.Cached+s.Cached, sum.Written+s.Written
 	}
-	return Cost{Plain: float64(sum.Total()), Cached: sum.Billed(Cached, 1)}
+	return Cost{Plain: float64(sum.Total()), Cached: sum.Weighed(ledger.Rates{Cached: Cached, Stored: 1, Output: 1, Minimum: ledger.CacheMinimum})}
 }
 
 // even finds the first turn after which ours, with its turn more, has cost less.

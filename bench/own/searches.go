@@ -113,7 +113,7 @@ func (b *Bench) search(ctx context.Context, query string) (probe, error) {
 	if err != nil {
 		return probe{}, err
 	}
-	turn := ledger.Turn{Calls: []ledger.Call{{Tool: "search_tools", Args: args}}, Results: []ledger.Result{{Text: found.Text()}}}
+	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTools, Args: args}}, Results: []ledger.Result{{Text: found.Text()}}}
 	c, err := (&ledger.Transcript{Turns: []ledger.Turn{turn}}).Count(b.o200k)
 	return probe{query, turn, found, added(c)}, err
 }

@@ -51,7 +51,7 @@ func (b *Bench) here(ctx context.Context) (shown ledger.Transcript, err error) {
 		if err != nil {
 			return shown, fmt.Errorf("read schema of %s: %w", t.Name, err)
 		}
-		shown.Definitions = append(shown.Definitions, ledger.Definition{Name: t.Name, Description: t.Description, InputSchema: schema})
+		shown.Definitions = append(shown.Definitions, ledger.Definition{Name: suite.ToolName("sallyport." + t.Name), Description: t.Description, InputSchema: schema})
 	}
 	return shown, nil
 }

@@ -61,6 +61,12 @@ func ToolName(id string) string { return strings.Replace(id, ".", "__", 1) }
 // SearchTool is the tool of [Search] that finds tools; it takes a query.
 const SearchTool = "tool_search"
 
+// The tools of [Code], as a client calls them that has named its one server sallyport.
+const (
+	SearchTools = "sallyport__search_tools"
+	ExecuteCode = "sallyport__execute_code"
+)
+
 // Player plays a task's script in one mode, turn by turn.
 type Player struct {
 	mind   *Mind
@@ -186,9 +192,9 @@ func (t *Task) programs(m *Mind) (output string) {
 
 // execute runs a program that is to give an error with fails in it, or none.
 func (m *Mind) execute(args map[string]string, fails string) string {
-	r := m.Turn(Call("execute_code", args))[0]
+	r := m.Turn(Call(ExecuteCode, args))[0]
 	if r.Error != (fails != "") || !strings.Contains(r.Text, fails) {
-		m.Fail("execute_code gave (error: %v) %.600s", r.Error, r.Text)
+		m.Fail("the program gave (error: %v) %.600s", r.Error, r.Text)
 	}
 	return r.Text
 }
@@ -200,7 +206,7 @@ func searches(queries []string, language string) (calls []ledger.Call) {
 		if language != "python" {
 			args["language"] = language
 		}
-		calls = append(calls, Call("search_tools", args))
+		calls = append(calls, Call(SearchTools, args))
 	}
 	return calls
 }

@@ -109,7 +109,7 @@ func TestTries(t *testing.T) {
 		}
 		return turn
 	}
-	tr := &ledger.Transcript{Turns: []ledger.Turn{calls("search_tools", "search_tools"), calls(suite.SearchTool), calls("search_tools", "execute_code"), calls("git__git_log"), calls()}}
+	tr := &ledger.Transcript{Turns: []ledger.Turn{calls(suite.SearchTools, suite.SearchTools), calls(suite.SearchTool), calls(suite.SearchTools, suite.ExecuteCode), calls("git__git_log"), calls()}}
 	if n := tries(tr); n != 2 {
 		t.Errorf("%d turns searched, want 2", n)
 	}

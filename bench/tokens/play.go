@@ -215,7 +215,7 @@ func tries(t *ledger.Transcript) (n int) {
 	for _, turn := range t.Turns {
 		searches := len(turn.Calls) > 0
 		for _, call := range turn.Calls {
-			searches = searches && (call.Tool == suite.SearchTool || call.Tool == "search_tools")
+			searches = searches && (call.Tool == suite.SearchTool || call.Tool == suite.SearchTools)
 		}
 		if searches {
 			n++

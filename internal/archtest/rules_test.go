@@ -13,8 +13,10 @@ type room struct {
 var rooms = []room{
 	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/agent", "bench/endpoint", "bench/ledger", "bench/own", "bench/stats", "bench/suite", "tools/upstreams"}, []string{"bench/endpoint/endpointtest"}, // a model to work with
 		"cmd wires everything together; its verb bench measures with what make bench measures with, and no other room of the product needs bench"},
-	{"bench/ledger", nil, nil,
+	{"bench/ledger", []string{"bench/ordered"}, nil,
 		"what a conversation costs is reckoned from what was said alone"},
+	{"bench/ordered", nil, nil,
+		"JSON is JSON"},
 	{"bench/stats", nil, nil,
 		"what many measurements come to is reckoned from them alone"},
 	{"bench/suite", []string{"bench/ledger", "tools/upstreams"}, []string{"internal/testutil/..."},

@@ -208,7 +208,7 @@ func mode(defined []ledger.Definition) suite.Mode {
 		return slices.ContainsFunc(defined, func(d ledger.Definition) bool { return d.Name == name })
 	}
 	switch {
-	case has("execute_code"):
+	case has(suite.ExecuteCode):
 		return suite.Code
 	case has(suite.SearchTool):
 		return suite.Search
