@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"time"
@@ -15,13 +17,14 @@ type language struct {
 	eval        string // the flag for a program
 	line        string // the program of one line
 	prints      string
+	waits       string  // a program that prints a line and waits until its input ends
 	ratio       float64 // what of the bare interpreter's time it may take
 }
 
 func languages() []language {
 	return []language{
-		{"python", "/usr/bin/python3", "-c", "print(6 * 7)", "42", 1},
-		{"typescript", "/usr/bin/node", "-e", "console.log(6 * 7)", "42", .5},
+		{"python", "/usr/bin/python3", "-c", "print(6 * 7)", "42", "import sys; print(flush=True); sys.stdin.read()", 1},
+		{"typescript", "/usr/bin/node", "-e", "console.log(6 * 7)", "42", "console.log(); process.stdin.resume()", .5},
 	}
 }
 
@@ -34,6 +37,28 @@ func (l language) bare(ctx context.Context) (float64, error) {
 		return 0, fmt.Errorf("run %s: %q, %w", l.interpreter, out, err)
 	}
 	return took, nil
+}
+
+// wait starts the interpreter alone, which is ready when it has said so, and lives until end, which is not called where
+// there is an error.
+func (l language) wait(ctx context.Context) (pid int, end func() error, err error) {
+	command := exec.CommandContext(ctx, l.interpreter, l.eval, l.waits)
+	in, err := command.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return 0, nil, errors.Join(err, in.Close())
+	}
+	if err := command.Start(); err != nil {
+		return 0, nil, err
+	}
+	end = func() error { return errors.Join(in.Close(), command.Wait()) }
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		return 0, nil, errors.Join(fmt.Errorf("%s says nothing: %w", l.interpreter, err), end())
+	}
+	return command.Process.Pid, end, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

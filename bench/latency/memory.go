@@ -46,13 +46,44 @@ func memory(ctx context.Context, b *bench) error {
 	}
 	pss := each(func(s stand) float64 { return s.sandboxes.proportional })
 	machine := -each(func(s stand) float64 { return s.available })
+	alone, err := idle(ctx, many)
+	if err != nil {
+		return fmt.Errorf("bare interpreters: %w", err)
+	}
 	of := func(sum float64) float64 { return sum / float64(more.boxes) / megabyte }
-	note := fmt.Sprintf("half Python, half node, the difference between %d and %d; each of %d: RSS summed %.1f, PSS %.1f, USS %.1f MB%s", less.boxes, more.boxes, more.boxes,
-		of(more.sandboxes.resident), of(more.sandboxes.proportional), of(more.sandboxes.unique), more.partition())
-	b.add(one("waiting sandbox, PSS", "MB", pss, []bar{atMost("MB", barMemory, pss)}, note))
-	b.add(one("waiting sandbox, MemAvailable", "MB", machine, []bar{atMost("MB", barMemory, machine)}, "what the machine has less of, page tables and the kernel's share included; other processes disturb it"))
-	b.add(one("waiting sandboxes in 1 GiB", "", float64(int(1024/max(pss, machine))), nil, "by the larger of the two"))
+	note := fmt.Sprintf("half Python, half node, the difference between %d and %d; each of %d: RSS summed %.1f, PSS %.1f, USS %.1f MB%s; bare: as many of the interpreters alone, which wait for input",
+		less.boxes, more.boxes, more.boxes, of(more.sandboxes.resident), of(more.sandboxes.proportional), of(more.sandboxes.unique), more.partition())
+	b.add(one("waiting sandbox, PSS", "MB", pss, []float64{alone}, []bar{atMost("MB", barMemory, pss)}, note))
+	b.add(one("waiting sandbox, MemAvailable", "MB", machine, nil, []bar{atMost("MB", barMemory, machine)}, "what the machine has less of, page tables and the kernel's share included; other processes disturb it"))
+	b.add(one("waiting sandboxes in 1 GiB", "", float64(int(1024/max(pss, machine))), []float64{float64(int(1024 / alone))}, nil, "by the larger of the two; bare: by PSS"))
 	return nil
+}
+
+// idle is the PSS of an interpreter that waits for input, in MB: the mean over so many of either language.
+func idle(ctx context.Context, count int) (mean float64, err error) {
+	var all use
+	var ends []func() error
+	defer func() {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+	}()
+	var pids []int
+	for _, l := range languages() {
+		for range count {
+			pid, end, err := l.wait(ctx)
+			if err != nil {
+				return 0, err
+			}
+			pids, ends = append(pids, pid), append(ends, end)
+		}
+	}
+	for _, pid := range pids { // when all of them are there: they share pages
+		if err := all.add(pid); err != nil {
+			return 0, err
+		}
+	}
+	return all.proportional / float64(len(pids)) / megabyte, nil
 }
 
 // standing looks at a serve in which so many sandboxes of either language wait.
@@ -74,8 +105,8 @@ func (b *bench) standing(ctx context.Context, count int) (s stand, err error) {
 	return g.stand()
 }
 
-func one(name, unit string, figure float64, bars []bar, note string) row {
-	return row{Case: name, Unit: unit, Compared: stats.Compare([]float64{figure}, nil), Bars: bars, Note: note}
+func one(name, unit string, figure float64, bare []float64, bars []bar, note string) row {
+	return row{Case: name, Unit: unit, Compared: stats.Compare([]float64{figure}, bare), Bars: bars, Note: note}
 }
 
 // stand looks at everything that serve has started but its upstream.

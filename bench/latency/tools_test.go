@@ -155,3 +155,15 @@ func TestWrongFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestIdle: interpreters that wait are looked at while they live, and end.
+func TestIdle(t *testing.T) {
+	if mb, err := idle(t.Context(), 1); err != nil || mb < 3 || mb > 250 {
+		t.Errorf("an interpreter that waits takes %.1f MB, %v", mb, err)
+	}
+	gone := languages()[0]
+	gone.waits = "import sys; sys.exit(3)"
+	if _, _, err := gone.wait(t.Context()); err == nil || !strings.Contains(err.Error(), "says nothing") {
+		t.Errorf("an interpreter that ends gave %v", err)
+	}
+}
