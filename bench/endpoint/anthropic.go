@@ -104,7 +104,7 @@ type messagesAnswer struct {
 func (anthropic) answer(data []byte, at int) (reply, error) {
 	var a messagesAnswer
 	if err := json.Unmarshal(data, &a); err != nil || a.Type != "message" {
-		return reply{}, strange(data, "content")
+		return reply{}, unreadable("content")
 	}
 	u := a.Usage
 	r := reply{model: a.Model}
@@ -114,7 +114,7 @@ func (anthropic) answer(data []byte, at int) (reply, error) {
 	for _, raw := range a.Content {
 		kept, err := r.read(raw, at)
 		if err != nil {
-			return r, strange(data, "content")
+			return r, unreadable("content")
 		}
 		if kept != nil {
 			back = append(back, kept)

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -35,6 +37,8 @@ type Settings struct {
 	Answer int
 	// Backoff is the first wait before another try, doubled each time, where the endpoint names none; 0 is 1 s.
 	Backoff time.Duration
+	// Listing bounds how long the endpoint may take to say which models it has; 0 is 15 s.
+	Listing time.Duration
 }
 
 // Endpoint is a model at an address.
@@ -49,7 +53,7 @@ type Endpoint struct {
 type dialect interface {
 	// request is the body that asks for the next turn; said has one for each turn that there was.
 	request(model string, t *ledger.Transcript, said []turn) ([]byte, error)
-	// answer reads the turn number at.
+	// answer reads the turn number at. Its error is [unreadable] where that is no answer of the API.
 	answer(data []byte, at int) (reply, error)
 }
 
@@ -102,6 +106,9 @@ func (e *Endpoint) Host() string { return e.wire.Host }
 // Model is the name that the model is asked for by.
 func (e *Endpoint) Model() string { return e.model }
 
+// Hide puts [key] in the place of the key, for what the endpoint's model says is shown as well.
+func (e *Endpoint) Hide(text string) string { return e.wire.hide(text) }
+
 // Begin begins a task.
 func (e *Endpoint) Begin() *Conversation { return &Conversation{endpoint: e} }
 
@@ -109,8 +116,12 @@ func (e *Endpoint) Begin() *Conversation { return &Conversation{endpoint: e} }
 type Conversation struct {
 	endpoint *Endpoint
 	said     []turn
-	// Served is the model's name as the last answer has it.
+	// Served is the model's name as the last answer has it, in one line.
 	Served string
+	// Turns is how many answers were billed, those among them that were cut.
+	Turns int
+	// Fault is what the last try came to, nil if it was answered.
+	Fault *tool.Error
 	// Used is what was billed for all answers, those among them that came to nothing.
 	Used agent.Usage
 	// Waited is how long the endpoint wanted to be left alone, or was not able to answer.
@@ -129,11 +140,19 @@ func (c *Conversation) Next(ctx context.Context, t *ledger.Transcript) (agent.Mo
 	data, waited, err := c.endpoint.wire.ask(ctx, body)
 	c.Waited += waited
 	if err != nil {
+		c.Fault, _ = errors.AsType[*tool.Error](err)
 		return agent.Move{}, err
 	}
 	r, err := c.endpoint.says.answer(data, len(t.Turns))
+	missing, strange := errors.AsType[unreadable](err)
+	if strange {
+		err = c.endpoint.wire.strange(data, missing)
+	}
+	if !strange || r.move.Usage != (agent.Usage{}) {
+		c.Turns++
+	}
 	if r.model != "" {
-		c.Served = r.model
+		c.Served = plain.Line(c.endpoint.Hide(r.model), maxName)
 	}
 	c.Used = sum(c.Used, r.move.Usage)
 	c.said = append(c.said, r.turn)

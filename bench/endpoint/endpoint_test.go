@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -213,15 +217,23 @@ func TestFaults(t *testing.T) {
 		{"path of messages", endpoint.Anthropic, status(404), 1, tool.NotFound, "/v1/messages answered 404: said so"},
 		{"redirect", endpoint.OpenAI, status(307, "Location", "https://elsewhere.test/v1?key=x"), 1, tool.NotFound, "it leads to https://elsewhere.test/v1 (a redirect is not followed"},
 		{"busy", endpoint.OpenAI, status(429, "Retry-After", "0"), 5, tool.Limit, "answered 429"},
-		{"long wait", endpoint.OpenAI, status(429, "Retry-After", "3600"), 1, tool.Limit, "answered 429"},
-		{"broken", endpoint.Anthropic, status(500), 5, tool.Upstream, "answered 500: said so"},
+		{"long wait", endpoint.OpenAI, status(429, "Retry-After", "300"), 1, tool.Limit, "answered 429: said so to [key] (try again in 5m0s)"},
+		{"long rest", endpoint.OpenAI, status(503, "Retry-After", "3600"), 1, tool.Upstream, "answered 503: said so to [key] (try again in 1h0m0s)"},
+		{"broken", endpoint.Anthropic, status(500), 5, tool.Upstream, "answered 500: said so to [key] (its log may say why)"},
+		{"broken off", endpoint.OpenAI, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 5, tool.Upstream, "EOF (its log may say why)"},
+		{"stream", endpoint.OpenAI, body("data: {}\n\ndata: [DONE]\n\n"), 1, tool.Upstream, "/chat/completions streams its answer, which it was not asked to"},
+		{"stream of messages", endpoint.Anthropic, body("\nevent: message_start\ndata: {}\n\n"), 1, tool.Upstream, "/messages streams its answer"},
+		{"TLS", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "The plain HTTP request was sent to HTTPS port", http.StatusBadRequest)
+		}, 1, tool.Invalid, "HTTPS port (is it https://?)"},
 		{"no page", endpoint.OpenAI, body("<html>hello</html>"), 1, tool.Upstream, "with text, not with JSON: <html>hello</html>"},
-		{"other JSON", endpoint.OpenAI, body(`{"message":"hello"}`), 1, tool.Upstream, "no choices that can be read: hello (see --api"},
+		{"other JSON", endpoint.OpenAI, body(`{"message":"hello ` + endpointtest.Key + `"}`), 1, tool.Upstream, "no choices that can be read: hello [key] (see --api"},
 		{"other API", endpoint.Anthropic, body(`{"choices":[]}`), 1, tool.Upstream, "no content that can be read"},
 		{"no message", endpoint.OpenAI, body(`[]`), 1, tool.Upstream, "no choices"},
-		{"calls", endpoint.OpenAI, body(`{"choices":[{"message":{"tool_calls":["x"]}}]}`), 1, tool.Upstream, "no tool_calls"},
+		{"calls", endpoint.OpenAI, body(`{"choices":[{"message":{"tool_calls":["` + endpointtest.Key + `"]}}]}`), 1, tool.Upstream, "no tool_calls"},
 		{"blocks", endpoint.Anthropic, body(`{"type":"message","content":[1]}`), 1, tool.Upstream, "no content"},
-		{"error inside", endpoint.OpenAI, body(`{"error":{"message":"out of credit"}}`), 1, tool.Upstream, "out of credit"},
+		{"error inside", endpoint.OpenAI, body(`{"error":{"message":"invalid key ` + endpointtest.Key + `"}}`), 1, tool.Upstream, "no choices that can be read: invalid key [key]"},
+		{"error inside messages", endpoint.Anthropic, body(`{"type":"error","error":{"message":"` + strings.Repeat("-", 190) + endpointtest.Key + `"}}`), 1, tool.Upstream, "-[key]"},
 		{"cut", endpoint.OpenAI, body(`{"choices":[{"finish_reason":"length","message":{"content":"a"}}]}`), 1, tool.Failed, "finish_reason length"},
 		{"cut", endpoint.Anthropic, body(`{"type":"message","stop_reason":"max_tokens","content":[{"type":"text","text":"a"}]}`), 1, tool.Failed, "stop_reason max_tokens"},
 		{"no tools", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
@@ -245,7 +257,7 @@ func TestFaults(t *testing.T) {
 			if !ok || fault.Kind != test.kind || !strings.Contains(err.Error(), test.want) || asked != test.asked {
 				t.Errorf("%d requests: %v", asked, err)
 			}
-			if strings.Contains(err.Error(), endpointtest.Key) || strings.Contains(err.Error(), "\x1b") {
+			if strings.Contains(err.Error(), endpointtest.Key[:8]) || strings.Contains(err.Error(), "\x1b") {
 				t.Errorf("not clean: %q", err)
 			}
 		})
@@ -281,12 +293,106 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+// Who takes one scheme for the other is told at once.
+func TestSchemes(t *testing.T) {
+	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	clear, secret := httptest.NewServer(page), httptest.NewUnstartedServer(page)
+	defer clear.Close()
+	secret.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secret.StartTLS()
+	defer secret.Close()
+	for url, want := range map[string]string{
+		"https" + strings.TrimPrefix(clear.URL, "http"):  "(is it http://?)",
+		"http" + strings.TrimPrefix(secret.URL, "https"): "(is it https://?)",
+		"https" + strings.TrimPrefix(greeter(t), "http"): "(is it http://?)",
+		secret.URL: "(its certificate must be one that this machine trusts",
+	} {
+		talk := open(t, endpoint.Settings{URL: url, Model: "m", Backoff: time.Microsecond}).Begin()
+		if _, err := talk.Next(t.Context(), &ledger.Transcript{Prompt: "hello"}); err == nil || !strings.Contains(err.Error(), want) || talk.Waited > 0 {
+			t.Errorf("%s: waited %s, %v", url, talk.Waited, err)
+		}
+	}
+}
+
+// greeter is a server that speaks first, and not HTTP.
+func greeter(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("<!DOCTYPE html>\n"))
+			_, _ = conn.Read(make([]byte, 1)) // what was sent before is not lost then
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return "http://" + l.Addr().String()
+}
+
+// What is cut was billed; what the endpoint says of itself is shown in one line.
+func TestAnswered(t *testing.T) {
+	usage := `"model":"evil\nname \u001b[31m` + endpointtest.Key + strings.Repeat("x", 99) + `","usage":{"prompt_tokens":10,"completion_tokens":2}`
+	for answer, turns := range map[string]int{
+		`{"choices":[{"finish_reason":"stop","message":{"content":"a"}}],` + usage + `}`:   1,
+		`{"choices":[{"finish_reason":"length","message":{"content":"a"}}],` + usage + `}`: 1,
+		`{"choices":[{"message":{"tool_calls":["x"]}}],` + usage + `}`:                     1,
+		`{"error":"no"}`: 0,
+	} {
+		s := httptest.NewServer(body(answer))
+		talk := open(t, endpoint.Settings{URL: s.URL, Key: endpointtest.Key, Model: "m"}).Begin()
+		_, _ = talk.Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
+		if talk.Turns != turns || talk.Used != (agent.Usage{Input: 10 * turns, Output: 2 * turns}) {
+			t.Errorf("%s: %d turns, %+v", answer, talk.Turns, talk.Used)
+		}
+		if turns > 0 && (!strings.HasPrefix(talk.Served, "evil name [key]x") || len(talk.Served) > 90) {
+			t.Errorf("served %q", talk.Served)
+		}
+		s.Close()
+	}
+}
+
+// Where the time is over between two tries, it is known what the last one came to.
+func TestNoTimeForAnotherTry(t *testing.T) {
+	s := httptest.NewServer(status(429, "Retry-After", "60"))
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: func(error) { cancel() }}) // all has been read then
+	talk := open(t, endpoint.Settings{URL: s.URL, Key: endpointtest.Key, Model: "m"}).Begin()
+	if _, err := talk.Next(ctx, &ledger.Transcript{Prompt: "hello"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if talk.Fault == nil || !strings.Contains(talk.Fault.Message, "answered 429: said so to [key]") || talk.Turns != 0 {
+		t.Errorf("fault %v after %d turns", talk.Fault, talk.Turns)
+	}
+}
+
+// Without a name an endpoint that says nothing is given up soon.
+func TestModelsHang(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer s.Close()
+	_, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL, Listing: 20 * time.Millisecond})
+	if fault, ok := errors.AsType[*tool.Error](err); !ok || fault.Kind != tool.Timeout || !strings.Contains(err.Error(), "does not say within 20ms which models it has (--name MODEL says which model)") {
+		t.Error(err)
+	}
+}
+
 func TestModels(t *testing.T) {
 	for _, test := range []struct{ list, want string }{
 		{`{"data":[{"id":"one"}]}`, ""},
 		{`{"data":[{"id":"one"},{"id":"two\u001b"}]}`, "has 2: one, two"},
 		{`{"data":[]}`, "no model is named (--name MODEL says which model)"},
 		{`{"data":3}`, "no model is named"},
+		{`{"data":[{"id":"one\ntwo"}]}`, "has 1: one two"},
+		{`{"data":[{"id":"` + strings.Repeat("long", 99) + `"}]}`, "has 1: longlong"},
 	} {
 		s := httptest.NewServer(body(test.list))
 		e, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL})

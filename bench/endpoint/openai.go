@@ -3,12 +3,10 @@ package endpoint
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"sallyport/bench/agent"
 	"sallyport/bench/ledger"
-	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -111,7 +109,7 @@ type chatCall struct {
 func (openAI) answer(data []byte, at int) (reply, error) {
 	var a chatAnswer
 	if err := json.Unmarshal(data, &a); err != nil || len(a.Choices) == 0 {
-		return reply{}, strange(data, "choices")
+		return reply{}, unreadable("choices")
 	}
 	choice := a.Choices[0]
 	r := reply{model: a.Model, move: agent.Move{Text: text(choice.Message.Content) + choice.Message.Refusal, Usage: a.Usage.tokens()}}
@@ -129,7 +127,7 @@ func (openAI) answer(data []byte, at int) (reply, error) {
 	for _, raw := range choice.Message.Calls {
 		call, back, err := r.chatCall(raw, at)
 		if err != nil {
-			return r, strange(data, "tool_calls")
+			return r, unreadable("tool_calls")
 		}
 		calls, r.move.Calls = append(calls, back), append(r.move.Calls, call)
 	}
@@ -206,12 +204,6 @@ func text(raw json.RawMessage) string {
 		}
 	}
 	return b.String()
-}
-
-// strange is an answer that is JSON, but none of the API.
-func strange(data []byte, missing string) error {
-	said := plain.Line(message(data), maxSaid)
-	return &tool.Error{Kind: tool.Upstream, Message: fmt.Sprintf("the endpoint's answer has no %s that can be read: %s", missing, said), Hint: "see --api: openai or anthropic"}
 }
 
 // encode is JSON as a client sends it: < and > as they are.

@@ -2,13 +2,17 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +27,8 @@ const (
 	// maxTries is how often one request is made, maxWait the longest wait between two.
 	maxTries = 5
 	maxWait  = 2 * time.Minute
-	// maxSaid is how much of what an endpoint says is shown, in characters.
-	maxSaid = 200
+	// maxSaid is how much of what an endpoint says is shown, in characters, maxName how much of a model's name.
+	maxSaid, maxName = 200, 80
 )
 
 // wire carries requests to one place.
@@ -33,6 +37,7 @@ type wire struct {
 	api     API
 	key     string
 	backoff time.Duration
+	listing time.Duration
 	http    *http.Client
 }
 
@@ -43,11 +48,10 @@ func newWire(where place, s Settings) *wire {
 	}
 	// A redirect is an answer like others: what is sent has a key.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	w := &wire{place: where, api: s.API, key: s.Key, backoff: s.Backoff, http: &http.Client{Transport: transport, CheckRedirect: stay}}
-	if w.backoff == 0 {
-		w.backoff = time.Second
+	return &wire{
+		place: where, api: s.API, key: s.Key, backoff: cmp.Or(s.Backoff, time.Second), listing: cmp.Or(s.Listing, 15*time.Second),
+		http: &http.Client{Transport: transport, CheckRedirect: stay},
 	}
-	return w
 }
 
 // ask makes a request until it is answered, or it is of no use to go on. waited is the time between tries.
@@ -64,10 +68,11 @@ func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.D
 			return nil, waited, err
 		}
 		start := time.Now()
-		if stopped := sleep(ctx, after); stopped != nil {
-			return nil, waited, fmt.Errorf("ask %s: %w", w.Host, stopped)
-		}
+		stopped := sleep(ctx, after)
 		waited += time.Since(start)
+		if stopped != nil {
+			return nil, waited, fmt.Errorf("ask %s: %w, after %w", w.Host, stopped, err)
+		}
 	}
 }
 
@@ -105,11 +110,16 @@ func (w *wire) once(ctx context.Context, method, to string, body []byte) (data [
 		return nil, never, w.faultf(tool.Upstream, "", "%s sent an answer of more than %d MiB", w.Host, maxAnswer>>20)
 	case resp.StatusCode != http.StatusOK:
 		return nil, again(resp), w.refused(resp, to, data)
+	case streamed.Match(data):
+		return nil, never, w.faultf(tool.Upstream, "it must answer in one piece: see its settings, or those of a proxy before it", "%s streams its answer, which it was not asked to", bare(to))
 	case !json.Valid(data):
 		return nil, never, w.faultf(tool.Upstream, w.base(), "%s answered with text, not with JSON: %s", bare(to), w.shown(string(data)))
 	}
 	return data, 0, nil
 }
+
+// streamed is how a stream of events begins.
+var streamed = regexp.MustCompile(`^\s*(data|event):`)
 
 func (w *wire) sign(req *http.Request) {
 	req.Header.Set("Content-Type", "application/json")
@@ -146,7 +156,7 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// lost says why there was no answer. Where nobody listens, another try is of no use.
+// lost says why there was no answer.
 func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, error) {
 	if ctx.Err() != nil {
 		return nil, never, fmt.Errorf("ask %s: %w", w.Host, ctx.Err())
@@ -158,12 +168,29 @@ func (w *wire) lost(ctx context.Context, err error) ([]byte, time.Duration, erro
 		}
 		err = outer.Err
 	}
-	after := time.Duration(0)
-	hint := ""
-	if op, ok := err.(*net.OpError); ok && op.Op == "dial" { //nolint:errorlint // as above
-		after, hint = never, "see that it runs; "+w.base()
-	}
+	hint, after := w.remedy(err)
 	return nil, after, w.faultf(tool.Upstream, hint, "no answer from %s: %s", w.Host, w.shown(err.Error()))
+}
+
+// itsLog is where to look for what only the endpoint knows.
+const itsLog = "its log may say why"
+
+// remedy says what may help where no answer came, and after when another try may.
+func (w *wire) remedy(err error) (hint string, after time.Duration) {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return "see that it runs; " + w.base(), never
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "its certificate must be one that this machine trusts; SSL_CERT_FILE names others", never
+	}
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case noTLS, errors.Is(err, http.ErrSchemeMismatch):
+		return "is it http://?", never
+	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
+		return "is it https://?", never
+	}
+	return itsLog, 0
 }
 
 // base says what an address should look like.
@@ -192,9 +219,15 @@ func (w *wire) refused(resp *http.Response, to string, data []byte) error {
 	case code == http.StatusTooManyRequests:
 		kind, hint = tool.Limit, "it wants fewer requests, or more credit"
 	case code >= 500:
-		kind = tool.Upstream
+		kind, hint = tool.Upstream, itsLog
+		if to == w.names {
+			hint = whichModel
+		}
 	case code >= 400:
 		kind, hint = tool.Invalid, w.mend(said)
+	}
+	if after := again(resp); after > maxWait {
+		hint = "try again in " + after.Round(time.Second).String()
 	}
 	return w.faultf(kind, hint, "%s answered %d: %s", bare(to), resp.StatusCode, said)
 }
@@ -205,6 +238,8 @@ func (w *wire) mend(said string) string {
 	switch {
 	case strings.Contains(said, "context") || strings.Contains(said, "too long"):
 		return "" // a task that is too large for the model, which is a result
+	case strings.Contains(said, "https") && strings.HasPrefix(w.turns, "http:"):
+		return "is it https://?"
 	case strings.Contains(said, "tool") || strings.Contains(said, "function"):
 		return "the model must be able to call tools, and the server be set up for it"
 	}
@@ -249,35 +284,59 @@ func (w *wire) faultf(kind tool.Kind, hint, format string, args ...any) error {
 	return &tool.Error{Kind: kind, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
+// unreadable is the part of an answer that is missing, or is not as the API has it.
+type unreadable string
+
+// Error implements error.
+func (u unreadable) Error() string { return "no " + string(u) }
+
+// strange is an answer that is JSON, but none of the API.
+func (w *wire) strange(data []byte, missing unreadable) error {
+	return w.faultf(tool.Upstream, "see --api: openai or anthropic", "the endpoint's answer has %s that can be read: %s", missing, w.shown(message(data)))
+}
+
 // shown cleans what the endpoint says, and hides the key if it is repeated there.
 func (w *wire) shown(text string) string {
-	if w.key != "" {
-		text = strings.ReplaceAll(text, w.key, "[key]")
-	}
-	if text = plain.Line(text, maxSaid); text == "" {
+	if text = plain.Line(w.hide(text), maxSaid); text == "" {
 		return "nothing"
 	}
 	return text
 }
 
-// onlyModel is the model that there is, if there is but one.
+// hide puts [key] in the place of the key.
+func (w *wire) hide(text string) string {
+	if w.key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, w.key, "[key]")
+}
+
+// whichModel is what to do where that is not known.
+const whichModel = "--name MODEL says which model"
+
+// onlyModel is the model that there is, if there is but one, and it has a name that can be shown as it is.
 func (w *wire) onlyModel(ctx context.Context) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, w.listing)
+	defer cancel()
 	var list struct{ Data []struct{ ID string } }
-	data, _, err := w.once(ctx, http.MethodGet, w.names, nil)
+	data, _, err := w.once(limited, http.MethodGet, w.names, nil)
 	if err == nil {
 		err = json.Unmarshal(data, &list)
 	}
-	if len(list.Data) == 1 && err == nil {
+	if len(list.Data) == 1 && err == nil && w.shown(list.Data[0].ID) == list.Data[0].ID {
 		return list.Data[0].ID, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return "", w.faultf(tool.Timeout, whichModel, "%s does not say within %s which models it has", w.Host, w.listing)
 	}
 	if e, ok := err.(*tool.Error); ok && e.Kind != tool.NotFound || ctx.Err() != nil { //nolint:errorlint // once wraps none
 		return "", err
 	}
-	hint := "--name MODEL says which model"
+	hint := whichModel
 	if len(list.Data) > 0 {
 		var names []string
 		for _, m := range list.Data[:min(len(list.Data), 8)] {
-			names = append(names, w.shown(m.ID))
+			names = append(names, plain.Line(w.hide(m.ID), maxName))
 		}
 		hint += fmt.Sprintf("; %s has %d: %s", w.Host, len(list.Data), strings.Join(names, ", "))
 		if len(list.Data) > len(names) {

@@ -17,6 +17,7 @@ import (
 	"sallyport/bench/agent"
 	"sallyport/bench/endpoint"
 	"sallyport/bench/suite"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -25,6 +26,7 @@ import (
 type modelOptions struct {
 	URL, Name, API, KeyEnv string
 	Tasks, Modes, Servers  string
+	Upstreams              string
 	Runs, Turns            int
 	Time                   time.Duration
 	JSON                   bool
@@ -38,6 +40,7 @@ func (m *modelOptions) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.KeyEnv, "key-env", "", "take its key from the environment's variable `NAME`\n(default OPENAI_API_KEY or ANTHROPIC_API_KEY)")
 	flags.StringVar(&m.Tasks, "tasks", "", "only tasks whose name has a match of `REGEXP`")
 	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`")
+	flags.StringVar(&m.Upstreams, "upstreams", "all", "put `WHICH` servers behind the tools in each mode: all of them, or\nneeded, those of the task alone")
 	flags.IntVar(&m.Turns, "turns", 20, "a task fails after `N` turns without an answer")
 	flags.DurationVar(&m.Time, "time", 10*time.Minute, "a task fails after `DURATION` without an answer")
 	flags.StringVar(&m.Servers, "servers", "", "use the pinned servers in `DIR`, a node_modules\n(default installed once with npm)")
@@ -111,8 +114,11 @@ func (b *modelBench) choose() error {
 			b.modes = append(b.modes, mode)
 		}
 	}
-	if b.Turns < 1 || b.Time <= 0 {
+	switch {
+	case b.Turns < 1 || b.Time <= 0:
 		return wrong("a task takes two turns or more", "--turns and --time must be more than 0")
+	case b.Upstreams != "all" && b.Upstreams != "needed":
+		return wrong("use all, or needed for the servers that a task needs alone", "unknown --upstreams %.40q", b.Upstreams)
 	}
 	return nil
 }
@@ -175,35 +181,44 @@ func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
 func (b *modelBench) announce() {
 	n := len(b.tasks) * len(b.modes) * b.Runs
 	b.app.say(fmt.Sprintf("%s (%s at %s): %s x %s x %s: %d conversations, each of at most %d turns and %s",
-		b.endpoint.Model(), b.endpoint.API(), b.endpoint.Host(),
+		plain.Line(b.endpoint.Model(), 80), b.endpoint.API(), b.endpoint.Host(),
 		number(len(b.tasks), "task"), number(len(b.modes), "mode"), number(b.Runs, "run"), n, b.Turns, b.Time))
 }
 
-// all has each task done in each mode, and stops where it is of no use to go on.
-func (b *modelBench) all(ctx context.Context) error {
+// all has each task done in each mode, and stops where it is of no use to go on. Where there was no answer at all, the last fault says why.
+func (b *modelBench) all(ctx context.Context) (err error) {
 	failed := 0
+	var fault *tool.Error
 	for _, task := range b.tasks {
 		for _, mode := range b.modes {
 			for run := range b.Runs {
-				r, fault, err := b.once(ctx, task, mode)
-				if err != nil {
-					return err
-				}
-				r.Run = run + 1
-				b.runs = append(b.runs, r)
-				if err := b.tell(r); err != nil {
+				if fault, err = b.next(ctx, task, mode, run+1); err != nil {
 					return err
 				}
 				if failed++; fault == nil || fault.Kind == tool.Invalid && b.answered() {
 					failed = 0
 				}
-				if fault != nil && (failed == 3 || hopeless(fault) || fault.Kind == tool.Upstream && !b.answered()) {
+				if fault != nil && (failed == 3 || b.hopeless(fault)) {
 					return fault
 				}
 			}
 		}
 	}
+	if fault != nil && !b.answered() {
+		return fault
+	}
 	return nil
+}
+
+// next has a task done, and says what came of it.
+func (b *modelBench) next(ctx context.Context, task *suite.Task, mode suite.Mode, run int) (*tool.Error, error) {
+	r, fault, err := b.once(ctx, task, mode)
+	if err != nil {
+		return nil, err
+	}
+	r.Run = run
+	b.runs = append(b.runs, r)
+	return fault, b.tell(r)
 }
 
 // answered reports whether the endpoint has given any answer; then what it does not take may be one task's fault, such as its size.
@@ -211,20 +226,34 @@ func (b *modelBench) answered() bool {
 	return slices.ContainsFunc(b.runs, func(r modelRun) bool { return r.Turns > 0 })
 }
 
-// hopeless reports whether an endpoint will answer no other request either.
-func hopeless(fault *tool.Error) bool {
-	return fault.Kind == tool.Denied || fault.Kind == tool.NotFound || fault.Kind == tool.Limit
+// hopeless reports whether an endpoint will answer no other request either. One that wants fewer requests has been asked
+// five times then, or names a time that is too long to wait for: what came next would fail for that, and not by what it is.
+func (b *modelBench) hopeless(fault *tool.Error) bool {
+	switch fault.Kind {
+	case tool.Denied, tool.NotFound, tool.Limit:
+		return true
+	case tool.Upstream:
+		return !b.answered()
+	}
+	return false
 }
 
-// setup is what is behind the tools: all servers, whatever a task needs of them.
-func (b *modelBench) setup() (agent.Setup, error) {
+// upstreams are the names of the servers that are behind the tools.
+func (b *modelBench) upstreams(task *suite.Task) (names []string) {
+	for _, server := range b.world.Servers() {
+		if b.Upstreams == "all" || slices.Contains(task.Upstreams, server.Name) {
+			names = append(names, server.Name)
+		}
+	}
+	return names
+}
+
+// setup is what is behind the tools.
+func (b *modelBench) setup(task *suite.Task) (agent.Setup, error) {
 	self, err := os.Executable()
-	s := agent.Setup{World: b.world, Sallyport: self}
+	s := agent.Setup{World: b.world, Sallyport: self, Upstreams: b.upstreams(task)}
 	if cache := b.app.cacheDir(); cache != "" {
 		s.Cache = filepath.Join(cache, "bench-snapshots")
-	}
-	for _, server := range b.world.Servers() {
-		s.Upstreams = append(s.Upstreams, server.Name)
 	}
 	return s, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/bench/agent"
+	"sallyport/internal/plain"
 )
 
 // tell says what came of a run when it is over: as JSON on stdout, or in a line on stderr.
@@ -31,7 +32,12 @@ func (b *modelBench) tell(r modelRun) error {
 func (b *modelBench) print() error {
 	var out strings.Builder
 	first := b.runs[0]
-	fmt.Fprintf(&out, "%s at %s, %s of %d\n\n", cmp.Or(first.Served, first.Model), first.Endpoint, number(len(b.runs), "run"), len(b.tasks)*len(b.modes)*b.Runs)
+	beside := ""
+	if b.Upstreams != "all" {
+		beside = ", each with the servers of its task alone"
+	}
+	model := plain.Line(cmp.Or(first.Served, first.Model), 80)
+	fmt.Fprintf(&out, "%s at %s, %s of %d%s\n\n", model, first.Endpoint, number(len(b.runs), "run"), len(b.tasks)*len(b.modes)*b.Runs, beside)
 	for _, table := range []func(io.Writer){b.byMode, b.byTask} {
 		w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 		table(w)

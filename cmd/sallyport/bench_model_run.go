@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,14 +27,17 @@ type modelRun struct {
 	Task   string     `json:"task"`
 	Kind   suite.Kind `json:"kind"`
 	Mode   suite.Mode `json:"mode"`
+	// Upstreams are the servers that were behind the tools.
+	Upstreams []string `json:"upstreams"`
 	// Run counts from 1.
 	Run   int  `json:"run"`
 	Right bool `json:"right"`
 	// Why is what went wrong.
 	Why    string `json:"why,omitempty"`
 	Answer string `json:"answer"`
-	Turns  int    `json:"turns"`
-	Calls  int    `json:"calls"`
+	// Turns are those that were billed, one that was cut among them.
+	Turns int `json:"turns"`
+	Calls int `json:"calls"`
 	// Tokens are as the endpoint bills them; all are 0 if it says nothing of that.
 	Tokens agent.Usage `json:"tokens"`
 	// Seconds has no start of servers, and not the time that the endpoint wanted to be left alone, which is Waited.
@@ -52,7 +56,7 @@ type modelVersions struct {
 
 // once has a task done in a new world. fault is the endpoint's, err what ends everything.
 func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode) (r modelRun, fault *tool.Error, err error) {
-	tools, err := b.open(ctx, mode)
+	tools, err := b.open(ctx, task, mode)
 	if err != nil && stopped(ctx) {
 		err = ctx.Err()
 	}
@@ -71,6 +75,7 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 	if closed != nil {
 		b.app.say(fmt.Sprintf("%s, %s: end servers: %v", task.Name, mode, closed))
 	}
+	failed = b.silent(talk, failed)
 	r = b.record(task, t, talk)
 	r.Seconds, r.Waited = seconds(took), seconds(talk.Waited)
 	fault, _ = errors.AsType[*tool.Error](failed)
@@ -82,12 +87,24 @@ func (b *modelBench) once(ctx context.Context, task *suite.Task, mode suite.Mode
 	return r, fault, nil
 }
 
+// silent makes a fault of the endpoint of a limit that was reached before its first answer; other errors stay.
+func (b *modelBench) silent(talk *endpoint.Conversation, failed error) error {
+	if !errors.Is(failed, agent.ErrLimit) || talk.Turns > 0 {
+		return failed
+	}
+	fault := &tool.Error{Kind: tool.Timeout, Message: fmt.Sprintf("no answer from %s within %s", b.endpoint.Host(), b.Time), Hint: "--time gives a task longer"}
+	if last := talk.Fault; last != nil {
+		fault.Message, fault.Hint = fault.Message+": "+last.Message, cmp.Or(last.Hint, fault.Hint)
+	}
+	return fault
+}
+
 // open makes the world anew, and what is behind the tools.
-func (b *modelBench) open(ctx context.Context, mode suite.Mode) (agent.Open, error) {
+func (b *modelBench) open(ctx context.Context, task *suite.Task, mode suite.Mode) (agent.Open, error) {
 	if err := b.world.Reset(); err != nil {
 		return nil, err
 	}
-	setup, err := b.setup()
+	setup, err := b.setup(task)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +126,8 @@ func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100
 func (b *modelBench) record(task *suite.Task, t *ledger.Transcript, talk *endpoint.Conversation) modelRun {
 	r := modelRun{
 		Endpoint: b.endpoint.Host(), API: b.endpoint.API(), Model: b.endpoint.Model(), Served: talk.Served,
-		Task: task.Name, Kind: task.Kind, Mode: suite.Mode(t.Mode), Answer: t.Answer, Turns: len(t.Turns), Tokens: talk.Used, Versions: b.versions,
+		Task: task.Name, Kind: task.Kind, Mode: suite.Mode(t.Mode), Upstreams: b.upstreams(task),
+		Answer: b.endpoint.Hide(t.Answer), Turns: talk.Turns, Tokens: talk.Used, Versions: b.versions,
 	}
 	for _, turn := range t.Turns {
 		r.Calls += len(turn.Calls)
@@ -127,7 +145,7 @@ func (b *modelBench) why(task *suite.Task, t *ledger.Transcript, failed error) s
 	case failed != nil:
 		return plain.Line(strings.TrimPrefix(failed.Error(), "run "+task.Name+": "), 200)
 	case !endpoint.Same(t.Answer, want):
-		return fmt.Sprintf("answered %q, not %q", plain.Line(t.Answer, 100), plain.Line(want, 100))
+		return fmt.Sprintf("answered %q, not %q", plain.Line(b.endpoint.Hide(t.Answer), 100), plain.Line(want, 100))
 	case task.Done == nil:
 		return ""
 	}

@@ -104,6 +104,7 @@ func TestBenchModel(t *testing.T) {
 	r := newModelRig(t)
 	t.Run("interrupted", r.interrupted)
 	t.Run("refused", r.refused)
+	t.Run("silent", r.silent)
 	testutil.NoProcesses(t, r.dir)
 }
 
@@ -157,6 +158,7 @@ func (r *modelRig) refused(t *testing.T) {
 		Endpoint, API, Model, Served, Task, Mode, Why, Answer string
 		Right                                                 bool
 		Run, Turns, Calls                                     int
+		Upstreams                                             []string
 		Tokens                                                struct{ Input, Stored, Output int }
 		Versions                                              struct {
 			Runsc   string
@@ -172,10 +174,47 @@ func (r *modelRig) refused(t *testing.T) {
 	if !first.Right || first.Answer != "17:45" || first.Mode != "code" || first.Turns != 3 || first.Calls != 2 || first.Tokens.Stored == 0 || first.Run != 1 {
 		t.Errorf("first line %+v", first)
 	}
-	if first.Endpoint != strings.TrimPrefix(s.URL, "http://") || first.API != "anthropic" || first.Model != endpointtest.Model || first.Versions.Runsc == "" || len(first.Versions.Servers) != 5 {
+	if first.Endpoint != strings.TrimPrefix(s.URL, "http://") || first.API != "anthropic" || first.Model != endpointtest.Model || first.Versions.Runsc == "" || len(first.Versions.Servers) != 5 || len(first.Upstreams) != 5 {
 		t.Errorf("first line %+v", first)
 	}
 	if second.Right || second.Mode != "direct" || second.Turns != 0 || !strings.Contains(second.Why, "answered 403") {
 		t.Errorf("second line %+v", second)
+	}
+}
+
+// What hangs is given up after three times, and that is a failure. Only the server that the task needs is started, whose
+// tools are all that the endpoint sees; what the model says of itself has one line, and no key.
+func (r *modelRig) silent(t *testing.T) {
+	s := r.endpoint(endpoint.OpenAI)
+	hang := func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		<-req.Context().Done()
+	}
+	says := func(how, what string) http.HandlerFunc {
+		return func(w http.ResponseWriter, req *http.Request) {
+			body, err := io.ReadAll(req.Body)
+			if err != nil || !bytes.Contains(body, []byte("filesystem__read_text_file")) || bytes.Contains(body, []byte("memory__")) {
+				t.Errorf("%v: asked %.300s", err, body)
+			}
+			_, _ = io.WriteString(w, `{"model":"a\nb","choices":[{"finish_reason":"`+how+`","message":{"content":"`+what+`"}}],"usage":{"prompt_tokens":10,"completion_tokens":2}}`)
+		}
+	}
+	s.Before(says("stop", "it is "+endpointtest.Key), says("length", "it is"), hang, hang, hang)
+	stdout, stderr, code := r.run(nil, "--model", s.URL, "--modes", "direct", "--upstreams", "needed", "--runs", "6", "--time", "500ms")
+	if code != 124 || s.Asked() != 5 || !strings.Contains(stderr, "sallyport: no answer from "+strings.TrimPrefix(s.URL, "http://")+" within 500ms\nhint: --time gives a task longer") {
+		t.Errorf("status %d after %d requests:\n%s", code, s.Asked(), stderr)
+	}
+	for _, want := range []string{`failed, answered "it is [key]", not "17:45" (1 turn, 10 tokens in`, "(finish_reason length) (1 turn, 10 tokens in, 2 out"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("no %q in\n%s", want, stderr)
+		}
+	}
+	if !strings.HasPrefix(stdout, "a b at 127.0.0.1:") || !strings.Contains(stdout, ", 5 runs of 6, each with the servers of its task alone\n") {
+		t.Errorf("printed\n%s", stdout)
+	}
+	s = r.endpoint(endpoint.OpenAI)
+	s.Before(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no tools here", http.StatusBadRequest) })
+	if _, stderr, code := r.run(nil, "--model", s.URL, "--modes", "direct", "--upstreams", "needed"); code != 2 || !strings.Contains(stderr, "the model must be able to call tools") {
+		t.Errorf("status %d where nothing was answered:\n%s", code, stderr)
 	}
 }
