@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,7 +209,7 @@ func TestFaults(t *testing.T) {
 		name   string
 		api    endpoint.API
 		answer http.HandlerFunc
-		asked  int
+		asked  int32
 		kind   tool.Kind
 		want   string
 	}{
@@ -228,34 +229,34 @@ func TestFaults(t *testing.T) {
 		}, 1, tool.Invalid, "HTTPS port (is it https://?)"},
 		{"no page", endpoint.OpenAI, body("<html>hello</html>"), 1, tool.Upstream, "with text, not with JSON: <html>hello</html>"},
 		{"other JSON", endpoint.OpenAI, body(`{"message":"hello ` + endpointtest.Key + `"}`), 1, tool.Upstream, "no choices that can be read: hello [key] (see --api"},
-		{"other API", endpoint.Anthropic, body(`{"choices":[]}`), 1, tool.Upstream, "no content that can be read"},
+		{"other API", endpoint.Anthropic, body(`{"choices":[],"error":null}`), 1, tool.Upstream, "no content that can be read"},
 		{"no message", endpoint.OpenAI, body(`[]`), 1, tool.Upstream, "no choices"},
 		{"calls", endpoint.OpenAI, body(`{"choices":[{"message":{"tool_calls":["` + endpointtest.Key + `"]}}]}`), 1, tool.Upstream, "no tool_calls"},
 		{"blocks", endpoint.Anthropic, body(`{"type":"message","content":[1]}`), 1, tool.Upstream, "no content"},
-		{"error inside", endpoint.OpenAI, body(`{"error":{"message":"invalid key ` + endpointtest.Key + `"}}`), 1, tool.Upstream, "no choices that can be read: invalid key [key]"},
+		{"error inside", endpoint.OpenAI, body(`{"error":{"message":"invalid key ` + endpointtest.Key + `"}}`), 1, tool.Upstream, "/chat/completions answered with an error: invalid key [key] (--key-env names"},
 		{"error inside messages", endpoint.Anthropic, body(`{"type":"error","error":{"message":"` + strings.Repeat("-", 190) + endpointtest.Key + `"}}`), 1, tool.Upstream, "-[key]"},
 		{"cut", endpoint.OpenAI, body(`{"choices":[{"finish_reason":"length","message":{"content":"a"}}]}`), 1, tool.Failed, "finish_reason length"},
 		{"cut", endpoint.Anthropic, body(`{"type":"message","stop_reason":"max_tokens","content":[{"type":"text","text":"a"}]}`), 1, tool.Failed, "stop_reason max_tokens"},
 		{"no tools", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, `{"error":"tiny does not support tools"}`, http.StatusBadRequest)
-		}, 1, tool.Invalid, "tiny does not support tools (the model must be able to call tools"},
+			http.Error(w, `{"error":"tiny does not support tools, see https://docs.test"}`, http.StatusBadRequest)
+		}, 1, tool.Invalid, "tiny does not support tools, see https://docs.test (the model must be able to call tools"},
 		{"large", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error":{"message":"maximum context length is 10 tokens"}}`, http.StatusBadRequest)
 		}, 1, tool.Invalid, "maximum context length is 10 tokens"},
 		{"endless", endpoint.OpenAI, endless, 1, tool.Upstream, "an answer of more than 8 MiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			asked := 0
+			var asked atomic.Int32
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked++
+				asked.Add(1)
 				test.answer(w, r)
 			}))
 			defer s.Close()
 			e := open(t, endpoint.Settings{URL: s.URL, API: test.api, Key: endpointtest.Key, Model: "m", Backoff: time.Microsecond})
 			_, err := e.Begin().Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
 			fault, ok := errors.AsType[*tool.Error](err)
-			if !ok || fault.Kind != test.kind || !strings.Contains(err.Error(), test.want) || asked != test.asked {
-				t.Errorf("%d requests: %v", asked, err)
+			if !ok || fault.Kind != test.kind || !strings.Contains(err.Error(), test.want) || asked.Load() != test.asked {
+				t.Errorf("%d requests: %v", asked.Load(), err)
 			}
 			if strings.Contains(err.Error(), endpointtest.Key[:8]) || strings.Contains(err.Error(), "\x1b") {
 				t.Errorf("not clean: %q", err)

@@ -232,13 +232,16 @@ func (w *wire) refused(resp *http.Response, to string, data []byte) error {
 	return w.faultf(kind, hint, "%s answered %d: %s", bare(to), resp.StatusCode, said)
 }
 
+// wantsTLS is what servers say to one that speaks without TLS.
+var wantsTLS = regexp.MustCompile(`to an? (https|ssl)|to https port`)
+
 // mend says what may help where a request is not taken.
 func (w *wire) mend(said string) string {
 	said = strings.ToLower(said)
 	switch {
 	case strings.Contains(said, "context") || strings.Contains(said, "too long"):
 		return "" // a task that is too large for the model, which is a result
-	case strings.Contains(said, "https") && strings.HasPrefix(w.turns, "http:"):
+	case strings.HasPrefix(w.turns, "http:") && wantsTLS.MatchString(said):
 		return "is it https://?"
 	case strings.Contains(said, "tool") || strings.Contains(said, "function"):
 		return "the model must be able to call tools, and the server be set up for it"
@@ -290,9 +293,14 @@ type unreadable string
 // Error implements error.
 func (u unreadable) Error() string { return "no " + string(u) }
 
-// strange is an answer that is JSON, but none of the API.
+// strange is an answer that is JSON, but none of the API: some say 200 and mean an error.
 func (w *wire) strange(data []byte, missing unreadable) error {
-	return w.faultf(tool.Upstream, "see --api: openai or anthropic", "the endpoint's answer has %s that can be read: %s", missing, w.shown(message(data)))
+	said := w.shown(message(data))
+	var inside struct{ Error any }
+	if json.Unmarshal(data, &inside) == nil && inside.Error != nil {
+		return w.faultf(tool.Upstream, "--key-env names the variable with the key, --name the model", "%s answered with an error: %s", bare(w.turns), said)
+	}
+	return w.faultf(tool.Upstream, "see --api: openai or anthropic", "the endpoint's answer has %s that can be read: %s", missing, said)
 }
 
 // shown cleans what the endpoint says, and hides the key if it is repeated there.
