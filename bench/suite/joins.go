@@ -18,7 +18,7 @@ func joins() []*Task {
 	return []*Task{onCallElsewhere(), errorsAndAuthors(), weightByMonth(), revenueByCity(), ticketsOfBuyers(), latePayers()}
 }
 
-const allOrders = "the orders of 2026 ({files}/orders/2026-01.csv to 2026-12.csv, with the columns order_id, date, customer_id, sku, quantity, unit_price)"
+const allOrders = "the orders of 2026 ({files}/orders/2026-01.csv to 2026-12.csv, with a header and the columns order_id, date, customer_id, sku, quantity, unit_price)"
 
 // onCallElsewhere is a join of a small graph, which one call reads.
 func onCallElsewhere() *Task {
@@ -124,7 +124,7 @@ func errorsAndAuthors() *Task {
 			}
 			texts, author := m.All(calls...), map[string]string{}
 			for i, p := range paths {
-				author[p] = Decode[struct{ Commits []Commit }](m, texts[i+1]).Commits[0].Author
+				author[p] = m.commits(texts[i+1])[0].Author
 			}
 			return answer(errorsByPath(requestsIn(m, texts[0])), author)
 		},
@@ -144,7 +144,7 @@ func weightByMonth() *Task {
 	}
 	return &Task{
 		Name: "weight-by-month", Kind: Join, Upstreams: []string{"filesystem"},
-		Prompt:  "In which three months was most weight shipped? The orders are " + strings.TrimPrefix(allOrders, "the orders of 2026 ") + "; the weights of the products are in {files}/products.json (sku, weight_kg). Answer as \"YYYY-MM KG, YYYY-MM KG, YYYY-MM KG\", most first, KG with one decimal.",
+		Prompt:  "In which three months was most weight shipped? The orders are " + strings.TrimPrefix(allOrders, "the orders of 2026 ") + "; the weights of the products are in {files}/products.json (a list of objects with sku and weight_kg). Answer as \"YYYY-MM KG, YYYY-MM KG, YYYY-MM KG\", most first, KG with one decimal.",
 		Want:    func(w *World) string { return answer(w.Orders, w.Products) },
 		Needs:   []string{"filesystem.read_multiple_files"},
 		Queries: readQueries(),
@@ -185,7 +185,7 @@ func revenueByCity() *Task {
 			return answer(ordersIn(m, texts[1]), idsIn(m, texts[0]))
 		},
 		Programs: []Program{
-			{File: "revenue-by-city-look.py", Needs: []string{"filesystem.read_text_file", "sqlite.list_tables"}},
+			{File: "revenue-by-city-look.py", Needs: []string{"filesystem.read_text_file", "sqlite.list_tables", "sqlite.query"}},
 			{File: "revenue-by-city.py", Needs: []string{"sqlite.query"}},
 		},
 	}
@@ -224,7 +224,7 @@ func ticketsOfBuyers() *Task {
 			return answer(ordersIn(m, texts[1]), open)
 		},
 		Programs: []Program{
-			{File: "tickets-of-buyers-look.ts", Needs: []string{"sqlite.list_tables"}},
+			{File: "tickets-of-buyers-look.ts", Needs: []string{"sqlite.list_tables", "sqlite.query"}},
 			{File: "tickets-of-buyers.ts", Needs: []string{"filesystem.read_multiple_files", "sqlite.query"}},
 		},
 	}
@@ -267,7 +267,7 @@ func latePayers() *Task {
 			return answer(ordersIn(m, texts[2]), paid, idsIn(m, texts[0]))
 		},
 		Programs: []Program{
-			{File: "late-payers-look.py", Needs: []string{"sqlite.list_tables"}},
+			{File: "late-payers-look.py", Needs: []string{"sqlite.list_tables", "sqlite.query"}},
 			{File: "late-payers-guess.py", Fails: "the JSON object must be str", Needs: []string{"filesystem.read_multiple_files", "sqlite.query"}},
 			{File: "late-payers.py"},
 		},

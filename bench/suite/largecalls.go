@@ -48,7 +48,7 @@ func blameAuthors() *Task {
 			}
 			lines := map[string]totals{}
 			for i, text := range m.All(calls...) {
-				lines[files[i]] = tally(Decode[struct{ Lines []Commit }](m, text).Lines, func(c Commit) (string, int) { return c.Author, 1 })
+				lines[files[i]] = byAuthor(Decode[struct{ Lines []commit }](m, text).Lines)
 			}
 			return answer(lines)
 		},

@@ -31,37 +31,41 @@ func ticketsByAgent() *Task {
 		Queries: [][]string{{"run a SQL query", "list the tables of the database"}, {"sqlite query: read-only SQL query", "sqlite list tables"}, {"sqlite query", "sqlite list_tables"}},
 		Direct: func(m *Mind) string {
 			m.Call("sqlite.list-tables", map[string]any{})
-			text := m.All(query("SELECT assignee, COUNT(*) AS n FROM tickets WHERE status = 'open' GROUP BY assignee ORDER BY n DESC, assignee LIMIT 3"))[0]
-			var words []string
-			for _, row := range Decode[[]struct {
-				Assignee string
-				N        int
-			}](m, text) {
-				words = append(words, row.Assignee+" "+strconv.Itoa(row.N))
-			}
-			return strings.Join(words, ", ")
+			return agents(m, m.All(query("SELECT assignee, COUNT(*) AS n FROM tickets WHERE status = 'open' GROUP BY assignee ORDER BY n DESC, assignee LIMIT 3"))[0])
 		},
 		Programs: []Program{
 			{File: "tickets-by-agent-look.py", Needs: []string{"sqlite.list_tables"}},
 			{File: "tickets-by-agent.py", Needs: []string{"sqlite.query"}},
 		},
+		Answer: agents,
 	}
+}
+
+// agents are rows of an agent and a number, as they are to be said.
+func agents(m *Mind, rows string) string {
+	var words []string
+	for _, row := range Decode[[]struct {
+		Assignee string
+		N        int
+	}](m, rows) {
+		words = append(words, row.Assignee+" "+strconv.Itoa(row.N))
+	}
+	return strings.Join(words, ", ")
 }
 
 // commitsByAuthor reads a whole history. Direct calls have the tool that says least of each commit.
 func commitsByAuthor() *Task {
-	count := func(list []Commit) totals {
-		return tally(list, func(c Commit) (string, int) { return c.Author, 1 })
-	}
 	return &Task{
 		Name: "commits-by-author", Kind: MuchData, Upstreams: []string{"git"},
-		Prompt:  "How many commits has each author made on main in {repo}? There are fewer than 100 in all. Answer as \"NAME COUNT, NAME COUNT, ...\", most first, ties in alphabetical order.",
-		Want:    func(w *World) string { return count(w.Commits).said(0, strconv.Itoa) },
+		Prompt: "How many commits has each author made on main in {repo}? There are fewer than 100 in all. Answer as \"NAME COUNT, NAME COUNT, ...\", most first, ties in alphabetical order.",
+		Want: func(w *World) string {
+			return tally(w.Commits, func(c Commit) (string, int) { return c.Author, 1 }).said(0, strconv.Itoa)
+		},
 		Needs:   []string{"git.git_changelog_analyze"},
 		Queries: [][]string{{"commit history of a repository"}, {"git log: view commit history", "git history context: commits and tags"}},
 		Direct: func(m *Mind) string {
 			text := m.Call("git.git_changelog_analyze", map[string]any{"path": m.Repo(), "reviewTypes": []string{"features"}, "maxCommits": 100})
-			return count(Decode[struct{ GitContext struct{ Commits []Commit } }](m, text).GitContext.Commits).said(0, strconv.Itoa)
+			return byAuthor(Decode[struct{ GitContext struct{ Commits []commit } }](m, text).GitContext.Commits).said(0, strconv.Itoa)
 		},
 		Programs: []Program{{File: "commits-by-author.py", Needs: []string{"git.git_log"}}},
 	}
@@ -98,7 +102,7 @@ func heaviestProducts() *Task {
 	}
 }
 
-const someLogs = "the five log files {files}/logs/app-1.log to app-5.log (each line: time, level, request id, path, status, duration)"
+const someLogs = "the five log files {files}/logs/app-1.log to app-5.log (each line: time, level, request id, path, status and duration in ms, separated by spaces)"
 
 // readQueries find what reads files, one or many.
 func readQueries() [][]string {

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"os"
 	"path"
-	"regexp"
-	"slices"
 	"strings"
 
 	"sallyport/bench/ledger"
@@ -153,41 +151,56 @@ func (t *Task) searched(m *Mind) string {
 
 // coded finds what the programs import, runs them, and answers with what the last one gave.
 func (t *Task) coded(m *Mind) string {
-	var read, needs []string
+	var needs []string
 	for _, p := range t.Programs {
 		needs = append(needs, p.Needs...)
 	}
+	k := &known{}
+	k.read(m.Expand(t.Prompt))
 	lacks := func() string {
-		return missing(needs, func(id string) bool {
-			return slices.ContainsFunc(read, func(text string) bool { return signed(text, id) })
-		})
+		return missing(needs, func(id string) bool { return len(k.signatures(id)) > 0 })
 	}
 	for _, try := range t.Queries {
-		read = append(read, m.All(searches(try, language(t.Programs[0].File))...)...)
+		k.read(m.All(searches(try, language(t.Programs[0].File))...)...)
 		if lacks() == "" {
-			return t.programs(m)
+			return t.programs(m, k)
 		}
 	}
 	m.Fail("no search found %s", lacks())
 	return ""
 }
 
-func (t *Task) programs(m *Mind) (output string) {
+func (t *Task) programs(m *Mind, k *known) (output string) {
 	for _, p := range t.Programs {
 		text, err := p.text(m.World)
 		if err != nil {
 			m.Fail("%w", err)
 		}
-		args := map[string]string{"code": text}
-		if l := language(p.File); l != "python" {
-			args["language"] = l
+		s := newSource(p.File, text)
+		if p.Fails == "" {
+			m.makeSure(k, s)
 		}
-		output = m.execute(args, p.Fails)
+		output = m.execute(s.args(), p.Fails)
+		k.read(output)
+		if p.Fails == "" {
+			k.ran(s)
+		}
 	}
 	if t.Answer != nil {
-		return t.Answer(output)
+		return t.Answer(m, output)
 	}
 	return strings.TrimSpace(output)
+}
+
+// makeSure asks in full for what a signature left out and the program takes. What cannot be
+// known even then is a guess, and a model without faults makes none but those that fail.
+func (m *Mind) makeSure(k *known, s *source) {
+	if ids := k.untold(s); len(ids) > 0 {
+		k.read(m.All(inFull(ids, s.language)...)...)
+	}
+	if guess := k.guess(s); guess != "" {
+		m.Fail("%s guesses %s", s.file, guess)
+	}
 }
 
 // execute runs a program that is to give an error with fails in it, or none.
@@ -211,26 +224,17 @@ func searches(queries []string, language string) (calls []ledger.Call) {
 	return calls
 }
 
-// heading is the line above the signatures of an upstream, in either language.
-var heading = regexp.MustCompile(`^(?:from servers\.(\w+) import .+|import \{ .+ \} from "servers/(\w+)")$`)
-
-// signed reports whether the answer of a search has the signature of a wrapper below
-// its upstream's import line. To have named or described it is not enough to call it.
-func signed(text, id string) bool {
-	upstream, name, _ := strings.Cut(id, ".")
-	above := ""
-	for line := range strings.SplitSeq(text, "\n") {
-		found := heading.FindStringSubmatch(line)
-		switch {
-		case found != nil:
-			above = found[1] + found[2]
-		case above == upstream && (strings.HasPrefix(line, "  "+name+"(") || strings.HasPrefix(line, id+"(")): // among others, or told in full
-			return true
-		case !strings.HasPrefix(line, "  "):
-			above = ""
+// inFull asks for all that is to be said of some tools.
+func inFull(ids []string, language string) (calls []ledger.Call) {
+	for _, id := range ids {
+		upstream, name, _ := strings.Cut(id, ".")
+		args := map[string]any{"query": name, "upstream": upstream, "detail": "full", "limit": 1}
+		if language != "python" {
+			args["language"] = language
 		}
+		calls = append(calls, Call(SearchTools, args))
 	}
-	return false
+	return calls
 }
 
 func missing(ids []string, shown func(string) bool) string {
@@ -258,7 +262,7 @@ func (p Program) text(w *World) (string, error) {
 	return strings.TrimSpace(w.Expand(string(data))), err
 }
 
-// Decode reads what a result has as JSON.
+// Decode reads what a result has as JSON. The script fails if it is none.
 func Decode[T any](m *Mind, text string) (value T) {
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		m.Fail("read result: %w: %.100q", err, text)

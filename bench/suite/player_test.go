@@ -218,17 +218,17 @@ func TestCodeRunsPrograms(t *testing.T) {
 			{File: "largest-sum-look.ts", Needs: []string{"filesystem.read_text_file", "everything.get_sum"}, Fails: "no such"},
 			{File: "addition.py"},
 		},
-		Answer: strings.ToUpper,
+		Answer: func(_ *suite.Mind, output string) string { return strings.ToUpper(output) },
 	}
 	turns, answer, err := play(t, task, suite.Code, text(pythonAnswer, "nothing"), text(typescriptAnswer), failed("no such file"), text("sum\n"))
 	if err != nil || answer != "SUM\n" || len(turns) != 4 {
 		t.Fatalf("%q, %q, %v", turns, answer, err)
 	}
-	if want := `search_tools {"language":"typescript","query":"a file"}; search_tools {"language":"typescript","query":"a sum"}`; turns[0] != want {
+	if want := `sallyport__search_tools {"language":"typescript","query":"a file"}; sallyport__search_tools {"language":"typescript","query":"a sum"}`; turns[0] != want {
 		t.Errorf("searched %s", turns[0])
 	}
 	var run struct{ Code, Language string }
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(turns[2], "execute_code ")), &run); err != nil || run.Language != "typescript" || !strings.Contains(run.Code, "/w/files/pairs.csv") {
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(turns[2], "sallyport__execute_code ")), &run); err != nil || run.Language != "typescript" || !strings.Contains(run.Code, "/w/files/pairs.csv") {
 		t.Errorf("ran %+v, %v", run, err)
 	}
 	if strings.Contains(turns[3], "language") {
@@ -247,9 +247,9 @@ func TestCodeFailsAsItShould(t *testing.T) {
 		result []ledger.Result
 		want   string
 	}{
-		{"", failed("oh"), "execute_code gave (error: true) oh"},
-		{"KeyError", text("KeyError"), "execute_code gave (error: false) KeyError"},
-		{"KeyError", failed("no sandbox"), "execute_code gave (error: true) no sandbox"},
+		{"", failed("oh"), "the program gave (error: true) oh"},
+		{"KeyError", text("KeyError"), "the program gave (error: false) KeyError"},
+		{"KeyError", failed("no sandbox"), "the program gave (error: true) no sandbox"},
 	} {
 		task := &suite.Task{Queries: [][]string{{"sum"}}, Programs: []suite.Program{{File: "addition.py", Fails: c.fails}, {File: "addition.py"}}}
 		if _, _, err := play(t, task, suite.Code, text(fullPython), c.result); err == nil || !strings.HasSuffix(err.Error(), c.want) {

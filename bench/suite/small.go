@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 )
@@ -40,7 +39,7 @@ func openingHours() *Task {
 			return found(closing, m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/hours.txt"}))
 		},
 		Programs: []Program{{File: "opening-hours.py", Needs: []string{"filesystem.read_text_file"}}},
-		Answer:   func(output string) string { return found(closing, output) },
+		Answer:   func(_ *Mind, output string) string { return found(closing, output) },
 	}
 }
 
@@ -55,7 +54,7 @@ func addition() *Task {
 			return found(sum, m.Call("everything.get-sum", map[string]any{"a": 48213.75, "b": 1906.5}))
 		},
 		Programs: []Program{{File: "addition.py", Needs: []string{"everything.get_sum"}}},
-		Answer:   func(output string) string { return found(sum, output) },
+		Answer:   func(_ *Mind, output string) string { return found(sum, output) },
 	}
 }
 
@@ -71,7 +70,7 @@ func onCall() *Task {
 			return m.opened(service).to(service, "on_call")
 		},
 		Programs: []Program{{File: "on-call.py", Needs: []string{"memory.open_nodes"}}},
-		Answer:   func(output string) string { return reading[graph](output).to(service, "on_call") },
+		Answer:   func(m *Mind, output string) string { return graphIn(m, output).to(service, "on_call") },
 	}
 }
 
@@ -85,7 +84,7 @@ func urgentTickets() *Task {
 		Needs:   []string{"sqlite.query"},
 		Queries: [][]string{{"run a SQL query"}, {"execute a read-only SQL query on the sqlite database"}},
 		Direct: func(m *Mind) string {
-			return counted(m.Call("sqlite.query", map[string]any{"sql": "SELECT COUNT(*) AS n FROM tickets WHERE status = 'open' AND priority = 'urgent'"}))
+			return counted(m, m.Call("sqlite.query", map[string]any{"sql": "SELECT COUNT(*) AS n FROM tickets WHERE status = 'open' AND priority = 'urgent'"}))
 		},
 		Programs: []Program{{File: "urgent-tickets.py", Needs: []string{"sqlite.query"}}},
 		Answer:   counted,
@@ -93,8 +92,8 @@ func urgentTickets() *Task {
 }
 
 // counted is what COUNT(*) AS n came to.
-func counted(rows string) string {
-	for _, row := range reading[[]struct{ N int }](rows) {
+func counted(m *Mind, rows string) string {
+	for _, row := range Decode[[]struct{ N int }](m, rows) {
 		return strconv.Itoa(row.N)
 	}
 	return ""
@@ -166,10 +165,15 @@ func (g graph) to(from, relation string) string {
 	return ""
 }
 
-// commit is one of what git_log answers with.
+// commit is what the git server says of one, in whichever tool.
 type commit struct {
 	Hash, Author, Subject string
 	Timestamp             int
+}
+
+// byAuthor counts commits, or lines of them.
+func byAuthor(list []commit) totals {
+	return tally(list, func(c commit) (string, int) { return c.Author, 1 })
 }
 
 // log asks for commits, of which there is one at least.
@@ -183,12 +187,4 @@ func (m *Mind) commits(text string) []commit {
 		m.Fail("no commits: %.100s", text)
 	}
 	return commits
-}
-
-// reading reads JSON that a program printed; what is none is nothing.
-func reading[T any](output string) (value T) {
-	if json.Unmarshal([]byte(output), &value) != nil {
-		return *new(T)
-	}
-	return value
 }

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,7 +15,7 @@ func settingsDrift() *Task {
 	return &Task{
 		Name: "settings-drift", Kind: FewCalls, Upstreams: []string{"filesystem"},
 		Prompt:        "In {files}/config the service pay has one file of settings for production and one for staging. Which settings differ? Answer with their names in alphabetical order, separated by a comma and a space.",
-		Want:          func(*World) string { return drift(settings["pay-production.json"], settings["pay-staging.json"]) },
+		Want:          func(*World) string { return "pool, retries, sandbox, trace" },
 		Needs:         []string{"filesystem.list_directory", "filesystem.read_multiple_files"},
 		Queries:       [][]string{{"list a directory", "read a text file"}, {"filesystem list directory", "filesystem read text file"}},
 		SearchQueries: [][]string{{"list a directory", "read several files"}, {"filesystem list directory", "filesystem read multiple files"}},
@@ -26,7 +27,7 @@ func settingsDrift() *Task {
 				}
 			}
 			one, two, _ := strings.Cut(m.Call("filesystem.read_multiple_files", map[string]any{"paths": paths}), "\n---\n")
-			return drift(braced(one), braced(two))
+			return drift(m, one, two)
 		},
 		Programs: []Program{
 			{File: "settings-drift-look.py", Needs: []string{"filesystem.list_directory"}},
@@ -35,10 +36,12 @@ func settingsDrift() *Task {
 	}
 }
 
-// drift names what two objects do not have alike.
-func drift(one, two string) string {
-	a, b := reading[map[string]any](one), reading[map[string]any](two)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(name string) bool { return a[name] == b[name] })
+// drift names what the objects in two texts do not have alike, or only one of them has.
+func drift(m *Mind, one, two string) string {
+	a, b := Decode[map[string]any](m, braced(one)), Decode[map[string]any](m, braced(two))
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return a[name] == b[name] })
 	return strings.Join(names, ", ")
 }
 
@@ -57,7 +60,9 @@ func sameTimeout() *Task {
 		Prompt: "Set timeout_ms in {files}/config/worker.json to what it is in {files}/config/service.json, and change nothing else. Answer with the new value alone.",
 		Want:   func(*World) string { return "2500" },
 		Done: func(w *World) error {
-			return w.written("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1)))
+			return errors.Join(
+				w.written("config/worker.json", strings.TrimSpace(strings.Replace(settings["worker.json"], "900", "2500", 1))),
+				w.written("config/service.json", strings.TrimSpace(settings["service.json"])))
 		},
 		Needs:         []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
 		Queries:       [][]string{{"read a text file", "edit a file"}, {"filesystem read text file", "filesystem edit file, write file"}},
@@ -65,9 +70,9 @@ func sameTimeout() *Task {
 		Direct: func(m *Mind) string {
 			texts := m.Call("filesystem.read_multiple_files", map[string]any{"paths": []string{m.Files() + "/config/worker.json", m.Files() + "/config/service.json"}})
 			old, is, _ := strings.Cut(texts, "\n---\n")
-			value := timeout(is)
+			value := timeout(m, is)
 			m.Call("filesystem.edit_file", map[string]any{"path": m.Files() + "/config/worker.json", "edits": []map[string]string{
-				{"oldText": `"timeout_ms": ` + timeout(old), "newText": `"timeout_ms": ` + value},
+				{"oldText": `"timeout_ms": ` + timeout(m, old), "newText": `"timeout_ms": ` + value},
 			}})
 			return value
 		},
@@ -75,10 +80,10 @@ func sameTimeout() *Task {
 	}
 }
 
-func timeout(text string) string {
-	return strconv.Itoa(reading[struct {
+func timeout(m *Mind, text string) string {
+	return strconv.Itoa(Decode[struct {
 		Timeout int `json:"timeout_ms"`
-	}](braced(text)).Timeout)
+	}](m, braced(text)).Timeout)
 }
 
 func onCallCity() *Task {
@@ -95,8 +100,9 @@ func onCallCity() *Task {
 		},
 		// It follows the service's relations without knowing what they are called.
 		Programs: []Program{{File: "on-call-city.py", Needs: []string{"memory.open_nodes"}}},
-		Answer: func(output string) string {
-			return reading[struct{ People graph }](output).People.said("lives in ")[reading[graph](output).to(service, "on_call")]
+		Answer: func(m *Mind, output string) string {
+			g := graphIn(m, output)
+			return g.said("lives in ")[g.to(service, "on_call")]
 		},
 	}
 }
@@ -109,7 +115,7 @@ func newProject() *Task {
 		Prompt: "Note a new project in the knowledge graph: an entity Lighthouse of type project, with the observation \"starts 2027-02-01\", and a relation led_by from it to whoever is on call for " + service + ". Answer with that person's name alone.",
 		Want:   func(w *World) string { return w.service(service).OnCall },
 		Done: func(w *World) error {
-			return w.remembers(entity, ledBy(w.service(service).OnCall))
+			return errors.Join(w.remembers("entity", entity), w.remembers("relation", ledBy(w.service(service).OnCall)))
 		},
 		Needs:   []string{"memory.open_nodes", "memory.create_entities", "memory.create_relations"},
 		Queries: [][]string{{"open an entity of the knowledge graph", "create entities and relations"}, {"open nodes of the knowledge graph by name", "create entities in the knowledge graph", "create relations in the knowledge graph"}},
@@ -119,7 +125,10 @@ func newProject() *Task {
 				Call("memory.create_relations", map[string]any{"relations": []any{ledBy(person)}}))
 			return person
 		},
-		Programs: []Program{{File: "new-project.py", Needs: []string{"memory.open_nodes", "memory.create_entities", "memory.create_relations"}}},
+		Programs: []Program{
+			{File: "new-project-look.py", Needs: []string{"memory.open_nodes"}},
+			{File: "new-project.py", Needs: []string{"memory.create_entities", "memory.create_relations"}},
+		},
 	}
 }
 
@@ -127,35 +136,39 @@ func ledBy(person string) map[string]any {
 	return map[string]any{"from": "Lighthouse", "relationType": "led_by", "to": person}
 }
 
-// remembers looks for an entity and a relation in the file of the memory server.
-func (w *World) remembers(entity, relation map[string]any) error {
+// remembers looks for objects of a type in the file of the memory server, which has one in each line.
+func (w *World) remembers(kind string, objects ...map[string]any) error {
 	data, err := os.ReadFile(w.Memory())
 	if err != nil {
 		return fmt.Errorf("read memory: %w", err)
 	}
-	seen := map[string]bool{}
+	lines := map[string]bool{}
 	for line := range strings.Lines(string(data)) {
-		seen[canonical(reading[map[string]any](line), "")] = true
+		lines[canonical([]byte(line))] = true
 	}
-	for _, want := range []string{canonical(entity, "entity"), canonical(relation, "relation")} {
-		if !seen[want] {
-			return fmt.Errorf("memory has no %s", want)
+	var missing []error
+	for _, object := range objects {
+		object = maps.Clone(object)
+		object["type"] = kind
+		want, err := json.Marshal(object)
+		if err != nil || !lines[canonical(want)] {
+			missing = append(missing, errors.Join(err, fmt.Errorf("memory has no %s", want)))
 		}
 	}
-	return nil
+	return errors.Join(missing...)
 }
 
-// canonical is an object as JSON with sorted keys, and with a type if one is given.
-func canonical(object map[string]any, kind string) string {
-	object = maps.Clone(object)
-	if kind != "" {
-		object["type"] = kind
+// canonical is JSON with sorted keys, "" if it is none.
+func canonical(data []byte) string {
+	var value any
+	if json.Unmarshal(data, &value) != nil {
+		return ""
 	}
-	data, err := json.Marshal(object)
+	text, err := json.Marshal(value)
 	if err != nil {
-		return err.Error()
+		return ""
 	}
-	return string(data)
+	return string(text)
 }
 
 func hotfixBranch() *Task {
@@ -165,11 +178,7 @@ func hotfixBranch() *Task {
 		Prompt: "Make a branch " + branch + " in the repository {repo}, at the last commit that changed " + file + ", and stay on main. Answer with that commit's subject alone.",
 		Want:   func(w *World) string { return w.lastCommit(file).Subject },
 		Done: func(w *World) error {
-			out, err := w.git("", "log", "-1", "--format=%s", branch)
-			if err == nil && out != w.lastCommit(file).Subject {
-				err = fmt.Errorf("branch is at %q", out)
-			}
-			return err
+			return errors.Join(w.branched(branch, w.lastCommit(file)), w.on("main"))
 		},
 		Needs:   []string{"git.git_log", "git.git_branch"},
 		Queries: [][]string{{"git log", "create a branch"}, {"git view commit history", "git create branch"}},
@@ -183,6 +192,28 @@ func hotfixBranch() *Task {
 			{File: "hotfix-branch.py", Needs: []string{"git.git_log", "git.git_branch"}},
 		},
 	}
+}
+
+// branched checks that a branch is at a commit, which is found by its place on main.
+func (w *World) branched(branch string, at Commit) error {
+	hashes, err := w.git("", "rev-list", "--reverse", "main")
+	if err != nil {
+		return err
+	}
+	out, err := w.git("", "rev-parse", "refs/heads/"+branch)
+	if want := strings.Fields(hashes)[slices.Index(w.Commits, at)]; err == nil && out != want {
+		err = fmt.Errorf("%s is at %s, not at %s", branch, out, want)
+	}
+	return err
+}
+
+// on checks which branch is checked out.
+func (w *World) on(branch string) error {
+	out, err := w.git("", "symbolic-ref", "HEAD")
+	if err == nil && out != "refs/heads/"+branch {
+		err = fmt.Errorf("%s is checked out, not %s", out, branch)
+	}
+	return err
 }
 
 // oldestTicket begins with the same wrong guess in either mode.
@@ -203,7 +234,7 @@ func oldestTicket() *Task {
 				m.Fail("a guessed column is there: %s", r.Text)
 			}
 			m.Call("sqlite.list-tables", map[string]any{})
-			return firstID(m.All(query(fmt.Sprintf(sql, "opened")))[0])
+			return firstID(m, m.All(query(fmt.Sprintf(sql, "opened")))[0])
 		},
 		Programs: []Program{
 			{File: "oldest-ticket-guess.py", Fails: "no such column: created_at", Needs: []string{"sqlite.query"}},
@@ -214,8 +245,8 @@ func oldestTicket() *Task {
 	}
 }
 
-func firstID(rows string) string {
-	for _, row := range reading[[]struct{ ID int }](rows) {
+func firstID(m *Mind, rows string) string {
+	for _, row := range Decode[[]struct{ ID int }](m, rows) {
 		return strconv.Itoa(row.ID)
 	}
 	return ""
@@ -237,7 +268,7 @@ func watchlist() *Task {
 				"CREATE TABLE watchlist (customer_id INTEGER PRIMARY KEY, tickets INTEGER)",
 				"INSERT INTO watchlist SELECT customer_id, COUNT(*) FROM tickets WHERE status = 'open' AND priority IN ('high', 'urgent') GROUP BY customer_id HAVING COUNT(*) >= 2",
 			}})
-			return changes(text)
+			return changes(m, text)
 		},
 		Programs: []Program{
 			{File: "watchlist-look.py", Needs: []string{"sqlite.list_tables"}},
@@ -248,8 +279,8 @@ func watchlist() *Task {
 }
 
 // changes is how many rows the last statement of a transaction wrote.
-func changes(text string) string {
-	results := reading[struct{ Results []struct{ Changes int } }](text).Results
+func changes(m *Mind, text string) string {
+	results := Decode[struct{ Results []struct{ Changes int } }](m, text).Results
 	if len(results) == 0 {
 		return ""
 	}

@@ -71,7 +71,10 @@ func openItems() *Task {
 			}
 			return mostOpen(open)
 		},
-		Programs: []Program{{File: "open-items.py", Needs: []string{"filesystem.list_directory", "filesystem.read_text_file"}}},
+		Programs: []Program{
+			{File: "open-items-look.py", Needs: []string{"filesystem.list_directory"}},
+			{File: "open-items.py", Needs: []string{"filesystem.list_directory", "filesystem.read_text_file"}},
+		},
 	}
 }
 

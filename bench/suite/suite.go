@@ -69,10 +69,12 @@ type Task struct {
 	// Direct plays the task by direct calls, the shortest way there is: calls that do
 	// not depend on each other in one turn. It works the answer out of results, as a model without faults would.
 	Direct Script
-	// Programs are run one after the other by [Code]; the last one's output is the answer.
+	// Programs are run one after the other by [Code]; the last one's output is the answer. None but those that fail takes for
+	// granted what the prompt, a signature or the output of one before has not shown: to do so ends the script. What a signature
+	// has left out is asked for by the way; a result of which a signature says nothing is looked at by a program first.
 	Programs []Program
 	// Answer makes the answer of the last program's output; nil where they are the same but for white space.
-	Answer func(output string) string
+	Answer func(m *Mind, output string) string
 }
 
 // Program is one execute_code of a script.

@@ -113,7 +113,6 @@ func (w *World) makeFiles() error {
 		return err
 	}
 	in("products.json").Write(goods)
-	in("config/service.json").WriteString("{\n  \"name\": \"shop\",\n  \"port\": 8443,\n  \"retries\": 3,\n  \"timeout_ms\": 2500,\n  \"regions\": [\"eu-south\", \"eu-west\"]\n}\n")
 	for name, text := range settings {
 		in("config/" + name).WriteString(text)
 	}
@@ -129,10 +128,11 @@ func (w *World) makeFiles() error {
 	return errors.Join(errs...)
 }
 
-// settings are in config/, beside service.json.
+// settings are in config/.
 var settings = map[string]string{
+	"service.json":        "{\n  \"name\": \"shop\",\n  \"port\": 8443,\n  \"retries\": 3,\n  \"timeout_ms\": 2500,\n  \"regions\": [\"eu-south\", \"eu-west\"]\n}\n",
 	"pay-production.json": "{\n  \"name\": \"pay\",\n  \"port\": 8444,\n  \"retries\": 5,\n  \"timeout_ms\": 2500,\n  \"pool\": 32,\n  \"sandbox\": false\n}\n",
-	"pay-staging.json":    "{\n  \"name\": \"pay\",\n  \"port\": 8444,\n  \"retries\": 2,\n  \"timeout_ms\": 2500,\n  \"pool\": 4,\n  \"sandbox\": true\n}\n",
+	"pay-staging.json":    "{\n  \"name\": \"pay\",\n  \"port\": 8444,\n  \"retries\": 2,\n  \"timeout_ms\": 2500,\n  \"pool\": 4,\n  \"sandbox\": true,\n  \"trace\": true\n}\n",
 	"worker.json":         "{\n  \"name\": \"worker\",\n  \"queue\": \"orders\",\n  \"batch\": 50,\n  \"timeout_ms\": 900\n}\n",
 }
 

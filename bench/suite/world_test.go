@@ -109,3 +109,76 @@ func TestServersArePinned(t *testing.T) {
 		}
 	}
 }
+
+func task(t *testing.T, name string) *suite.Task {
+	t.Helper()
+	all := suite.Tasks()
+	i := slices.IndexFunc(all, func(t *suite.Task) bool { return t.Name == name })
+	if i < 0 {
+		t.Fatalf("no task %s", name)
+	}
+	return all[i]
+}
+
+// What a task is to leave in the world is looked for, and nothing else passes for it.
+func TestChecks(t *testing.T) {
+	w := newWorld(t)
+	t.Run("nothing is done in a new world", func(t *testing.T) { nothingDone(t, w) })
+	t.Run("hotfix-branch", func(t *testing.T) { hotfixBranch(t, w) })
+	t.Run("new-project", func(t *testing.T) { newProject(t, w) })
+}
+
+func nothingDone(t *testing.T, w *suite.World) {
+	t.Helper()
+	for _, task := range suite.Tasks() {
+		if task.Done != nil && task.Done(w) == nil {
+			t.Errorf("%s is done", task.Name)
+		}
+	}
+}
+
+// The branch has to be at that very commit, and main to be checked out.
+func hotfixBranch(t *testing.T, w *suite.World) {
+	t.Helper()
+	hotfix := task(t, "hotfix-branch")
+	at := strings.Fields(git(t, w, "log", "--format=%H", "main", "--", "src/pay.txt"))
+	git(t, w, "branch", "hotfix-pay", at[1])
+	if err := hotfix.Done(w); err == nil {
+		t.Error("at another commit")
+	}
+	git(t, w, "branch", "--force", "hotfix-pay", at[0])
+	if err := hotfix.Done(w); err != nil {
+		t.Error(err)
+	}
+	git(t, w, "checkout", "--quiet", "hotfix-pay")
+	if err := hotfix.Done(w); err == nil {
+		t.Error("main is not checked out")
+	}
+	git(t, w, "checkout", "--quiet", "main")
+	git(t, w, "branch", "--force", "hotfix-pay", git(t, w, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit-tree", "-m", hotfix.Want(w), at[0]+"^{tree}"))
+	if err := hotfix.Done(w); err == nil {
+		t.Error("at a commit that only has its subject")
+	}
+}
+
+// What is to be left in the graph counts with its type, whatever the order of its fields.
+func newProject(t *testing.T, w *suite.World) {
+	t.Helper()
+	project := task(t, "new-project")
+	relation := `{"relationType":"led_by","to":"` + project.Want(w) + `","from":"Lighthouse","type":"relation"}`
+	for _, c := range []struct {
+		entity string
+		done   bool
+	}{
+		{`{"name":"Lighthouse","type":"entity","observations":["starts 2027-02-01"],"entityType":"project"}`, true},
+		{`{"name":"Lighthouse","observations":["starts 2027-02-01"],"entityType":"project"}`, false},
+		{`{"name":"Lighthouse","type":"entity","observations":[],"entityType":"project"}`, false},
+	} {
+		if err := os.WriteFile(w.Memory(), []byte(c.entity+"\n"+relation+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := project.Done(w); (err == nil) != c.done {
+			t.Errorf("%s: %v", c.entity, err)
+		}
+	}
+}

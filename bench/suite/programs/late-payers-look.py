@@ -1,2 +1,3 @@
-from servers.sqlite import list_tables
-list_tables()
+from servers.sqlite import list_tables, query
+print(list_tables())
+query("SELECT 1 AS n")

@@ -2,4 +2,4 @@ from servers.memory import open_nodes
 
 service = "svc-cart-16"
 relations = [r for r in open_nodes([service])["relations"] if r["from"] == service]
-{"relations": relations, "people": open_nodes([r["to"] for r in relations])}
+{"relations": relations, "entities": open_nodes([r["to"] for r in relations])["entities"]}

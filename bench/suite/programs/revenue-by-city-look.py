@@ -1,5 +1,5 @@
 from servers.filesystem import read_text_file
-from servers.sqlite import list_tables
+from servers.sqlite import list_tables, query
 print(read_text_file("{files}/orders/2026-01.csv", head=3)["content"])
-for t in list_tables():
-    print(t["sql"])
+print(list_tables())
+query("SELECT 1 AS n")

@@ -1,3 +1,2 @@
 from servers.sqlite import list_tables
-for table in list_tables():
-    print(table["sql"])
+list_tables()

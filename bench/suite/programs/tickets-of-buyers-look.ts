@@ -1,2 +1,3 @@
-import { list_tables } from "servers/sqlite";
-await list_tables()
+import { list_tables, query } from "servers/sqlite";
+console.log(await list_tables());
+await query({ sql: "SELECT 1 AS n" })

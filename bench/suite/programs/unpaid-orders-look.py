@@ -1,2 +1,3 @@
-from servers.sqlite import list_tables
-print([t["sql"] for t in list_tables() if t["name"] == "payments"])
+from servers.sqlite import list_tables, query
+print(list_tables())
+query("SELECT 1 AS n")

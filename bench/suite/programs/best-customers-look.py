@@ -1,0 +1,2 @@
+from servers.sqlite import query
+query("SELECT id, name FROM customers LIMIT 1")

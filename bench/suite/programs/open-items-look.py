@@ -1,0 +1,2 @@
+from servers.filesystem import list_directory
+list_directory("{files}/notes")["content"]
