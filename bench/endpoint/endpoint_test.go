@@ -123,6 +123,42 @@ func TestTask(t *testing.T) {
 	}
 }
 
+// bench is tools in code mode whose first program ends with an error.
+type bench struct {
+	shelf
+	runs int
+}
+
+func (*bench) Definitions() []ledger.Definition {
+	return []ledger.Definition{{Name: suite.SearchTools}, {Name: suite.ExecuteCode}}
+}
+
+func (b *bench) Call(_ context.Context, call ledger.Call) (ledger.Result, error) {
+	if call.Tool == suite.SearchTools {
+		return ledger.Result{Text: "from servers.shelf import ...\n  weigh(thing: str)"}, nil
+	}
+	if b.runs++; b.runs == 1 {
+		return ledger.Result{Text: "KeyError: 'weight'\n  line 1: x", Error: true}, nil
+	}
+	return ledger.Result{Text: weighed}, nil
+}
+
+// A mistake that a script makes is one in both APIs, though one of them has no mark for it.
+func TestCode(t *testing.T) {
+	for _, api := range apis() {
+		t.Run(string(api), func(t *testing.T) {
+			task := weighing()
+			file := suite.Tasks()[0].Programs[0].File
+			task.Programs = []suite.Program{{File: file, Fails: "KeyError: 'weight'", Needs: task.Needs}, {File: file, Needs: task.Needs}}
+			_, e := rig(t, api, task)
+			transcript := ledger.Transcript{Prompt: task.Prompt}
+			if _, err := agent.Run(t.Context(), e.Begin(), &bench{}, &transcript, agent.Limits{Turns: 9}); err != nil || transcript.Answer != weighed || len(transcript.Turns) != 4 {
+				t.Errorf("%q after %d turns, %v", transcript.Answer, len(transcript.Turns), err)
+			}
+		})
+	}
+}
+
 // What a model writes that nobody can call is answered, and goes back in a form that endpoints take.
 func TestMistakes(t *testing.T) {
 	for _, api := range apis() {

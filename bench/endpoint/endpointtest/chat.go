@@ -18,6 +18,8 @@ func (chat) path() string { return "/v1/chat/completions" }
 
 func (chat) allowed(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+Key }
 
+func (chat) marks() bool { return false }
+
 func (chat) refuse(kind, message string) any {
 	return map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": nil}}
 }

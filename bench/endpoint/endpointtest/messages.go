@@ -20,6 +20,8 @@ func (messages) allowed(r *http.Request) bool {
 	return r.Header.Get("X-Api-Key") == Key && r.Header.Get("Anthropic-Version") == "2023-06-01"
 }
 
+func (messages) marks() bool { return true }
+
 func (messages) refuse(kind, message string) any {
 	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
 }

@@ -49,6 +49,7 @@ type Server struct {
 
 // spoken is the conversation that is under way.
 type spoken struct {
+	task   *suite.Task
 	player *suite.Player
 	seen   request
 	turns  int
@@ -71,6 +72,8 @@ type request struct {
 type talker interface {
 	path() string
 	allowed(r *http.Request) bool
+	// marks reports whether results that are errors are marked as such.
+	marks() bool
 	// read reads a request strictly.
 	read(body []byte) (request, error)
 	// write is an answer, whose calls are numbered from first on.
@@ -174,6 +177,9 @@ func (s *Server) next(body []byte) (any, error) {
 	} else if err := s.goesOn(now); err != nil {
 		return nil, err
 	}
+	if !s.talk.marks() {
+		s.spoken.mark(now.results)
+	}
 	usage := s.bill(now, len(body))
 	s.show(now)
 	move, err := s.move(now.results)
@@ -195,7 +201,7 @@ func (s *Server) begin(now request) error {
 	world := s.World()
 	for _, task := range s.Tasks {
 		if world.Expand(task.Prompt) == now.prompt {
-			s.spoken = &spoken{player: task.Play(world, mode(now.defined))}
+			s.spoken = &spoken{task: task, player: task.Play(world, mode(now.defined))}
 			return nil
 		}
 	}
@@ -254,6 +260,15 @@ func (s *Server) bill(now request, size int) agent.Usage {
 		u.Stored = u.Input - u.Cached
 	}
 	return u
+}
+
+// mark marks the errors that the script waits for: without a mark a model knows them by their words.
+func (s *spoken) mark(results []ledger.Result) {
+	for i := range results {
+		results[i].Error = slices.ContainsFunc(s.task.Programs, func(p suite.Program) bool {
+			return p.Fails != "" && strings.Contains(results[i].Text, p.Fails)
+		})
+	}
 }
 
 // show gives the script the definitions that have come in with its results.
