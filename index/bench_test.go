@@ -19,26 +19,35 @@ import (
 // catalogDir holds the tool lists of real servers; see its README.
 const catalogDir = "../../shared/catalog"
 
-// readCatalog returns a document for each tool of the catalog.
-func readCatalog(t testing.TB) []Doc {
+// catalogTools are the tools of the catalog.
+func catalogTools(t testing.TB) []tool.Tool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(catalogDir, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Skipf("no catalog in %s", catalogDir)
 	}
-	var docs []Doc
+	var tools []tool.Tool
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		up := tool.Identifier(strings.TrimSuffix(filepath.Base(file), ".json"))
-		docs = append(docs, docsOf(t, up, data)...)
+		tools = append(tools, toolsOf(t, up, data)...)
+	}
+	return tools
+}
+
+// readCatalog returns a document for each of them.
+func readCatalog(t testing.TB) (docs []Doc) {
+	t.Helper()
+	for _, one := range catalogTools(t) {
+		docs = append(docs, FromTool(one, ""))
 	}
 	return docs
 }
 
-func docsOf(t testing.TB, up string, data []byte) []Doc {
+func toolsOf(t testing.TB, up string, data []byte) []tool.Tool {
 	t.Helper()
 	var list struct {
 		Tools []struct {
@@ -53,13 +62,13 @@ func docsOf(t testing.TB, up string, data []byte) []Doc {
 	for i, row := range list.Tools {
 		wires[i] = row.Name
 	}
-	docs := make([]Doc, len(list.Tools))
+	tools := make([]tool.Tool, len(list.Tools))
 	for i, name := range tool.Identifiers(wires) {
 		row := list.Tools[i]
-		docs[i] = FromTool(tool.Tool{ID: tool.ID{Upstream: up, Name: name}, Wire: row.Name, Title: row.Title,
-			Description: row.Description, Input: row.InputSchema}, "")
+		tools[i] = tool.Tool{ID: tool.ID{Upstream: up, Name: name}, Wire: row.Name, Title: row.Title,
+			Description: row.Description, Input: row.InputSchema}
 	}
-	return docs
+	return tools
 }
 
 // queries are what models and people type: names, keywords, sentences, slips.
@@ -93,6 +102,17 @@ func BenchmarkBuild(b *testing.B) {
 			b.ReportMetric(float64((cpuTime()-start).Microseconds())/float64(b.N*len(docs)), "cpu-µs/tool")
 		})
 	}
+}
+
+// BenchmarkFromTool makes the documents of the catalog's tools.
+func BenchmarkFromTool(b *testing.B) {
+	tools := catalogTools(b)
+	for b.Loop() {
+		for _, t := range tools {
+			FromTool(t, "")
+		}
+	}
+	b.ReportMetric(float64(b.N*len(tools))/b.Elapsed().Seconds(), "tools/s")
 }
 
 // BenchmarkSearch asks the queries, one after the other, of 2,000 and 100,000 tools.

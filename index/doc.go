@@ -3,6 +3,9 @@ package index
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -127,13 +130,12 @@ func members(s shape.Shape) (names []string) {
 	return names[:min(len(names), maxParams)]
 }
 
-// schema is as much of a JSON Schema as the index reads. Properties stay raw:
-// a value of the wrong type spoils that property and nothing else.
+// schema is as much of a JSON Schema as the index reads.
 type schema struct {
-	properties  map[string]json.RawMessage
+	properties  map[string]any
 	description string
-	inner       []json.RawMessage
-	values      []json.RawMessage
+	inner       []any
+	values      []any
 }
 
 // params returns the parameters, and the values that they may have where that is a list of words.
@@ -142,11 +144,25 @@ func params(input json.RawMessage) ([]Param, string) {
 		return nil, ""
 	}
 	var found paramList
-	level := []json.RawMessage{input}
+	level := []any{parsed(input)}
 	for range maxParamDepth {
 		level = found.addLevel(level)
 	}
 	return found.params, cutText(strings.Join(found.values, " "), maxValues)
+}
+
+// parsed reads a schema once, whole: reading it level by level, each level again with all below it, took most of the time of
+// indexing. What is no JSON is nil.
+func parsed(input json.RawMessage) (value any) {
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.UseNumber() // one that is too large for a float spoils nothing
+	if dec.Decode(&value) != nil {
+		return nil
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return value
 }
 
 type paramList struct {
@@ -156,12 +172,12 @@ type paramList struct {
 
 // addLevel adds the properties of all schemas of one depth and
 // returns the schemas of the next, so that what is cut is what lies deepest.
-func (l *paramList) addLevel(level []json.RawMessage) []json.RawMessage {
-	var next []json.RawMessage
-	for _, raw := range level {
-		s := readSchema(raw)
+func (l *paramList) addLevel(level []any) []any {
+	var next []any
+	for _, value := range level {
+		s := readSchema(value)
 		l.addValues(s.values)
-		for _, name := range sortedKeys(s.properties) {
+		for _, name := range slices.Sorted(maps.Keys(s.properties)) {
 			if len(l.params) == maxParams {
 				return nil
 			}
@@ -179,55 +195,30 @@ func (l *paramList) addLevel(level []json.RawMessage) []json.RawMessage {
 
 // addValues adds those that are words, each once. A long list names things of the
 // world, not what the tool does: of it the head is enough.
-func (l *paramList) addValues(values []json.RawMessage) {
-	for _, raw := range values[:min(len(values), maxEnum)] {
-		var text string
-		if len(raw) > maxValue+2 || json.Unmarshal(raw, &text) != nil || text == "" || slices.Contains(l.values, text) || len(l.values) == maxParams {
+func (l *paramList) addValues(values []any) {
+	for _, value := range values[:min(len(values), maxEnum)] {
+		text, _ := value.(string)
+		if len(text) > maxValue || text == "" || slices.Contains(l.values, text) || len(l.values) == maxParams {
 			continue
 		}
 		l.values = append(l.values, text)
 	}
 }
 
-func readSchema(raw json.RawMessage) schema {
-	fields := readObject(raw)
-	s := schema{properties: readObject(fields["properties"])}
-	if err := json.Unmarshal(fields["description"], &s.description); err != nil {
-		s.description = ""
-	}
+// readSchema reads one level. What is of the wrong type spoils that and nothing else.
+func readSchema(value any) (s schema) {
+	fields, _ := value.(map[string]any)
+	s.properties, _ = fields["properties"].(map[string]any)
+	s.description, _ = fields["description"].(string)
 	if items := fields["items"]; items != nil {
 		s.inner = append(s.inner, items)
 	}
 	for _, word := range []string{"anyOf", "oneOf", "allOf"} {
-		s.inner = append(s.inner, readArray(fields[word])...)
+		list, _ := fields[word].([]any)
+		s.inner = append(s.inner, list...)
 	}
-	s.values = readArray(fields["enum"])
+	s.values, _ = fields["enum"].([]any)
 	return s
-}
-
-func readObject(raw json.RawMessage) map[string]json.RawMessage {
-	var fields map[string]json.RawMessage
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || json.Unmarshal(trimmed, &fields) != nil {
-		return nil
-	}
-	return fields
-}
-
-func readArray(raw json.RawMessage) []json.RawMessage {
-	var items []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &items) != nil {
-		return nil
-	}
-	return items
-}
-
-func sortedKeys(m map[string]json.RawMessage) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // cutText returns the first max bytes of s as valid UTF-8, no rune cut in two.
