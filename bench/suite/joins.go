@@ -43,7 +43,7 @@ func onCallElsewhere() *Task {
 			return elsewhere(w.Services, teams)
 		},
 		Needs:   []string{"memory.read_graph"},
-		Queries: [][]string{{"read the knowledge graph"}, {"memory read_graph: read the entire knowledge graph"}, {"memory read_graph"}},
+		Queries: [][]string{{"read the knowledge graph"}, {"memory: read the whole graph"}, {"memory read graph"}},
 		Direct: func(m *Mind) string {
 			g := graphIn(m, m.Call("memory.read_graph", map[string]any{}))
 			return elsewhere(g.services(m), g.said("is in team "))
@@ -116,7 +116,7 @@ func errorsAndAuthors() *Task {
 			return answer(errorsByPath(w.Requests), author)
 		},
 		Needs:   []string{"filesystem.read_multiple_files", "git.git_log"},
-		Queries: [][]string{{"read several text files", "commit history of a file"}, {"filesystem: read multiple files at once", "git log: view commit history by file path"}, {"filesystem read_multiple_files", "git git_log"}},
+		Queries: [][]string{{"read several text files", "commit history of a file"}, {"filesystem: read multiple files at once", "git log: view commit history by file path"}, {"filesystem read multiple files", "git log"}},
 		Direct: func(m *Mind) string {
 			calls := []ledger.Call{readLogs(m)}
 			for _, p := range paths {
@@ -158,7 +158,7 @@ func weightByMonth() *Task {
 
 // joinQueries find what reads files and the database.
 func joinQueries() [][]string {
-	return [][]string{{"read several text files", "run a SQL query", "list the tables of the database"}, {"filesystem: read multiple files at once", "sqlite query: read-only SQL query", "sqlite list tables"}, {"filesystem read_multiple_files", "sqlite query", "sqlite list_tables"}}
+	return [][]string{{"read several text files", "run a SQL query", "list the tables of the database"}, {"filesystem: read multiple files at once", "sqlite: read-only SQL query", "sqlite list tables"}, {"filesystem read multiple files", "sqlite query", "sqlite list tables"}}
 }
 
 var joinNeeds = []string{"filesystem.read_multiple_files", "sqlite.list-tables", "sqlite.query"}

@@ -45,7 +45,7 @@ func bestCustomers() *Task {
 			return w.remembers("entity", entities(wanted(w))...)
 		},
 		Needs:   []string{"filesystem.read_multiple_files", "sqlite.query", "memory.create_entities"},
-		Queries: [][]string{{"read several text files", "run a SQL query", "create entities in the knowledge graph"}, {"filesystem: read multiple files at once", "sqlite query: read-only SQL query", "memory create_entities"}, {"filesystem read_multiple_files", "sqlite query"}},
+		Queries: [][]string{{"read several text files", "run a SQL query", "create entities in the knowledge graph"}, {"filesystem: read multiple files at once", "sqlite: read-only SQL query", "memory create entities"}, {"filesystem read multiple files", "sqlite query"}},
 		Direct: func(m *Mind) string {
 			texts, name := m.All(query(`SELECT group_concat(id || ':' || name, ';') AS "all" FROM customers`), readOrders(m)), map[int]string{}
 			for id, text := range pairsIn(m, texts[0]) {
@@ -92,7 +92,7 @@ func unpaidOrders() *Task {
 			return w.written("out/unpaid-orders.csv", text)
 		},
 		Needs:   append([]string{"filesystem.write_file"}, joinNeeds...),
-		Queries: append([][]string{append([]string{"write a text file"}, joinQueries()[0]...)}, append([]string{"filesystem: write_file"}, joinQueries()[1]...)),
+		Queries: append([][]string{append([]string{"write a text file"}, joinQueries()[0]...)}, append([]string{"filesystem: write file"}, joinQueries()[1]...)),
 		Direct: func(m *Mind) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			texts, paid := m.All(query(`SELECT group_concat(order_id || ':' || amount, ';') AS "all" FROM payments`), readOrders(m)), map[int]int{}

@@ -37,7 +37,7 @@ func blameAuthors() *Task {
 			return answer(lines)
 		},
 		Needs:   []string{"filesystem.list_directory", "git.git_blame"},
-		Queries: [][]string{{"list the files of a folder", "who wrote each line of a file in git"}, {"filesystem list_directory", "git blame: who last modified each line of a file"}, {"git git_blame"}},
+		Queries: [][]string{{"list the files of a folder", "who wrote each line of a file in git"}, {"filesystem list directory", "git blame: last change of each line"}, {"git blame"}},
 		Direct: func(m *Mind) string {
 			var files []string
 			var calls []ledger.Call
@@ -78,7 +78,7 @@ func serviceCards() *Task {
 			return nil
 		},
 		Needs:   []string{"memory.read_graph", "filesystem.create_directory", "filesystem.write_file"},
-		Queries: [][]string{{"read the knowledge graph", "create a folder", "write a file"}, {"memory read_graph: read the entire knowledge graph", "filesystem create_directory", "filesystem write_file"}},
+		Queries: [][]string{{"read the knowledge graph", "create a folder", "write a file"}, {"memory: read the whole graph", "filesystem create directory", "filesystem write file"}},
 		Direct: func(m *Mind) string {
 			folder := m.Files() + "/out/service-cards"
 			texts := m.All(Call("memory.read_graph", map[string]any{}), Call("filesystem.create_directory", map[string]any{"path": folder}))

@@ -28,7 +28,7 @@ func ticketsByAgent() *Task {
 			}).said(3, strconv.Itoa)
 		},
 		Needs:   []string{"sqlite.list-tables", "sqlite.query"},
-		Queries: [][]string{{"run a SQL query", "list the tables of the database"}, {"sqlite query: read-only SQL query", "sqlite list tables"}, {"sqlite query", "sqlite list_tables"}},
+		Queries: [][]string{{"run a SQL query", "list the tables of the database"}, {"sqlite: read-only SQL query", "sqlite list tables"}, {"sqlite query", "sqlite list tables"}},
 		Direct: func(m *Mind) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			return agents(m, m.All(query("SELECT assignee, COUNT(*) AS n FROM tickets WHERE status = 'open' GROUP BY assignee ORDER BY n DESC, assignee LIMIT 3"))[0])
@@ -61,8 +61,9 @@ func commitsByAuthor() *Task {
 		Want: func(w *World) string {
 			return tally(w.Commits, func(c Commit) (string, int) { return c.Author, 1 }).said(0, strconv.Itoa)
 		},
-		Needs:   []string{"git.git_changelog_analyze"},
-		Queries: [][]string{{"commit history of a repository"}, {"git log: view commit history", "git history context: commits and tags"}},
+		Needs:         []string{"git.git_changelog_analyze"},
+		Queries:       [][]string{{"commit history of a repository"}, {"git log: view commit history"}},
+		SearchQueries: [][]string{{"commit history of a repository"}, {"git history context: commits and tags"}},
 		Direct: func(m *Mind) string {
 			text := m.Call("git.git_changelog_analyze", map[string]any{"path": m.Repo(), "reviewTypes": []string{"features"}, "maxCommits": 100})
 			return byAuthor(Decode[struct{ GitContext struct{ Commits []commit } }](m, text).GitContext.Commits).said(0, strconv.Itoa)
@@ -89,7 +90,7 @@ func heaviestProducts() *Task {
 		Prompt:  "Which ten products of the category lighting in {files}/products.json weigh most? Answer with their SKUs, the heaviest first, ties in alphabetical order, separated by a comma and a space.",
 		Want:    func(w *World) string { return heaviest(w.Products) },
 		Needs:   []string{"filesystem.read_text_file"},
-		Queries: [][]string{{"read a text file"}, {"filesystem: read the complete contents of a text file"}},
+		Queries: [][]string{{"read a text file"}, {"filesystem: read text file"}},
 		Direct: func(m *Mind) string {
 			text := m.Call("filesystem.read_text_file", map[string]any{"path": m.Files() + "/products.json"})
 			return heaviest(productsIn(m, text))
@@ -106,7 +107,7 @@ const someLogs = "the five log files {files}/logs/app-1.log to app-5.log (each l
 
 // readQueries find what reads files, one or many.
 func readQueries() [][]string {
-	return [][]string{{"read several text files"}, {"filesystem: read text file, read multiple files"}, {"filesystem read_text_file", "filesystem read_multiple_files"}}
+	return [][]string{{"read several text files"}, {"filesystem: read text file, read multiple files"}, {"filesystem read text file", "filesystem read multiple files"}}
 }
 
 func readLogs(m *Mind) ledger.Call { return readFiles(m, 5, "logs/app-%d.log") }

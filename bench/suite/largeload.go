@@ -54,5 +54,5 @@ func execute(sql string) ledger.Call { return Call("sqlite.execute", map[string]
 
 // fileToTable are searches for what reads files and writes to the database.
 func fileToTable() [][]string {
-	return [][]string{{"read several text files", "execute a SQL statement"}, {"filesystem: read multiple files at once", "sqlite execute: SQL statement that modifies data"}, {"filesystem read_text_file", "filesystem read_multiple_files", "sqlite execute"}}
+	return [][]string{{"read several text files", "execute a SQL statement"}, {"filesystem: read multiple files at once", "sqlite: change data by a SQL statement"}, {"filesystem read text file", "filesystem read multiple files", "sqlite execute"}}
 }

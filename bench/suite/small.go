@@ -82,7 +82,7 @@ func urgentTickets() *Task {
 			return strconv.Itoa(len(w.tickets(func(t Ticket) bool { return t.Status == "open" && t.Priority == "urgent" })))
 		},
 		Needs:   []string{"sqlite.query"},
-		Queries: [][]string{{"run a SQL query"}, {"execute a read-only SQL query on the sqlite database"}},
+		Queries: [][]string{{"run a SQL query"}, {"sqlite: read-only SQL query"}},
 		Direct: func(m *Mind) string {
 			return counted(m, m.Call("sqlite.query", map[string]any{"sql": "SELECT COUNT(*) AS n FROM tickets WHERE status = 'open' AND priority = 'urgent'"}))
 		},

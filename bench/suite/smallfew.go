@@ -65,7 +65,7 @@ func sameTimeout() *Task {
 				w.written("config/service.json", strings.TrimSpace(settings["service.json"])))
 		},
 		Needs:         []string{"filesystem.read_multiple_files", "filesystem.edit_file"},
-		Queries:       [][]string{{"read a text file", "edit a file"}, {"filesystem read text file", "filesystem edit file, write file"}},
+		Queries:       [][]string{{"read a text file", "edit a file"}, {"filesystem write file"}, {"filesystem read text file"}},
 		SearchQueries: [][]string{{"read several files", "edit a file"}, {"filesystem read multiple files", "filesystem edit file"}},
 		Direct: func(m *Mind) string {
 			texts := m.Call("filesystem.read_multiple_files", map[string]any{"paths": []string{m.Files() + "/config/worker.json", m.Files() + "/config/service.json"}})
@@ -227,7 +227,7 @@ func oldestTicket() *Task {
 			return strconv.Itoa(open[0].ID)
 		},
 		Needs:   []string{"sqlite.query", "sqlite.list-tables"},
-		Queries: [][]string{{"run a SQL query", "list the tables of a database"}, {"execute a read-only SQL query on the sqlite database", "sqlite list tables"}},
+		Queries: [][]string{{"run a SQL query", "list the tables of a database"}, {"sqlite: read-only SQL query", "sqlite list tables"}},
 		Direct: func(m *Mind) string {
 			const sql = "SELECT id FROM tickets WHERE status = 'open' AND priority = 'urgent' ORDER BY %s, id LIMIT 1"
 			if r := m.Turn(query(fmt.Sprintf(sql, "created_at")))[0]; !r.Error {
@@ -261,7 +261,7 @@ func watchlist() *Task {
 			return w.kept("SELECT customer_id || ' ' || tickets FROM watchlist ORDER BY customer_id", w.watched())
 		},
 		Needs:   []string{"sqlite.list-tables", "sqlite.transaction"},
-		Queries: [][]string{{"list the tables of a database", "run several SQL statements"}, {"sqlite list tables", "execute SQL statements in a transaction"}},
+		Queries: [][]string{{"list the tables of a database", "run several SQL statements"}, {"execute SQL statements in a transaction"}, {"sqlite list tables"}},
 		Direct: func(m *Mind) string {
 			m.Call("sqlite.list-tables", map[string]any{})
 			text := m.Call("sqlite.transaction", map[string]any{"statements": []string{
@@ -272,9 +272,11 @@ func watchlist() *Task {
 		},
 		Programs: []Program{
 			{File: "watchlist-look.py", Needs: []string{"sqlite.list_tables"}},
-			{File: "watchlist.py", Needs: []string{"sqlite.transaction"}},
+			{File: "watchlist.py", Needs: []string{"sqlite.execute"}},
 		},
-		Answer: changes,
+		Answer: func(m *Mind, output string) string {
+			return strconv.Itoa(Decode[struct{ Changes int }](m, output).Changes)
+		},
 	}
 }
 

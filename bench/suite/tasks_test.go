@@ -68,6 +68,11 @@ func TestTasksSayWhatTheyNeed(t *testing.T) {
 					t.Errorf("the prompt names the tool %s", name)
 				}
 			}
+			for _, query := range slices.Concat(slices.Concat(task.Queries...), slices.Concat(task.SearchQueries...)) {
+				if strings.ContainsAny(query, "_.") {
+					t.Errorf("the query %q has a name that nobody knows yet", query)
+				}
+			}
 			if strings.ContainsAny(prompt, "{}") || !strings.Contains(prompt, "Answer ") {
 				t.Errorf("prompt: %s", prompt)
 			}
