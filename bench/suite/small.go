@@ -167,8 +167,8 @@ func (g graph) to(from, relation string) string {
 
 // commit is what the git server says of one, in whichever tool.
 type commit struct {
-	Hash, Author, Subject string
-	Timestamp             int
+	ShortHash, Author, Subject string
+	Timestamp                  int
 }
 
 // byAuthor counts commits, or lines of them.

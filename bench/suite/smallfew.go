@@ -183,8 +183,8 @@ func hotfixBranch() *Task {
 		Needs:   []string{"git.git_log", "git.git_branch"},
 		Queries: [][]string{{"git log", "create a branch"}, {"git view commit history", "git create branch"}},
 		Direct: func(m *Mind) string {
-			last := m.log(map[string]any{"path": m.Repo(), "filePath": file, "maxCount": 1})[0]
-			m.Call("git.git_branch", map[string]any{"path": m.Repo(), "mode": "create", "branchName": branch, "startPoint": last.Hash})
+			last := m.log(map[string]any{"path": m.Repo(), "filePath": file, "maxCount": 1, "oneline": true})[0]
+			m.Call("git.git_branch", map[string]any{"path": m.Repo(), "mode": "create", "branchName": branch, "startPoint": last.ShortHash})
 			return last.Subject
 		},
 		Programs: []Program{
