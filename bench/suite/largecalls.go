@@ -78,7 +78,7 @@ func serviceCards() *Task {
 			return nil
 		},
 		Needs:   []string{"memory.read_graph", "filesystem.create_directory", "filesystem.write_file"},
-		Queries: [][]string{{"read the knowledge graph", "create a folder", "write a file"}, {"memory: read the whole graph", "filesystem create directory", "filesystem write file"}},
+		Queries: [][]string{{"read the knowledge graph", "create a folder", "write a file"}, {"filesystem create directory"}, {"memory: read the whole graph", "filesystem write file"}},
 		Direct: func(m *Mind) string {
 			folder := m.Files() + "/out/service-cards"
 			texts := m.All(Call("memory.read_graph", map[string]any{}), Call("filesystem.create_directory", map[string]any{"path": folder}))
