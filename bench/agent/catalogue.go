@@ -2,7 +2,9 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,14 +14,21 @@ import (
 // Catalogue is a server's answer to tools/list that somebody wrote down. Its tools are shown, and not there to be called.
 type Catalogue struct {
 	Name, Description string
-	Tools             []json.RawMessage
+	// Package and Version are what the server was, where the folder says so.
+	Package, Version string
+	Tools            []json.RawMessage
 }
 
-// ReadCatalogues reads the files NAME.json of a folder, each an answer to tools/list. They are sorted by name.
+// ReadCatalogues reads the files NAME.json of a folder, each an answer to tools/list: its result, or all of the message. They are
+// sorted by name. What they are of is read from the table of its README.md, which begins with the columns file, package and version.
 func ReadCatalogues(dir string) ([]Catalogue, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		return nil, err
+	}
+	packages, err := readPackages(filepath.Join(dir, "README.md"))
+	if err != nil {
+		return nil, fmt.Errorf("read catalogues: %w", err)
 	}
 	var all []Catalogue
 	for _, path := range paths {
@@ -27,6 +36,7 @@ func ReadCatalogues(dir string) ([]Catalogue, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read catalogue: %w", err)
 		}
+		c.Package, c.Version = packages[c.Name][0], packages[c.Name][1]
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Catalogue) int { return strings.Compare(a.Name, b.Name) })
@@ -39,12 +49,30 @@ func readCatalogue(path string) (Catalogue, error) {
 	if err != nil {
 		return c, err
 	}
-	var list struct{ Tools []json.RawMessage }
+	var list struct {
+		Tools  []json.RawMessage
+		Result struct{ Tools []json.RawMessage }
+	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
-	c.Tools = list.Tools
+	c.Tools = append(list.Tools, list.Result.Tools...)
 	return c, nil
+}
+
+// readPackages returns packages and versions by name of file.
+func readPackages(readme string) (map[string][2]string, error) {
+	data, err := os.ReadFile(readme)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	packages := map[string][2]string{}
+	for line := range strings.Lines(string(data)) {
+		if cells := strings.Split(line, "|"); len(cells) > 4 && strings.TrimSpace(cells[0]) == "" {
+			packages[strings.TrimSpace(cells[1])] = [2]string{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3])}
+		}
+	}
+	return packages, err
 }
 
 // Without leaves out the catalogues of servers that are there for real.

@@ -26,13 +26,20 @@ func TestCatalogues(t *testing.T) {
 	for _, name := range []string{"b", "a-2", "a", "c"} {
 		write(name+".json", `{"tools": [{"name": "`+name+`"}]}`)
 	}
-	write("README.md", "what they are")
+	write("README.md", "what they are\n\n| file | package | version |\n| --- | --- | --- |\n| a-2 | @acme/a | 1.2.3 |\n")
+	write("c.json", `{"jsonrpc": "2.0", "id": 2, "result": {"tools": [{"name": "c"}]}}`)
 	all, err := agent.ReadCatalogues(dir)
 	if got := names(all); err != nil || !slices.Equal(got, []string{"a", "a-2", "b", "c"}) {
 		t.Fatal(got, err)
 	}
 	if got := string(all[1].Tools[0]); got != `{"name": "a-2"}` {
 		t.Errorf("a definition was changed: %s", got)
+	}
+	if all[1].Package != "@acme/a" || all[1].Version != "1.2.3" || all[0].Package != "" {
+		t.Errorf("they are of %q %q and %q", all[1].Package, all[1].Version, all[0].Package)
+	}
+	if len(all[3].Tools) != 1 {
+		t.Error("a whole message was not read")
 	}
 	if got := names(agent.Without(all, "a", "c", "other")); !slices.Equal(got, []string{"a-2", "b"}) {
 		t.Errorf("without a and c there are %q", got)

@@ -2,60 +2,86 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"sallyport/bench/agent"
+	"sallyport/bench/ledger"
+	"sallyport/bench/stats"
+	"sallyport/bench/suite"
 	"sallyport/bench/tokens/report"
-	"sallyport/codegen"
-	"sallyport/internal/plain"
+	"sallyport/gateway"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
 
-// columns are what one tool can be read as.
+// written is a way in which a tool is told of by search_tools.
+type written struct {
+	column   string
+	detail   gateway.Detail
+	language string
+}
+
+func ways() []written {
+	return []written{
+		{"names", gateway.Names, "python"}, {"summary", gateway.Summary, "python"},
+		{"sig py", gateway.Signature, "python"}, {"sig ts", gateway.Signature, "typescript"},
+		{"full py", gateway.Full, "python"}, {"full ts", gateway.Full, "typescript"},
+	}
+}
+
+// columns are what one tool can be read as: as its server sends it, as clients show it, and as we tell of it.
 func columns() []string {
-	return []string{"raw JSON", "names", "summary", "sig py", "sig ts", "full py", "full ts"}
+	list := []string{"raw JSON", "definition"}
+	for _, w := range ways() {
+		list = append(list, w.column)
+	}
+	return list
 }
 
 // levels counts every tool of the catalogues of a folder at each level of detail.
-func levels(dir string) (report.Levels, error) {
-	l := report.Levels{Columns: columns()}
+func levels(ctx context.Context, dir string) (l report.Levels, err error) {
 	catalogues, err := agent.ReadCatalogues(dir)
 	if err != nil || len(catalogues) == 0 {
-		return report.Levels{}, err
+		return l, err
 	}
 	counter, err := tokens.O200k()
 	if err != nil {
 		return l, err
 	}
+	d, err := openDoor(ctx, catalogues)
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	l.Columns = columns()
 	all := server{name: "all", counts: make([][]int, len(l.Columns))}
 	for _, c := range catalogues {
-		s, err := measure(counter, c)
+		s, err := d.measure(ctx, counter, c)
 		if err != nil {
-			return l, err
+			return l, fmt.Errorf("catalogue %s: %w", c.Name, err)
 		}
 		l.Rows = append(l.Rows, s.row(s.name, mean))
 		for level, counts := range s.counts {
 			all.counts[level] = append(all.counts[level], counts...)
 		}
 	}
-	return report.Levels{Columns: l.Columns, Rows: append(l.Rows, over(all)...)}, nil
+	l.Rows = append(l.Rows, over(all)...)
+	return l, nil
 }
 
 // over are the rows over all tools.
 func over(all server) []report.Level {
-	raw := total(all.counts[0])
+	shown := total(all.counts[1])
 	return []report.Level{
 		all.row("all, mean", mean),
-		all.row("all, median", func(counts []int) int { return quantile(counts, 50) }),
-		all.row("all, p90", func(counts []int) int { return quantile(counts, 90) }),
-		all.row("all, p99", func(counts []int) int { return quantile(counts, 99) }),
+		all.row("all, median", func(counts []int) int { return int(summary(counts).P50) }),
+		all.row("all, p99", func(counts []int) int { return int(summary(counts).P99) }),
+		all.row("all, largest", func(counts []int) int { return int(summary(counts).Max) }),
 		all.row("all, total", total),
-		all.row("% of raw", func(counts []int) int { return (100*total(counts) + raw/2) / max(1, raw) }),
+		all.row("% of definition", func(counts []int) int { return (100*total(counts) + shown/2) / max(1, shown) }),
 	}
 }
 
@@ -73,36 +99,18 @@ func (s server) row(name string, of func([]int) int) report.Level {
 	return l
 }
 
-// definition is a tool as it stands in a tools/list answer.
-type definition struct {
-	Name, Title, Description  string
-	InputSchema, OutputSchema json.RawMessage
-	raw                       []byte
-}
-
-// UnmarshalJSON keeps the definition as it was sent, without white space.
-func (d *definition) UnmarshalJSON(data []byte) error {
-	type plainDefinition definition
-	var raw bytes.Buffer
-	err := errors.Join(json.Unmarshal(data, (*plainDefinition)(d)), json.Compact(&raw, data))
-	d.raw = raw.Bytes()
-	return err
-}
-
-func measure(counter *tokens.Counter, c agent.Catalogue) (server, error) {
+// measure counts all tools of a catalogue.
+func (d *door) measure(ctx context.Context, counter *tokens.Counter, c agent.Catalogue) (server, error) {
 	s := server{name: c.Name, counts: make([][]int, len(columns()))}
-	list, wires := make([]definition, len(c.Tools)), make([]string, len(c.Tools))
-	for i, data := range c.Tools {
-		if err := json.Unmarshal(data, &list[i]); err != nil {
-			return server{}, fmt.Errorf("catalogue %s: %w", c.Name, err)
+	for _, raw := range c.Tools {
+		texts, err := d.texts(ctx, c.Name, raw)
+		if err != nil {
+			return s, err
 		}
-		wires[i] = list[i].Name
-	}
-	for i, id := range tool.Identifiers(wires) {
-		for level, text := range texts(tool.Identifier(s.name), id, list[i]) {
+		for level, text := range texts {
 			n, err := counter.Count(text)
 			if err != nil {
-				return server{}, err
+				return s, err
 			}
 			s.counts[level] = append(s.counts[level], n)
 		}
@@ -110,24 +118,35 @@ func measure(counter *tokens.Counter, c agent.Catalogue) (server, error) {
 	return s, nil
 }
 
-// texts returns what a model reads of one tool, in the order of columns: the words
-// are those of search_tools, which puts the summary above a signature.
-func texts(upstream, name string, d definition) []string {
-	t := tool.Tool{
-		ID: tool.ID{Upstream: upstream, Name: name}, Wire: d.Name, Title: d.Title, Description: d.Description,
-		Input: d.InputSchema, Output: d.OutputSchema,
+// texts returns what a model reads of one tool, in the order of columns.
+func (d *door) texts(ctx context.Context, server string, raw json.RawMessage) ([]string, error) {
+	var t struct {
+		Name, Description string
+		InputSchema       json.RawMessage
 	}
-	return []string{
-		string(d.raw), t.ID.String(), t.ID.String() + ": " + summary(t),
-		codegen.Signature(t, codegen.Python), codegen.Signature(t, codegen.TypeScript),
-		codegen.Describe(t, codegen.Python).Text, codegen.Describe(t, codegen.TypeScript).Text,
+	var sent, schema bytes.Buffer
+	if err := errors.Join(json.Unmarshal(raw, &t), json.Compact(&sent, raw)); err != nil {
+		return nil, err
 	}
-}
-
-// summary is about what search_tools shows in one line.
-func summary(t tool.Tool) string {
-	text, _, _ := strings.Cut(plain.Line(t.Description, 2000), ". ")
-	return strings.TrimSuffix(plain.Line(text, 120), ".")
+	if len(t.InputSchema) > 0 {
+		if err := json.Compact(&schema, t.InputSchema); err != nil {
+			return nil, err
+		}
+	}
+	shown := ledger.Definition{Name: suite.ToolName(server + "." + t.Name), Description: t.Description, InputSchema: schema.Bytes()}
+	texts := []string{sent.String(), shown.Text()}
+	id, known := d.ids[wire{tool.Identifier(server), t.Name}]
+	if !known {
+		return nil, fmt.Errorf("the gateway has no tool %s", t.Name)
+	}
+	for _, way := range ways() {
+		text, err := d.tell(ctx, id, way)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
 }
 
 func total(counts []int) (sum int) {
@@ -139,10 +158,10 @@ func total(counts []int) (sum int) {
 
 func mean(counts []int) int { return (total(counts) + len(counts)/2) / max(1, len(counts)) }
 
-func quantile(counts []int, percent int) int {
-	sorted := slices.Sorted(slices.Values(counts))
-	if len(sorted) == 0 {
-		return 0
+func summary(counts []int) stats.Summary {
+	values := make([]float64, len(counts))
+	for i, n := range counts {
+		values[i] = float64(n)
 	}
-	return sorted[(len(sorted)-1)*percent/100]
+	return stats.Summarize(values)
 }

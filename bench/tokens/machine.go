@@ -29,7 +29,7 @@ func (b *bench) head(ctx context.Context, sizes []int, catalogues map[string]str
 		h.Note = fmt.Sprintf("There is no catalogue of real tools in %s, so nothing is beside the five servers that the tasks are about.", b.catalog)
 	}
 	var err error
-	if h.Levels, err = levels(b.catalog); err != nil {
+	if h.Levels, err = levels(ctx, b.catalog); err != nil {
 		return nil, err
 	}
 	if err := b.programs(ctx, h); err != nil {
@@ -38,6 +38,7 @@ func (b *bench) head(ctx context.Context, sizes []int, catalogues map[string]str
 	if err := errors.Join(packages(h), b.order(ctx)); err != nil {
 		return nil, err
 	}
+	h.Servers = b.servers()
 	h.Sizes, err = b.describe(ctx, sizes)
 	return h, err
 }

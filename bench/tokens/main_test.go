@@ -38,7 +38,7 @@ func TestLevels(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sums.json"), []byte(catalogue), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := levels(dir)
+	l, err := levels(t.Context(), dir)
 	if err != nil || len(l.Rows) != 7 {
 		t.Fatalf("levels are %+v, %v", l, err)
 	}
@@ -55,7 +55,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// A page is made anew of the lines alone.
+// A page is made anew of the lines alone, but not where an answer is wrong.
 func TestReportAgain(t *testing.T) {
 	dir := t.TempDir()
 	lines, err := os.ReadFile("report/testdata/small.jsonl")
@@ -63,19 +63,34 @@ func TestReportAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(dir, "benchmarks.md")
-	for path, text := range map[string]string{filepath.Join(dir, "r.jsonl"): string(lines), page: "<!-- begin tokens -->\nold\n<!-- end tokens -->\n"} {
+	old := "<!-- begin tokens-in-short --><!-- end tokens-in-short -->\n<!-- begin tokens -->\nold\n<!-- end tokens -->\n"
+	for path, text := range map[string]string{filepath.Join(dir, "r.jsonl"): string(lines), page: old} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := run(t.Context(), []string{"-report", "-out", filepath.Join(dir, "r"), "-docs", dir}, io.Discard, io.Discard); err != nil {
+	args := []string{"-report", "-out", filepath.Join(dir, "r"), "-docs", dir}
+	err = run(t.Context(), args, io.Discard, io.Discard)
+	if got, _ := os.ReadFile(page); err == nil || !strings.Contains(err.Error(), "1 of 15 answers are wrong") || string(got) != old {
+		t.Errorf("with a wrong answer: %v, and the page is\n%s", err, got)
+	}
+	right := strings.ReplaceAll(string(lines), `"correct":false`, `"correct":true`)
+	if err := os.WriteFile(filepath.Join(dir, "r.jsonl"), []byte(right), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile("report/testdata/small.md")
-	if got, err2 := doc.Section(page, report.Section); err != nil || err2 != nil || got != strings.TrimSpace(string(want)) {
-		t.Errorf("the section is\n%s\n%v %v", got, err, err2)
+	if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range []string{"r.txt", "benchmarks/tokens.svg", "benchmarks/tasks.svg"} {
+	r, err := report.Read(strings.NewReader(right))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{report.Section: r.Markdown(), report.Summary: r.Short()} {
+		if got, err := doc.Section(page, name); err != nil || got != want {
+			t.Errorf("the section %s is\n%s\n%v", name, got, err)
+		}
+	}
+	for _, name := range []string{"r.txt", "benchmarks/tokens.svg", "benchmarks/tasks-1.svg", "benchmarks/tasks.svg"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s was not made: %v", name, err)
 		}

@@ -29,8 +29,10 @@ type bench struct {
 	more     []agent.Catalogue
 	counters map[string]*ledger.Memo
 	shown    map[string]shown
+	costs    map[string]cost
 	lines    []report.Line
-	done, of int
+	// plays were made, done of all counts are there.
+	plays, done, of int
 }
 
 // encodings are the vocabularies, the page's first.
@@ -50,11 +52,12 @@ func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 		return nil, fmt.Errorf("use folder %s: %w", o.folder, err)
 	}
 	defer unlock()
-	b, digests, err := open(o)
+	b := newBench(o)
+	defer b.clear()
+	digests, err := b.open()
 	if err != nil {
 		return nil, err
 	}
-	defer b.clear()
 	sizes := o.chosen(len(b.more))
 	head, err := b.head(ctx, sizes, digests)
 	if err != nil {
@@ -63,31 +66,35 @@ func measureAll(ctx context.Context, o *options) (*report.Results, error) {
 	if err := b.tasks(ctx, sizes); err != nil {
 		return nil, err
 	}
-	head.Took = time.Since(start).Round(time.Second).String()
+	head.Took, head.Plays = time.Since(start).Round(time.Second).String(), b.plays
 	return report.New(*head, b.lines), nil
 }
 
-func open(o *options) (*bench, map[string]string, error) {
-	b := &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*ledger.Memo{}, shown: map[string]shown{}}
-	var err error
-	if b.world, err = suite.NewWorld(filepath.Join(o.folder, "world"), o.upstreams); err != nil {
-		return nil, nil, err
+func newBench(o *options) *bench {
+	return &bench{options: o, cache: filepath.Join(o.folder, "cache"), counters: map[string]*ledger.Memo{}, shown: map[string]shown{}, costs: map[string]cost{}}
+}
+
+// open makes world and counters, and reads the catalogues, whose digests it returns.
+func (b *bench) open() (digests map[string]string, err error) {
+	if b.world, err = suite.NewWorld(b.worldDir(), b.upstreams); err != nil {
+		return nil, err
 	}
 	for name, load := range map[string]func() (*tokens.Counter, error){encodings()[0]: tokens.O200k, encodings()[1]: tokens.Cl100k} {
 		counter, err := load()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		b.counters[name] = ledger.NewMemo(counter)
 	}
-	more, digests, err := catalogues(o, b.world)
-	b.more = more
-	return b, digests, errors.Join(err, b.world.Reset(), os.MkdirAll(b.cache, 0o700))
+	b.more, digests, err = catalogues(b.options, b.world)
+	return digests, errors.Join(err, b.world.Reset(), os.MkdirAll(b.cache, 0o700))
 }
+
+func (b *bench) worldDir() string { return filepath.Join(b.folder, "world") }
 
 // clear leaves an empty folder, which is what is locked.
 func (b *bench) clear() {
-	_ = os.RemoveAll(b.world.Dir)
+	_ = os.RemoveAll(b.worldDir())
 	_ = os.RemoveAll(b.cache)
 }
 
@@ -123,7 +130,7 @@ func sizesOf(task *suite.Task, sizes []int) []int {
 // task plays one task. What direct calls give does not depend on what else is shown, so they are
 // made once, and counted at each size; searches and code are played anew.
 func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
-	direct, failed, err := b.play(ctx, task, suite.Direct, agent.Setup{World: b.world, Upstreams: task.Upstreams})
+	direct, err := b.play(ctx, task, suite.Direct, agent.Setup{World: b.world, Upstreams: task.Upstreams})
 	if err != nil {
 		return err
 	}
@@ -132,16 +139,17 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 		if err != nil {
 			return err
 		}
-		direct.Definitions, direct.Instructions = s.definitions, s.instructions
-		if err := b.note(task, direct, size, len(s.definitions), failed); err != nil {
+		direct.said.Definitions = s.definitions
+		searched, err := b.search(ctx, task, size)
+		if err != nil {
 			return err
 		}
-		for _, mode := range []suite.Mode{suite.Search, suite.Code} {
-			t, failed, err := b.play(ctx, task, mode, b.setup(task, size))
-			if err != nil {
-				return err
-			}
-			if err := b.note(task, t, size, len(s.definitions), failed); err != nil {
+		coded, err := b.play(ctx, task, suite.Code, b.setup(task, size))
+		if err != nil {
+			return err
+		}
+		for _, p := range []*played{direct, searched, coded} {
+			if err := b.note(task, p, size, len(s.definitions)); err != nil {
 				return err
 			}
 		}
@@ -149,39 +157,108 @@ func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 	return nil
 }
 
-// play plays a task once, in a world and with servers of its own. failed is what a script or its answer did wrong.
-func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, setup agent.Setup) (t *ledger.Transcript, failed, err error) {
+// played is a task that was played. failed is what the script or its answer did wrong.
+type played struct {
+	said   *ledger.Transcript
+	failed error
+	// finds is how many tools a search showed, in [suite.Search].
+	finds int
+}
+
+// search plays a task with a tool search that shows three tools and with one that shows five, as those that can be had
+// do, and returns the better one: that with the right answer, or else the cheaper one.
+func (b *bench) search(ctx context.Context, task *suite.Task, size int) (best *played, err error) {
+	least := 0
+	for _, finds := range []int{3, 5} {
+		setup := b.setup(task, size)
+		setup.Finds = finds
+		p, err := b.play(ctx, task, suite.Search, setup)
+		if err != nil {
+			return nil, err
+		}
+		c, err := p.said.Count(b.counters[report.Encoding])
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || p.better(best, c.Total(), least) {
+			best, least = p, c.Total()
+		}
+	}
+	return best, nil
+}
+
+// better reports whether a play is to be preferred to another one, at these costs.
+func (p *played) better(than *played, cost, least int) bool {
+	if (p.failed == nil) != (than.failed == nil) {
+		return p.failed == nil
+	}
+	return cost < least
+}
+
+// play plays a task once, in a world and with servers of its own. What servers ask clients to show beside their tools is
+// counted for ours only: clients differ in whether they do, and here one of five servers has any.
+func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, setup agent.Setup) (p *played, err error) {
+	b.plays++
 	if err := b.world.Reset(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	tools, err := agent.OpenTools(ctx, mode, setup)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	t = &ledger.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}
-	model := agent.Scripted(task, b.world, mode)
-	defer model.Close()
-	_, failed = agent.Run(ctx, model, tools, t, agent.Limits{Turns: 200, Time: 5 * time.Minute})
-	if failed == nil {
-		failed = agent.Check(task, b.world, t)
+	defer func() { err = errors.Join(err, tools.Close(), ctx.Err()) }()
+	p = &played{said: &ledger.Transcript{Task: task.Name, Mode: string(mode), Prompt: b.world.Expand(task.Prompt)}, finds: setup.Finds}
+	script := agent.Scripted(task, b.world, mode)
+	defer script.Close()
+	p.failed, err = work(ctx, script, tools, p.said, agent.Limits{Turns: 200, Time: 5 * time.Minute})
+	if p.failed == nil && err == nil {
+		p.failed = agent.Check(task, b.world, p.said)
 	}
-	return t, failed, errors.Join(tools.Close(), ctx.Err())
+	if mode != suite.Code {
+		p.said.Instructions = nil
+	}
+	return p, err
+}
+
+// work has a model work on a task. That it gives up or needs too long is its failure, which counts; any other error is
+// one of the machinery, after which nothing is worth counting.
+func work(ctx context.Context, m agent.Model, tools agent.Tools, t *ledger.Transcript, limits agent.Limits) (failed, err error) {
+	w := &watched{Model: m}
+	_, err = agent.Run(ctx, w, tools, t, limits)
+	if w.gaveUp || errors.Is(err, agent.ErrLimit) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// watched remembers that a model gave up.
+type watched struct {
+	agent.Model
+	gaveUp bool
+}
+
+// Next implements [agent.Model].
+func (w *watched) Next(ctx context.Context, t *ledger.Transcript) (agent.Move, error) {
+	move, err := w.Model.Next(ctx, t)
+	w.gaveUp = err != nil
+	return move, err
 }
 
 // note counts what was said, and says so.
-func (b *bench) note(task *suite.Task, t *ledger.Transcript, size, tools int, failed error) error {
+func (b *bench) note(task *suite.Task, p *played, size, tools int) error {
 	b.done++
+	t := p.said
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(data)
 	line := report.Line{
-		Task: task.Name, Kind: string(task.Kind), Mode: t.Mode, Servers: size, Tools: tools, Tries: tries(t),
-		Answer: cut(t.Answer, 300), Correct: failed == nil, Transcript: hex.EncodeToString(sum[:8]),
+		Task: task.Name, Kind: string(task.Kind), Mode: t.Mode, Servers: size, Tools: tools, Tries: tries(t), Finds: p.finds,
+		Answer: cut(t.Answer, 300), Correct: p.failed == nil, Transcript: hex.EncodeToString(sum[:8]),
 	}
-	if failed != nil {
-		line.Error = cut(failed.Error(), 300)
+	if p.failed != nil {
+		line.Error = cut(p.failed.Error(), 300)
 	}
 	for _, name := range encodings() {
 		if line.Counts, err = t.Count(b.counters[name]); err != nil {

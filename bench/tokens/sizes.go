@@ -57,24 +57,72 @@ func (b *bench) names(size int) (list []string) {
 	return list
 }
 
+// cost is what showing a server costs.
+type cost struct {
+	tools  int
+	tokens map[string]int // by encoding
+}
+
 // order has the catalogues that cost the least to show come first, which favours direct calls at every size but the
 // last: by chance or by name, a few servers with tools by the hundred would fill a window wherever they come.
 func (b *bench) order(ctx context.Context) error {
-	tools, err := agent.OpenTools(ctx, suite.Direct, agent.Setup{World: b.world, More: b.more})
+	tools, err := agent.OpenTools(ctx, suite.Direct, agent.Setup{World: b.world, Upstreams: b.names(5), More: b.more})
 	if err != nil {
 		return err
 	}
-	costs := map[string]int{}
 	for _, d := range tools.Definitions() {
-		n, err := b.counters[report.Encoding].Definition(d)
-		if err != nil {
+		if err := b.charge(d); err != nil {
 			return errors.Join(err, tools.Close())
 		}
-		name, _, _ := strings.Cut(d.Name, "__")
-		costs[name] += n
 	}
-	slices.SortStableFunc(b.more, func(x, y agent.Catalogue) int { return cmp.Compare(costs[x.Name], costs[y.Name]) })
+	slices.SortStableFunc(b.more, func(x, y agent.Catalogue) int {
+		return cmp.Compare(b.costs[x.Name].tokens[report.Encoding], b.costs[y.Name].tokens[report.Encoding])
+	})
+	b.more = variantsLast(b.more)
 	return tools.Close()
+}
+
+// charge adds a definition to what its server costs.
+func (b *bench) charge(d ledger.Definition) error {
+	name, _, _ := strings.Cut(d.Name, "__")
+	c, known := b.costs[name]
+	if !known {
+		c.tokens = map[string]int{}
+	}
+	c.tools++
+	for encoding, memo := range b.counters {
+		n, err := memo.Definition(d)
+		if err != nil {
+			return err
+		}
+		c.tokens[encoding] += n
+	}
+	b.costs[name] = c
+	return nil
+}
+
+// variantsLast puts what is there already of the same package behind everything else: nobody connects to a server twice.
+func variantsLast(list []agent.Catalogue) []agent.Catalogue {
+	var first, again []agent.Catalogue
+	for _, c := range list {
+		if c.Package != "" && slices.ContainsFunc(first, func(other agent.Catalogue) bool { return other.Package == c.Package }) {
+			again = append(again, c)
+		} else {
+			first = append(first, c)
+		}
+	}
+	return append(first, again...)
+}
+
+// servers are all that are shown, in the order in which they are added.
+func (b *bench) servers() (list []report.Server) {
+	for _, s := range b.world.Servers() {
+		list = append(list, report.Server{Name: s.Name, Package: s.Package, Version: s.Version, Tools: b.costs[s.Name].tools, Tokens: b.costs[s.Name].tokens})
+	}
+	for _, c := range b.more {
+		list = append(list, report.Server{Name: c.Name, Package: c.Package, Version: c.Version, Tools: b.costs[c.Name].tools, Tokens: b.costs[c.Name].tokens, Shown: true})
+	}
+	return list
 }
 
 // setup is what is behind the tools of a task at one size; which task, matters with one server only.
@@ -135,7 +183,7 @@ func digest(path string) (string, error) {
 // describe says what each size is, in the head of the results.
 func (b *bench) describe(ctx context.Context, sizes []int) (list []report.Size, err error) {
 	for _, n := range sizes {
-		size := report.Size{Servers: n, Names: b.names(n), Definitions: map[string]int{}}
+		size := report.Size{Servers: n, Names: b.names(n), Definitions: map[string]int{}, Instructions: map[string]int{}}
 		if n > 1 {
 			s, err := b.sized(ctx, nil, n)
 			if err != nil {
@@ -143,23 +191,14 @@ func (b *bench) describe(ctx context.Context, sizes []int) (list []report.Size, 
 			}
 			size.Tools = len(s.definitions)
 			for name, memo := range b.counters {
-				if size.Definitions[name], err = tokensOf(memo, s.definitions); err != nil {
+				c, err := (&ledger.Transcript{Definitions: s.definitions, Instructions: s.instructions}).Count(memo)
+				if err != nil {
 					return nil, err
 				}
+				size.Definitions[name], size.Instructions[name] = c.Definitions, c.Instructions
 			}
 		}
 		list = append(list, size)
 	}
 	return list, nil
-}
-
-func tokensOf(memo *ledger.Memo, definitions []ledger.Definition) (sum int, err error) {
-	for _, d := range definitions {
-		n, err := memo.Definition(d)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
 }

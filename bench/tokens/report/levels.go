@@ -22,8 +22,9 @@ func (l Levels) Text() string { return l.table(true).text() }
 func (l Levels) table(servers bool) *table {
 	t := &table{
 		title: "What one tool costs to read",
-		note:  "Tokens of " + Encoding + ", as its server sends it and at the levels of detail of search_tools.",
-		head:  append([]string{"mean of a server's tools", "tools"}, l.Columns...),
+		note: "Tokens of " + Encoding + ": as its server sends it, as a client shows it that calls it directly (which is what is counted above), and what search_tools prints where it is all that is found, " +
+			"at each level of detail.",
+		head: append([]string{"mean of a server's tools", "tools"}, l.Columns...),
 	}
 	for _, level := range l.Rows {
 		if !servers && !strings.HasPrefix(level.Name, "all") && !strings.HasPrefix(level.Name, "%") {

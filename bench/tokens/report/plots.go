@@ -2,37 +2,69 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"sallyport/bench/suite"
 )
 
+// picture is a plot of the page.
+type picture struct{ name, about, svg string }
+
 // Plots are the pictures of the page, by name of file.
 func (r *Results) Plots() map[string]string {
-	plots := map[string]string{"tokens.svg": r.overTools()}
-	if sizes := r.shared(); len(sizes) > 0 {
-		plots["tasks.svg"] = r.overTasks(sizes[0].Servers) // the smallest, at which code mode has the least to save
+	plots := map[string]string{}
+	for _, p := range r.pictures() {
+		plots[p.name] = p.svg
 	}
 	return plots
 }
 
-// overTools has two panels: the median of all tasks over the number of tools, without a cache and with one.
+// pictures has the tasks with one server, at which code mode has the least to save, and with the five that all of them are asked beside.
+func (r *Results) pictures() []picture {
+	list := []picture{{"tokens.svg", "Tokens of a task over the number of tools", r.overTools()}}
+	for _, of := range []struct {
+		name    string
+		servers int
+	}{{"tasks-1.svg", 1}, {"tasks.svg", 5}} {
+		if slices.Contains(r.sizes(), of.servers) {
+			list = append(list, picture{of.name, "Tokens of each task with " + count(of.servers, "server"), r.overTasks(of.servers)})
+		}
+	}
+	return list
+}
+
+// overTools has three panels: the median over the number of tools, without a cache, with one, and with one that is
+// warm, which favours direct calls the most. It is of the tasks that are asked at every size.
 func (r *Results) overTools() string {
-	s := newSVG(860, 400, "Tokens of the median task over the number of tools, in three modes, without and with prompt caching")
+	s := newSVG(860, 420, "Tokens of the median task over the number of tools, in three modes, without and with prompt caching")
 	var ys, xs []float64
-	for _, size := range r.shared() {
-		xs = append(xs, float64(size.Tools))
+	panels := []weighing{plain(), cached(), warm()}
+	for _, size := range r.Sizes {
+		xs = append(xs, r.toolsAt(size.Servers))
 		for _, mode := range suite.Modes() {
-			ys = append(ys, r.median(string(mode), size.Servers, Encoding, plain()), r.median(string(mode), size.Servers, Encoding, cached()))
+			for _, w := range panels {
+				ys = append(ys, r.median(string(mode), size.Servers, Encoding, w))
+			}
 		}
 	}
 	s.text(20, 24, "start", `font-size="15" font-weight="600"`, "Tokens of the median task, read and written, over the number of tools")
-	y := around(ys, 330, 80)
-	for i, w := range []weighing{plain(), cached()} {
-		left := 70 + float64(i)*410
-		r.panel(s, around(xs, left, left+355), y, w)
+	s.text(20, 42, "start", "", fmt.Sprintf("Over the %s that are asked at every size: %s servers", count(len(r.everywhere(Encoding)), "task"), numbers(r.sizes())))
+	y := around(ys, 350, 96)
+	for i, w := range panels {
+		left := 56 + float64(i)*272
+		r.panel(s, around(xs, left, left+232), y, w)
 	}
-	legend(s, 70, 385)
+	legend(s, 56, 407)
 	return s.String()
+}
+
+// toolsAt is how many tools are there at one size, on the mean of the tasks of the plot: with one server it depends on the task.
+func (r *Results) toolsAt(servers int) float64 {
+	sum, tasks := 0, r.everywhere(Encoding)
+	for _, task := range tasks {
+		sum += r.of(task, direct, servers, Encoding).Tools
+	}
+	return float64(sum) / float64(max(1, len(tasks)))
 }
 
 // shared are the sizes at which all tasks are asked.
@@ -46,15 +78,15 @@ func (r *Results) shared() (list []Size) {
 }
 
 func (r *Results) panel(s *svg, x, y scale, w weighing) {
-	s.text(x.from, 64, "start", `font-weight="600"`, w.name)
+	s.text(x.from, 80, "start", `font-weight="600"`, w.name)
 	grid(s, x, y)
 	s.text((x.from+x.to)/2, y.from+34, "middle", "", "tools")
 	for _, mode := range suite.Modes() {
 		var points [][2]float64
 		var fits []bool
-		for _, size := range r.shared() {
+		for _, size := range r.Sizes {
 			if m := r.median(string(mode), size.Servers, Encoding, w); m > 0 {
-				points = append(points, [2]float64{x.at(float64(size.Tools)), y.at(m)})
+				points = append(points, [2]float64{x.at(r.toolsAt(size.Servers)), y.at(m)})
 				fits = append(fits, r.fits(string(mode), size.Servers))
 			}
 		}
@@ -92,44 +124,86 @@ func legend(s *svg, x, y float64) {
 	s.text(x+12, y, "start", "", fmt.Sprintf("hollow: a context of more than %s tokens", number(Window)))
 }
 
-// overTasks has a row for each task, with a mark for each mode.
+// Where the rows of overTasks are.
+const (
+	rowsTop  = 112
+	rowStep  = 22
+	nameSide = 150
+)
+
+// overTasks has a row for each task, with a mark for each mode, in two panels: without a cache, and at rates like
+// prices. Where code mode costs more than another mode the row is shaded, and the task's name is bold.
 func (r *Results) overTasks(servers int) string {
 	tasks := r.tasks(servers)
-	const top, left, right, step = 76, 190, 830, 22
-	bottom := float64(top + step*len(tasks))
-	s := newSVG(860, bottom+70, fmt.Sprintf("Tokens of each task with %s, in three modes", count(servers, "server")))
-	s.text(20, 24, "start", `font-size="15" font-weight="600"`, fmt.Sprintf("Tokens of each task with %s and %s tools, read and written, without a cache", count(servers, "server"), number(r.size(servers).Tools)))
-	legend(s, 30, 50)
-	x := around(r.all(tasks, servers), left, right)
-	for _, v := range x.decades() {
-		s.line(x.at(v), top-8, x.at(v), bottom, "#d0d7de", "")
-		s.text(x.at(v), bottom+18, "middle", "", short(v))
-	}
-	s.text((left+right)/2, bottom+40, "middle", "", "tokens")
+	bottom := float64(rowsTop + rowStep*len(tasks))
+	s := newSVG(860, bottom+50, fmt.Sprintf("Tokens of each task with %s, in three modes", count(servers, "server")))
+	s.text(20, 24, "start", `font-size="15" font-weight="600"`, fmt.Sprintf("Tokens of each task with %s, read and written", count(servers, "server")))
+	legend(s, 30, 48)
+	s.rect(25, 58, 11, 11, lossColor)
+	s.text(42, 68, "start", "", "shaded, and its name bold: code mode costs more than another mode")
+	panels := []weighing{plain(), priced()}
 	for i, task := range tasks {
-		y := float64(top + step*i + step/2)
-		s.text(left-12, y+4, "end", "", task)
-		r.rowOf(s, x, y, task, servers)
+		style := ""
+		for _, w := range panels {
+			if r.lossOf(task, servers, w) {
+				style = `font-weight="700"`
+			}
+		}
+		s.text(nameSide-10, rowAt(i)+4, "end", style, task)
+	}
+	for i, w := range panels {
+		left := nameSide + float64(i)*350
+		r.taskPanel(s, around(r.all(tasks, servers, w), left+10, left+330), tasks, servers, w)
 	}
 	return s.String()
 }
 
-func (r *Results) all(tasks []string, servers int) (values []float64) {
+func rowAt(i int) float64 { return float64(rowsTop + rowStep*i + rowStep/2) }
+
+// lossOf reports whether another mode costs less.
+func (r *Results) lossOf(task string, servers int, w weighing) bool {
+	winner := r.cheapest(task, servers, Encoding, w)
+	return winner != code && winner != ""
+}
+
+func (r *Results) taskPanel(s *svg, x scale, tasks []string, servers int, w weighing) {
+	name := w.name
+	if w == priced() {
+		name = "like prices: warm cache at 0.1, stored 1.25, output 5"
+	}
+	s.text(x.from, rowsTop-16, "start", `font-weight="600"`, name)
+	for i, task := range tasks {
+		if r.lossOf(task, servers, w) {
+			s.rect(x.from-8, rowAt(i)-rowStep/2, x.to-x.from+16, rowStep, lossColor)
+		}
+	}
+	bottom := float64(rowsTop + rowStep*len(tasks))
+	for _, v := range x.decades() {
+		s.line(x.at(v), rowsTop-8, x.at(v), bottom, "#d0d7de", "")
+		s.text(x.at(v), bottom+18, "middle", "", short(v))
+	}
+	s.text((x.from+x.to)/2, bottom+38, "middle", "", "tokens")
+	for i, task := range tasks {
+		r.rowOf(s, x, rowAt(i), task, servers, w)
+	}
+}
+
+func (r *Results) all(tasks []string, servers int, w weighing) (values []float64) {
 	for _, task := range tasks {
 		for _, mode := range suite.Modes() {
 			if l := r.of(task, string(mode), servers, Encoding); l != nil {
-				values = append(values, float64(l.Total()))
+				values = append(values, l.Weighed(w.rates))
 			}
 		}
 	}
 	return values
 }
 
-func (r *Results) rowOf(s *svg, x scale, y float64, task string, servers int) {
+func (r *Results) rowOf(s *svg, x scale, y float64, task string, servers int, w weighing) {
 	s.line(x.from, y, x.to, y, "#eaeef2", "")
 	for _, mode := range suite.Modes() {
 		if l := r.of(task, string(mode), servers, Encoding); l != nil && l.Correct {
-			s.mark(x.at(float64(l.Total())), y, string(mode), !l.Valid())
+			s.mark(x.at(l.Weighed(w.rates)), y, string(mode), !l.Valid())
 		}
 	}
 }

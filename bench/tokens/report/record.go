@@ -14,7 +14,7 @@ import (
 )
 
 // Format is in the first line, so that an older file is not misread.
-const Format = "sallyport tokens 1"
+const Format = "sallyport tokens 2"
 
 // Window is the largest context that is taken to fit a model, in tokens.
 const Window = 200_000
@@ -39,8 +39,24 @@ type Head struct {
 	Encodings []string          `json:"encodings"`
 	// Catalogues are the SHA-256 of their files.
 	Catalogues map[string]string `json:"catalogues"`
-	Sizes      []Size            `json:"sizes"`
-	Levels     Levels            `json:"levels"`
+	// Servers are all that were shown, in the order in which they are added.
+	Servers []Server `json:"servers"`
+	Sizes   []Size   `json:"sizes"`
+	// Plays is how often a task was played. There are more lines than that: a play by direct calls is counted at each size.
+	Plays  int    `json:"plays"`
+	Levels Levels `json:"levels"`
+}
+
+// Server is one that a client can be connected to.
+type Server struct {
+	Name    string `json:"name"`
+	Package string `json:"package,omitempty"`
+	Version string `json:"version,omitempty"`
+	Tools   int    `json:"tools"`
+	// Tokens are those of its definitions, by encoding.
+	Tokens map[string]int `json:"tokens"`
+	// Shown says that it is an answer to tools/list which somebody wrote down, and runs nowhere.
+	Shown bool `json:"shown,omitempty"`
 }
 
 // Size is how many servers a client is connected to.
@@ -50,6 +66,8 @@ type Size struct {
 	Tools   int      `json:"tools"`
 	// Definitions are the tokens of all definitions, by encoding.
 	Definitions map[string]int `json:"definitions"`
+	// Instructions are the tokens of what servers ask clients to show beside their tools, by encoding.
+	Instructions map[string]int `json:"instructions_not_counted,omitempty"`
 }
 
 // Line is one task in one mode, at one size and in one encoding.
@@ -62,7 +80,9 @@ type Line struct {
 	Encoding string `json:"encoding"`
 	ledger.Counts
 	// Tries are the turns that searched for tools.
-	Tries   int    `json:"tries"`
+	Tries int `json:"tries"`
+	// Finds is how many tools a search showed, where the mode is a tool search.
+	Finds   int    `json:"finds,omitempty"`
 	Answer  string `json:"answer"`
 	Correct bool   `json:"correct"`
 	Error   string `json:"error,omitempty"`

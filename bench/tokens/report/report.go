@@ -8,34 +8,63 @@ import (
 	"strings"
 )
 
-// Section is the name of the section of the page that is ours.
-const Section = "tokens"
+// Summary and Section are the names of the sections of the page that are ours: what it comes to, and all tables.
+const (
+	Summary = "tokens-in-short"
+	Section = "tokens"
+)
 
 // Text is all tables, for people at a terminal.
 func (r *Results) Text() string {
 	var b strings.Builder
 	b.WriteString(r.with())
+	if wrong := r.warning(); wrong != "" {
+		b.WriteString("\n" + strings.ReplaceAll(wrong, "**", "") + "\n")
+	}
+	b.WriteString("\n" + r.short(Encoding).text())
 	if len(r.Levels.Rows) > 0 {
 		b.WriteString("\n" + r.Levels.Text())
 	}
 	for _, encoding := range r.Encodings {
 		fmt.Fprintf(&b, "\nAll that follows is in tokens of %s.\n", encoding)
-		for _, t := range r.tables(encoding, r.sizes()) {
+		for _, t := range append([]*table{r.servers(encoding)}, r.tables(encoding, r.sizes())...) {
 			b.WriteString("\n" + t.text())
 		}
 	}
 	return b.String()
 }
 
-// Markdown is the section of the page.
+// Short is the section of the page that begins it.
+func (r *Results) Short() string {
+	var b strings.Builder
+	if wrong := r.warning(); wrong != "" {
+		b.WriteString(wrong + "\n\n")
+	}
+	b.WriteString(r.short(Encoding).markdown() + "\n")
+	for _, p := range r.pictures() {
+		fmt.Fprintf(&b, "![%s](benchmarks/%s)\n\n", p.about, p.name)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// warning is for whoever reads results that are not to be kept.
+func (r *Results) warning() string {
+	wrong, of := r.Wrong()
+	if wrong == 0 {
+		return ""
+	}
+	return fmt.Sprintf("**%d of %d counts have no right answer; what follows is not to be relied on.**", wrong, of)
+}
+
+// Markdown is the section of the page that has all tables.
 func (r *Results) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, at commit %s, %s tasks, each in three modes with %s servers. %s %s\n\n",
-		r.Date, cmp.Or(r.Versions["commit"], "unknown"), number(len(r.everyTask())), numbers(r.sizes()), r.wrong(Encoding)[0], r.Note)
-	b.WriteString("![Tokens of a task over the number of tools](benchmarks/tokens.svg)\n\n![Tokens of each task](benchmarks/tasks.svg)\n")
+	fmt.Fprintf(&b, "%s, at commit %s, %s tasks, each in three modes with %s servers. %s\n",
+		r.Date, cmp.Or(r.Versions["commit"], "unknown"), number(len(r.everyTask())), numbers(r.sizes()), strings.TrimSpace(r.wrong(Encoding)[0]+" "+r.Note))
 	for _, t := range r.tables(Encoding, r.paged()) {
 		b.WriteString("\n" + t.markdown())
 	}
+	b.WriteString("\n" + r.servers(Encoding).markdown())
 	if len(r.Levels.Rows) > 0 {
 		b.WriteString("\n" + r.Levels.table(false).markdown())
 	}
@@ -45,9 +74,6 @@ func (r *Results) Markdown() string {
 // tables has what loses first: small tasks, then all.
 func (r *Results) tables(encoding string, sizes []int) []*table {
 	list := []*table{r.shown(encoding), legendOf()}
-	if slices.Contains(r.sizes(), 1) && !slices.Contains(sizes, 1) {
-		sizes = append([]int{1}, sizes...)
-	}
 	for _, n := range sizes {
 		list = append(list, r.perTask(n, encoding))
 	}

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
 )
 
 // paged are the sizes that the page has a table of tasks for; the text has one for each.
 func (r *Results) paged() (sizes []int) {
 	for _, s := range r.Sizes {
-		if s.Servers == 5 || s.Servers == 25 {
+		if s.Servers == 1 || s.Servers == 5 || s.Servers == 25 {
 			sizes = append(sizes, s.Servers)
 		}
 	}
@@ -22,8 +23,8 @@ func (r *Results) paged() (sizes []int) {
 func legendOf() *table {
 	return &table{
 		title: "Each task",
-		note: fmt.Sprintf("All that is read and written, in tokens; turns in the order direct, tool search, code mode; cached: what a turn has read before counts a tenth. **Bold**: code mode costs more than "+
-			"another mode. In parentheses: a context of more than %s tokens, which nothing is saved over. \"wrong\": no right answer.", number(Window)),
+		note: fmt.Sprintf("All that is read and written, in tokens; turns in the order direct, tool search, code mode; cached: what a turn has read before counts a tenth, if it is %s tokens or more. "+
+			"**Bold**: code mode costs more than another mode. In parentheses: a context of more than %s tokens, which nothing is saved over. \"wrong\": no right answer.", number(ledger.CacheMinimum), number(Window)),
 	}
 }
 
@@ -31,7 +32,7 @@ func legendOf() *table {
 func (r *Results) shown(encoding string) *table {
 	t := &table{
 		title: "What a model reads before the first word",
-		note:  "Tokens of definitions and of servers' instructions, in each turn. With one server, those of the task's; here the mean over the tasks.",
+		note:  "Tokens of definitions, in each turn, and in code mode of our instructions. With one server, those of the task's; here the mean over the tasks." + r.unsaid(encoding),
 		head:  []string{"servers", "tools", "direct", "tool search", "code mode"},
 	}
 	for _, s := range r.Sizes {
@@ -42,6 +43,44 @@ func (r *Results) shown(encoding string) *table {
 		t.add(row...)
 	}
 	return t
+}
+
+// unsaid tells what servers ask clients to show beside their tools, which is in no figure.
+func (r *Results) unsaid(encoding string) string {
+	for _, s := range r.Sizes {
+		if n := s.Instructions[encoding]; n > 0 {
+			return fmt.Sprintf(" What servers ask clients to show beside their tools is not counted in direct and tool search: it is %s tokens with %s.", number(n), count(s.Servers, "server"))
+		}
+	}
+	return ""
+}
+
+// servers are those that are connected to, in the order in which they are added.
+func (r *Results) servers(encoding string) *table {
+	t := &table{
+		title: "The servers",
+		note: "In the order in which they are added, and from how many servers on each is there: those that run, then those that are only shown, which cost the least first. " +
+			"A package that is there twice, with other settings, comes the second time at the end.",
+		head: []string{"server", "npm package", "version", "tools", "tokens", "from"},
+	}
+	for _, s := range r.Servers {
+		name := s.Name
+		if s.Shown {
+			name += ", shown"
+		}
+		t.add(name, s.Package, s.Version, number(s.Tools), number(s.Tokens[encoding]), r.from(s.Name))
+	}
+	return t
+}
+
+// from is the smallest size that has a server.
+func (r *Results) from(name string) string {
+	for _, s := range r.Sizes {
+		if slices.Contains(s.Names, name) {
+			return number(s.Servers)
+		}
+	}
+	return ""
 }
 
 func (r *Results) mean(servers int, mode, encoding string, of func(*Line) int) float64 {
@@ -84,18 +123,26 @@ func (r *Results) turns(task string, servers int, encoding string) string {
 
 // cells are what a task costs in each mode, and the mode that costs the least.
 func (r *Results) cells(task string, servers int, encoding string, w weighing) (cells []string, winner string) {
+	for _, mode := range suite.Modes() {
+		cells = append(cells, cell(r.of(task, string(mode), servers, encoding), w))
+	}
+	winner = r.cheapest(task, servers, encoding, w)
+	if winner != code && winner != "" {
+		cells[2] = "**" + cells[2] + "**"
+	}
+	return cells, nameOf(winner)
+}
+
+// cheapest is the mode that costs the least of those that are valid, "" if none is.
+func (r *Results) cheapest(task string, servers int, encoding string, w weighing) (winner string) {
 	least := 0.
 	for _, mode := range suite.Modes() {
 		l := r.of(task, string(mode), servers, encoding)
-		cells = append(cells, cell(l, w))
 		if l.Valid() && (winner == "" || l.Weighed(w.rates) < least) {
-			winner, least = nameOf(string(mode)), l.Weighed(w.rates)
+			winner, least = string(mode), l.Weighed(w.rates)
 		}
 	}
-	if winner != nameOf(code) && winner != "" {
-		cells[2] = "**" + cells[2] + "**"
-	}
-	return cells, winner
+	return winner
 }
 
 func cell(l *Line, w weighing) string {
@@ -131,9 +178,10 @@ func count(n int, what string) string {
 func (r *Results) sums(encoding string) *table {
 	t := &table{
 		title: "All tasks together",
-		note: "Sums over the tasks that both modes have answered right in a context that fits. Each way of counting is the one above with one thing more: what a turn has read before, from a cache at a tenth; " +
-			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25. " +
-			"The large tasks are most of a sum; \"by task\" is the median of what is saved in each.",
+		note: fmt.Sprintf("Sums over the tasks that direct calls, or the tool search, answer right in a context that fits; where code mode does not, it is charged what the other mode takes to do "+
+			"the task again. Each way of counting is the one above with one thing more: what a turn has read before, from a cache at a tenth (endpoints cache nothing shorter than %s tokens); "+
+			"definitions and instructions there from the first turn on, of a conversation before; a written token at five that are read; what goes into the cache at 1.25. "+
+			"The large tasks are most of a sum; \"by task\" is the median of what is saved in each.", number(ledger.CacheMinimum)),
 		head: []string{"servers", "counted", "tasks", "direct", "code mode", "saved", "by task", "tasks", "tool search", "code mode", "saved", "by task"},
 	}
 	for _, s := range r.Sizes {
@@ -153,7 +201,7 @@ func (r *Results) compared(other string, servers int, encoding, kind string, w w
 	if p.n == 0 {
 		return []string{"none", "", "", "", ""}
 	}
-	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), saved(p.other, p.code), saved(1, middle(p.parts))}
+	return []string{fmt.Sprint(p.n), number(p.other), number(p.code), saved(p.other, p.code), saved(1, 1-middle(p.parts))}
 }
 
 // byKind has the sums of the tasks of each kind.
@@ -178,48 +226,61 @@ func (r *Results) byKind(encoding string, sizes []int) *table {
 
 // breakEven tells from how many tokens of definitions on code mode is cheaper.
 func (r *Results) breakEven(servers int, encoding string) *table {
-	size := r.size(servers)
-	each := float64(size.Definitions[encoding]) / float64(max(1, size.Tools))
+	each := r.each(servers, encoding)
 	t := &table{
 		title: "Break-even",
-		note: fmt.Sprintf("So many tokens of definitions make direct calling as expensive as code mode is with %s, and so many tools are that at the mean of these servers' tools, %s tokens each: without a cache, "+
-			"with cached reads at a tenth, and if definitions are cached before. \"always\": code mode is cheaper even if definitions cost nothing. "+
-			"The last columns are what code mode saves over a tool search, without a cache.", count(servers, "server"), number(each)),
-		head: []string{"task", "tokens", "tools", "cached", "tools", "cached before", "tools"},
+		note: fmt.Sprintf("From so many tokens of definitions on, direct calling costs as much as code mode does with %s; in parentheses, so many tools are that at the mean of these servers' tools, %s tokens each. "+
+			"\"always\": code mode is cheaper even if definitions cost nothing. The last columns are what code mode saves over a tool search, without a cache.", count(servers, "server"), number(each)),
+		head: []string{"task"},
 	}
-	for _, s := range r.Sizes {
-		if s.Servers > 1 {
-			t.head = append(t.head, fmt.Sprintf("over search, %d", s.Servers))
-		}
+	for _, w := range weighings() {
+		t.head = append(t.head, w.name)
+	}
+	for _, s := range r.shared() {
+		t.head = append(t.head, fmt.Sprintf("over search, %d", s.Servers))
 	}
 	for _, task := range r.tasks(servers) {
 		row := []string{task}
-		for _, w := range []weighing{plain(), cached(), warm()} {
-			row = append(row, r.even(task, servers, encoding, each, w)...)
+		for _, w := range weighings() {
+			row = append(row, r.even(task, servers, encoding, each, w))
 		}
-		for _, s := range r.Sizes {
-			if s.Servers > 1 {
-				row = append(row, r.overSearch(task, s.Servers, encoding))
-			}
+		for _, s := range r.shared() {
+			row = append(row, r.overSearch(task, s.Servers, encoding))
 		}
 		t.add(row...)
 	}
 	return t
 }
 
-func (r *Results) even(task string, servers int, encoding string, each float64, w weighing) []string {
+// each is the mean of what a tool of one size costs.
+func (r *Results) each(servers int, encoding string) float64 {
+	size := r.size(servers)
+	return float64(size.Definitions[encoding]) / float64(max(1, size.Tools))
+}
+
+func (r *Results) even(task string, servers int, encoding string, each float64, w weighing) string {
 	a, b := r.of(task, direct, servers, encoding), r.of(task, code, servers, encoding)
+	if a == nil || !a.Correct {
+		return ""
+	}
+	n, ok := evenAt(a, b, w)
 	switch {
-	case !b.Valid():
-		return []string{"never", "never"}
-	case a == nil || !a.Correct:
-		return []string{"", ""}
+	case !ok:
+		return "never"
+	case n == 0:
+		return "always"
+	case each == 0:
+		return number(n)
 	}
-	n := evenAt(a, b, w)
-	if n <= 0 || each == 0 {
-		return []string{"always", "always"}
+	return fmt.Sprintf("%s (%s)", number(n), number(float64(n)/each))
+}
+
+// evenAt is never where code mode has no answer.
+func evenAt(direct, code *Line, w weighing) (tokens int, ok bool) {
+	if !code.Valid() {
+		return 0, false
 	}
-	return []string{number(n), number(n / each)}
+	return BreakEven(direct.Counts, code.Weighed(w.rates), w.rates)
 }
 
 func (r *Results) overSearch(task string, servers int, encoding string) string {

@@ -1,9 +1,8 @@
 package report
 
 import (
-	"slices"
-
 	"sallyport/bench/ledger"
+	"sallyport/bench/stats"
 	"sallyport/bench/suite"
 )
 
@@ -21,28 +20,31 @@ type weighing struct {
 
 func plain() weighing { return weighing{"no cache", ledger.Rates{Cached: 1, Stored: 1, Output: 1}} }
 func cached() weighing {
-	return weighing{"cached reads at 0.1", ledger.Rates{Cached: .1, Stored: 1, Output: 1}}
+	return weighing{"cached reads at 0.1", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: ledger.CacheMinimum}}
 }
 
 func warm() weighing {
-	return weighing{"definitions cached before", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Warm: true}}
+	return weighing{"definitions cached before", ledger.Rates{Cached: .1, Stored: 1, Output: 1, Minimum: ledger.CacheMinimum, Warm: true}}
 }
 
-// weighings are all that are shown. The last ones are as lists of prices are: those of Anthropic and OpenAI
-// have output at four to eight times the price of input, and Anthropic's has storing at 1.25.
+// priced is nearest to lists of prices: those of Anthropic and OpenAI have output at four to eight times the price of
+// input, and Anthropic's has storing at 1.25.
+func priced() weighing {
+	return weighing{"and storing at 1.25", ledger.Rates{Cached: .1, Stored: 1.25, Output: 5, Minimum: ledger.CacheMinimum, Warm: true}}
+}
+
+// weighings are all that are shown, each with one thing more than the one before.
 func weighings() []weighing {
-	return []weighing{
-		plain(), cached(), warm(),
-		{"and output at 5", ledger.Rates{Cached: .1, Stored: 1, Output: 5, Warm: true}},
-		{"and storing at 1.25", ledger.Rates{Cached: .1, Stored: 1.25, Output: 5, Warm: true}},
-	}
+	output := priced()
+	output.name, output.rates.Stored = "and output at 5", 1
+	return []weighing{plain(), cached(), warm(), output, priced()}
 }
 
-// pair compares code mode with another one, over the tasks that are valid in both.
+// pair compares code mode with another one, over the tasks that are valid in the other.
 type pair struct {
 	n           int
 	other, code float64
-	// parts are what code mode costs of the other, task by task.
+	// parts are what is saved of the other's, task by task.
 	parts []float64
 }
 
@@ -50,14 +52,23 @@ type pair struct {
 func (r *Results) pairs(other string, servers int, encoding, kind string, w weighing) (p pair) {
 	for _, task := range r.tasks(servers) {
 		a, b := r.of(task, other, servers, encoding), r.of(task, code, servers, encoding)
-		if a.Valid() && b.Valid() && (kind == "" || a.Kind == kind) {
+		if a.Valid() && b != nil && (kind == "" || a.Kind == kind) {
+			theirs, ours := a.Weighed(w.rates), charged(b, a, w)
 			p.n++
-			p.other += a.Weighed(w.rates)
-			p.code += b.Weighed(w.rates)
-			p.parts = append(p.parts, b.Weighed(w.rates)/a.Weighed(w.rates))
+			p.other += theirs
+			p.code += ours
+			p.parts = append(p.parts, 1-ours/theirs)
 		}
 	}
 	return p
+}
+
+// charged is what a task costs in code mode. One that is not valid has to be done again, the other way.
+func charged(code, other *Line, w weighing) float64 {
+	if code.Valid() {
+		return code.Weighed(w.rates)
+	}
+	return code.Weighed(w.rates) + other.Weighed(w.rates)
 }
 
 // loses are the tasks of one size in which code mode costs more than another mode does, or is not valid where that is.
@@ -75,47 +86,34 @@ func (r *Results) loses(other string, servers int, encoding string, w weighing) 
 	return names, of
 }
 
-// evenAt is how many tokens of definitions make direct calling as expensive as code mode, which hardly depends on
-// them: each turn reads them, at the rate that it reads. It is below zero where code mode is cheaper even
-// without any, because of what flows between calls.
-func evenAt(direct, code *Line, w weighing) float64 {
-	without := *direct
-	without.Read -= len(without.Turns) * direct.Definitions
-	without.Cached -= max(0, len(without.Turns)-1) * direct.Definitions
-	without.Definitions = 0
-	each := w.rates.Cached * float64(len(direct.Turns))
-	if !w.rates.Warm {
-		each += w.rates.Stored - w.rates.Cached
-	}
-	return (code.Weighed(w.rates) - without.Weighed(w.rates)) / each
-}
-
-// median of what a task costs at one size, over the tasks that have an answer in all modes at all sizes
-// but the smallest, where some tasks are not asked. Contexts that do not fit a window are in it: it is what they would cost.
+// median of what a task costs at one size, over [Results.everywhere]. Contexts that do not fit a window are in it: it is
+// what they would cost.
 func (r *Results) median(mode string, servers int, encoding string, w weighing) float64 {
 	var all []float64
-	for _, task := range r.tasks(servers) {
-		if l := r.of(task, mode, servers, encoding); r.everywhere(task, encoding) {
-			all = append(all, l.Weighed(w.rates))
-		}
+	for _, task := range r.everywhere(encoding) {
+		all = append(all, r.of(task, mode, servers, encoding).Weighed(w.rates))
 	}
 	return middle(all)
 }
 
-// middle is the median, 0 of nothing.
-func middle(all []float64) float64 {
-	if len(all) == 0 {
-		return 0
+// middle is the median, of an even number the lower of both in the middle: of savings, what is not too much.
+func middle(all []float64) float64 { return stats.Summarize(all).P50 }
+
+// everywhere are the tasks that were asked at all sizes, and answered right in all modes at each: points of one curve
+// are of the same tasks.
+func (r *Results) everywhere(encoding string) (names []string) {
+	for _, task := range r.everyTask() {
+		if r.right(task, encoding) {
+			names = append(names, task)
+		}
 	}
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	return names
 }
 
-// everywhere reports whether a task was answered right in all modes and sizes above one server.
-func (r *Results) everywhere(task, encoding string) bool {
+func (r *Results) right(task, encoding string) bool {
 	for _, s := range r.Sizes {
 		for _, mode := range suite.Modes() {
-			if l := r.of(task, string(mode), s.Servers, encoding); s.Servers > 1 && (l == nil || !l.Correct) {
+			if l := r.of(task, string(mode), s.Servers, encoding); l == nil || !l.Correct {
 				return false
 			}
 		}

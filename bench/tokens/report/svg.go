@@ -40,6 +40,10 @@ func (s *svg) line(x1, y1, x2, y2 float64, color, style string) {
 	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"%s/>`+"\n", x1, y1, x2, y2, color, spaced(style))
 }
 
+func (s *svg) rect(x, y, width, height float64, color string) {
+	fmt.Fprintf(&s.b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x, y, width, height, color)
+}
+
 func (s *svg) path(points [][2]float64, color, style string) {
 	var at []string
 	for _, p := range points {
@@ -71,6 +75,9 @@ func spaced(style string) string {
 	}
 	return " " + style
 }
+
+// lossColor is behind what code mode loses.
+const lossColor = "#ffe0d1"
 
 // colorOf is from a palette that people who see few colors can tell apart.
 func colorOf(mode string) string {

@@ -69,11 +69,16 @@ func (t *table) widths() []int {
 	return widths
 }
 
+// bare is a cell without ** around what stands out, which has an asterisk behind it instead.
 func bare(cell string) string {
-	if inner, ok := strings.CutPrefix(cell, "**"); ok {
-		return strings.TrimSuffix(inner, "**") + "*"
+	var b strings.Builder
+	for i, part := range strings.Split(cell, "**") {
+		b.WriteString(part)
+		if i%2 == 1 {
+			b.WriteByte('*')
+		}
 	}
-	return cell
+	return b.String()
 }
 
 // number writes 1234567 as 1,234,567.

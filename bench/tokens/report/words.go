@@ -13,11 +13,11 @@ import (
 func (r *Results) losses(encoding string) *table {
 	t := &table{
 		title: "Where code mode loses",
-		note:  "The tasks that cost more in code mode than in another one, of those that the other one gets right in a context that fits.",
+		note:  "The tasks that cost more in code mode than in another one, or have no right answer in it, of those that the other one gets right in a context that fits.",
 		head:  []string{"servers", "counted", "than direct", "than tool search", "which, than direct", "which, than tool search"},
 	}
 	for _, s := range r.Sizes {
-		for _, w := range []weighing{plain(), cached(), warm()} {
+		for _, w := range weighings() {
 			row, which := []string{number(s.Servers), w.name}, []string{}
 			for _, other := range []string{direct, search} {
 				names, of := r.loses(other, s.Servers, encoding, w)
@@ -40,7 +40,7 @@ func named(names []string) string {
 // failures says what went wrong: answers, contexts, searches and calls.
 func (r *Results) failures(encoding string) *table {
 	var b strings.Builder
-	for _, text := range [][]string{r.wrong(encoding), r.large(encoding), r.again(encoding), r.failed(encoding)} {
+	for _, text := range [][]string{r.wrong(encoding), r.found(encoding), r.large(encoding), r.again(encoding), r.failed(encoding)} {
 		for _, line := range text {
 			fmt.Fprintf(&b, "- %s\n", line)
 		}
@@ -48,6 +48,7 @@ func (r *Results) failures(encoding string) *table {
 	return &table{title: "Failures, and what did not go well at once", note: strings.TrimSpace(b.String())}
 }
 
+// wrong says how much was played and counted, and what came out wrong.
 func (r *Results) wrong(encoding string) (lines []string) {
 	n, right := 0, 0
 	for _, l := range r.Lines {
@@ -61,7 +62,40 @@ func (r *Results) wrong(encoding string) (lines []string) {
 		}
 		lines = append(lines, fmt.Sprintf("Wrong: %s, %s, %s: %s", l.Task, nameOf(l.Mode), count(l.Servers, "server"), l.Error))
 	}
-	return append([]string{fmt.Sprintf("%d of %d answers are right.", right, n)}, lines...)
+	return append([]string{fmt.Sprintf("%s plays, %s counts (a play by direct calls is counted at each size, and of two plays with a tool search the better one is); the answers of %s are right.", number(r.Plays), number(n), number(right))}, lines...)
+}
+
+// Wrong is how many counts have no right answer, of how many.
+func (r *Results) Wrong() (wrong, of int) {
+	for _, l := range r.Lines {
+		if l.Encoding != Encoding {
+			continue
+		}
+		if of++; !l.Correct {
+			wrong++
+		}
+	}
+	return wrong, of
+}
+
+// found says how many tools a tool search showed.
+func (r *Results) found(encoding string) []string {
+	finds := map[int]int{}
+	n := 0
+	for _, l := range r.Lines {
+		if l.Mode == search && l.Encoding == encoding && l.Finds > 0 {
+			finds[l.Finds]++
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	var parts []string
+	for _, shows := range slices.Sorted(maps.Keys(finds)) {
+		parts = append(parts, fmt.Sprintf("%d tools a search in %d", shows, finds[shows]))
+	}
+	return []string{fmt.Sprintf("Tool search showed %s, of %d counts: whichever was cheaper.", listed(parts), n)}
 }
 
 // large are the contexts that do not fit a window.

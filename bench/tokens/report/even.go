@@ -1,0 +1,64 @@
+package report
+
+import (
+	"slices"
+	"sort"
+
+	"sallyport/bench/ledger"
+)
+
+// most is more tokens of definitions than anybody has.
+const most = 1 << 30
+
+// BreakEven is the least number of tokens of definitions from which on direct calling, which cost direct with those that
+// it had, costs at least as much as code mode does: with that many and with any larger number. It is 0 where code mode
+// is cheaper even beside none; ok is false where there is no such number.
+func BreakEven(direct ledger.Counts, code float64, rates ledger.Rates) (tokens int, ok bool) {
+	dear := func(n int) bool { return shrunk(direct, n).Weighed(rates) >= code }
+	pieces := append(drops(direct, rates), most)
+	tokens = most
+	for i := len(pieces) - 2; i >= 0; i-- {
+		from, to := pieces[i], pieces[i+1]
+		least := from + sort.Search(to-from, func(n int) bool { return dear(from + n) })
+		if least == to {
+			break // what comes before is of no interest: here it is too cheap to the end
+		}
+		if tokens = least; least > from {
+			break
+		}
+	}
+	return tokens, tokens < most
+}
+
+// drops are where the cost of direct calling falls as definitions grow, which is where one more turn has
+// enough to be cached at all, and 0. In between it only rises.
+func drops(direct ledger.Counts, rates ledger.Rates) []int {
+	list := []int{0}
+	for i, step := range direct.Turns {
+		rest := step.Cached - direct.Definitions
+		if i == 0 {
+			rest = direct.Instructions
+		}
+		if at := rates.Minimum - rest; at > 0 {
+			list = append(list, at)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// shrunk is the same task with other definitions.
+func shrunk(c ledger.Counts, definitions int) ledger.Counts {
+	more := definitions - c.Definitions
+	c.Definitions = definitions
+	c.Turns = slices.Clone(c.Turns)
+	for i := range c.Turns {
+		c.Turns[i].Read += more
+		c.Read += more
+		if i > 0 {
+			c.Turns[i].Cached += more
+			c.Cached += more
+		}
+	}
+	return c
+}

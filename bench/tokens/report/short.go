@@ -1,0 +1,116 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// short is what it comes to: where code mode loses, in words, and what it saves.
+func (r *Results) short(encoding string) *table {
+	t := &table{
+		title: "In short",
+		note:  strings.Join(r.findings(encoding), "\n"),
+		head:  []string{"saved by code mode, all tasks / median task", "tools", "over direct, no cache", "like prices", "over tool search, no cache", "like prices"},
+	}
+	for _, s := range r.Sizes {
+		row := []string{count(s.Servers, "server"), number(r.mean(s.Servers, direct, encoding, func(l *Line) int { return l.Tools }))}
+		for _, other := range []string{direct, search} {
+			for _, w := range []weighing{plain(), priced()} {
+				row = append(row, r.saves(other, s.Servers, encoding, w))
+			}
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+func (r *Results) saves(other string, servers int, encoding string, w weighing) string {
+	p := r.pairs(other, servers, encoding, "", w)
+	if p.n == 0 {
+		return "fits no window"
+	}
+	return saved(p.other, p.code) + " / " + saved(1, 1-middle(p.parts))
+}
+
+// findings are sentences, each a line of a list.
+func (r *Results) findings(encoding string) (lines []string) {
+	lines = append(lines,
+		"- **It loses**: code mode costs more than direct calls "+r.lost(direct, encoding)+".",
+		"- It costs more than a tool search "+r.lost(search, encoding)+".",
+		"- How many depends on how tokens are weighed: each way and each task stands under \"Where code mode loses\".")
+	if slices.Contains(r.sizes(), 5) {
+		lines = append(lines, "- "+r.evens(5, encoding, plain()), "- "+r.evens(5, encoding, priced()))
+	}
+	for _, s := range r.Sizes {
+		if names, of, _ := r.tooLarge(direct, s.Servers, encoding); len(names) > 0 {
+			lines = append(lines, fmt.Sprintf("- With %s direct calls need a context of more than %s tokens in %d of %d tasks: nothing is saved there over what cannot be done.", count(s.Servers, "server"), number(Window), len(names), of))
+		}
+	}
+	return append(lines, "- \"Like prices\": what is cached at a tenth, definitions among it from the first turn on, storing at 1.25, output at five. Without a cache every token counts one.")
+}
+
+// lost says in how many tasks code mode costs more than another mode: from the way of weighing
+// tokens with the fewest to that with the most.
+func (r *Results) lost(other, encoding string) string {
+	var parts []string
+	for _, s := range r.Sizes {
+		least, most, of := 0, 0, 0
+		for i, w := range weighings() {
+			names, n := r.loses(other, s.Servers, encoding, w)
+			if of = n; i == 0 {
+				least = len(names)
+			}
+			least, most = min(least, len(names)), max(most, len(names))
+		}
+		if of > 0 {
+			parts = append(parts, fmt.Sprintf("in %s of %d tasks with %s", span(least, most), of, count(s.Servers, "server")))
+		}
+	}
+	return listed(parts)
+}
+
+// evens says at how many definitions direct calls cost as much as code mode.
+func (r *Results) evens(servers int, encoding string, w weighing) string {
+	var at []int
+	always, never, of := 0, 0, 0
+	for _, task := range r.tasks(servers) {
+		a, b := r.of(task, direct, servers, encoding), r.of(task, code, servers, encoding)
+		if a == nil || !a.Correct {
+			continue
+		}
+		of++
+		switch n, ok := evenAt(a, b, w); {
+		case !ok:
+			never++
+		case n == 0:
+			always++
+		default:
+			at = append(at, n)
+		}
+	}
+	text := fmt.Sprintf("Break-even with direct calls, %s: in %d of %d tasks code mode is cheaper even beside no definitions at all", counted(w), always, of)
+	if len(at) > 0 {
+		each, low, high := max(1, r.each(servers, encoding)), slices.Min(at), slices.Max(at)
+		text += fmt.Sprintf("; in %d from %s tokens of them on (%s tools)", len(at), span(low, high), span(int(float64(low)/each+.5), int(float64(high)/each+.5)))
+	}
+	if never > 0 {
+		text += fmt.Sprintf("; in %d never", never)
+	}
+	return text + "."
+}
+
+func counted(w weighing) string {
+	if w == plain() {
+		return "without a cache"
+	}
+	return "like prices"
+}
+
+// span is a range of numbers, or one.
+func span(least, most int) string {
+	if least == most {
+		return number(most)
+	}
+	return number(least) + " to " + number(most)
+}
