@@ -148,7 +148,7 @@ func TestCode(t *testing.T) {
 	for _, api := range apis() {
 		t.Run(string(api), func(t *testing.T) {
 			task := weighing()
-			file := suite.Tasks()[0].Programs[0].File
+			file := suite.Tasks()[1].Programs[0].File // an addition, for which nothing has to be read
 			task.Programs = []suite.Program{{File: file, Fails: "KeyError: 'weight'", Needs: task.Needs}, {File: file, Needs: task.Needs}}
 			_, e := rig(t, api, task)
 			transcript := ledger.Transcript{Prompt: task.Prompt}
