@@ -44,6 +44,8 @@ type Options struct {
 	CacheDir string
 	// DataDir keeps what people own: their workspaces, in workspaces/; "" keeps nothing, and /workspace is for one program.
 	DataDir string
+	// Journals is where programs have their journals, with the results of their calls; "" is below DataDir.
+	Journals string
 	// Records keeps what happened (executions, sessions); nil keeps it in memory, until Close. Who opened it closes it,
 	// after the gateway.
 	Records *store.Store

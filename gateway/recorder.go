@@ -74,7 +74,8 @@ func openRecorder(opts Options, limits func() config.Journal) (*recorder, error)
 		records: records, durable: opts.Records != nil, limits: limits, spent: func(int, int) {}, hasty: opts.NoPool, log: opts.Logger,
 		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), tidied: make(chan struct{}), quit: make(chan struct{}),
 	}
-	if opts.DataDir != "" {
+	r.root = opts.Journals
+	if r.root == "" && opts.DataDir != "" {
 		r.root = filepath.Join(opts.DataDir, "executions")
 	}
 	return r, nil

@@ -26,7 +26,8 @@ const (
 	maxRead = 4 << 20
 )
 
-// Calls are tools that were called for real, each once directly and once from a program.
+// Calls are tools that were called for real, each once directly and once from a program; [Bench.Latency] may call the quickest
+// again.
 type Calls struct {
 	// Made are in the order in which they were called.
 	Made []Call `json:"made"`
@@ -69,9 +70,7 @@ func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string
 			return c, ctx.Err()
 		}
 		said(t.ID.String())
-		// What one call has read is to decide nothing about the next.
-		alone := tool.WithSession(ctx, fmt.Sprintf("bench-%d", i))
-		call, err := b.both(alone, t, problem == "")
+		call, err := b.both(apart(ctx, i), t, problem == "")
 		if err != nil {
 			return c, err
 		}
@@ -82,6 +81,26 @@ func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string
 		c.Made = append(c.Made, call)
 	}
 	return c, nil
+}
+
+// apart is a session for each call: what one has read is to decide nothing about the next.
+func apart(ctx context.Context, i int) context.Context {
+	return tool.WithSession(ctx, fmt.Sprintf("bench-%d", i))
+}
+
+// Callable is the first tool that [Bench.Calls] would call and count, nil if there is none: who only takes times needs no more.
+func (b *Bench) Callable(ctx context.Context, said func(tool string)) (*tool.ID, error) {
+	for i, t := range b.candidates(ctx, &Calls{}) {
+		said(t.ID.String())
+		c := Call{Tool: t.ID.String()}
+		if err := b.direct(apart(ctx, i), t, &c); err != nil {
+			return nil, err
+		}
+		if c.Problem == "" {
+			return &t.ID, nil
+		}
+	}
+	return nil, ctx.Err()
 }
 
 // Quickest is the tool that counts and answered soonest, nil if there is none.
@@ -183,6 +202,8 @@ func (b *Bench) direct(ctx context.Context, t tool.Tool, c *Call) error {
 		c.Problem = plain.Line(tool.AsError(err).Message, 200)
 	case result.IsError:
 		c.Problem = "the tool failed: " + plain.Line(text, 200)
+	case unread(result) != "":
+		c.Problem = "it has " + unread(result) + ", whose tokens depend on the model"
 	case len(text) > maxRead:
 		c.Problem = fmt.Sprintf("its result is too large to be counted: %d bytes", len(text))
 	}
@@ -194,6 +215,19 @@ func (b *Bench) direct(ctx context.Context, t tool.Tool, c *Call) error {
 		c.Problem = fmt.Sprintf("its result fits no model's context: %d tokens", c.Direct.O200k)
 	}
 	return err
+}
+
+// unread names what of a result is no text, and so cannot be counted; "" for nothing.
+func unread(r tool.Result) string {
+	for _, c := range r.Content {
+		switch {
+		case c.Type == "image", c.Type == "audio":
+			return map[string]string{"image": "an image", "audio": "a sound"}[c.Type]
+		case len(c.Data) > 0:
+			return "binary data"
+		}
+	}
+	return ""
 }
 
 // shownResult is a result as clients show it: its texts, a short line for what is none, structured content only where there is no text.
@@ -220,11 +254,20 @@ func sizeOf(r tool.Result) (n int64) {
 	return cmp.Or(n, int64(len(r.Structured)))
 }
 
+// countingCode is a program that calls a tool and says how much it got.
+func countingCode(id tool.ID) string {
+	name, as := id.Name, ""
+	if slices.Contains([]string{"len", "str", "hasattr"}, name) { // which the program needs itself
+		name, as = "call", " as call"
+	}
+	return fmt.Sprintf("from servers.%s import %s%s\nr = %s()\n[len(str(r)), len(r) if hasattr(r, \"__len__\") else 1]", id.Upstream, id.Name, as, name)
+}
+
 // program has a program call the tool, which prints how much it got.
 func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	code := fmt.Sprintf("from servers.%s import %s\nr = %s()\n[len(str(r)), len(r) if hasattr(r, \"__len__\") else 1]", t.ID.Upstream, t.ID.Name, t.ID.Name)
+	code := countingCode(t.ID)
 	e, err := b.gateway.Execute(within, gateway.Program{Code: code, Timeout: callTime})
 	if ctx.Err() != nil {
 		return ctx.Err()

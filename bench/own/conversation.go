@@ -23,8 +23,10 @@ type Conversation struct {
 	Direct Cost `json:"direct"`
 	Search Cost `json:"tool_search"`
 	Here   Cost `json:"here"`
-	// Even is from how many turns on it is less here than directly; 0 is never, as far as 100 turns.
+	// Even is from how many turns on it is less here than directly, and stays so; 0 is never, as far as 100 turns. Then Last is
+	// the last turn after which it was, as it may be while contexts are too short to be cached; 0 is none.
 	Even Even `json:"break_even_turns"`
+	Last Even `json:"last_cheaper_turn"`
 }
 
 // Cost is in tokens that are read and in no cache.
@@ -57,10 +59,13 @@ func (b *Bench) conversations(ours ledger.Transcript, all []ledger.Definition, p
 			}
 			steps[i] = c.Turns
 		}
-		list = append(list, Conversation{
+		c := Conversation{
 			Vocabulary: v.name, Turns: Turns,
-			Direct: costOf(steps[0][:Turns]), Search: costOf(steps[1][:Turns+1]), Here: costOf(steps[2][:Turns+1]), Even: even(steps[0], steps[2]),
-		})
+			Direct: costOf(steps[0][:Turns]), Search: costOf(steps[1][:Turns+1]), Here: costOf(steps[2][:Turns+1]),
+		}
+		c.Even.Plain, c.Last.Plain = even(steps[0], steps[2], func(c Cost) float64 { return c.Plain })
+		c.Even.Cached, c.Last.Cached = even(steps[0], steps[2], func(c Cost) float64 { return c.Cached })
+		list = append(list, c)
 	}
 	return list, nil
 }
@@ -73,16 +78,20 @@ func costOf(steps []ledger.Step) (c Cost) {
 	return Cost{Plain: float64(sum.Total()), Cached: sum.Weighed(ledger.Rates{Cached: Cached, Stored: 1, Output: 1, Minimum: ledger.CacheMinimum})}
 }
 
-// even finds the first turn after which ours, with its turn more, has cost less.
-func even(direct, ours []ledger.Step) (e Even) {
-	for n := len(direct); n > 0; n-- {
-		d, h := costOf(direct[:n]), costOf(ours[:n+1])
-		if h.Plain < d.Plain {
-			e.Plain = n
-		}
-		if h.Cached < d.Cached {
-			e.Cached = n
+// even finds the turn from which on ours, with its turn more, has cost less; or else the last one after which it had.
+func even(direct, ours []ledger.Step, of func(Cost) float64) (from, last int) {
+	for n := 1; n <= len(direct); n++ {
+		switch less := of(costOf(ours[:n+1])) < of(costOf(direct[:n])); {
+		case less && from == 0:
+			from, last = n, n
+		case less:
+			last = n
+		default:
+			from = 0
 		}
 	}
-	return e
+	if from > 0 {
+		last = 0
+	}
+	return from, last
 }

@@ -10,12 +10,13 @@ import (
 	"sallyport/codegen"
 	"sallyport/gateway"
 	"sallyport/index"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
 // Latency is what things take on this machine.
 type Latency struct {
-	// Runs is how often each was measured, unless its row says otherwise.
+	// Runs is how often each was measured, or more often; calls of a tool of an upstream at most [MaxAgain] times.
 	Runs int `json:"runs"`
 	// Tools and Upstreams are how many there were.
 	Tools     int   `json:"tools"`
@@ -38,7 +39,7 @@ type Row struct {
 type Setup struct {
 	// Runs is how often.
 	Runs int
-	// Open opens a gateway that knows from its cache what upstreams offer, and starts none.
+	// Open opens a gateway that knows from its cache what upstreams offer, starts none and has no sandbox wait for programs.
 	Open func() (*gateway.Gateway, error)
 	// Connected is how long the first one took to connect to all, in milliseconds.
 	Connected float64
@@ -46,19 +47,34 @@ type Setup struct {
 	Programs string
 	// Call is a tool that may be called, to be called by programs; nil if there is none.
 	Call *tool.ID
+	// CallsEach is how many calls a program may make; 0 is as many as it likes.
+	CallsEach int
 	// Interpreters are those of this machine by language, to compare with; what is missing is not compared.
 	Interpreters map[string]string
 }
 
-// Latency takes the times.
+// Latency takes the times. What cannot be measured is said in Missing; the error is that of ctx, and what there was until then is returned with it.
 func (b *Bench) Latency(ctx context.Context, s Setup) (*Latency, error) {
 	l := &Latency{Runs: s.Runs, Tools: len(b.tools()), Upstreams: len(b.gateway.Upstreams())}
-	for _, measure := range []func(context.Context, Setup, *Latency) error{b.start, b.generate, b.index, b.searchTimes, b.programs, b.toolCalls} {
-		if err := measure(ctx, s, l); err != nil {
+	for _, part := range []struct {
+		what    string
+		measure func(context.Context, Setup, *Latency) error
+	}{
+		{"start", b.start}, {"wrappers", b.generate}, {"index", b.index}, {"search", b.searchTimes}, {"programs", b.programs}, {"calls from programs", b.toolCalls},
+	} {
+		if err := l.failed(ctx, part.what, part.measure(ctx, s, l)); err != nil {
 			return l, err
 		}
 	}
 	return l, nil
+}
+
+// failed notes that something could not be measured. Only the end of ctx is an end of everything.
+func (l *Latency) failed(ctx context.Context, what string, err error) error {
+	if err != nil && ctx.Err() == nil {
+		l.miss("%s: %s", what, plain.Line(err.Error(), 200))
+	}
+	return ctx.Err()
 }
 
 // add keeps a row.
@@ -96,7 +112,7 @@ func (b *Bench) start(ctx context.Context, s Setup, l *Latency) error {
 	for range s.Runs {
 		one, err := opened(ctx, s.Open)
 		if err != nil {
-			return fmt.Errorf("measure start: %w", err)
+			return err
 		}
 		took = append(took, one)
 	}
@@ -125,7 +141,9 @@ func (b *Bench) generate(ctx context.Context, s Setup, l *Latency) error {
 		})
 	}
 	took, err := timed(ctx, s.Runs, func() error { codegen.Generate(ups); return nil })
-	l.add("wrappers of all tools, from nothing", "", took, nil)
+	if err == nil {
+		l.add("wrappers of all tools, from nothing", "", took, nil)
+	}
 	return err
 }
 
@@ -149,7 +167,9 @@ func (b *Bench) index(ctx context.Context, s Setup, l *Latency) error {
 		}
 		return ix.Close()
 	})
-	l.add("index of all tools, from nothing", "", took, nil)
+	if err == nil {
+		l.add("index of all tools, from nothing", "", took, nil)
+	}
 	return err
 }
 

@@ -3,7 +3,6 @@ package own
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -31,69 +30,109 @@ func languages() []language {
 
 // CanRun says why no program can be run here, "" if they can. It runs one, which may have to make a snapshot.
 func (b *Bench) CanRun(ctx context.Context) string {
-	if _, err := b.run(ctx, "python", languages()[0].line); err != nil {
+	if _, err := run(ctx, b.gateway, "python", languages()[0].line); err != nil {
 		return plain.Line(tool.AsError(err).Message, 200)
 	}
 	return ""
 }
 
 // programs runs a line in either language, by turns with the bare interpreter.
-func (b *Bench) programs(ctx context.Context, s Setup, l *Latency) error {
+func (b *Bench) programs(ctx context.Context, s Setup, l *Latency) (err error) {
 	if s.Programs != "" {
 		l.miss("programs: %s", s.Programs)
 		return nil
 	}
+	cold, err := s.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cold.Close()) }()
 	b.gateway.Warm(ctx)
 	for _, lang := range languages() {
-		if err := b.lines(ctx, s, l, lang); err != nil {
-			return fmt.Errorf("measure %s: %w", lang.title, err)
+		if err := l.failed(ctx, "programs in "+lang.title, b.lines(ctx, s, l, lang, cold)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (b *Bench) lines(ctx context.Context, s Setup, l *Latency, lang language) error {
-	// The first one may have to make a snapshot, and is not counted.
-	if _, err := b.run(ctx, lang.name, lang.line); err != nil {
+// lines runs it where a sandbox waits for it, and where one has to be started for it, which is what a program finds that
+// comes alone, or comes after many others.
+func (b *Bench) lines(ctx context.Context, s Setup, l *Latency, lang language, cold *gateway.Gateway) error {
+	line := func(g *gateway.Gateway) func() error {
+		return func() error { _, err := run(ctx, g, lang.name, lang.line); return err }
+	}
+	// The first ones may have to make a snapshot, and are not counted.
+	if err := errors.Join(line(b.gateway)(), line(cold)()); err != nil {
 		return err
 	}
-	var ours, bare []float64
+	t := lineTimes{lang: lang, runs: s.Runs}
+	waits := true
 	for range s.Runs {
-		b.await(ctx, lang)
-		took, err := timed(ctx, 1, func() error { _, err := b.run(ctx, lang.name, lang.line); return err })
-		if err != nil {
+		if waits = waits && b.await(ctx, lang); waits {
+			if err := timedTo(ctx, &t.waiting, line(b.gateway)); err != nil {
+				return err
+			}
+			waits = b.await(ctx, lang) // one that is being made would be in the times of the others
+		}
+		if err := timedTo(ctx, &t.bare, func() error { return alone(ctx, s.Interpreters[lang.name], lang) }); err != nil {
+			t.fault = err
+		}
+		if err := timedTo(ctx, &t.started, line(cold)); err != nil {
 			return err
 		}
-		ours = append(ours, took...)
-		b.await(ctx, lang)
-		if took, err = timed(ctx, 1, func() error { return alone(ctx, s.Interpreters[lang.name], lang) }); err == nil {
-			bare = append(bare, took...)
-		}
 	}
-	if len(bare) < s.Runs {
-		bare = nil
-		l.miss("the bare interpreter of %s is not on this machine", lang.title)
-	}
-	l.add("program of one line, "+lang.title, "the bare interpreter", ours, bare)
-	return ctx.Err()
+	t.rows(l)
+	return nil
 }
 
-// awaitTime is how long a sandbox is waited for that waits for a program; without one the program starts its own.
+// timedTo does something once and keeps how long it took.
+func timedTo(ctx context.Context, to *[]float64, do func() error) error {
+	took, err := timed(ctx, 1, do)
+	*to = append(*to, took...)
+	return err
+}
+
+// lineTimes are the times of one line.
+type lineTimes struct {
+	lang                   language
+	runs                   int
+	waiting, started, bare []float64
+	fault                  error // the bare interpreter's
+}
+
+func (t *lineTimes) rows(l *Latency) {
+	if t.fault != nil {
+		t.bare = nil
+		l.miss("the bare interpreter of %s: %s", t.lang.title, plain.Line(t.fault.Error(), 200))
+	}
+	what, beside := "program of one line, "+t.lang.title, "the bare interpreter, started for it"
+	if len(t.waiting) > 0 {
+		l.add(what+", in a sandbox that waits", beside, t.waiting, t.bare)
+	}
+	if n := len(t.waiting); n < t.runs {
+		l.miss("%s, in a sandbox that waits: none had come to wait within %s (sandbox.pool), %d of %d times", what, awaitTime, t.runs-n, t.runs)
+	}
+	l.add(what+", in one started for it", beside, t.started, t.bare)
+}
+
+// awaitTime is how long a sandbox is waited for that waits for a program.
 const awaitTime = 3 * time.Second
 
-func (b *Bench) await(ctx context.Context, lang language) {
+// await reports whether one waits.
+func (b *Bench) await(ctx context.Context, lang language) bool {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if b.gateway.Warmed(lang.name) {
-			return
+			return true
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }
@@ -101,9 +140,12 @@ func (b *Bench) await(ctx context.Context, lang language) {
 // alone runs the line in the interpreter of this machine.
 func alone(ctx context.Context, interpreter string, lang language) error {
 	if interpreter == "" {
-		return errors.New("there is none")
+		return errors.New("there is none on this machine that sandboxes use")
 	}
 	out, err := exec.CommandContext(ctx, interpreter, lang.eval, lang.line).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
 	if err == nil && string(bytes.TrimSpace(out)) != "42" {
 		err = fmt.Errorf("it printed %.40q", out)
 	}
@@ -111,8 +153,8 @@ func alone(ctx context.Context, interpreter string, lang language) error {
 }
 
 // run runs a program that has to end well, and returns its value or else what it printed.
-func (b *Bench) run(ctx context.Context, lang, code string) (string, error) {
-	e, err := b.gateway.Execute(ctx, gateway.Program{Code: code, Language: lang})
+func run(ctx context.Context, g *gateway.Gateway, lang, code string) (string, error) {
+	e, err := g.Execute(ctx, gateway.Program{Code: code, Language: lang})
 	switch {
 	case err != nil:
 		return "", err
@@ -124,62 +166,4 @@ func (b *Bench) run(ctx context.Context, lang, code string) (string, error) {
 		return e.Value.Text, nil
 	}
 	return e.Stdout.Text, nil
-}
-
-// toolCalls has a program call a tool again and again, by turns with calls through the same door without a program.
-func (b *Bench) toolCalls(ctx context.Context, s Setup, l *Latency) error {
-	switch {
-	case s.Programs != "":
-		return nil // said already
-	case s.Call == nil:
-		l.miss("calls from programs: no tool was called that could be called again")
-		return nil
-	}
-	for _, lang := range languages() {
-		bare, err := timed(ctx, s.Runs, func() error { return b.again(ctx, *s.Call) })
-		if err != nil {
-			return fmt.Errorf("call %s again: %w", s.Call, err)
-		}
-		text, err := b.run(ctx, lang.name, callsOf(lang, *s.Call, s.Runs))
-		var ours []float64
-		if err == nil {
-			err = json.Unmarshal([]byte(text), &ours)
-		}
-		if err != nil {
-			return fmt.Errorf("call %s from %s: %w", s.Call, lang.title, err)
-		}
-		l.add(fmt.Sprintf("call of %s from %s", s.Call, lang.title), "the same call without a program", ours, bare)
-	}
-	return nil
-}
-
-func (b *Bench) again(ctx context.Context, id tool.ID) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	result, err := b.gateway.Call(ctx, tool.Call{Tool: id, Args: json.RawMessage("{}")})
-	if err == nil && result.IsError {
-		err = errors.New(plain.Line(result.Text(), 200))
-	}
-	return err
-}
-
-// callsOf is a program that calls a tool n times and returns how long each took, in milliseconds.
-func callsOf(lang language, id tool.ID, n int) string {
-	if lang.name == "typescript" {
-		return fmt.Sprintf(`import { %[2]s } from "servers/%[1]s";
-const took: number[] = [];
-for (let i = 0; i < %[3]d; i++) {
-  const begin = performance.now();
-  await %[2]s();
-  took.push(performance.now() - begin);
-}
-took`, id.Upstream, id.Name, n)
-	}
-	return fmt.Sprintf(`import time
-from servers.%[1]s import %[2]s
-def one():
-    begin = time.perf_counter()
-    %[2]s()
-    return (time.perf_counter() - begin) * 1e3
-[one() for _ in range(%[3]d)]`, id.Upstream, id.Name, n)
 }

@@ -17,10 +17,10 @@ import (
 
 const (
 	// maxProbes is how many searches are made, queryWords how long a query gets, searchShows how many
-	// tools a client adds that searches for them.
+	// tools a client adds that searches for them: of three to five that such searches show, the least.
 	maxProbes   = 40
 	queryWords  = 8
-	searchShows = 5
+	searchShows = 3
 )
 
 // Search is what a search costs that looks for one tool in words of its own.
@@ -35,16 +35,20 @@ type Search struct {
 // probes are searches that were made.
 type probes struct {
 	Search
-	// typical is the one with the median cost, as a turn here and as one of a client with a tool search.
+	// typical is the one with the median cost here, and deferred the one with the median cost for a client with a tool search.
 	typical, deferred ledger.Turn
 }
 
-// probe is one of them.
+// probe is one of them, here and for a client with a tool search.
 type probe struct {
-	query string
-	turn  ledger.Turn
-	found gateway.Found
-	cost  int
+	found          gateway.Found
+	here, deferred costly
+}
+
+// costly is a turn, and what it puts into the context.
+type costly struct {
+	turn ledger.Turn
+	cost int
 }
 
 // searches looks for tools in words of their names and descriptions, by turns.
@@ -60,15 +64,18 @@ func (b *Bench) searches(ctx context.Context) (*probes, error) {
 		if slices.ContainsFunc(one.found.Tools, func(f gateway.FoundTool) bool { return f.ID == t.ID }) {
 			p.Found++
 		}
-		made, costs = append(made, one), append(costs, float64(one.cost))
+		made, costs = append(made, one), append(costs, float64(one.here.cost))
 	}
 	p.Queries, p.Tokens = len(made), stats.Summarize(costs)
-	slices.SortStableFunc(made, func(x, y probe) int { return x.cost - y.cost })
-	median := made[(len(made)-1)/2]
-	p.typical = median.turn
-	var err error
-	p.deferred, err = b.deferred(ctx, median)
-	return p, err
+	p.typical = median(made, func(one probe) costly { return one.here })
+	p.deferred = median(made, func(one probe) costly { return one.deferred })
+	return p, nil
+}
+
+// median is the turn with the median cost, one that was made.
+func median(made []probe, of func(probe) costly) ledger.Turn {
+	sorted := slices.SortedStableFunc(slices.Values(made), func(x, y probe) int { return of(x).cost - of(y).cost })
+	return of(sorted[(len(sorted)-1)/2]).turn
 }
 
 // tools are those that can be reached.
@@ -113,15 +120,25 @@ func (b *Bench) search(ctx context.Context, query string) (probe, error) {
 	if err != nil {
 		return probe{}, err
 	}
-	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTools, Args: args}}, Results: []ledger.Result{{Text: found.Text()}}}
-	c, err := (&ledger.Transcript{Turns: []ledger.Turn{turn}}).Count(b.o200k)
-	return probe{query, turn, found, added(c)}, err
+	p := probe{found: found}
+	p.here.turn = ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTools, Args: args}}, Results: []ledger.Result{{Text: found.Text()}}}
+	if p.deferred.turn, err = b.deferred(ctx, query, args); err != nil {
+		return probe{}, err
+	}
+	for _, one := range []*costly{&p.here, &p.deferred} {
+		c, err := (&ledger.Transcript{Turns: []ledger.Turn{one.turn}}).Count(b.o200k)
+		if err != nil {
+			return probe{}, err
+		}
+		one.cost = added(c)
+	}
+	return p, nil
 }
 
 // deferred is the same search where a client adds the definitions of the best tools to the context.
-func (b *Bench) deferred(ctx context.Context, p probe) (ledger.Turn, error) {
-	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTool, Args: p.turn.Calls[0].Args}}}
-	best, err := b.gateway.Search(ctx, gateway.Search{Query: p.query, Detail: gateway.Names, Limit: searchShows})
+func (b *Bench) deferred(ctx context.Context, query string, args json.RawMessage) (ledger.Turn, error) {
+	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTool, Args: args}}}
+	best, err := b.gateway.Search(ctx, gateway.Search{Query: query, Detail: gateway.Names, Limit: searchShows})
 	if err != nil {
 		return turn, err
 	}

@@ -49,7 +49,7 @@ type PerTurn struct {
 	Fits bool `json:"direct_fits_200k"`
 }
 
-// Tokens counts what a model reads, without calling any tool.
+// Tokens counts what a model reads, without calling any tool. If ctx ends, what there was until then is returned with its error.
 func (b *Bench) Tokens(ctx context.Context) (*Tokens, error) {
 	t := &Tokens{Upstreams: []Upstream{}}
 	ours, err := b.here(ctx)
@@ -69,7 +69,7 @@ func (b *Bench) Tokens(ctx context.Context) (*Tokens, error) {
 	}
 	probes, err := b.searches(ctx)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	t.Search = &probes.Search
 	t.Conversations, err = b.conversations(ours, all, probes)

@@ -28,9 +28,12 @@ costs; and from how many turns on this pays, or that it does not.
 Then it calls tools for real, each once directly and once from a program, and
 counts what a model reads either way. Only tools are called that say that they
 only read, that need no arguments and that the policy allows unasked; those
-calls are on record like all others. --no-calls leaves them out.
+calls are on record like all others, and what they answer is not kept.
+--no-calls leaves them out.
 
-Last it takes times on this machine: start, search, programs and calls.
+Last it takes times on this machine: start, search, programs and calls. For
+these the tool that was quickest is called again, four times for each of --runs
+and at most 200 times. With --only latency that is the first that answers.
 
 With --model an agent of a real model works on tasks of ours instead, in each
 mode; nothing of the settings is used then.`,

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -24,6 +26,8 @@ type benchJSON struct {
 	Versions benchVersions `json:"versions"`
 	Tokens   *own.Tokens   `json:"tokens,omitempty"`
 	Latency  *own.Latency  `json:"latency,omitempty"`
+	// Stopped says why not all was measured, "" if it was.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 // benchVersions says what was measured, and with what.
@@ -41,15 +45,21 @@ type benchUpstreamJSON struct {
 	Protocol string `json:"protocol,omitempty"`
 }
 
-// bench measures with the user's own upstreams. What it does is learned from by nothing.
+// bench measures with the user's own upstreams, and prints what there is also where it was stopped. What it does is learned
+// from by nothing, and what tools answered is kept nowhere.
 func (a *app) bench(ctx context.Context, o benchOptions) (err error) {
 	cfg, err := a.load()
 	if err != nil {
 		return err
 	}
 	cfg.Search.Learn = false
+	journals, err := os.MkdirTemp("", "sallyport-bench-")
+	if err != nil {
+		return fmt.Errorf("make folder for journals: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(journals)) }()
 	begin := time.Now()
-	g, err := a.openGateway(cfg, a.logger(slog.LevelError), gateway.Options{Settle: patience, Fresh: true, Purpose: "bench"})
+	g, err := a.openGateway(cfg, a.logger(slog.LevelError), gateway.Options{Settle: patience, Fresh: true, Purpose: "bench", Journals: journals})
 	if err != nil {
 		return err
 	}
@@ -62,12 +72,9 @@ func (a *app) bench(ctx context.Context, o benchOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	m := &benching{app: a, options: o, cfg: cfg, gateway: g, bench: measure, connected: time.Since(begin)}
-	ctx = tool.WithClient(ctx, "sallyport bench")
-	if err := m.measure(ctx); err != nil {
-		return err
-	}
-	if err := m.print(ctx); err != nil {
+	m := &benching{app: a, options: o, cfg: cfg, gateway: g, bench: measure, connected: time.Since(begin), journals: journals}
+	stopped := m.measure(tool.WithClient(ctx, "sallyport bench"))
+	if err := errors.Join(m.print(context.WithoutCancel(ctx), stopped), stopped); err != nil {
 		return err
 	}
 	return a.tellMissing(g.Upstreams())
@@ -81,30 +88,56 @@ type benching struct {
 	gateway   *gateway.Gateway
 	bench     *own.Bench
 	connected time.Duration
-	stuck     string // why programs cannot be run
+	journals  string
+	tried     bool   // it is known whether programs can be run
+	stuck     string // why they cannot
 	tokens    *own.Tokens
 	latency   *own.Latency
 }
 
-func (m *benching) measure(ctx context.Context) (err error) {
-	if m.tokens, err = m.bench.Tokens(ctx); err != nil {
-		return err
-	}
-	quick, calls := m.options.only == "tokens", !m.options.noCalls && m.tokens.Tools > 0
-	if !quick || calls {
-		m.stuck = m.canRun(ctx)
-	}
-	if calls {
-		if m.tokens.Calls, err = m.bench.Calls(ctx, m.stuck, m.progress); err != nil {
+func (m *benching) measure(ctx context.Context) error {
+	if m.options.only != "latency" {
+		if err := m.count(ctx); err != nil {
 			return err
 		}
 	}
-	if quick {
+	if m.options.only == "tokens" {
 		return nil
 	}
-	m.progress("")
-	m.latency, err = m.bench.Latency(ctx, m.setup())
+	return m.time(ctx)
+}
+
+// count counts tokens, of calls too unless there are to be none.
+func (m *benching) count(ctx context.Context) (err error) {
+	if m.tokens, err = m.bench.Tokens(ctx); err != nil || m.options.noCalls || m.tokens.Tools == 0 {
+		return err
+	}
+	if err := m.try(ctx); err != nil {
+		return err
+	}
+	m.tokens.Calls, err = m.bench.Calls(ctx, m.stuck, m.calling)
 	return err
+}
+
+// time takes the times.
+func (m *benching) time(ctx context.Context) (err error) {
+	if err := m.try(ctx); err != nil {
+		return err
+	}
+	call, err := m.again(ctx)
+	if err != nil {
+		return err
+	}
+	m.latency, err = m.bench.Latency(ctx, m.setup(call))
+	return err
+}
+
+// try finds out why programs cannot be run.
+func (m *benching) try(ctx context.Context) error {
+	if !m.tried {
+		m.stuck, m.tried = m.canRun(ctx), true
+	}
+	return ctx.Err()
 }
 
 // canRun says why programs cannot be run, "" if they can.
@@ -115,27 +148,40 @@ func (m *benching) canRun(ctx context.Context) string {
 	return m.bench.CanRun(ctx)
 }
 
-// progress tells a person what takes its time.
-func (m *benching) progress(called string) {
+// again is the tool whose calls are timed, nil for none, and says so.
+func (m *benching) again(ctx context.Context) (call *tool.ID, err error) {
 	switch {
-	case !isTerminal(m.stderr):
-	case called == "":
-		m.say("taking times")
-	default:
-		m.say("calling " + called)
+	case m.options.noCalls || m.stuck != "":
+	case m.tokens == nil:
+		call, err = m.bench.Callable(ctx, m.calling)
+	case m.tokens.Calls != nil:
+		call = m.tokens.Calls.Quickest()
+	}
+	if call == nil || err != nil {
+		m.progress("taking times")
+		return nil, err
+	}
+	m.progress(fmt.Sprintf("taking times, and calling %s %d times more", call, own.Series*min(m.runs(), own.MaxAgain)))
+	return call, nil
+}
+
+// progress tells a person what takes its time.
+func (m *benching) progress(what string) {
+	if isTerminal(m.stderr) {
+		m.say(what)
 	}
 }
 
+func (m *benching) calling(name string) { m.progress("calling " + name) }
+
+func (m *benching) runs() int { return cmp.Or(m.options.runs, defaultBenchRuns) }
+
 // setup is what times are taken of.
-func (m *benching) setup() own.Setup {
-	s := own.Setup{
-		Runs: cmp.Or(m.options.runs, defaultBenchRuns), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck,
+func (m *benching) setup(call *tool.ID) own.Setup {
+	return own.Setup{
+		Runs: m.runs(), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck, Call: call, CallsEach: m.cfg.Sandbox.Calls,
 		Interpreters: map[string]string{"python": m.interpreter(sandbox.Python, m.cfg.Sandbox.Python), "typescript": m.interpreter(sandbox.Node, m.cfg.Sandbox.Node)},
 	}
-	if m.tokens.Calls != nil {
-		s.Call = m.tokens.Calls.Quickest()
-	}
-	return s
 }
 
 // interpreter is the one that sandboxes use, on this machine and without a sandbox; "" where there is none, or sandboxes are elsewhere.
@@ -150,7 +196,7 @@ func (m *benching) interpreter(i sandbox.Interpreter, explicit string) string {
 	return path
 }
 
-// openKnown opens a gateway that has the catalog from the cache, starts no upstream and puts nothing on record.
+// openKnown opens a gateway that has the catalog from the cache, starts no upstream, has no sandbox wait and puts nothing on record.
 func (m *benching) openKnown() (*gateway.Gateway, error) {
 	cfg := *m.cfg
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
@@ -161,16 +207,21 @@ func (m *benching) openKnown() (*gateway.Gateway, error) {
 		}
 	}
 	return gateway.Open(&cfg, &gateway.Options{
-		Version: buildVersion(), CacheDir: m.cacheDir(), LockFile: filepath.Join(m.cfg.Dir, trust.FileName), NoPool: true, Settle: patience,
+		Version: buildVersion(), CacheDir: m.cacheDir(), LockFile: filepath.Join(m.cfg.Dir, trust.FileName), NoPool: true, Settle: patience, Journals: m.journals,
 	})
 }
 
-func (m *benching) print(ctx context.Context) error {
-	if m.options.only == "latency" {
-		m.tokens = nil
+// print prints what there is. stopped is why it is not all, nil if it is.
+func (m *benching) print(ctx context.Context, stopped error) error {
+	if m.tokens == nil && m.latency == nil {
+		return nil
 	}
 	if m.options.asJSON {
-		return m.printJSON(benchJSON{Versions: m.versions(ctx), Tokens: m.tokens, Latency: m.latency})
+		out := benchJSON{Versions: m.versions(ctx), Tokens: m.tokens, Latency: m.latency}
+		if stopped != nil {
+			out.Stopped = stopped.Error()
+		}
+		return m.printJSON(out)
 	}
 	var b strings.Builder
 	if m.tokens != nil {
@@ -179,6 +230,9 @@ func (m *benching) print(ctx context.Context) error {
 	}
 	if m.latency != nil {
 		writeLatency(&b, m.latency)
+	}
+	if stopped != nil {
+		b.WriteString("\nStopped before all was measured.\n")
 	}
 	return m.app.print(b.String())
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"sallyport/bench/ledger"
 	"sallyport/bench/own"
 	"sallyport/internal/plain"
 )
@@ -78,17 +80,21 @@ func writeSearch(b *strings.Builder, t *own.Tokens) {
 		b.WriteString("\nThe row of direct is no conversation that any usual model can have: compare with the tool search.\n")
 		return
 	}
-	fmt.Fprintf(b, "\nHere costs less than direct %s; with a cache (a token read again counts %g) %s.\n", from(c.Even.Plain), own.Cached, from(c.Even.Cached))
+	fmt.Fprintf(b, "\nHere costs less than direct %s; with a cache (a token read again counts %g, in contexts of %s tokens or more) %s.\n",
+		from(c.Even.Plain, c.Last.Plain), own.Cached, grouped(ledger.CacheMinimum), from(c.Even.Cached, c.Last.Cached))
 }
 
-func from(turn int) string {
-	switch turn {
-	case 0:
-		return "never, in 100 turns"
-	case 1:
+// from says from which turn on something is so, or else at which it was for the last time.
+func from(turn, last int) string {
+	switch {
+	case turn == 1:
 		return "from the first turn on"
+	case turn > 0:
+		return fmt.Sprintf("from turn %d on", turn)
+	case last > 0:
+		return fmt.Sprintf("at turn %d for the last time", last)
 	}
-	return fmt.Sprintf("from turn %d on", turn)
+	return "never, in 100 turns"
 }
 
 // writeCalls writes what was called, and what a model reads of it.
@@ -159,7 +165,11 @@ func writeLatency(b *strings.Builder, l *own.Latency) {
 	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(b, "Milliseconds on this machine (%s of %s), each taken %d times or more:\n\n", number(l.Tools, "tool"), number(l.Upstreams, "upstream"), l.Runs)
+	calls := ""
+	if l.Runs > own.MaxAgain {
+		calls = fmt.Sprintf(", calls %d times", own.MaxAgain)
+	}
+	fmt.Fprintf(b, "Milliseconds on this machine (%s of %s), each taken %d times or more%s:\n\n", number(l.Tools, "tool"), number(l.Upstreams, "upstream"), l.Runs, calls)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "MIN\tMEDIAN\tP99\tBESIDE\tRATIO\t  ")
 	for _, r := range l.Rows {
@@ -170,7 +180,7 @@ func writeLatency(b *strings.Builder, l *own.Latency) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t  %s\n", millis(r.Min), millis(r.P50), millis(r.P99), beside, ratio, plain.Line(what, 200))
 	}
 	_ = table.Flush()
-	if l.Runs < 100 {
+	if slices.ContainsFunc(l.Rows, func(r own.Row) bool { return r.N < 100 }) {
 		b.WriteString("\nOf fewer than 100 times P99 is the longest.\n")
 	}
 	for _, missing := range l.Missing {
