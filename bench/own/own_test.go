@@ -41,8 +41,8 @@ func server(t *testing.T, name string, args ...string) config.Upstream {
 // open opens a gateway to be measured; cold opens another that has no sandbox wait, and no upstreams.
 func open(t *testing.T, ups ...config.Upstream) (g *gateway.Gateway, b *own.Bench, cold func() (*gateway.Gateway, error)) {
 	t.Helper()
-	cache := t.TempDir()
-	g, err := gateway.Open(settings(t, ups...), &gateway.Options{Settle: time.Minute, CacheDir: cache})
+	cache, cfg := t.TempDir(), settings(t, ups...)
+	g, err := gateway.Open(cfg, &gateway.Options{Settle: time.Minute, CacheDir: cache})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,9 @@ func open(t *testing.T, ups ...config.Upstream) (g *gateway.Gateway, b *own.Benc
 		t.Fatal(err)
 	}
 	return g, b, func() (*gateway.Gateway, error) {
-		return gateway.Open(settings(t), &gateway.Options{NoPool: true, CacheDir: cache})
+		none := *cfg
+		none.Upstreams = nil
+		return gateway.Open(&none, &gateway.Options{NoPool: true, CacheDir: cache})
 	}
 }
 
