@@ -111,7 +111,7 @@ func (t *lineTimes) rows(l *Latency) {
 		l.add(what+", in a sandbox that waits", beside, t.waiting, t.bare)
 	}
 	if n := len(t.waiting); n < t.runs {
-		l.miss("%s, in a sandbox that waits: none had come to wait within %s (sandbox.pool), %d of %d times", what, awaitTime, t.runs-n, t.runs)
+		l.miss("%s, in a sandbox that waits, more than %d times: then none had come to wait within %s (sandbox.pool)", what, n, awaitTime)
 	}
 	l.add(what+", in one started for it", beside, t.started, t.bare)
 }

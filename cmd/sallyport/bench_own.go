@@ -128,7 +128,10 @@ func (m *benching) time(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	m.latency, err = m.bench.Latency(ctx, m.setup(call))
+	l, err := m.bench.Latency(ctx, m.setup(call))
+	if len(l.Rows)+len(l.Missing) > 0 {
+		m.latency = l
+	}
 	return err
 }
 
