@@ -22,11 +22,16 @@ type Query struct {
 	Grades map[string]float64 `json:"grades"`
 	Kind   string             `json:"kind"`
 	Style  string             `json:"style"`
+	// Task is what queries of one task have in common, where a set has tasks.
+	Task string `json:"group"`
 	// Group is "set/kind", what scores are averaged over.
 	Group string `json:"-"`
-	// Tuned says that weights may be chosen by this query: the 1st, 3rd ... of
+	// Tuned says that weights were chosen by this query: the 1st, 3rd ... of
 	// its file. The others check.
 	Tuned bool `json:"-"`
+	// Apart says that it checks, and that weights were chosen by no query that is
+	// of its task or needs one of its tools either.
+	Apart bool `json:"-"`
 }
 
 // Any reports whether one of the gold tools is all that is asked of the query:

@@ -95,6 +95,35 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestApart has a task, a tool and a need that nothing fits in both halves and in one: only
+// what weights were chosen by no relative of is apart.
+func TestApart(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "livemcp", "tools.jsonl"), `{"id":"a","name":"a"}`+"\n")
+	write(t, filepath.Join(dir, "livemcp", "queries.jsonl"), `{"id":"1","query":"1","gold":["a","b"],"kind":"task","group":"trip"}
+{"id":"of the same task","query":"2","gold":["c"],"kind":"step","group":"trip"}
+{"id":"3","query":"3","gold":["d"],"kind":"step"}
+{"id":"needs the same tool","query":"4","gold":["e","b"],"kind":"step","group":"own"}
+{"id":"5","query":"5","gold":[],"kind":"step"}
+{"id":"apart","query":"6","gold":["c"],"kind":"step","group":"own"}
+{"id":"7","query":"7","gold":["d"],"kind":"step"}
+{"id":"nothing fits","query":"8","gold":[],"kind":"step"}
+`)
+	s, err := judge.Read(dir, "livemcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range s.Queries {
+		if q.Apart {
+			got = append(got, q.ID)
+		}
+	}
+	if diff := cmp.Diff([]string{"apart", "nothing fits"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

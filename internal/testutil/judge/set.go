@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sallyport/internal/tool"
@@ -140,7 +141,29 @@ func (s *Set) readQueries(path string, kind func(Query) string) error {
 		q := &s.Queries[i]
 		q.Group, q.Tuned = s.Name+"/"+kind(*q), i%2 == 0
 	}
+	s.setApart()
 	return nil
+}
+
+// setApart looks which of the queries that check are like none that weights were
+// chosen by. The halves themselves stay as they were when that was done: drawn anew,
+// by task, each would have queries that the weights have seen.
+func (s *Set) setApart() {
+	tasks, golds := map[string]bool{}, map[string]bool{}
+	for _, q := range s.Queries {
+		if !q.Tuned {
+			continue
+		}
+		tasks[q.Task] = q.Task != ""
+		for _, gold := range q.Gold {
+			golds[gold] = true
+		}
+	}
+	for i := range s.Queries {
+		q := &s.Queries[i]
+		seen := tasks[q.Task] || slices.ContainsFunc(q.Gold, func(gold string) bool { return golds[gold] })
+		q.Apart = !q.Tuned && !seen
+	}
 }
 
 // Check returns what is wrong with the judgements: ids that no tool has, queries
