@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&f.sets, "sets", "", "sets or groups, with commas between: livemcp,catalog/plain (default all)")
 	flag.StringVar(&f.sets, "set", "", "the same as -sets")
 	flag.StringVar(&f.engines, "engines", strings.Join(engineNames(), ","), "what to run, ours first")
-	flag.StringVar(&f.half, "half", "each", "all, odd (for tuning), even (for checking) or each")
+	flag.StringVar(&f.half, "half", "each", "all, odd (for tuning), even (for checking), apart (of these, without a task or tool of the odd ones) or each")
 	flag.StringVar(&f.json, "json", "", "write every query's result to this file")
 	flag.StringVar(&f.compare, "compare", "", "compare query by query with an earlier -json file")
 	flag.StringVar(&f.out, "out", "", "write the report to `FILE`.txt and the means of each group to FILE.jsonl, if all sets are judged by all engines, with -tokens")

@@ -40,6 +40,9 @@ type mean struct {
 	judge.Scores
 	// Refused is the share of queries that the engine says nothing fits to: wrongly, unless None is.
 	Refused float64 `json:"refused"`
+	// Answered is how many queries have a gold tool among the first five, Denied the share of them that the engine says nothing fits to.
+	Answered int     `json:"answered,omitempty"`
+	Denied   float64 `json:"denied,omitempty"`
 	// First is the tokens of an answer, Until those until a right tool is told of; 0 where nobody counted.
 	First float64 `json:"first_tokens,omitempty"`
 	Until float64 `json:"until_tokens,omitempty"`
@@ -62,6 +65,8 @@ func meansOf(rows []row, engines []string) (all []mean) {
 
 func meanOf(engine, group string, h half, rows []row) mean {
 	m := mean{Engine: engine, Group: group, Half: h.name, N: len(rows), None: none(rows), Refused: rounded(share(rows, weak))}
+	answered := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !isAnswered(r) })
+	m.Answered, m.Denied = len(answered), rounded(share(answered, weak))
 	s := means(rows)
 	m.Scores = judge.Scores{Recall1: rounded(s.Recall1), Recall3: rounded(s.Recall3), Recall5: rounded(s.Recall5), Recall10: rounded(s.Recall10),
 		NDCG10: rounded(s.NDCG10), MRR: rounded(s.MRR), Hit3: rounded(s.Hit3), Hit5: rounded(s.Hit5)}
@@ -75,6 +80,8 @@ func meanOf(engine, group string, h half, rows []row) mean {
 
 // rounded leaves out what the order of additions decides.
 func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }
+
+func isAnswered(r row) bool { return !r.None && r.Scores.Hit5 > 0 }
 
 func originOf(ctx context.Context, src sources) (origin, error) {
 	o := origin{Commit: machine.Commit(ctx), Go: runtime.Version(), Digests: map[string]string{}}
@@ -149,7 +156,11 @@ func (f flags) keep(ctx context.Context, report string, rows []row) error {
 		os.WriteFile(f.out+".txt", []byte(o.head()+trimmed(report)), 0o644),
 		os.WriteFile(f.out+".jsonl", lines.Bytes(), 0o644))
 	if f.doc != "" {
-		errs = append(errs, doc.Replace(f.doc, "search", section(o, all)))
+		text, err := section(o, all)
+		errs = append(errs, err)
+		if err == nil {
+			errs = append(errs, doc.Replace(f.doc, "search", text))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -183,40 +194,4 @@ func readMeans(path string) (o origin, all []mean, err error) {
 		}
 	}
 	return o, all, nil
-}
-
-// section is what a reader of docs/benchmarks.md sees: all queries of each group, ours and the others.
-func section(o origin, all []mean) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| queries | n | recall@1 | recall@5 | recall@10 | nDCG@10 | MRR | nDCG@10 of bleve | of mcpproxy |\n|%s\n", strings.Repeat(" --- |", 9))
-	var honest []string
-	for _, m := range all {
-		if m.Engine != ours || m.Half != "all" {
-			continue
-		}
-		if m.None {
-			honest = append(honest, fmt.Sprintf("Of %d queries that nothing fits, it says so of %.0f %%.", m.N, 100*m.Refused))
-			continue
-		}
-		fmt.Fprintf(&b, "| %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %s | %s |\n", m.Group, m.N, m.Recall1, m.Recall5, m.Recall10, m.NDCG10, m.MRR,
-			other10(all, plain, m.Group), other10(all, proxy, m.Group))
-	}
-	refused, good := 0.0, 0
-	for _, m := range all {
-		if m.Engine == ours && m.Half == "all" && !m.None {
-			refused, good = refused+m.Refused*float64(m.N), good+m.N
-		}
-	}
-	honest = append(honest, fmt.Sprintf("Of the %d others it says wrongly that nothing fits of %.1f %%.", good, 100*refused/float64(max(1, good))))
-	fmt.Fprintf(&b, "\n%s Commit %s; by half, with tokens and more metrics in [issue-11-search.txt](../bench/results/issue-11-search.txt).\n", strings.Join(honest, " "), o.Commit)
-	return b.String()
-}
-
-// other10 is the nDCG@10 of another engine on a group.
-func other10(all []mean, engine, group string) string {
-	at := slices.IndexFunc(all, func(m mean) bool { return m.Engine == engine && m.Group == group && m.Half == "all" })
-	if at < 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f", all[at].NDCG10)
 }

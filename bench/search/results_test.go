@@ -22,7 +22,11 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.TrimSpace(section(o, all)), got); diff != "" {
+	want, err := section(o, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 		t.Errorf("docs/benchmarks.md is not what make bench-search has found (-results +document):\n%s", diff)
 	}
 }
@@ -33,10 +37,12 @@ func TestKeep(t *testing.T) {
 	write(t, filepath.Join(dir, "doc.md"), "# Search\n<!-- begin search -->\n<!-- end search -->\n")
 	write(t, filepath.Join(dir, "livemcp", "tools.jsonl"), "{}\n")
 	rows := []row{
-		{Engine: ours, Group: "livemcp/step", ID: "1", Tuned: true, Scores: judge.Scores{Recall1: 1, NDCG10: 1, MRR: 1}, First: 300, Until: 300},
-		{Engine: ours, Group: "livemcp/step", ID: "2", Weak: true, Scores: judge.Scores{NDCG10: .5}, First: 400, Until: 1200},
+		{Engine: ours, Group: "livemcp/step", ID: "1", Tuned: true, Scores: judge.Scores{Recall1: 1, NDCG10: 1, MRR: 1, Hit5: 1}, First: 300, Until: 300},
+		{Engine: ours, Group: "livemcp/step", ID: "2", Apart: true, Weak: true, Scores: judge.Scores{NDCG10: .5, Hit5: 1}, First: 400, Until: 1200},
 		{Engine: ours, Group: "catalog/none", ID: "3", None: true, Weak: true},
 		{Engine: plain, Group: "livemcp/step", ID: "1", Tuned: true, Scores: judge.Scores{NDCG10: .125}, First: -1, Until: -1},
+		{Engine: plain, Group: "livemcp/step", ID: "2", Scores: judge.Scores{NDCG10: .625}, First: -1, Until: -1},
+		{Engine: informed, Group: "livemcp/step", ID: "2", Scores: judge.Scores{NDCG10: .75}, First: -1, Until: -1},
 	}
 	f := flags{sources: sources{retrieval: dir, catalog: dir, queries: dir}, engines: strings.Join(engineNames(), ","), half: "each", out: filepath.Join(dir, "out"), doc: filepath.Join(dir, "doc.md"), tokens: true}
 	if f.whole(rows) {
@@ -49,7 +55,7 @@ func TestKeep(t *testing.T) {
 	if err != nil || len(o.Digests) != 1 || len(o.Digests["livemcp"]) != 16 {
 		t.Errorf("%+v, %v: want the digest of the one set that is here", o, err)
 	}
-	if diff := cmp.Diff(mean{Engine: ours, Group: "livemcp/step", Half: "all", N: 2, Scores: judge.Scores{Recall1: .5, NDCG10: .75, MRR: .5}, Refused: .5, First: 350, Until: 750}, all[0]); diff != "" {
+	if diff := cmp.Diff(mean{Engine: ours, Group: "livemcp/step", Half: "all", N: 2, Scores: judge.Scores{Recall1: .5, NDCG10: .75, MRR: .5, Hit5: 1}, Refused: .5, Answered: 2, Denied: .5, First: 350, Until: 750}, all[0]); diff != "" {
 		t.Errorf("the mean of both (-want +got):\n%s", diff)
 	}
 	text, err := os.ReadFile(f.out + ".txt")
@@ -57,9 +63,39 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%s %v", text, err)
 	}
 	got, err := doc.Section(f.doc, "search")
-	for _, part := range []string{"| livemcp/step | 2 | 0.50 | 0.00 | 0.00 | 0.75 | 0.50 | 0.12 |  |", "Of 1 queries that nothing fits, it says so of 100 %. Of the 2 others it says wrongly that nothing fits of 50.0 %."} {
+	for _, part := range []string{
+		"| livemcp/step | 1 | 0.000 | 0.000 | 0.000 | 0.500 | 0.000 | 1.000 | 1.000 | 0.750 | 0.500 | 1 |",
+		"| livemcp/step | ndcg@10 | at least 0.82 | 0.500 short | 1.000 | 0.750 short | **MISSED** |",
+		"| nothing fits | said so | at least 0.70 | 1.000 |  | 1.000 | met |",
+		"| good queries | refused | at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
+		"| good, gold in the first 5 | refused | ours, not asked for: at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
+		"| livemcp/step | ndcg@10 | 0.500 | 0.750 bleve+about | 0.750 | 0.750 bleve+about | 0.724 FTS5 |",
+		"\nFTS5: SQLite's",
+		"\n- livemcp/step, even (1 queries), ndcg@10: 0.500, against 0.625 bleve, 0.750 bleve+about\n",
+	} {
 		if err != nil || !strings.Contains(got, part) {
 			t.Errorf("the document does not say %q, %v:\n%s", part, err, got)
+		}
+	}
+}
+
+// TestBarsAskBothHalves: a bar that all queries reach and the half that checks does not is missed, and the other way round.
+func TestBarsAskBothHalves(t *testing.T) {
+	for _, test := range []struct {
+		even, all float64
+		want      string
+	}{
+		{.71, .69, "| 0.710 |  | 0.690 short | **MISSED** |"},
+		{.69, .71, "| 0.690 short |  | 0.710 | **MISSED** |"},
+		{.70, .70, "| 0.700 |  | 0.700 | met |"},
+	} {
+		var b strings.Builder
+		pageBars(&b, []mean{
+			{Group: "livemcp/route", Half: "even", N: 1, Scores: judge.Scores{Hit5: test.even}},
+			{Group: "livemcp/route", Half: "all", N: 2, Scores: judge.Scores{Hit5: test.all}},
+		})
+		if !strings.Contains(b.String(), "| livemcp/route | hit@5 | at least 0.70 "+test.want) {
+			t.Errorf("want %s in\n%s", test.want, b.String())
 		}
 	}
 }

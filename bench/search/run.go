@@ -16,7 +16,8 @@ type row struct {
 	Group  string       `json:"group"` // set/kind
 	ID     string       `json:"id"`
 	Query  string       `json:"query"`
-	Tuned  bool         `json:"tuned"` // of the half that weights may be chosen by
+	Tuned  bool         `json:"tuned"` // of the half that weights were chosen by
+	Apart  bool         `json:"apart"` // of the other one, with nothing in common with this one
 	None   bool         `json:"none"`  // nothing fits, so that there is nothing to rank
 	Weak   bool         `json:"weak"`  // the engine said that nothing fits well
 	Scores judge.Scores `json:"scores"`
@@ -42,7 +43,7 @@ func evaluate(ctx context.Context, e engine, s *judge.Set) ([]row, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ask %s for %s: %w", e.name, q.ID, err)
 		}
-		r := row{Engine: e.name, Group: q.Group, ID: q.ID, Query: q.Text, Tuned: q.Tuned, None: len(q.Gold) == 0,
+		r := row{Engine: e.name, Group: q.Group, ID: q.ID, Query: q.Text, Tuned: q.Tuned, Apart: q.Apart, None: len(q.Gold) == 0,
 			Weak: a.weak, Gold: q.Gold, Top: a.ids, First: -1, Until: -1}
 		if !r.None {
 			r.Scores = judge.Score(q, a.ids)

@@ -11,7 +11,8 @@ import (
 	"sallyport/internal/testutil/judge"
 )
 
-// half is a part of the queries: all, those to tune by, or those to check with.
+// half is a part of the queries: all, those to tune by, those to check with, or of these
+// the ones that have neither task nor tool in common with one to tune by.
 type half struct {
 	name string
 	has  func(row) bool
@@ -21,6 +22,7 @@ func halvesOf(name string) ([]half, error) {
 	all := half{"all", func(row) bool { return true }}
 	odd := half{"odd", func(r row) bool { return r.Tuned }}
 	even := half{"even", func(r row) bool { return !r.Tuned }}
+	apart := half{"apart", func(r row) bool { return r.Apart }}
 	switch name {
 	case "all":
 		return []half{all}, nil
@@ -28,10 +30,12 @@ func halvesOf(name string) ([]half, error) {
 		return []half{odd}, nil
 	case "even":
 		return []half{even}, nil
+	case "apart":
+		return []half{apart}, nil
 	case "each":
-		return []half{all, odd, even}, nil
+		return []half{all, odd, even, apart}, nil
 	}
-	return nil, fmt.Errorf("unknown half %q (use all, odd, even or each)", name)
+	return nil, fmt.Errorf("unknown half %q (use all, odd, even, apart or each)", name)
 }
 
 // choose returns the rows of one engine, group and half.
@@ -93,7 +97,7 @@ func report(out io.Writer, rows []row, halves []half, engines []string) error {
 	scoreTable(w, rows, halves, engines[0])
 	honestyTable(w, rows, halves, engines[0])
 	tokenTable(w, rows, halves, engines[0])
-	barTable(w, rows, halves, engines[0])
+	barTable(w, meansOf(rows, engines[:1]), halves)
 	if len(engines) > 1 {
 		enginesTable(w, rows, engines)
 	}
@@ -192,12 +196,8 @@ func enginesTable(w io.Writer, rows []row, engines []string) {
 		}
 		fmt.Fprintf(w, "%s\t %d\t", group, len(choose(rows, engines[0], group, all)))
 		for _, name := range engines {
-			m := means(choose(rows, name, group, all))
-			a, b := m.NDCG10, m.Recall5
-			if strings.HasSuffix(group, "/route") {
-				a, b = m.Hit3, m.Hit5
-			}
-			fmt.Fprintf(w, " %.3f/%.3f\t", a, b)
+			m, names := means(choose(rows, name, group, all)), compared(group)
+			fmt.Fprintf(w, " %.3f/%.3f\t", value(m, names[0]), value(m, names[1]))
 		}
 		fmt.Fprintln(w)
 	}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/testutil/judge"
+)
+
+// checking is the half that no weight was fitted to: what search finds there is what it finds.
+const checking = "even"
+
+// quote is a figure of somebody else's run, which stands beside ours as what it is.
+type quote struct {
+	Engine string  `json:"engine"`
+	Group  string  `json:"group"`
+	Metric string  `json:"metric"`
+	Value  float64 `json:"value"`
+	Source string  `json:"source"`
+}
+
+//go:embed quoted.jsonl
+var quoted []byte
+
+// quotes are the figures in quoted.jsonl.
+func quotes() (all []quote, err error) {
+	for lines := bufio.NewScanner(bytes.NewReader(quoted)); lines.Scan(); {
+		var q quote
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			return nil, fmt.Errorf("read quoted.jsonl: %w", err)
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// section is what a reader of docs/benchmarks.md sees: what is found in the half that
+// checks, with the others beside it; the bars, met or missed; other engines; and where we are worse.
+func section(o origin, all []mean) (string, error) {
+	beside, err := quotes()
+	if err != nil {
+		return "", err
+	}
+	mine := of(all, ours)
+	var b strings.Builder
+	foundTable(&b, mine)
+	pageBars(&b, mine)
+	pageEngines(&b, all, beside)
+	pageBelow(&b, all)
+	fmt.Fprintf(&b, "Commit %s; every half, metric and engine, and tokens, are in [issue-11-search.txt](../bench/results/issue-11-search.txt).\n", o.Commit)
+	return b.String(), nil
+}
+
+// of returns the means of one engine.
+func of(all []mean, engine string) (its []mean) {
+	for _, m := range all {
+		if m.Engine == engine {
+			its = append(its, m)
+		}
+	}
+	return its
+}
+
+// find returns the mean of a group and a half, of one engine's.
+func find(its []mean, group, half string) (mean, bool) {
+	at := slices.IndexFunc(its, func(m mean) bool { return m.Group == group && m.Half == half })
+	if at < 0 {
+		return mean{}, false
+	}
+	return its[at], true
+}
+
+// columns writes the head of a Markdown table.
+func columns(b *strings.Builder, names ...string) {
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(names, " | "), strings.Repeat(" --- |", len(names)))
+}
+
+func cells(b *strings.Builder, values ...string) {
+	fmt.Fprintf(b, "| %s |\n", strings.Join(values, " | "))
+}
+
+// shown are the metrics that the page has of the half that checks.
+func shown() []string {
+	return []string{"recall@1", "recall@5", "recall@10", "ndcg@10", "mrr", "hit@5"}
+}
+
+func foundTable(b *strings.Builder, mine []mean) {
+	fmt.Fprintf(b, "**What search finds**, of the %s queries of each set, which no weight was fitted to\n\n", checking)
+	columns(b, slices.Concat([]string{"queries", "n"}, shown(), []string{"nDCG@10, odd: fitted", "all", "apart", "n apart"})...)
+	for _, m := range mine {
+		if m.Half != checking || m.None {
+			continue
+		}
+		row := []string{m.Group, fmt.Sprint(m.N)}
+		for _, metric := range shown() {
+			row = append(row, three(value(m.Scores, metric)))
+		}
+		cells(b, append(row, besideChecking(mine, m.Group)...)...)
+	}
+}
+
+// besideChecking are nDCG@10 of the other halves, and how many queries are apart.
+func besideChecking(mine []mean, group string) (cells []string) {
+	for _, half := range []string{"odd", "all", "apart"} {
+		cell := ""
+		if m, ok := find(mine, group, half); ok {
+			cell = three(m.NDCG10)
+		}
+		cells = append(cells, cell)
+	}
+	apart, _ := find(mine, group, "apart")
+	return append(cells, fmt.Sprint(apart.N))
+}
+
+func three(v float64) string { return fmt.Sprintf("%.3f", v) }
+
+// pageBars says which bars are met: by the half that checks and by all queries.
+func pageBars(b *strings.Builder, mine []mean) {
+	b.WriteString("\n**The bars of issue 5**; met: by the even queries and by all\n\n")
+	columns(b, "queries", "metric", "asked for", "even", "odd: fitted", "all", "")
+	for _, bar := range bars() {
+		even, ok := bar.reached(mine, checking)
+		all, both := bar.reached(mine, "all")
+		if !ok || !both {
+			continue
+		}
+		verdict := "**MISSED**"
+		if bar.met(even) && bar.met(all) {
+			verdict = "met"
+		}
+		row := []string{bar.queries, bar.metric, bar.asked()}
+		for _, half := range []string{checking, "odd", "all"} {
+			row = append(row, bar.cell(mine, half, " short", ""))
+		}
+		cells(b, append(row, verdict)...)
+	}
+}
+
+// pageEngines has the best of the others for each metric, by name, and what is quoted.
+func pageEngines(b *strings.Builder, all []mean, beside []quote) {
+	b.WriteString("\n**Beside others**: the best of those that ran on the same queries, by name, and what is quoted\n\n")
+	columns(b, "queries", "metric", "even", "best other", "all", "best other", "quoted, all")
+	for _, m := range of(all, ours) {
+		if m.Half != checking || m.None {
+			continue
+		}
+		for _, metric := range compared(m.Group) {
+			row := []string{m.Group, metric}
+			for _, half := range []string{checking, "all"} {
+				mine, _ := find(of(all, ours), m.Group, half)
+				row = append(row, three(value(mine.Scores, metric)), best(all, m.Group, half, metric))
+			}
+			cells(b, append(row, said(beside, m.Group, metric))...)
+		}
+	}
+	var sources []string
+	for _, q := range beside {
+		if !slices.Contains(sources, q.Source) {
+			sources = append(sources, q.Source)
+			fmt.Fprintf(b, "\n%s\n", q.Source)
+		}
+	}
+}
+
+// best is the greatest value that another engine has, and which one.
+func best(all []mean, group, half, metric string) string {
+	most, name := -1.0, ""
+	for _, m := range all {
+		if v := value(m.Scores, metric); m.Engine != ours && m.Group == group && m.Half == half && v > most {
+			most, name = v, m.Engine
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	return three(most) + " " + name
+}
+
+// said is what is quoted on a group and a metric.
+func said(beside []quote, group, metric string) string {
+	var all []string
+	for _, q := range beside {
+		if q.Group == group && q.Metric == metric {
+			all = append(all, three(q.Value)+" "+q.Engine)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// pageBelow names every metric of a group and a half in which another engine is better.
+func pageBelow(b *strings.Builder, all []mean) {
+	b.WriteString("\n**Worse than another engine**, any metric, any half:\n\n")
+	lines := 0
+	for _, m := range of(all, ours) {
+		for _, metric := range judge.Metrics() {
+			if better := ahead(all, m, metric); better != "" && !m.None {
+				fmt.Fprintf(b, "- %s, %s (%d queries), %s: %s, against %s\n", m.Group, m.Half, m.N, metric, three(value(m.Scores, metric)), better)
+				lines++
+			}
+		}
+	}
+	if lines == 0 {
+		b.WriteString("none\n")
+	}
+	b.WriteString("\n")
+}
+
+// ahead are the engines that are better than m in a metric.
+func ahead(all []mean, m mean, metric string) string {
+	var better []string
+	for _, other := range all {
+		if v := value(other.Scores, metric); other.Group == m.Group && other.Half == m.Half && v > value(m.Scores, metric)+1e-6 {
+			better = append(better, three(v)+" "+other.Engine)
+		}
+	}
+	return strings.Join(better, ", ")
+}
