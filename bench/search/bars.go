@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 )
 
 // bar is a value that search is to reach: of a metric on a group, or of refusals.
@@ -12,8 +11,8 @@ type bar struct {
 	bound           float64
 	most            bool // it is to be bound at most, else at least
 	ours            bool // nobody asked for it but us
-	// reached is the value on one half, false if nobody measured it.
-	reached func(all []mean, half string) (float64, bool)
+	// reached is the value on one half, and of how many queries.
+	reached func(all []mean, half string) (value float64, n int)
 }
 
 // Of queries that nothing fits, leastHonest are to be told so; of good ones, mostRefused at most.
@@ -39,25 +38,22 @@ func bars() []bar {
 }
 
 func scored(group, metric string, least float64) bar {
-	return bar{queries: group, metric: metric, bound: least, reached: func(all []mean, half string) (float64, bool) {
-		at := slices.IndexFunc(all, func(m mean) bool { return m.Group == group && m.Half == half })
-		if at < 0 {
-			return 0, false
-		}
-		return value(all[at].Scores, metric), true
+	return bar{queries: group, metric: metric, bound: least, reached: func(all []mean, half string) (float64, int) {
+		m, _ := find(all, group, half)
+		return value(m.Scores, metric), m.N
 	}}
 }
 
 // pooled adds up a share over the groups that are so.
-func pooled(so func(mean) bool, of func(mean) (n int, share float64)) func([]mean, string) (float64, bool) {
-	return func(all []mean, half string) (float64, bool) {
+func pooled(so func(mean) bool, of func(mean) (n int, share float64)) func([]mean, string) (float64, int) {
+	return func(all []mean, half string) (float64, int) {
 		sum, count := 0.0, 0
 		for _, m := range all {
 			if n, share := of(m); m.Half == half && so(m) {
 				sum, count = sum+share*float64(n), count+n
 			}
 		}
-		return sum / float64(max(1, count)), count > 0
+		return sum / float64(max(1, count)), count
 	}
 }
 
@@ -91,7 +87,7 @@ func barTable(w io.Writer, all []mean, halves []half) {
 	}
 	fmt.Fprintln(w)
 	for _, b := range bars() {
-		if _, ok := b.reached(all, halves[0].name); !ok {
+		if _, n := b.reached(all, halves[0].name); n == 0 {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t %s\t %s\t", b.queries, b.metric, b.asked())
@@ -104,8 +100,8 @@ func barTable(w io.Writer, all []mean, halves []half) {
 
 // cell is what is reached in a half, with a mark for whether it is short of the bar; nothing where nobody measured it.
 func (b bar) cell(all []mean, half, short, enough string) string {
-	got, ok := b.reached(all, half)
-	if !ok {
+	got, n := b.reached(all, half)
+	if n == 0 {
 		return ""
 	}
 	if !b.met(got) {

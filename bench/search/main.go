@@ -81,6 +81,8 @@ func run(ctx context.Context, f flags, out io.Writer) error {
 		if err := f.keep(ctx, text.String(), rows); err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}
+	} else if f.out != "" {
+		fmt.Fprintf(out, "\nnothing is written to %s: this was a part, and it keeps the whole\n", f.out)
 	}
 	if f.worst > 0 {
 		printWorst(out, rows, f.worst, halves)

@@ -48,6 +48,7 @@ func TestKeep(t *testing.T) {
 	if f.whole(rows) {
 		t.Error("two of four sets count as the whole")
 	}
+	partsKeepNothing(t, f)
 	if err := f.keep(t.Context(), "the tables  \n", rows); err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +66,11 @@ func TestKeep(t *testing.T) {
 	got, err := doc.Section(f.doc, "search")
 	for _, part := range []string{
 		"| livemcp/step | 1 | 0.000 | 0.000 | 0.000 | 0.500 | 0.000 | 1.000 | 1.000 | 0.750 | 0.500 | 1 |",
-		"| livemcp/step | ndcg@10 | at least 0.82 | 0.500 short | 1.000 | 0.750 short | **MISSED** |",
-		"| nothing fits | said so | at least 0.70 | 1.000 |  | 1.000 | met |",
-		"| good queries | refused | at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
-		"| good, gold in the first 5 | refused | ours, not asked for: at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
+		"| livemcp/step | 1 | ndcg@10 | at least 0.82 | 0.500 short | 1.000 | 0.750 short | **MISSED** |",
+		"| nothing fits | 1 | said so | at least 0.70 | 1.000 |  | 1.000 | met |",
+		"| good queries | 1 | refused | at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
+		"| every set |  | metrics below bleve's default | none | 1 | 0 | 0 | **MISSED** |",
+		"| good, gold in the first 5 | 1 | refused | ours, not asked for: at most 0.03 | 1.000 short | 0.000 | 0.500 short | **MISSED** |",
 		"| livemcp/step | ndcg@10 | 0.500 | 0.750 bleve+about | 0.750 | 0.750 bleve+about | 0.724 FTS5 |",
 		"\nFTS5: SQLite's",
 		"\n- livemcp/step, even (1 queries), ndcg@10: 0.500, against 0.625 bleve, 0.750 bleve+about\n",
@@ -91,11 +93,32 @@ func TestBarsAskBothHalves(t *testing.T) {
 	} {
 		var b strings.Builder
 		pageBars(&b, []mean{
-			{Group: "livemcp/route", Half: "even", N: 1, Scores: judge.Scores{Hit5: test.even}},
-			{Group: "livemcp/route", Half: "all", N: 2, Scores: judge.Scores{Hit5: test.all}},
+			{Engine: ours, Group: "livemcp/route", Half: "even", N: 1, Scores: judge.Scores{Hit5: test.even}},
+			{Engine: ours, Group: "livemcp/route", Half: "all", N: 2, Scores: judge.Scores{Hit5: test.all}},
 		})
-		if !strings.Contains(b.String(), "| livemcp/route | hit@5 | at least 0.70 "+test.want) {
+		if !strings.Contains(b.String(), "| livemcp/route | 1 | hit@5 | at least 0.70 "+test.want) {
 			t.Errorf("want %s in\n%s", test.want, b.String())
+		}
+	}
+}
+
+// partsKeepNothing: what is less than all of it takes nothing's place.
+func partsKeepNothing(t *testing.T, f flags) {
+	t.Helper()
+	var rows []row
+	for _, name := range setNames() {
+		rows = append(rows, row{Engine: ours, Group: name + "/any"})
+	}
+	if !f.whole(rows) {
+		t.Error("all sets are not the whole")
+	}
+	for name, less := range map[string]func(*flags){
+		"one set": func(f *flags) { f.sets = "livemcp" }, "a half": func(f *flags) { f.half = "even" }, "no tokens": func(f *flags) { f.tokens = false },
+		"an engine": func(f *flags) { f.engines = ours }, "a budget": func(f *flags) { f.budget = 100 }, "nowhere": func(f *flags) { f.out = "" },
+	} {
+		part := f
+		if less(&part); part.whole(rows) {
+			t.Error(name, "counts as the whole")
 		}
 	}
 }
