@@ -153,7 +153,7 @@ func (r *Results) overTasks(servers int) string {
 	}
 	for i, w := range panels {
 		left := nameSide + float64(i)*350
-		r.taskPanel(s, around(r.all(tasks, servers, w), left+10, left+330), tasks, servers, w)
+		r.taskPanel(s, around(r.all(tasks, servers, w), left+10, left+310), tasks, servers, w)
 	}
 	return s.String()
 }
@@ -169,7 +169,7 @@ func (r *Results) lossOf(task string, servers int, w weighing) bool {
 func (r *Results) taskPanel(s *svg, x scale, tasks []string, servers int, w weighing) {
 	name := w.name
 	if w == priced() {
-		name = "like prices: warm cache at 0.1, stored 1.25, output 5"
+		name = "like prices (cache, storing, output)"
 	}
 	s.text(x.from, rowsTop-16, "start", `font-weight="600"`, name)
 	for i, task := range tasks {

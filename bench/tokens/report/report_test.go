@@ -199,6 +199,7 @@ func TestPlots(t *testing.T) {
 	}
 	for name, plot := range r.Plots() {
 		lines, width, height, marks := xml.NewDecoder(strings.NewReader(plot)), 0., 0., 0
+		var element xml.StartElement
 		for {
 			token, err := lines.Token()
 			if errors.Is(err, io.EOF) {
@@ -207,10 +208,12 @@ func TestPlots(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			element, ok := token.(xml.StartElement)
-			if !ok {
-				continue
+			if text, ok := token.(xml.CharData); ok && element.Name.Local == "text" {
+				if from, to := extent(t, element, string(text)); from < 0 || to > width {
+					t.Errorf("%s: %q reaches from %g to %g of %g", name, text, from, to, width)
+				}
 			}
+			element, _ = token.(xml.StartElement)
 			if element.Name.Local == "svg" {
 				width, height = attribute(t, element, "width"), attribute(t, element, "height")
 			}
@@ -242,6 +245,27 @@ func attribute(t *testing.T, e xml.StartElement, name string) float64 {
 	return 0
 }
 
+// extent is where a text begins and ends, with a generous letter.
+func extent(t *testing.T, e xml.StartElement, text string) (from, to float64) {
+	t.Helper()
+	width := 7 * float64(len(text))
+	for _, a := range e.Attr {
+		if a.Name.Local == "font-size" {
+			width *= attribute(t, e, "font-size") / 12
+		}
+	}
+	from = attribute(t, e, "x")
+	for _, a := range e.Attr {
+		switch {
+		case a.Name.Local == "text-anchor" && a.Value == "middle":
+			from -= width / 2
+		case a.Name.Local == "text-anchor" && a.Value == "end":
+			from -= width
+		}
+	}
+	return from, from + width
+}
+
 // corners are where an element of a plot reaches to; of a text, where it is anchored.
 func corners(t *testing.T, e xml.StartElement) (list [][2]float64) {
 	t.Helper()
@@ -249,7 +273,7 @@ func corners(t *testing.T, e xml.StartElement) (list [][2]float64) {
 		return [2]float64{attribute(t, e, x) + attribute(t, e, dx), attribute(t, e, y) + attribute(t, e, dy)}
 	}
 	switch e.Name.Local {
-	case "svg", "title":
+	case "", "svg", "title":
 	case "rect":
 		return [][2]float64{at("x", "y", "", ""), at("x", "y", "width", "height")}
 	case "line":
