@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,4 +124,21 @@ func sallyport(t *testing.T, dir string) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return binary
+}
+
+// What cannot be measured leaves nothing behind: the folder is that of the next run.
+func TestBadCatalogue(t *testing.T) {
+	dir, catalog := testutil.ShortDir(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(catalog, "a.json"), []byte(`{"tools": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"-catalog", catalog, "-folder", dir, "-upstreams", testutil.Upstreams(t), "-sizes", "1"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "read catalogue") {
+		t.Errorf("a bad catalogue: %v", err)
+	}
+	for _, name := range []string{"world", "cache"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
 }
