@@ -57,7 +57,7 @@ func calls(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
 	for _, l := range languages() {
-		if err := b.callsOf(ctx, l, "function", onHost(host, g.Tree()), session); err != nil {
+		if err := b.callsOf(ctx, l, "function", onHost(host, g.Tree()), nil); err != nil {
 			return fmt.Errorf("%s on a host: %w", l.name, err)
 		}
 		if err := b.callsOf(ctx, l, "MCP server", onGateway(g), session); err != nil {
@@ -220,7 +220,8 @@ for (let i = 0; i < 6; i++) {
 rates`, kind, kind))
 }
 
-// callsOf measures calls of one language by one way, by turns with the SDK's client.
+// callsOf measures calls of one language by one way, by turns with the SDK's client. Where there is no session there is no
+// twin: a call of a Go function by a Go function is no work that a ratio could be of.
 func (b *bench) callsOf(ctx context.Context, l language, via string, run runner, session *mcp.ClientSession) error {
 	for _, m := range []struct {
 		what, unit, code string
@@ -238,26 +239,37 @@ func (b *bench) callsOf(ctx context.Context, l language, via string, run runner,
 			if err != nil {
 				return fmt.Errorf("%s: %w", m.what, err)
 			}
+			figures = append(figures, more...)
+			if session == nil {
+				continue
+			}
 			alone, err := m.bare(ctx, session)
 			if err != nil {
 				return fmt.Errorf("%s, without us: %w", m.what, err)
 			}
-			figures, bare = append(figures, more...), append(bare, alone...)
+			bare = append(bare, alone...)
 		}
-		r := row{Case: m.what + ", " + via, Language: l.name, Unit: m.unit, Compared: stats.Compare(figures, bare)}
-		if via == "function" || m.unit != "MB/s" {
+		r := callRow(m.what+", "+via, m.unit, l, figures, bare)
+		if session == nil || m.unit != "MB/s" {
 			r.Bars = []bar{m.bar(r.Summary)}
-		}
-		if r.Note = "bridge and guest alone: sandbox.Host with a Go function behind it"; via != "function" {
-			r.Note = "Gateway.Call to the least MCP server in the same process, HTTP over a Unix socket"
-		}
-		r.Note += "; bare: the SDK's client calls that server"
-		if m.unit != "us" {
-			r.Ratio = r.Bare.P50 / r.P50 // of the times, as everywhere
 		}
 		b.add(r)
 	}
 	return nil
+}
+
+// callRow is a row of calls, whose unit is a time or a rate.
+func callRow(name, unit string, l language, figures, bare []float64) row {
+	compare := stats.CompareRates
+	if unit == "us" {
+		compare = stats.Compare
+	}
+	r := row{Case: name, Language: l.name, Unit: unit, Compared: compare(figures, bare),
+		Note: "Gateway.Call to the least MCP server in the same process, HTTP over a Unix socket; bare: the SDK's client calls that server"}
+	if len(bare) == 0 {
+		r.Note = "bridge and guest alone: sandbox.Host with a Go function behind it; nothing bare does the same work"
+	}
+	return r
 }
 
 // repeat gathers the figures that a program gives when it is run so many times.

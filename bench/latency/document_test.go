@@ -35,10 +35,10 @@ func TestDocument(t *testing.T) {
 func TestSection(t *testing.T) {
 	rows := []row{
 		{Case: "warm pool", Language: "python", Unit: "ms", Compared: stats.Compare([]float64{6, 5, 24}, []float64{12, 15, 30}), Note: "so it was", Bars: []bar{atMost("ratio", 1, .4)}},
-		{Case: "query of 2,000 tools", Unit: "ms", Compared: stats.Compare([]float64{.5}, []float64{.1})},
+		{Case: "query of 2,000 tools", Unit: "ms", Compared: stats.Compare([]float64{.5}, []float64{.1}), Bars: []bar{atMost("p50 ms", .1, .5)}},
 		{Case: "waiting sandbox, PSS", Unit: "MB", Compared: stats.Compare([]float64{34}, nil)},
 	}
-	m := &machine{Cores: 2, CPU: "a processor", Load: "0.25 0.5 1 2/93 18601", Versions: map[string]string{"commit": "0123456789ab"}}
+	m := &machine{Cores: 2, CPU: "a processor", Load: "0.25 0.5 1 2/93 18601", Versions: map[string]string{"commit": "0123456789ab", "tools": "a catalogue"}}
 	o := &options{out: filepath.Join(t.TempDir(), "out")}
 	if err := write(o, m, rows); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,8 @@ func TestSection(t *testing.T) {
 	text := section(back, read)
 	for _, part := range []string{
 		"2 x a processor", "load 0.25 at", "commit 0123456789ab",
-		"| warm pool, python | ms | 5.00 | 6.00 | 24.00 | 15.00 | 0.40 |", "| query of 2,000 tools | ms | 0.50 | 0.50 | 0.50 | 0.10 | 5.00 |", "| waiting sandbox, PSS | MB | 34.00 | 34.00 | 34.00 |  |  |",
+		"| warm pool, python | ms | 3 | 5.00 | 6.00 | 24.00 | 15.00 | 0.40 | ratio 0.4 <= 1 met |", "| query of 2,000 tools | ms | 1 | 0.50 | 0.50 | 0.50 | 0.10 | 5.00 | p50 ms 0.5 <= 0.1 MISSED |",
+		"| waiting sandbox, PSS | MB | 1 | 34.00 | 34.00 | 34.00 |  |  |  |", "tools: a catalogue", "Of the bars: 1 of 2 met.",
 	} {
 		if strings.Count(text, part) != 1 {
 			t.Errorf("want %q once in:\n%s", part, text)

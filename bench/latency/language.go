@@ -29,14 +29,21 @@ func languages() []language {
 }
 
 // bare runs the line in the interpreter alone and returns how long that took, in milliseconds.
-func (l language) bare(ctx context.Context) (float64, error) {
+func (l language) bare(ctx context.Context) (took float64, err error) {
+	took, _, err = l.alone(ctx)
+	return took, err
+}
+
+// alone is bare, with the processor time that the interpreter has used.
+func (l language) alone(ctx context.Context) (took, used float64, err error) {
+	command := exec.CommandContext(ctx, l.interpreter, l.eval, l.line)
 	begin := time.Now()
-	out, err := exec.CommandContext(ctx, l.interpreter, l.eval, l.line).Output()
-	took := milliseconds(time.Since(begin))
+	out, err := command.Output()
+	took = milliseconds(time.Since(begin))
 	if err != nil || string(bytes.TrimSpace(out)) != l.prints {
-		return 0, fmt.Errorf("run %s: %q, %w", l.interpreter, out, err)
+		return 0, 0, fmt.Errorf("run %s: %q, %w", l.interpreter, out, err)
 	}
-	return took, nil
+	return took, milliseconds(command.ProcessState.UserTime() + command.ProcessState.SystemTime()), nil
 }
 
 // wait starts the interpreter alone, which is ready when it has said so, and lives until end, which is not called where

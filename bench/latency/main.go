@@ -38,11 +38,12 @@ func main() {
 	flag.StringVar(&o.catalog, "catalog", "../shared/catalog", "folder of tools/list answers, one file a server; without it tools are made up")
 	flag.StringVar(&o.queries, "queries", "bench/search/queries.jsonl", "what search is asked")
 	sizes := flag.String("sizes", allSizes, "how many tools are indexed and searched, with commas between")
-	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, unless -only or -sizes leave something out")
+	flag.StringVar(&o.out, "out", "", "write the table to `FILE`.txt and JSON lines to FILE.jsonl, if the run is a whole one")
 	flag.StringVar(&o.doc, "doc", "", "with -out: the document whose section says what was measured")
 	flag.StringVar(&o.title, "title", "", "first line of the table")
 	flag.IntVar(&o.n, "n", 30, "how often each thing is measured, at least")
 	flag.BoolVar(&o.poolless, "poolless", false, "the binary is an old one that has no pool")
+	flag.BoolVar(&o.busy, "busy", false, "with -out: measure on a busy machine all the same, and say so in the head")
 	flag.BoolVar(&o.strict, "strict", false, "exit status 1 when a bar is missed")
 	only := flag.String("only", "", "regular expression of the groups to run: "+strings.Join(names(), ", "))
 	flag.Parse()
@@ -58,6 +59,9 @@ func main() {
 	}
 }
 
+// leastN is how often each thing is measured in results that are kept.
+const leastN = 30
+
 // allSizes are how many tools are indexed and searched.
 const allSizes = "100,2000,100000"
 
@@ -69,8 +73,9 @@ type options struct {
 	sizes              []int
 	n                  int
 	strict, poolless   bool
-	// whole says that nothing is left out: a part must not take the place of the results.
-	whole bool
+	busy               bool
+	// part says what keeps this run from taking the place of the results; nothing does where it is empty.
+	part string
 }
 
 // measure checks what was asked for, and runs it.
@@ -92,8 +97,21 @@ func (o *options) measure(ctx context.Context, only, sizes string) (missed int, 
 	if !slices.ContainsFunc(names(), choice.MatchString) {
 		return 0, fmt.Errorf("-only %q: no group has such a name (use %s)", only, strings.Join(names(), ", "))
 	}
-	o.whole = only == "" && sizes == allSizes
+	o.part = o.partial(only, sizes)
 	return run(ctx, o, choice)
+}
+
+// partial says why what is measured is not the whole of it, if so.
+func (o *options) partial(only, sizes string) string {
+	switch {
+	case only != "" || sizes != allSizes:
+		return "-only or -sizes leaves something out"
+	case o.n < leastN:
+		return fmt.Sprintf("-n is below %d", leastN)
+	case o.poolless:
+		return "-poolless is for an old binary"
+	}
+	return ""
 }
 
 // group is something that is measured together; rows come in the order in which they are added.
@@ -147,9 +165,9 @@ type bench struct {
 	dir  string // of its own, short: sockets lie in it
 	made int    // folders in it
 	rows []row
-	// tools is what indexes are made of, pairs are those that were made, by their size.
+	// tools is what indexes are made of, last the two that were made last.
 	tools *corpus.Source
-	pairs map[int]*pair
+	last  *pair
 }
 
 // run measures everything whose group matches, and returns how many bars were missed.
@@ -159,14 +177,20 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 			return 0, err
 		}
 	}
-	b := &bench{options: o, pairs: map[int]*pair{}}
+	if err := adopt(); err != nil { // without it the sandboxes' processor time is nobody's
+		fmt.Fprintln(os.Stderr, "latency: processor time of what has ended is not known:", err)
+	}
+	b := &bench{options: o}
 	if b.dir, err = os.MkdirTemp("/tmp", "spb-"); err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	m := describe(ctx, o)
 	if from, err := b.source(); err == nil { // if not, a group that needs it says why
-		m.Versions["tools"], m.Digests["tools"] = from.Name(), from.Digest()
+		o.use(m, from)
+	}
+	if err := o.mayWrite(m); err != nil {
+		return 0, err
 	}
 	fmt.Print(m.head(o.title), table(nil, true))
 	begin := time.Now()
@@ -175,23 +199,46 @@ func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, er
 			continue
 		}
 		if err := g.measure(ctx, b); err != nil {
-			return 0, fmt.Errorf("measure %s: %w", g.name, err)
+			return 0, errors.Join(fmt.Errorf("measure %s: %w", g.name, err), keep(o, m, b.rows))
 		}
 	}
 	m.Took = time.Since(begin).Round(time.Second).String()
 	fmt.Print(verdict(b.rows))
-	if o.out != "" && o.whole {
+	if o.out != "" && o.part == "" {
 		err = write(o, m, b.rows)
 	}
 	return misses(b.rows), err
 }
 
-func (b *bench) close() error {
-	errs := []error{os.RemoveAll(b.dir)}
-	for _, p := range b.pairs {
-		errs = append(errs, p.close())
+// use says what the tools are. Results that are kept are of real ones.
+func (o *options) use(m *machine, from *corpus.Source) {
+	m.Versions["tools"], m.Digests["tools"] = from.Name(), from.Digest()
+	if !from.Real && o.part == "" {
+		o.part = "there is no catalogue in " + o.catalog + ", so tools are made up"
 	}
-	return errors.Join(errs...)
+}
+
+// mayWrite says, before anything is measured, what will not be written, and that a busy machine is none to measure on.
+func (o *options) mayWrite(m *machine) error {
+	if o.out == "" {
+		return nil
+	}
+	if o.part != "" {
+		fmt.Fprintf(os.Stderr, "latency: %s: %s.txt and .jsonl stay as they are\n", o.part, o.out)
+		return nil
+	}
+	mean, err := strconv.ParseFloat(load(*m), 64)
+	if err != nil || mean <= float64(m.Cores) { // where the load is not known it is not judged
+		return nil
+	}
+	if m.Busy = o.busy; !o.busy {
+		return fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, m.Cores)
+	}
+	return nil
+}
+
+func (b *bench) close() error {
+	return errors.Join(os.RemoveAll(b.dir), b.release())
 }
 
 // add keeps a row, and shows it at once.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,9 @@ type process struct {
 	// name is its argv[0], which tells gVisor's parts apart.
 	name string
 	// ours says that its command line names the folder that was asked for.
-	ours  bool
-	ticks uint64 // of processor time, 10 ms each
+	ours bool
+	// ticks of processor time, 10 ms each: its own, and those of its children that have ended.
+	ticks, children uint64
 }
 
 // belonging returns the processes whose command line names a folder, and those that descend from them or from root.
@@ -44,13 +46,9 @@ func belonging(root int, folder string) map[int]process {
 
 // look reads one process; it may be gone by then.
 func look(stat, folder string) (process, bool) {
-	data, err := os.ReadFile(stat)
-	if err != nil {
-		return process{}, false
-	}
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	fields := statOf(stat)
 	cmdline, err := os.ReadFile(filepath.Join(filepath.Dir(stat), "cmdline"))
-	if err != nil || len(fields) < 13 || fields[0] == "Z" {
+	if err != nil || len(fields) < 15 || fields[0] == "Z" {
 		return process{}, false
 	}
 	name, _, _ := strings.Cut(string(cmdline), "\x00")
@@ -58,12 +56,30 @@ func look(stat, folder string) (process, bool) {
 		name = "program" // gVisor's stubs, in whose address spaces the sandbox's processes are, have no name
 	}
 	p := process{name: filepath.Base(name), ours: strings.Contains(string(cmdline), folder+"/")}
-	user, _ := strconv.ParseUint(fields[11], 10, 64)
-	system, _ := strconv.ParseUint(fields[12], 10, 64)
+	number := func(i int) uint64 {
+		n, _ := strconv.ParseUint(fields[i], 10, 64)
+		return n
+	}
 	p.parent, _ = strconv.Atoi(fields[1])
 	p.pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-	p.ticks = user + system
+	p.ticks, p.children = number(11)+number(12), number(13)+number(14)
 	return p, err == nil
+}
+
+// statOf is what stands in a file stat of /proc behind the name: state, parent and so on. There is nothing when the process is gone.
+func statOf(file string) []string {
+	data, _ := os.ReadFile(file)
+	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+}
+
+// spent is the processor time, in milliseconds, of serve and all that it started so far, with every child of this process that has ended.
+func (g *gate) spent() float64 {
+	reap(g.command.Process.Pid)
+	ticks := uint64(0)
+	for _, p := range g.processes() {
+		ticks += p.ticks + p.children
+	}
+	return ended() + float64(ticks)*10
 }
 
 func (g *gate) processes() map[int]process {

@@ -26,6 +26,8 @@ type machine struct {
 	User    int    `json:"uid"`
 	Load    string `json:"load"`
 	Cgroups string `json:"cgroups"`
+	// Busy says that others had the processors too, and that it was measured all the same.
+	Busy bool `json:"busy,omitempty"`
 	// Versions and Digests are by program; digests are SHA-256.
 	Versions map[string]string `json:"versions"`
 	Digests  map[string]string `json:"digests"`
@@ -82,7 +84,7 @@ func (m *machine) head(title string) string {
 	if title != "" {
 		fmt.Fprintf(&b, "# %s\n", title)
 	}
-	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load)
+	fmt.Fprintf(&b, "# %s, %d x %s, %s, Linux %s, uid %d, cgroup %s, load %s%s\n", m.Date, m.Cores, m.CPU, m.Memory, m.Kernel, m.User, m.Cgroups, m.Load, m.disturbed())
 	for _, name := range []string{"sallyport", "runsc", "python3", "node", "tools"} {
 		if m.Versions[name] != "" {
 			fmt.Fprintf(&b, "# %-9s %s, sha256 %s\n", name, m.Versions[name], m.Digests[name])
@@ -94,13 +96,21 @@ func (m *machine) head(title string) string {
 	return b.String()
 }
 
-const columns = "%-44s %-10s %-5s %9s %9s %9s %5s %9s %7s  %s\n"
+// disturbed says in a head what the load means.
+func (m *machine) disturbed() string {
+	if !m.Busy {
+		return ""
+	}
+	return " (-busy: others used the processors)"
+}
+
+const columns = "%-48s %-10s %-5s %9s %9s %9s %5s %9s %7s  %s\n"
 
 // table is a line for each row, below the heading if it is to have one.
 func table(rows []row, heading bool) string {
 	var b strings.Builder
 	if heading {
-		fmt.Fprintf(&b, columns, "case", "language", "unit", "min", "p50", "p99", "n", "bare p50", "ratio", "bars")
+		fmt.Fprintf(&b, columns, "case", "language", "unit", "min", "p50", "p99/max", "n", "bare p50", "ratio", "bars")
 	}
 	for _, r := range rows {
 		bare, ratio := "", ""
@@ -123,14 +133,7 @@ func figure(f float64) string {
 func (r row) judged() string {
 	var parts []string
 	for _, b := range r.Bars {
-		sign, word := "<=", "met"
-		if b.AtLeast {
-			sign = ">="
-		}
-		if !b.Met {
-			word = "MISSED"
-		}
-		parts = append(parts, fmt.Sprintf("%s %.4g %s %g %s", b.What, b.Got, sign, b.Limit, word))
+		parts = append(parts, b.String())
 	}
 	return strings.Join(parts, "; ")
 }
@@ -150,16 +153,34 @@ func verdict(rows []row) string {
 		}
 		fmt.Fprintf(&b, "#   %s: %s\n", name, r.Note)
 	}
-	fmt.Fprint(&b, "# Bare is measured by turns with ours, in the same run: what the row says or, for programs, the same line in the interpreter alone, before which, as before\n"+
-		"# ours, nothing that serve has started used processor time or came or went for 120 ms. The ratio is our median time to the bare one, also where the unit is\n"+
-		"# a rate: below 1 is faster. p99 is the largest where n is below 100.\n"+
+	fmt.Fprint(&b, "# Bare is measured by turns with ours, in the same run: what the row says or, for programs, the same line in the interpreter alone. Before either, unless the\n"+
+		"# row says otherwise, serve has replaced what sandboxes were used up, and nothing that it started used processor time or came or went for 120 ms: that work is in\n"+
+		"# no time but in the processor time. The ratio is our median time to the bare one, also where the unit is a rate: below 1 is faster. p99 is the largest where n\n"+
+		"# is below 100.\n"+
 		"# The nearest peers need 6 to 50 ms for a script with one call, in the gateway's own process and without isolation (quoted from issue 6, not measured here).\n")
+	b.WriteString("# " + tally(rows) + "\n")
+	return b.String()
+}
+
+// tally says how many bars are met.
+func tally(rows []row) string {
 	count := 0
 	for _, r := range rows {
 		count += len(r.Bars)
 	}
-	fmt.Fprintf(&b, "# bars: %d of %d met\n", count-misses(rows), count)
-	return b.String()
+	return fmt.Sprintf("bars: %d of %d met", count-misses(rows), count)
+}
+
+// keep writes the rows of a run that failed to FILE.partial, and says so; it is no result.
+func keep(o *options, m *machine, rows []row) error {
+	if o.out == "" || o.part != "" || len(rows) == 0 {
+		return nil
+	}
+	name := o.out + ".partial"
+	if err := os.WriteFile(name, []byte(m.head(o.title)+table(rows, true)+verdict(rows)), 0o644); err != nil {
+		return fmt.Errorf("keep what was measured: %w", err)
+	}
+	return fmt.Errorf("the %d rows before that are in %s", len(rows), name)
 }
 
 // write writes the table, a line of JSON for the machine and for each row, and the section of the document.

@@ -1,6 +1,10 @@
 package main
 
-import "sallyport/bench/stats"
+import (
+	"fmt"
+
+	"sallyport/bench/stats"
+)
 
 // row is one line of the table.
 type row struct {
@@ -20,6 +24,18 @@ type bar struct {
 	// AtLeast says that more is better.
 	AtLeast bool `json:"at_least,omitempty"`
 	Met     bool `json:"met"`
+}
+
+// String is what it came to, what it should have come to, and which of the two it is.
+func (b bar) String() string {
+	sign, word := "<=", "met"
+	if b.AtLeast {
+		sign = ">="
+	}
+	if !b.Met {
+		word = "MISSED"
+	}
+	return fmt.Sprintf("%s %.4g %s %g %s", b.What, b.Got, sign, b.Limit, word)
 }
 
 func atMost(what string, limit, got float64) bar {

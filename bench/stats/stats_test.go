@@ -42,6 +42,12 @@ func TestCompare(t *testing.T) {
 	if c.Ratio != 2 || c.P50 != 20 || c.Bare == nil || c.Bare.P50 != 10 || c.Bare.Max != 40 {
 		t.Errorf("%+v: want the ratio of the medians, 20 to 10", c)
 	}
+	if c := stats.CompareRates([]float64{20, 10, 70}, []float64{10, 8, 40}); c.Ratio != .5 || c.P50 != 20 || c.Bare.P50 != 10 {
+		t.Errorf("%+v: twice as many a second take half the time", c)
+	}
+	if c := stats.CompareRates([]float64{3}, nil); c.Bare != nil || c.Ratio != 0 || c.P50 != 3 {
+		t.Errorf("%+v: without a twin there is neither twin nor ratio of rates", c)
+	}
 	if c := stats.Compare([]float64{3}, nil); c.Bare != nil || c.Ratio != 0 || c.P50 != 3 {
 		t.Errorf("%+v: without a twin there is neither twin nor ratio", c)
 	}

@@ -1,20 +1,18 @@
 // Package baseline holds other ways to search the same tools, to compare with:
 // [Default] is what bleve does if nobody tells it anything, [About] the same with
 // the words about the server, [Proxy] is bleve set up the way that mcpproxy-go
-// does it. They rank; none says that nothing fits. [Scorch] is Default in the
-// engine that bleve itself makes indexes with, to measure how long that takes.
+// does it. They rank; none says that nothing fits. [Scorch] and [Lean] are Default
+// in the engine that bleve itself makes indexes with, to measure what that takes.
 package baseline
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis/analyzer/keyword"
 	"github.com/blevesearch/bleve/v2/analysis/analyzer/standard"
-	"github.com/blevesearch/bleve/v2/index/scorch"
 	"github.com/blevesearch/bleve/v2/mapping"
 	"github.com/blevesearch/bleve/v2/search/query"
 
@@ -111,27 +109,6 @@ func open(s *judge.Set, m mapping.IndexMapping, ask func(string) query.Query, do
 		return nil, fmt.Errorf("make baseline: %w", err)
 	}
 	return &Index{index, ask, []string{"-_score", "_id"}}, nil
-}
-
-// Scorch is Default in bleve's own engine, in memory as ours is, which is faster
-// than the one that Default has; the tools come in batches of so many.
-func Scorch(s *judge.Set, size int) (*Index, error) {
-	index, err := bleve.NewUsing("", bleve.NewIndexMapping(), scorch.Name, scorch.Name, nil)
-	if err != nil {
-		return nil, fmt.Errorf("make baseline: %w", err)
-	}
-	for entries := range slices.Chunk(s.Entries, size) {
-		batch := index.NewBatch()
-		for _, e := range entries {
-			if err := batch.Index(e.Judged, texts(e)); err != nil {
-				return nil, fmt.Errorf("make baseline: %w", err)
-			}
-		}
-		if err := index.Batch(batch); err != nil {
-			return nil, fmt.Errorf("make baseline: %w", err)
-		}
-	}
-	return &Index{index: index, ask: match}, nil
 }
 
 // Search returns the judged ids of the best tools, best first.
