@@ -3,6 +3,7 @@ package own_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -113,10 +114,10 @@ func TestStopped(t *testing.T) {
 		}
 		return cold()
 	}})
-	if err != context.Canceled || len(l.Rows) != 4 || len(l.Missing) != 0 {
+	if !errors.Is(err, context.Canceled) || len(l.Rows) != 4 || len(l.Missing) != 0 {
 		t.Errorf("rows %+v, missing %q, %v", l.Rows, l.Missing, err)
 	}
-	if c, err := b.Calls(ctx, "", func(string) {}); err != context.Canceled || len(c.Made) != 0 {
+	if c, err := b.Calls(ctx, "", func(string) {}); !errors.Is(err, context.Canceled) || len(c.Made) != 0 {
 		t.Errorf("calls %+v, %v", c, err)
 	}
 }
