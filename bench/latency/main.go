@@ -2,10 +2,10 @@
 // the same run, something bare that does the same: a program in the sandbox, from an
 // MCP client's call of execute_code to its result, beside the interpreter alone; a
 // tool call from a program, with and without the guard, beside a call of the SDK's client; a start
-// with 60 upstreams beside that client with the same 60; wrappers beside
-// encoding/json; an index of up to 100,000 tools and a search of it beside bleve. It
-// also says how many programs go through on this machine, and what a sandbox that
-// waits takes of its memory. It prints a table with the bars that are met and
+// with 60 upstreams beside the SDK's least server and, until all can be searched, its client with the same 60; wrappers beside
+// encoding/json; an index of up to 100,000 tools and a search of it beside bleve at its leanest. It
+// also says what processor time a program takes with the replacement of its sandbox, how many programs
+// go through on this machine, and what a sandbox that waits takes of its memory. It prints a table with the bars that are met and
 // missed, and writes it, with a line of JSON for each row, to a file.
 package main
 
