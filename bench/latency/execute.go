@@ -37,7 +37,8 @@ func (b *bench) withGate(ctx context.Context, s setup, l language, use func(g *g
 // lines are how long the line took by turns in serve and in the interpreter alone, and what processor time that one used.
 type lines struct{ ours, bare, bareUsed []float64 }
 
-// interleaved measures the line in serve and in the interpreter alone by turns, each when serve and all that it started rest.
+// interleaved measures the line in serve and in the interpreter alone by turns, both when serve and all that it started rest:
+// the interpreter, which gives serve nothing to do, is the first.
 func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting int) (all lines, err error) {
 	if b.poolless {
 		waiting = 0
@@ -48,9 +49,6 @@ func (b *bench) interleaved(ctx context.Context, g *gate, l language, n, waiting
 		}
 		alone, used, err := l.alone(ctx)
 		if err != nil {
-			return lines{}, err
-		}
-		if err := g.quiet(ctx, waiting); err != nil {
 			return lines{}, err
 		}
 		took, err := g.line(ctx, l)

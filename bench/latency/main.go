@@ -228,10 +228,8 @@ func (o *options) mayWrite(m *machine) error {
 		return nil
 	}
 	mean, err := strconv.ParseFloat(load(*m), 64)
-	if err != nil || mean <= float64(m.Cores) { // where the load is not known it is not judged
-		return nil
-	}
-	if m.Busy = o.busy; !o.busy {
+	busy := err == nil && mean > float64(m.Cores) // where the load is not known it is not judged
+	if m.Busy = busy && o.busy; busy && !o.busy {
 		return fmt.Errorf("measure on a quiet machine: its load was %.1f in the last minute, more than its %d processors: wait, or use -busy, which the results then say", mean, m.Cores)
 	}
 	return nil

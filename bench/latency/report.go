@@ -104,7 +104,7 @@ func (m *machine) disturbed() string {
 	return " (-busy: others used the processors)"
 }
 
-const columns = "%-48s %-10s %-5s %9s %9s %9s %5s %9s %7s  %s\n"
+const columns = "%-60s %-10s %-5s %9s %9s %9s %5s %9s %7s  %s\n"
 
 // table is a line for each row, below the heading if it is to have one.
 func table(rows []row, heading bool) string {
@@ -153,7 +153,7 @@ func verdict(rows []row) string {
 		}
 		fmt.Fprintf(&b, "#   %s: %s\n", name, r.Note)
 	}
-	fmt.Fprint(&b, "# Bare is measured by turns with ours, in the same run: what the row says or, for programs, the same line in the interpreter alone. Before either, unless the\n"+
+	fmt.Fprint(&b, "# Bare is measured by turns with ours, in the same run: what the row says or, for programs, the same line in the interpreter alone. Before both, unless the\n"+
 		"# row says otherwise, serve has replaced what sandboxes were used up, and nothing that it started used processor time or came or went for 120 ms: that work is in\n"+
 		"# no time but in the processor time. The ratio is our median time to the bare one, also where the unit is a rate: below 1 is faster. p99 is the largest where n\n"+
 		"# is below 100.\n"+
