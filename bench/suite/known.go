@@ -207,9 +207,9 @@ func (s *source) add(upstream, names string) {
 
 // uses reports whether the program does anything with the result of a wrapper but show it, or leave it.
 func (s *source) uses(id string) bool {
-	name := strings.TrimPrefix(path.Ext(id), ".")
+	call := regexp.MustCompile(`\b` + strings.TrimPrefix(path.Ext(id), ".") + `\(`)
 	for line := range strings.Lines(s.text) {
-		for _, at := range regexp.MustCompile(`\b`+name+`\(`).FindAllStringIndex(line, -1) {
+		for _, at := range call.FindAllStringIndex(line, -1) {
 			if !shown.MatchString(line[:at[0]]) || taken.MatchString(line[at[1]:]) {
 				return true
 			}
