@@ -74,9 +74,8 @@ func statOf(file string) []string {
 
 // spent is the processor time, in milliseconds, of serve and all that it started so far, with every child of this process that has ended.
 func (g *gate) spent() float64 {
-	reap(g.command.Process.Pid)
 	ticks := uint64(0)
-	for _, p := range g.processes() {
+	for _, p := range g.processes() { // which takes leave of those that have ended
 		ticks += p.ticks + p.children
 	}
 	return ended() + float64(ticks)*10
@@ -87,6 +86,7 @@ func (g *gate) processes() map[int]process {
 	if g.command.Process != nil && g.command.ProcessState == nil {
 		root = g.command.Process.Pid
 	}
+	reap(root) // or what sandboxes leave behind would fill the table of processes
 	return belonging(root, g.dir)
 }
 
@@ -156,6 +156,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // gone waits until no process of serve is left.
 func (g *gate) gone() error {
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		reap(0) // serve itself was waited for
 		left := belonging(0, g.dir)
 		if len(left) == 0 {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +150,28 @@ func TestSpent(t *testing.T) {
 	}
 }
 
+// TestRound: a round is all programs of all sessions in both languages, its rate is of those that succeeded, and errors are counted.
+func TestRound(t *testing.T) {
+	var r round
+	var python, failed atomic.Int64
+	for range 2 {
+		r.storm(func(client int, l language, _ string) (float64, error) {
+			if l.name == "python" {
+				python.Add(1)
+			}
+			if client == 7 {
+				failed.Add(1)
+				return 0, errors.New("no")
+			}
+			return 5, nil
+		})
+	}
+	const all = 2 * sessions * each
+	if python.Load() != all/2 || len(r.errs) != 2*each || int(failed.Load()) != 2*each || len(r.took) != all-2*each || len(r.rates) != 2 || r.rates[0] <= 0 {
+		t.Errorf("of %d programs %d were Python; %d errors, %d times, rates %v", all, python.Load(), len(r.errs), len(r.took), r.rates)
+	}
+}
+
 // TestSearchThatFindsNothing: queries that find nothing through the gateway are no measurement, whatever it says about them.
 func TestSearchThatFindsNothing(t *testing.T) {
 	b := testBench(t)
@@ -157,6 +180,16 @@ func TestSearchThatFindsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.release()
+	other, err := b.pair(40)
+	if err != nil || len(other.tools) != 40 || b.last != other {
+		t.Fatalf("%v", err)
+	}
+	if _, err := p.bare.Search(t.Context(), "a", 1); err == nil {
+		t.Error("the pair of the size before is alive beside the next one")
+	}
+	if p, err = b.pair(30); err != nil {
+		t.Fatal(err)
+	}
 	b.tools.Queries = []string{p.tools[3].Tool.Wire}
 	if err := b.throughDoor(t.Context(), p); err != nil {
 		t.Error(err)
