@@ -24,6 +24,9 @@ PLAIN     := ^(TestArgumentsArriveAsTheyWereMeant|TestClicksPay|TestScripts|Test
 PLAINS_IN := ./gateway ./cmd/sallyport ./gateway/trust ./gateway/shapes ./gateway/typecheck ./index ./sandbox/bridge ./gateway/workflow
 PLAINPKGS := ./codegen ./codegen/runtime ./internal/pii ./internal/clients ./internal/shape ./internal/config ./bench/search
 
+# `make check` has vetted everything; nobody debugs a binary of tests, and linking one without what debuggers need takes two thirds of the time.
+QUICK := -vet=off -ldflags=-w
+
 # A test that needs gVisor or the npm upstreams fails, and never skips, when SALLYPORT_REQUIRE is set.
 test golden fuzz soak bench-go: export SALLYPORT_REQUIRE = 1
 test golden fuzz soak bench-go: export SALLYPORT_TEST_RUNSC = $(BIN)/runsc
@@ -44,9 +47,9 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 .PHONY: test
 test: prereq-test build runsc upstreams checkers clients browser check ## all checks, then all tests with the race detector
 	@echo "==> go test $(RACE) ./..."
-	@go test $(RACE) -timeout 15m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
+	@go test $(QUICK) $(RACE) -timeout 15m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
 	@echo "==> go test ./... (what is tested without the race detector)"
-	@go test $(filter-out -race,$(RACE)) -timeout 15m -run '$(PLAIN)' $(PLAINS_IN) && go test $(filter-out -race,$(RACE)) -timeout 15m $(PLAINPKGS)
+	@go test $(QUICK) $(filter-out -race,$(RACE)) -timeout 15m -run '$(PLAIN)' $(PLAINS_IN) && go test $(QUICK) $(filter-out -race,$(RACE)) -timeout 15m $(PLAINPKGS)
 
 .PHONY: conformance
 conformance: prereq-node build suites ## run the official conformance suites: server, and client
