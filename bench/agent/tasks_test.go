@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,22 +16,6 @@ import (
 	"sallyport/bench/suite"
 	"sallyport/internal/testutil"
 )
-
-// sallyport builds the binary, with runsc beside it.
-func sallyport(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.Symlink(testutil.Runsc(t), filepath.Join(dir, "runsc")); err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "sallyport")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/sallyport")
-	build.Dir = testutil.ModuleRoot(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return binary
-}
 
 // world makes a world in a folder of its own.
 func world(t *testing.T) *suite.World {
@@ -83,7 +65,7 @@ func TestTasks(t *testing.T) {
 			w := world(t)
 			setup := agent.Setup{World: w, More: []agent.Catalogue{crm()}}
 			if mode == suite.Code {
-				setup.Sallyport = sallyport(t)
+				setup.Sallyport = testutil.Sallyport(t, t.TempDir())
 			}
 			tools := open(t, mode, setup)
 			enough(t, mode, tools)

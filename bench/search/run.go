@@ -97,9 +97,9 @@ func runEngine(ctx context.Context, s *judge.Set, name string) ([]row, error) {
 }
 
 func countTokens(ctx context.Context, s *judge.Set, rows []row, ask asking) error {
-	d, err := openDoor(ctx, s)
+	f, err := openFront(ctx, s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.measure(ctx, rows, ask), d.close())
+	return errors.Join(f.measure(ctx, rows, ask), f.Close())
 }

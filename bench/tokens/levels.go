@@ -51,15 +51,15 @@ func levels(ctx context.Context, dir string) (l report.Levels, err error) {
 	if err != nil {
 		return l, err
 	}
-	d, err := openDoor(ctx, catalogues)
+	f, err := openFront(ctx, catalogues)
 	if err != nil {
 		return l, err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	l.Columns = columns()
 	all := server{name: "all", counts: make([][]int, len(l.Columns))}
 	for _, c := range catalogues {
-		s, err := d.measure(ctx, counter, c)
+		s, err := f.measure(ctx, counter, c)
 		if err != nil {
 			return l, fmt.Errorf("catalogue %s: %w", c.Name, err)
 		}
@@ -100,10 +100,10 @@ func (s server) row(name string, of func([]int) int) report.Level {
 }
 
 // measure counts all tools of a catalogue.
-func (d *door) measure(ctx context.Context, counter *tokens.Counter, c agent.Catalogue) (server, error) {
+func (f *front) measure(ctx context.Context, counter *tokens.Counter, c agent.Catalogue) (server, error) {
 	s := server{name: c.Name, counts: make([][]int, len(columns()))}
 	for _, raw := range c.Tools {
-		texts, err := d.texts(ctx, c.Name, raw)
+		texts, err := f.texts(ctx, c.Name, raw)
 		if err != nil {
 			return s, err
 		}
@@ -119,7 +119,7 @@ func (d *door) measure(ctx context.Context, counter *tokens.Counter, c agent.Cat
 }
 
 // texts returns what a model reads of one tool, in the order of columns.
-func (d *door) texts(ctx context.Context, server string, raw json.RawMessage) ([]string, error) {
+func (f *front) texts(ctx context.Context, server string, raw json.RawMessage) ([]string, error) {
 	var t struct {
 		Name, Description string
 		InputSchema       json.RawMessage
@@ -135,12 +135,12 @@ func (d *door) texts(ctx context.Context, server string, raw json.RawMessage) ([
 	}
 	shown := ledger.Definition{Name: suite.ToolName(server + "." + t.Name), Description: t.Description, InputSchema: schema.Bytes()}
 	texts := []string{sent.String(), shown.Text()}
-	id, known := d.ids[wire{tool.Identifier(server), t.Name}]
+	id, known := f.ids[wire{tool.Identifier(server), t.Name}]
 	if !known {
 		return nil, fmt.Errorf("the gateway has no tool %s", t.Name)
 	}
 	for _, way := range ways() {
-		text, err := d.tell(ctx, id, way)
+		text, err := f.tell(ctx, id, way)
 		if err != nil {
 			return nil, err
 		}

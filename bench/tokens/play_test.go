@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,7 +81,7 @@ func TestVariantsLast(t *testing.T) {
 // With a world and servers of its own a task is the same to the last byte, and ends well, each time that it is played.
 func TestPlaysAreAlike(t *testing.T) {
 	dir := testutil.ShortDir(t)
-	b := newBench(&options{folder: dir, upstreams: testutil.Upstreams(t), sallyport: sallyport(t, dir)})
+	b := newBench(&options{folder: dir, upstreams: testutil.Upstreams(t), sallyport: testutil.Sallyport(t, dir)})
 	var err error
 	if b.world, err = suite.NewWorld(b.worldDir(), b.upstreams); err != nil {
 		t.Fatal(err)
@@ -109,21 +108,6 @@ func TestPlaysAreAlike(t *testing.T) {
 			t.Errorf("%s in mode %s is not the same again:\n%s", task.Name, mode, diff)
 		}
 	}
-}
-
-// sallyport builds the binary into a folder, with runsc beside it.
-func sallyport(t *testing.T, dir string) string {
-	t.Helper()
-	if err := os.Symlink(testutil.Runsc(t), filepath.Join(dir, "runsc")); err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "sallyport")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/sallyport")
-	build.Dir = testutil.ModuleRoot(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return binary
 }
 
 // What cannot be measured leaves nothing behind: the folder is that of the next run.

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"sallyport/bench/agent"
+	"sallyport/bench/door"
+	"sallyport/gateway"
+	"sallyport/internal/tool"
+)
+
+// front is a gateway in front of catalogues.
+type front struct {
+	*door.Door
+	ids map[wire]tool.ID
+}
+
+// wire is what an upstream calls a tool.
+type wire struct{ upstream, name string }
+
+func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error) {
+	var servers []door.Server
+	for _, c := range catalogues {
+		servers = append(servers, door.Server{Name: c.Name, Handler: posted(c)})
+	}
+	d, err := door.Open(ctx, servers)
+	if err != nil {
+		return nil, err
+	}
+	f := &front{d, map[wire]tool.ID{}}
+	for _, t := range d.Tools() {
+		f.ids[wire{t.ID.Upstream, t.Wire}] = t.ID
+	}
+	return f, nil
+}
+
+// posted refuses what is no message: a catalogue has no streams.
+func posted(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /", next)
+	return mux
+}
+
+// enough is a budget that holds back nothing.
+const enough = 1 << 20
+
+// tell is what a search for a tool by its name prints where it finds that one alone.
+func (f *front) tell(ctx context.Context, id tool.ID, way written) (string, error) {
+	found, err := f.Search(ctx, gateway.Search{Query: id.String(), Upstream: id.Upstream, Detail: way.detail, Language: way.language, Limit: 1, Budget: enough})
+	if err != nil {
+		return "", err
+	}
+	if len(found.Tools) != 1 || found.Tools[0].ID != id {
+		return "", fmt.Errorf("a search for %s does not find it first", id)
+	}
+	found.Total, found.Weak, found.Quarantined, found.Upstreams = 1, false, nil, nil
+	return found.Text(), nil
+}
