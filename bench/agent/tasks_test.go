@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/bench/agent"
+	"sallyport/bench/benchtest"
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
 	"sallyport/internal/testutil"
@@ -65,7 +66,7 @@ func TestTasks(t *testing.T) {
 			w := world(t)
 			setup := agent.Setup{World: w, More: []agent.Catalogue{crm()}}
 			if mode == suite.Code {
-				setup.Sallyport = testutil.Sallyport(t, t.TempDir())
+				setup.Sallyport = benchtest.Sallyport(t, t.TempDir())
 			}
 			tools := open(t, mode, setup)
 			enough(t, mode, tools)

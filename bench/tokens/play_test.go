@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/bench/agent"
+	"sallyport/bench/benchtest"
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
 	"sallyport/internal/testutil"
@@ -81,7 +82,7 @@ func TestVariantsLast(t *testing.T) {
 // With a world and servers of its own a task is the same to the last byte, and ends well, each time that it is played.
 func TestPlaysAreAlike(t *testing.T) {
 	dir := testutil.ShortDir(t)
-	b := newBench(&options{folder: dir, upstreams: testutil.Upstreams(t), sallyport: testutil.Sallyport(t, dir)})
+	b := newBench(&options{folder: dir, upstreams: testutil.Upstreams(t), sallyport: benchtest.Sallyport(t, dir)})
 	var err error
 	if b.world, err = suite.NewWorld(b.worldDir(), b.upstreams); err != nil {
 		t.Fatal(err)

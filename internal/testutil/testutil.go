@@ -117,21 +117,6 @@ func Program(tb testing.TB, name string) string {
 	return path
 }
 
-// Sallyport builds the binary into a folder, with runsc beside it.
-func Sallyport(tb testing.TB, dir string) string {
-	tb.Helper()
-	if err := os.Symlink(Runsc(tb), filepath.Join(dir, "runsc")); err != nil {
-		tb.Fatal(err)
-	}
-	binary := filepath.Join(dir, "sallyport")
-	build := exec.CommandContext(tb.Context(), "go", "build", "-o", binary, "./cmd/sallyport")
-	build.Dir = ModuleRoot(tb)
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("%v: %s", err, out)
-	}
-	return binary
-}
-
 // component finds a real component, in the environment or in the module's folder.
 func component(tb testing.TB, variable, path, target string) string {
 	tb.Helper()
