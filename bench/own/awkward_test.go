@@ -107,6 +107,10 @@ func TestStopped(t *testing.T) {
 	if err != nil || len(l.Rows) != 4 || fmt.Sprint(l.Missing) != "[programs: none here]" {
 		t.Errorf("rows %+v, missing %q, %v", l.Rows, l.Missing, err)
 	}
+	l, err = b.Latency(ctx, own.Setup{Runs: 1, Connected: 1, NoPool: true, Open: cold})
+	if missing := strings.Join(l.Missing, "\n"); err != nil || len(l.Rows) != 6 || !strings.Contains(missing, "program of one line, Python, in a sandbox that waits: none does by these settings") {
+		t.Errorf("without a pool: rows %+v, missing %q, %v", l.Rows, l.Missing, err)
+	}
 	opened := 0
 	l, err = b.Latency(ctx, own.Setup{Runs: 1, Connected: 1, Open: func() (*gateway.Gateway, error) {
 		if opened++; opened == 2 { // for programs

@@ -49,6 +49,8 @@ type Setup struct {
 	Call *tool.ID
 	// CallsEach is how many calls a program may make; 0 is as many as it likes.
 	CallsEach int
+	// NoPool says that no sandbox waits for programs by the settings.
+	NoPool bool
 	// Interpreters are those of this machine by language, to compare with; what is missing is not compared.
 	Interpreters map[string]string
 }

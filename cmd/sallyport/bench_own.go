@@ -182,7 +182,7 @@ func (m *benching) runs() int { return cmp.Or(m.options.runs, defaultBenchRuns) 
 // setup is what times are taken of.
 func (m *benching) setup(call *tool.ID) own.Setup {
 	return own.Setup{
-		Runs: m.runs(), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck, Call: call, CallsEach: m.cfg.Sandbox.Calls,
+		Runs: m.runs(), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck, Call: call, CallsEach: m.cfg.Sandbox.Calls, NoPool: m.cfg.Sandbox.Pool.Max == 0,
 		Interpreters: map[string]string{"python": m.interpreter(sandbox.Python, m.cfg.Sandbox.Python), "typescript": m.interpreter(sandbox.Node, m.cfg.Sandbox.Node)},
 	}
 }
