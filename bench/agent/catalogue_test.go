@@ -1,9 +1,12 @@
 package agent_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"sallyport/bench/agent"
@@ -47,5 +50,16 @@ func TestCatalogues(t *testing.T) {
 	write("d.json", `{"tools": 1}`)
 	if _, err := agent.ReadCatalogues(dir); err == nil {
 		t.Error("what is no catalogue was read")
+	}
+}
+
+// A catalogue answers messages, and says to whoever asks for a stream that there is none.
+func TestCatalogueHasNoStreams(t *testing.T) {
+	for method, status := range map[string]int{http.MethodPost: http.StatusOK, http.MethodGet: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusMethodNotAllowed} {
+		w := httptest.NewRecorder()
+		crm().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/crm", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)))
+		if w.Code != status || (status == http.StatusOK) != strings.Contains(w.Body.String(), "merge_customers") {
+			t.Errorf("%s: %d %s", method, w.Code, w.Body)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func openShelf(all []Catalogue) (*shelf, error) {
 	}
 	mux := http.NewServeMux()
 	for _, c := range all {
-		mux.Handle("POST /"+c.Name, c)
+		mux.Handle("/"+c.Name, c)
 	}
 	s := &shelf{http: &http.Server{Handler: mux}, base: "http://" + listener.Addr().String() + "/"}
 	s.done.Go(func() { _ = s.http.Serve(listener) })
@@ -52,6 +52,11 @@ type message struct {
 
 // ServeHTTP implements [http.Handler]: a server without sessions, streams and anything but tools.
 func (c Catalogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "there are no streams and no sessions here", http.StatusMethodNotAllowed)
+		return
+	}
 	var m message
 	data, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err := errors.Join(err, json.Unmarshal(data, &m)); err != nil {

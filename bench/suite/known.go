@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"sallyport/bench/ledger"
 )
 
 // known is what somebody has read who writes programs. Whatever a program takes for granted must be in it:
@@ -218,11 +220,7 @@ func (s *source) uses(id string) bool {
 	return false
 }
 
-// args are those of the call that runs the program.
-func (s *source) args() map[string]string {
-	args := map[string]string{"code": s.text}
-	if s.language != "python" {
-		args["language"] = s.language
-	}
-	return args
+// call runs the program.
+func (s *source) call() ledger.Call {
+	return Call(ExecuteCode, inLanguage(s.language, map[string]any{"code": s.text}))
 }

@@ -180,7 +180,7 @@ func (t *Task) programs(m *Mind, k *known) (output string) {
 		if p.Fails == "" {
 			m.makeSure(k, s)
 		}
-		output = m.execute(s.args(), p.Fails)
+		output = m.execute(s.call(), p.Fails)
 		k.read(output)
 		if p.Fails == "" {
 			k.ran(s)
@@ -204,8 +204,8 @@ func (m *Mind) makeSure(k *known, s *source) {
 }
 
 // execute runs a program that is to give an error with fails in it, or none.
-func (m *Mind) execute(args map[string]string, fails string) string {
-	r := m.Turn(Call(ExecuteCode, args))[0]
+func (m *Mind) execute(program ledger.Call, fails string) string {
+	r := m.Turn(program)[0]
 	if r.Error != (fails != "") || !strings.Contains(r.Text, fails) {
 		m.Fail("the program gave (error: %v) %.600s", r.Error, r.Text)
 	}
@@ -215,11 +215,7 @@ func (m *Mind) execute(args map[string]string, fails string) string {
 // searches are the calls of one try, a call for each query.
 func searches(queries []string, language string) (calls []ledger.Call) {
 	for _, query := range queries {
-		args := map[string]string{"query": query}
-		if language != "python" {
-			args["language"] = language
-		}
-		calls = append(calls, Call(SearchTools, args))
+		calls = append(calls, Call(SearchTools, inLanguage(language, map[string]any{"query": query})))
 	}
 	return calls
 }
@@ -228,13 +224,17 @@ func searches(queries []string, language string) (calls []ledger.Call) {
 func inFull(ids []string, language string) (calls []ledger.Call) {
 	for _, id := range ids {
 		upstream, name, _ := strings.Cut(id, ".")
-		args := map[string]any{"query": name, "upstream": upstream, "detail": "full", "limit": 1}
-		if language != "python" {
-			args["language"] = language
-		}
-		calls = append(calls, Call(SearchTools, args))
+		calls = append(calls, Call(SearchTools, inLanguage(language, map[string]any{"query": name, "upstream": upstream, "detail": "full", "limit": 1})))
 	}
 	return calls
+}
+
+// inLanguage names the language in arguments of our tools where it is not the one that they take unasked.
+func inLanguage(language string, args map[string]any) map[string]any {
+	if language != "python" {
+		args["language"] = language
+	}
+	return args
 }
 
 func missing(ids []string, shown func(string) bool) string {

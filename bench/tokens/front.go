@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"sallyport/bench/agent"
 	"sallyport/bench/door"
@@ -23,7 +22,7 @@ type wire struct{ upstream, name string }
 func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error) {
 	var servers []door.Server
 	for _, c := range catalogues {
-		servers = append(servers, door.Server{Name: c.Name, Handler: posted(c)})
+		servers = append(servers, door.Server{Name: c.Name, Handler: c})
 	}
 	d, err := door.Open(ctx, servers)
 	if err != nil {
@@ -34,13 +33,6 @@ func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error
 		f.ids[wire{t.ID.Upstream, t.Wire}] = t.ID
 	}
 	return f, nil
-}
-
-// posted refuses what is no message: a catalogue has no streams.
-func posted(next http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("POST /", next)
-	return mux
 }
 
 // enough is a budget that holds back nothing.
