@@ -230,3 +230,9 @@ func asSent(r tool.Result) json.RawMessage {
 	}
 	return raw
 }
+
+// attached reports whether an upstream is one of this process.
+func (c *catalog) attached(id string) bool {
+	m := c.roster.Load().byID[id]
+	return m != nil && m.own != nil
+}

@@ -123,7 +123,7 @@ func (p *privacy) vault(ctx context.Context) *pii.Vault {
 func (g *Gateway) private(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		r := g.privacy.rules.Load()
-		if !r.on {
+		if !r.on || g.catalog.attached(call.Tool.Upstream) { // what this process offers has tokens, as who asked for it
 			return next(ctx, call)
 		}
 		v := &visit{rules: r, vault: g.privacy.vault(ctx), id: call.Tool, mode: r.modes[call.Tool.Upstream], counts: map[pii.Kind]int{}}
@@ -139,6 +139,9 @@ func (g *Gateway) private(next Handler) Handler {
 			return tool.Result{}, v.failure(err)
 		}
 		result = v.result(result, call.Execution != "" && !call.Rounds)
+		if kind := v.scattered(result); kind != "" {
+			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has a value that it was given (%s) in pieces", call.Tool, kind), Hint: "the call was made; have the tool return no parts of the value"}
+		}
 		if found := v.said(); found != "" && v.mode != config.PrivacyOff {
 			g.log.InfoContext(ctx, "personal data in a result", "tool", call.Tool.String(), "execution", call.Execution, "mode", string(v.mode), "found", found)
 			if v.mode == config.PrivacyBlock {
@@ -208,11 +211,19 @@ func (g *Gateway) Unmask(ctx context.Context, text string) (string, error) {
 	}
 	out, _, err := g.privacy.vault(ctx).Restore(text, func(pii.Kind, []string) bool { return true })
 	if err != nil {
-		return "", forgotten(err)
+		return "", unrestored(err)
 	}
 	return out, nil
 }
 
-func forgotten(err error) error {
-	return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Hint: "get it anew from the tool that it came from", Err: err}
+// unrestored is the error of a call whose tokens cannot be put back.
+func unrestored(err error) error {
+	hint := "get it anew from the tool that it came from"
+	switch {
+	case errors.Is(err, pii.ErrUnknown):
+		hint = "take tokens from results of this session; to send it as text, write it in two pairs of brackets: [[EMAIL_1]]"
+	case errors.Is(err, pii.ErrGlued):
+		hint = "put a space or a sign beside the token"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Hint: hint, Err: err}
 }

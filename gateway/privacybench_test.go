@@ -15,13 +15,14 @@ import (
 // benchmarkPrivate measures the middleware alone on a structured result.
 func benchmarkPrivate(b *testing.B, mode config.PrivacyMode, structured string) {
 	b.Helper()
-	g := &Gateway{log: slog.New(slog.DiscardHandler)}
+	g := &Gateway{log: slog.New(slog.DiscardHandler), catalog: &catalog{}}
+	g.catalog.roster.Store(newRoster(nil))
 	if err := g.privacy.adopt(&config.Config{Privacy: config.Privacy{Mode: mode, RestoreTo: []string{"*"}}, Upstreams: []config.Upstream{{ID: "crm"}}}); err != nil {
 		b.Fatal(err)
 	}
 	result := tool.Result{Structured: json.RawMessage(structured)}
 	handler := g.private(func(context.Context, tool.Call) (tool.Result, error) { return result, nil })
-	call := tool.Call{Tool: tool.ID{Upstream: "crm", Name: "list"}, Args: json.RawMessage(`{"to":"[EMAIL_1]"}`), Execution: "e-1"}
+	call := tool.Call{Tool: tool.ID{Upstream: "crm", Name: "list"}, Args: json.RawMessage(`{"to":"[email_1]"}`), Execution: "e-1"}
 	b.SetBytes(int64(len(result.Structured)))
 	b.ReportAllocs()
 	for b.Loop() {

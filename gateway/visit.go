@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,23 +14,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-const (
-	// shortestEcho is how long a value must be to be looked for in an answer where its
-	// form does not tell, in bytes; mostEchoes is how many of them are looked for.
-	shortestEcho = 4
-	mostEchoes   = 256
-)
-
 // visit is what privacy does around one call.
 type visit struct {
 	rules *privacyRules
 	vault *pii.Vault
 	id    tool.ID
 	mode  config.PrivacyMode
-	// echoes are the values that the upstream was given: its answer may hold them.
-	echoes []pii.Known
-	// thorough has the answer searched for everything, as there are too many echoes to look for each.
-	thorough bool
+	// echo finds what the upstream was given: its answer may hold it.
+	echo *pii.Echo
 
 	mu     sync.Mutex // a peer may be spoken to from any goroutine
 	counts map[pii.Kind]int
@@ -40,9 +30,10 @@ type visit struct {
 // open puts values in place of the tokens in a call.
 func (v *visit) open(call tool.Call) (tool.Call, error) {
 	may := v.rules.mayGet(call.Tool)
-	args, restored, err := v.vault.RestoreJSON(call.Args, may)
+	v.echo = v.vault.Echo(call.Tool.Upstream, string(call.Args), v.hides())
+	args, restored, err := v.rules.detector.Arguments(v.vault, call.Args, may)
 	if err != nil {
-		return call, forgotten(err)
+		return call, unrestored(err)
 	}
 	call.Args = args
 	for name, value := range call.Params { // answers to questions, of MCP 2026-07-28
@@ -51,7 +42,7 @@ func (v *visit) open(call tool.Call) (tool.Call, error) {
 		}
 		opened, more, err := v.vault.RestoreJSON(value, may)
 		if err != nil {
-			return call, forgotten(err)
+			return call, unrestored(err)
 		}
 		if len(more) > 0 {
 			call.Params = maps.Clone(call.Params)
@@ -59,21 +50,8 @@ func (v *visit) open(call tool.Call) (tool.Call, error) {
 			restored = append(restored, more...)
 		}
 	}
-	v.remember(restored)
+	v.echo.Sent(restored)
 	return call, nil
-}
-
-// remember notes what the upstream was given, the longest first.
-func (v *visit) remember(restored []pii.Known) {
-	for _, k := range restored {
-		if len(k.Value) >= shortestEcho {
-			v.echoes = append(v.echoes, k)
-		}
-	}
-	slices.SortStableFunc(v.echoes, func(a, b pii.Known) int { return cmp.Compare(len(b.Value), len(a.Value)) })
-	if len(v.echoes) > mostEchoes {
-		v.echoes, v.thorough = v.echoes[:mostEchoes], true
-	}
 }
 
 // hides reports whether values get tokens, rather than being counted only.
@@ -81,22 +59,32 @@ func (v *visit) hides() bool {
 	return v.mode == config.PrivacyTokenize || v.mode == config.PrivacyBlock
 }
 
-// swap gives tokens. Text that looks like a token gets one whatever the mode is, as do echoes.
+// swap gives tokens. Text that looks like a token gets one whatever the mode is.
 func (v *visit) swap(kind pii.Kind, value string, number bool) (string, bool) {
 	if kind != pii.Text {
-		v.mu.Lock()
-		v.counts[kind]++
-		v.mu.Unlock()
-		if !v.hides() && !v.thorough && !slices.Contains(v.echoes, pii.Known{Kind: kind, Value: value}) {
+		v.count(kind)
+		if !v.hides() {
 			return "", false
 		}
 	}
 	return v.vault.Token(kind, value, number, v.id.Upstream), true
 }
 
+// swapEcho gives tokens to what the upstream was given, whatever the mode is.
+func (v *visit) swapEcho(kind pii.Kind, value string, number bool) (string, bool) {
+	v.count(kind)
+	return v.vault.PartToken(kind, value, number, v.id.Upstream), true
+}
+
+func (v *visit) count(kind pii.Kind) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.counts[kind]++
+}
+
 // look is how a result is gone through. whole: as it was sent, with the structured content in it.
 func (v *visit) look(whole bool) *pii.Look {
-	l := &pii.Look{Known: v.echoes, Only: (v.mode == config.PrivacyOff || v.mode == "") && !v.thorough}
+	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Only: v.mode == config.PrivacyOff || v.mode == ""}
 	if v.hides() {
 		l.Names = v.vault.Names
 	}
@@ -116,6 +104,23 @@ func (v *visit) result(r tool.Result, program bool) tool.Result {
 		r = v.withoutNames(r)
 	}
 	return r
+}
+
+// scattered returns the kind of a value that the upstream was given and gives back in pieces, "" for none.
+func (v *visit) scattered(r tool.Result) pii.Kind {
+	var text strings.Builder
+	for _, c := range r.Content {
+		if kind := v.echo.Scattered(json.RawMessage(c.Text)); kind != "" {
+			return kind
+		}
+		text.WriteString(c.Text)
+	}
+	if joined, err := json.Marshal(text.String()); err == nil && len(r.Content) > 1 {
+		if kind := v.echo.Scattered(joined); kind != "" {
+			return kind
+		}
+	}
+	return v.echo.Scattered(r.Structured)
 }
 
 // withoutNames looks once more for names that came behind a key in the result itself: they may stand in
@@ -217,10 +222,11 @@ func (p guarded) Ask(ctx context.Context, method string, params json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	opened, _, err := p.visit.vault.RestoreJSON(answer, p.visit.rules.mayGet(p.visit.id))
+	opened, restored, err := p.visit.vault.RestoreJSON(answer, p.visit.rules.mayGet(p.visit.id))
 	if err != nil {
-		return nil, forgotten(err)
+		return nil, unrestored(err)
 	}
+	p.visit.echo.Sent(restored)
 	return opened, nil
 }
 

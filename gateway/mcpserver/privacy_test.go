@@ -52,8 +52,11 @@ token = "[EMAIL_1]"
 print("echo", echo(message=token + " [email_1] %5BEMAIL_1%5D"))
 print("raw", sallyport.call("everything.echo", {"message": token}))
 for forged in ["[EMAIL_999]", "[EMAIL_" + "01]", base64.b64encode(token.encode()).decode(), token[:-1], "[TEXT_1]"]:
-    write_file(path="FOLDER/forged.txt", content=forged)
-    print("forged", forged, read_text_file(path="FOLDER/forged.txt"))
+    try:
+        write_file(path="FOLDER/forged.txt", content=forged)
+        print("forged", forged, read_text_file(path="FOLDER/forged.txt"))
+    except Exception as e:
+        print("refused", e)
 try:
     read_text_file(path="FOLDER/" + token)
 except Exception as e:
@@ -70,7 +73,7 @@ except Exception as e:
 				t.Errorf("%s: %q in\n%s", version, hidden, said)
 			}
 		}
-		for _, shown := range []string{"1,[NAME_1],[EMAIL_1],[PHONE_1]", "# copied", "echo", "error"} {
+		for _, shown := range []string{"1,[NAME_1],[EMAIL_1],[PHONE_1]", "# copied", "echo", "error", "refused unknown token [EMAIL_999]"} {
 			if !strings.Contains(said, shown) {
 				t.Errorf("%s: no %q in\n%s", version, shown, said)
 			}

@@ -18,11 +18,12 @@ type Look struct {
 	Inner *Fields
 	// Skip are paths of values to leave alone.
 	Skip *Fields
-	// Known are values to take wherever they stand as words of their own.
-	Known []Known
+	// Echo, if set, finds what the upstream was given before, and EchoSwap is the swap for it.
+	Echo     func(text string) []Finding
+	EchoSwap Swap
 	// Names, if set, finds further ones in each text.
 	Names func(text string) []Finding
-	// Only takes nothing but Known, and what looks like a token.
+	// Only takes nothing but what Echo finds, and what looks like a token.
 	Only bool
 	// NamesOnly takes nothing but what Names finds.
 	NamesOnly bool
@@ -75,9 +76,9 @@ func (j *job) find(text string, h hint) []Finding {
 			j.room = found
 		}
 	}
-	if len(j.Known) > 0 {
-		if known := j.known(text); len(known) > 0 {
-			found = merged(known, found)
+	if j.Echo != nil {
+		if echoes := j.Echo(text); len(echoes) > 0 {
+			found = widened(echoes, found)
 		}
 	}
 	if j.Names != nil && !j.Only && !coversAll(found, text) {
@@ -104,23 +105,12 @@ func (j *job) forged(text string) (found []Finding) {
 	return found
 }
 
-// known finds the values of Known that stand as words of their own.
-func (j *job) known(text string) (found []Finding) {
-	s := scan{d: j.Detector, t: text}
-	for _, k := range j.Known {
-		for at := 0; ; {
-			i := strings.Index(text[at:], k.Value)
-			if i < 0 {
-				break
-			}
-			start := at + i
-			at = start + len(k.Value)
-			if !s.isAlnum(start-1) && !s.isAlnum(at) {
-				found = append(found, Finding{Kind: k.Kind, Start: start, End: at, number: isNumberPlace(text, start, at)})
-			}
-		}
+// put returns what stands in place of a finding.
+func (j *job) put(f Finding, value string) (instead string, ok bool) {
+	if f.echo {
+		return j.EchoSwap(f.Kind, value, f.number)
 	}
-	return inOrder(found)
+	return j.swap(f.Kind, value, f.number)
 }
 
 // maxNested is how many strings of JSON inside strings of JSON are opened.
@@ -136,11 +126,11 @@ func (j *job) replace(text string, fields *Fields, nested int) string {
 // replaceText is replace for what is not JSON as a whole.
 func (j *job) replaceText(text string, h hint, nested int) string {
 	if h.field || !strings.Contains(text, "\n") {
-		return replaced(text, j.find(text, h), j.swap)
+		return j.replaced(text, j.find(text, h))
 	}
 	parts := j.parts(text)
 	if len(parts) == 1 && parts[0].sort == prose {
-		return replaced(text, j.find(text, h), j.swap)
+		return j.replaced(text, j.find(text, h))
 	}
 	var b strings.Builder
 	for _, p := range parts {
@@ -148,9 +138,9 @@ func (j *job) replaceText(text string, h hint, nested int) string {
 		case document:
 			b.WriteString(j.replaceJSON(part, nil, nil, nested))
 		case table:
-			b.WriteString(replaced(part, j.findInTable(part, p.delimiter), j.swap))
+			b.WriteString(j.replaced(part, j.findInTable(part, p.delimiter)))
 		default:
-			b.WriteString(replaced(part, j.find(part, h), j.swap))
+			b.WriteString(j.replaced(part, j.find(part, h)))
 		}
 	}
 	return b.String()
@@ -163,12 +153,12 @@ func IsDocument(text string) bool {
 }
 
 // replaced puts the parts of a text together again.
-func replaced(text string, found []Finding, swap Swap) string {
+func (j *job) replaced(text string, found []Finding) string {
 	if len(found) == 0 {
 		return text
 	}
 	if f := found[0]; len(found) == 1 && f.Start == 0 && f.End == len(text) && !f.number {
-		if instead, ok := swap(f.Kind, text, false); ok {
+		if instead, ok := j.put(f, text); ok {
 			return instead
 		}
 		return text
@@ -177,7 +167,7 @@ func replaced(text string, found []Finding, swap Swap) string {
 	b.Grow(len(text))
 	at := 0
 	for _, f := range found {
-		instead, ok := swap(f.Kind, text[f.Start:f.End], f.number)
+		instead, ok := j.put(f, text[f.Start:f.End])
 		if !ok {
 			continue
 		}
@@ -202,7 +192,7 @@ func replaced(text string, found []Finding, swap Swap) string {
 func (d *Detector) ReplaceJSON(raw json.RawMessage, look *Look, swap Swap) json.RawMessage {
 	j := d.job(look, swap)
 	if !json.Valid(raw) {
-		return json.RawMessage(replaced(string(raw), j.find(string(raw), hint{}), swap))
+		return json.RawMessage(j.replaced(string(raw), j.find(string(raw), hint{})))
 	}
 	return json.RawMessage(j.replaceJSON(string(raw), j.Fields, j.Skip, maxNested))
 }
@@ -219,34 +209,41 @@ func (j *job) replaceJSON(raw string, fields, skip *Fields, nested int) string {
 		return j.replaceText(text, h, nested-1)
 	}
 	w.number = func(text string, h hint) (string, bool) {
-		kind := j.numberKind(text, h)
-		if kind == "" {
+		f := j.numberFinding(text, h)
+		if f.Kind == "" {
 			return "", false
 		}
-		return j.swap(kind, text, true)
+		f.number = true
+		return j.put(f, text)
 	}
 	return w.run()
 }
 
-// numberKind judges a number of JSON by its key.
-func (j *job) numberKind(text string, h hint) Kind {
-	switch {
-	case h.skip || j.NamesOnly || j.Only && len(j.Known) == 0:
-		return ""
-	case h.field && !j.Only:
-		return Field
-	case j.Only:
-		h.sense = other // no matter: only what is known is found
+// numberFinding judges a number of JSON by its key, and by what is known to be in it.
+func (j *job) numberFinding(text string, h hint) (none Finding) {
+	if h.skip || j.NamesOnly {
+		return none
+	}
+	if j.Echo != nil {
+		if echoes := j.Echo(text); len(echoes) > 0 {
+			return echoes[0]
+		}
+	}
+	if j.Only {
+		return none
+	}
+	if h.field {
+		return Finding{Kind: Field}
 	}
 	if h.sense == 0 || len(text) < leastPhone || len(text) > 19 || strings.ContainsAny(text, "-+.eE") {
-		return ""
+		return none
 	}
 	for _, f := range j.find(text, h) {
 		if f.Start == 0 && f.End == len(text) {
-			return f.Kind
+			return f
 		}
 	}
-	return ""
+	return none
 }
 
 // walker goes through valid JSON once and copies it with changes.

@@ -55,6 +55,8 @@ type Finding struct {
 	Start, End int
 	// number: it stands where JSON has a number.
 	number bool
+	// echo: it is a value that is known, or a part of one.
+	echo bool
 }
 
 // Options say what is looked for; nil is everything.

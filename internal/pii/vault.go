@@ -38,6 +38,9 @@ type Vault struct {
 	oldest []*entry
 	bytes  int
 	names  names
+	index  index
+	// sentTo are the upstreams that were given values.
+	sentTo map[string]bool
 }
 
 type valueKey struct {
@@ -64,6 +67,8 @@ type entry struct {
 	token   tokenKey
 	text    string // of the token
 	origins []string
+	sent    []string // the upstreams that were given it
+	part    bool     // of a value: it is looked for by what it is a part of
 }
 
 // NewVault returns an empty vault.
@@ -90,12 +95,25 @@ func (v *Vault) Stranger(text string) string {
 
 // Token returns the token of a value that came from origin.
 func (v *Vault) Token(kind Kind, value string, number bool, origin string) string {
+	return v.token(valueKey{kind, value, number}, origin, false)
+}
+
+// PartToken is Token for a part or an encoding of a value: it is put back, and not looked for by itself.
+func (v *Vault) PartToken(kind Kind, value string, number bool, origin string) string {
+	return v.token(valueKey{kind, value, number}, origin, true)
+}
+
+func (v *Vault) token(key valueKey, origin string, part bool) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	key := valueKey{kind, value, number}
 	e := v.values[key]
-	if e == nil {
-		e = v.keep(valueKey{kind, strings.Clone(value), number})
+	switch {
+	case e == nil:
+		key.value = strings.Clone(key.value)
+		e = v.keep(key, part)
+	case e.part && !part: // it came by itself now
+		e.part = false
+		v.index.add(e)
 	}
 	if len(e.origins) < maxOrigins && !slices.Contains(e.origins, origin) {
 		e.origins = append(e.origins, origin)
@@ -104,7 +122,7 @@ func (v *Vault) Token(kind Kind, value string, number bool, origin string) strin
 }
 
 // keep is called with mu held.
-func (v *Vault) keep(key valueKey) *entry {
+func (v *Vault) keep(key valueKey, part bool) *entry {
 	same := sameKey{key.kind, normal(key.kind, key.value)}
 	g := v.same[same]
 	if g == nil {
@@ -115,13 +133,14 @@ func (v *Vault) keep(key valueKey) *entry {
 	}
 	g.spellings++
 	g.kept++
-	e := &entry{valueKey: key, token: tokenKey{label(key.kind), g.number, g.spellings}}
+	e := &entry{valueKey: key, part: part, token: tokenKey{label(key.kind), g.number, g.spellings}}
 	e.text = token{label: e.token.label, number: e.token.number, spell: e.token.spell}.String()
 	v.values[key], v.tokens[e.token] = e, e
 	v.oldest = append(v.oldest, e)
-	if key.kind == Name {
+	if key.kind == Name && !part {
 		v.names.add(key.value)
 	}
+	v.index.add(e)
 	v.bytes += len(key.value)
 	for len(v.values) > 1 && (len(v.values) > v.limit || v.bytes > maxBytes) {
 		v.drop()
@@ -140,6 +159,7 @@ func (v *Vault) drop() {
 	if e.kind == Name {
 		v.names.remove(e.value)
 	}
+	v.index.remove(e)
 	same := sameKey{e.kind, normal(e.kind, e.value)}
 	if g := v.same[same]; g != nil {
 		if g.kept--; g.kept == 0 {
@@ -237,7 +257,11 @@ func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, 
 	if !Has(string(raw)) || !json.Valid(raw) {
 		return raw, nil, nil
 	}
-	r := restorer{vault: v, may: may}
+	return (&restorer{vault: v, may: may}).document(raw)
+}
+
+// document restores valid JSON; without a change it stays as it was written.
+func (r *restorer) document(raw json.RawMessage) (json.RawMessage, []Known, error) {
 	text := r.json(string(raw), maxNested)
 	if r.restored == 0 {
 		return raw, nil, r.err
@@ -248,6 +272,7 @@ func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, 
 type restorer struct {
 	vault    *Vault
 	may      May
+	strict   func(label string) bool // set: which tokens must be known
 	restored int
 	known    []Known
 	seen     map[Known]bool
@@ -339,12 +364,18 @@ func (r *restorer) text(text string, nested int) string {
 		}
 		k, e := r.find(text, i)
 		if e == nil {
+			if start, end := r.foreign(text, i, k); end > 0 {
+				b.WriteString(text[at : start-1])
+				b.WriteString(text[start:end])
+				at, i = end+1, end
+			}
 			continue
 		}
+		r.apart(text, i, k, e)
 		start, end, value := i, k.end, e.value
 		if k.encoded {
 			value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
-		} else if e.number && start > at && text[start-1] == '"' && end < len(text) && text[end] == '"' {
+		} else if e.number && start > at && isQuoted(text, start, end) {
 			start, end = start-1, end+1
 		}
 		b.WriteString(text[at:start])
@@ -356,6 +387,11 @@ func (r *restorer) text(text string, nested int) string {
 	}
 	b.WriteString(text[at:])
 	return b.String()
+}
+
+// isQuoted reports whether a part of a text has quotes around it.
+func isQuoted(text string, start, end int) bool {
+	return start > 0 && text[start-1] == '"' && end < len(text) && text[end] == '"'
 }
 
 // maxVaults is how many are kept; beyond that the one that was not used for the longest time goes.

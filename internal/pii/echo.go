@@ -1,0 +1,287 @@
+package pii
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+const (
+	// leastPart is how long a part of a value must be to be found, in bytes, if that is a third of the
+	// value; enoughPart suffices for any value. leastDigitPart is for digits.
+	leastPart, enoughPart, leastDigitPart = 6, 16, 8
+	// maxPartGrams bounds what is kept of the parts of values.
+	maxPartGrams = 1 << 16
+	// leastWord is how long a value must be to be found as a word of its own.
+	leastWord = 3
+)
+
+// Echo finds, in what an upstream says, values of a vault: those that were sent to it, in any
+// neighbourhood and also encoded or reversed; parts of those that one call sent; and, if all, those that
+// were only read. It is safe for concurrent use.
+type Echo struct {
+	vault    *Vault
+	upstream string
+	all      bool
+	wrote    string // the arguments as the program wrote them
+	sent     []Known
+	parts    map[gram][]piece
+	filter   filter
+	grams    int
+}
+
+// piece is a place in a value that was sent.
+type piece struct {
+	value string // in small letters
+	kind  Kind
+	at    int
+}
+
+// Echo returns what finds values in the answer to a call of an upstream. wrote are the arguments before
+// values were put in: a part of a value that stands there is no secret of the answer.
+func (v *Vault) Echo(upstream, wrote string, all bool) *Echo {
+	return &Echo{vault: v, upstream: upstream, all: all, wrote: folded(wrote)}
+}
+
+// Sent notes values that the upstream is given by the call.
+func (x *Echo) Sent(values []Known) {
+	x.vault.mu.Lock()
+	defer x.vault.mu.Unlock()
+	x.vault.sent(values, x.upstream)
+	for _, k := range values {
+		if slices.Contains(x.sent, k) {
+			continue
+		}
+		x.sent = append(x.sent, k)
+		x.addParts(k)
+	}
+	slices.SortStableFunc(x.sent, func(a, b Known) int { return cmp.Compare(len(b.Value), len(a.Value)) })
+}
+
+func (x *Echo) addParts(k Known) {
+	value := folded(k.Value)
+	if x.parts == nil {
+		x.parts = map[gram][]piece{}
+	}
+	for at := 0; at+leastKnown <= len(value) && x.grams < maxPartGrams; at++ {
+		g := gramOf(value[at:])
+		x.filter.add(g)
+		x.parts[g] = append(x.parts[g], piece{value, k.Kind, at})
+		x.grams++
+	}
+}
+
+// sent notes that values were given to an upstream. It is called with mu held.
+func (v *Vault) sent(values []Known, upstream string) {
+	for _, k := range values {
+		for _, number := range []bool{false, true} {
+			e := v.values[valueKey{k.Kind, k.Value, number}]
+			if e == nil || slices.Contains(e.sent, upstream) {
+				continue
+			}
+			e.sent = append(e.sent, upstream)
+			e.part = false
+			v.index.add(e)
+		}
+	}
+	if len(values) > 0 {
+		if v.sentTo == nil {
+			v.sentTo = map[string]bool{}
+		}
+		v.sentTo[upstream] = true
+	}
+}
+
+// Find finds values and parts of them in a text.
+func (x *Echo) Find(text string) (found []Finding) {
+	x.vault.mu.Lock()
+	defer x.vault.mu.Unlock()
+	depth := 0
+	if x.vault.sentTo[x.upstream] || x.all && len(x.vault.sentTo) > 0 {
+		depth = maxViews
+	}
+	if depth == 0 && !x.all {
+		return nil
+	}
+	views(view{text: text}, depth, func(v view) {
+		small := folded(v.text)
+		put := func(kind Kind, start, end int) {
+			from, to := v.place(start, end)
+			from, to = characters(text, from, to)
+			found = append(found, Finding{Kind: kind, Start: from, End: to, number: isNumberPlace(text, from, to), echo: true})
+		}
+		x.wholes(v, small, put)
+		if !v.stripped {
+			x.someParts(small, put)
+			x.words(v.text, put)
+		}
+	})
+	return united(found)
+}
+
+// wholes finds whole values.
+func (x *Echo) wholes(v view, small string, put func(kind Kind, start, end int)) {
+	index := &x.vault.index
+	index.filter.grams(small, func(g gram, at int) {
+		for _, p := range index.at[g] {
+			end := at + len(p.text)
+			if strings.HasPrefix(small[at:], p.text) && x.accepts(v, p, small, at, end) {
+				put(p.of.kind, at, end)
+			}
+		}
+	})
+}
+
+func (x *Echo) accepts(v view, p pattern, text string, start, end int) bool {
+	if v.stripped != p.stripped && (p.stripped || len(p.text) < leastStripped) {
+		return false
+	}
+	if slices.Contains(p.of.sent, x.upstream) || x.all && len(p.of.sent) > 0 {
+		return true
+	}
+	return x.all && v.from == nil && distinct(p.of, text, start, end)
+}
+
+// someParts finds parts of the values that the call sent.
+func (x *Echo) someParts(text string, put func(kind Kind, start, end int)) {
+	next := 0
+	x.filter.grams(text, func(g gram, at int) {
+		if at < next {
+			return
+		}
+		for _, p := range x.parts[g] {
+			n := common(p.value[p.at:], text[at:])
+			if p.counts(n) && !strings.Contains(x.wrote, text[at:at+n]) {
+				put(p.kind, at, at+n)
+				next = max(next, at+n)
+			}
+		}
+	})
+}
+
+// common is how long two texts are the same.
+func common(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// counts reports whether n bytes of a value say too much of it. The domain of an address does not.
+func (p piece) counts(n int) bool {
+	least := min(max(leastPart, (len(p.value)+2)/3), enoughPart)
+	text := p.value[p.at : p.at+n]
+	switch {
+	case n < least, strings.Trim(text, "0123456789") == "" && n < leastDigitPart:
+		return false
+	case p.kind == Email:
+		return p.at < strings.IndexByte(p.value, '@')
+	}
+	return true
+}
+
+// words finds what is too short to be looked for everywhere, as words of their own: in letters as they
+// were, and a value of two letters only where it is all that there is.
+func (x *Echo) words(text string, put func(kind Kind, start, end int)) {
+	for _, k := range x.sent {
+		switch {
+		case k.Value == text && (len(text) >= leastWord || strings.Trim(text, "0123456789") != ""):
+			put(k.Kind, 0, len(text))
+		case len(k.Value) >= leastWord && len(k.Value) < leastKnown:
+			for at := range wordsLike(text, k.Value) {
+				put(k.Kind, at, at+len(k.Value))
+			}
+		}
+	}
+}
+
+// wordsLike yields where a word stands in a text.
+func wordsLike(text, word string) func(yield func(at int) bool) {
+	return func(yield func(int) bool) {
+		for at := 0; ; {
+			i := strings.Index(text[at:], word)
+			if i < 0 {
+				return
+			}
+			start, end := at+i, at+i+len(word)
+			if !joins(text, start-1) && !joins(text, end) && !yield(start) {
+				return
+			}
+			at = end
+		}
+	}
+}
+
+// joins reports whether the byte at i would make one word of what is beside it.
+func joins(text string, i int) bool {
+	return i >= 0 && i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] >= 0x80)
+}
+
+// united puts findings in order and makes one of those that overlap.
+func united(found []Finding) (all []Finding) {
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+	})
+	for _, f := range found {
+		if n := len(all); n > 0 && f.Start < all[n-1].End {
+			all[n-1].End = max(all[n-1].End, f.End)
+			continue
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// widened puts echoes and findings together: a finding that holds an echo is taken, and where they only overlap, both.
+func widened(echoes, found []Finding) (all []Finding) {
+	for _, e := range echoes {
+		for _, f := range found {
+			if f.Start < e.End && e.Start < f.End {
+				if f.Start <= e.Start && e.End <= f.End {
+					e.Kind = f.Kind
+				}
+				e.Start, e.End = min(e.Start, f.Start), max(e.End, f.End)
+			}
+		}
+		all = append(all, e)
+	}
+	return merged(united(all), found)
+}
+
+// Scattered returns the kind of a value that the call sent, if JSON has it in pieces: "" if not.
+func (x *Echo) Scattered(raw json.RawMessage) Kind {
+	x.vault.mu.Lock()
+	defer x.vault.mu.Unlock()
+	if len(x.sent) == 0 || !json.Valid(raw) {
+		return ""
+	}
+	said := folded(strip(leaves(string(raw))))
+	for _, k := range x.sent {
+		if value := folded(strip(k.Value)); len(value) >= leastStripped && (strings.Contains(said, value) || strings.Contains(said, backwards(value))) {
+			return k.Kind
+		}
+	}
+	return ""
+}
+
+// leaves are the strings and numbers of valid JSON, one behind the other.
+func leaves(raw string) string {
+	var b strings.Builder
+	w := walker{raw: raw}
+	w.leaf = func(text string, _ hint, isKey bool) string {
+		if !isKey {
+			b.WriteString(text)
+		}
+		return text
+	}
+	w.number = func(text string, _ hint) (string, bool) {
+		b.WriteString(text)
+		return "", false
+	}
+	w.run()
+	return b.String()
+}
