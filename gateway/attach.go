@@ -186,6 +186,9 @@ func (s *ownSession) Connect(context.Context) error {
 	return nil
 }
 
+// Refresh has nothing to do: whoever changes what it offers says so.
+func (s *ownSession) Refresh(ctx context.Context) error { return s.Connect(ctx) }
+
 func (*ownSession) Reset() {}
 
 func (s *ownSession) State() upstream.State {

@@ -41,9 +41,13 @@ func (v verdict) denied() error {
 }
 
 // guarded decides about each call before it goes anywhere, and keeps what was decided and how it went:
-// judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
+// the upstream is connected first, judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
 func (g *Gateway) guarded(next Handler) Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		at, err := g.arrive(ctx, call.Tool)
+		if err != nil {
+			return tool.Result{}, err
+		}
 		v := doubted(ctx, g.judge(ctx, call))
 		noteDecision(ctx, v)
 		if v.judged {
@@ -64,7 +68,12 @@ func (g *Gateway) guarded(next Handler) Handler {
 			return tool.Result{}, v.denied()
 		}
 		start := time.Now()
+		if at.down != nil {
+			g.auditResult(ctx, call, tool.Result{}, at.down, time.Since(start))
+			return tool.Result{}, at.down
+		}
 		g.taint(ctx, call, v.labels) // before the upstream says anything
+		call.Leaving = g.leaving(ctx, call, at)
 		result, err := next(ctx, call)
 		g.renew(ctx, v, result)
 		g.auditResult(ctx, call, result, err, time.Since(start))

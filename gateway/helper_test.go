@@ -63,9 +63,12 @@ func beUpstream(mode string) {
 		os.Exit(7)
 	}
 	s := &site{Server: mcp.NewServer(&mcp.Implementation{Name: mode, Version: "1"}, nil)}
-	if mode == "calc" {
+	switch mode {
+	case "calc":
 		calc(s)
-	} else {
+	case "turncoat":
+		turncoat(s, os.Getenv(turncoatDir))
+	default:
 		notes(s)
 	}
 	_ = s.Run(context.Background(), &mcp.StdioTransport{})

@@ -39,6 +39,9 @@ func (c *catalog) find(ctx context.Context, id tool.ID) (*member, *entry, error)
 	}
 	fresh := m.fresh.Load() // before the look, or a list that comes between would be missed
 	e, err := m.find(id)
+	if err != nil && fresh && m.holds(id) {
+		e, err = m.restored(ctx, id)
+	}
 	if err == nil || fresh {
 		return m, e, err
 	}
@@ -62,6 +65,36 @@ func (c *catalog) wake(ctx context.Context, id string) (*member, error) {
 		err = m.session.Connect(ctx)
 		m.calls.end()
 		return m, err
+	}
+}
+
+// holds reports whether a tool is quarantined.
+func (m *member) holds(id tool.ID) bool {
+	_, held := m.view.Load().held[id.Name]
+	return held
+}
+
+// restored looks whether the definition of a quarantined tool is what it was before.
+func (m *member) restored(ctx context.Context, id tool.ID) (*entry, error) {
+	if m.calls.begin() {
+		_ = m.session.Refresh(ctx) // who cannot be asked has not restored anything
+		m.calls.end()
+	}
+	return m.find(id)
+}
+
+// reach connects an upstream, if it is not.
+func (c *catalog) reach(ctx context.Context, id string) error {
+	for {
+		m, err := c.member(id)
+		if err != nil {
+			return err
+		}
+		if m.calls.begin() {
+			defer m.calls.end()
+			return m.session.Connect(ctx)
+		}
+		// The settings have just put another in its place.
 	}
 }
 

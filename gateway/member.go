@@ -58,6 +58,8 @@ type member struct {
 // session is how a member reaches its upstream.
 type session interface {
 	Connect(ctx context.Context) error
+	// Refresh connects, or has the list of tools made anew.
+	Refresh(ctx context.Context) error
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	State() upstream.State
 	// Reset forgets failures of before.

@@ -73,6 +73,13 @@ func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
 	if !r.on {
 		return verdict{action: policy.Allow}
 	}
+	c := g.facts(ctx, r, call)
+	d := r.Decide(ctx, c)
+	return verdict{action: d.Action, judged: true, labels: noted(c.Labels), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}
+}
+
+// facts are all that the policy sees of a call.
+func (g *Gateway) facts(ctx context.Context, r *policyRules, call tool.Call) *policy.Call {
 	c := g.subject(ctx, r, call.Tool)
 	c.Read = g.flows.readSoFar(ctx)
 	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
@@ -81,8 +88,7 @@ func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
 	} else if by := unwaitedBy(ctx); by != "" {
 		c.Execution, c.Calls = by, g.flows.session(trailKey(ctx), true).called
 	}
-	d := r.Decide(ctx, c)
-	return verdict{action: d.Action, judged: true, labels: noted(c.Labels), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}
+	return c
 }
 
 // seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.

@@ -24,15 +24,15 @@ const metaLogLevel = reservedMeta + "logLevel"
 
 // callOn runs one call on one link, within the time that a call may take.
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
-	r, err := s.requestOf(ctx, l, call)
-	if err != nil {
-		return tool.Result{}, err
-	}
 	if call.Peer != nil && l.meta == nil {
 		if err := s.lane.enter(ctx); err != nil {
 			return tool.Result{}, s.gaveUp(ctx)
 		}
 		defer s.lane.leave()
+	}
+	r, err := s.requestOf(ctx, l, call)
+	if err != nil {
+		return tool.Result{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, s.settings.Timeout)
 	defer cancel()
@@ -70,6 +70,7 @@ type request struct {
 	read        func(raw json.RawMessage) (tool.Result, error)
 }
 
+// requestOf makes what is to be sent of a call, now that the upstream is ready and nothing else is waited for.
 func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*request, error) {
 	args, err := objectOf(call.Args)
 	if err != nil {
@@ -85,11 +86,19 @@ func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*requ
 	if r.method != "tools/call" {
 		return r, s.aim(l, r)
 	}
+	if err := s.listed(ctx, l); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	t, ok := s.catalog.tool(call.Tool.Name)
 	s.mu.Unlock()
 	if !ok {
 		return nil, s.unknownTool(call.Tool.Name, s.toolNames())
+	}
+	if call.Leaving != nil {
+		if err := call.Leaving(t); err != nil {
+			return nil, err
+		}
 	}
 	r.wire = t.Wire
 	if s.settings.URL != "" && l.meta != nil {

@@ -12,6 +12,8 @@ const (
 	relistDelay = 100 * time.Millisecond
 	// relistGap keeps an upstream that says so without end from being listed without end.
 	relistGap = time.Second
+	// hurriedGap is relistGap where a call waits for the list.
+	hurriedGap = 100 * time.Millisecond
 )
 
 // attempt is one try to connect, shared by all who wait for it. link and err
@@ -124,6 +126,10 @@ func (s *Session) loop(ctx context.Context) {
 			if relist == nil {
 				relist = time.After(max(relistDelay, relistGap-time.Since(listed)))
 			}
+		case <-s.changed.hurry:
+			if s.changed.pending() != nil {
+				relist = time.After(hurriedGap - time.Since(listed))
+			}
 		case <-relist:
 			relist, listed = nil, time.Now()
 			s.relist(ctx)
@@ -181,6 +187,7 @@ func (s *Session) settle(l *link, err *tool.Error) {
 // relist asks again for what has changed. A list that cannot be had leaves the old one.
 func (s *Session) relist(ctx context.Context) {
 	wanted := s.changed.take()
+	defer s.changed.done()
 	s.mu.Lock()
 	l := s.link
 	s.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"sallyport/internal/tool"
@@ -27,34 +26,6 @@ const (
 
 	allParts = toolPart | resourcePart | templatePart | promptPart
 )
-
-// changes is the parts whose lists an upstream said have changed, until they are listed again.
-type changes struct {
-	mu    sync.Mutex
-	parts parts
-	note  chan struct{} // holds one
-}
-
-func newChanges() *changes { return &changes{note: make(chan struct{}, 1)} }
-
-func (c *changes) add(p parts) {
-	c.mu.Lock()
-	c.parts |= p
-	c.mu.Unlock()
-	select {
-	case c.note <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the parts, and forgets them.
-func (c *changes) take() parts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.parts
-	c.parts = 0
-	return p
-}
 
 // harvest is what one listing brought: those parts of the offer that could be had.
 type harvest struct {

@@ -53,6 +53,9 @@ func (s *Session) repeat(ctx context.Context, call tool.Call, lost error) (json.
 	if err != nil {
 		return nil, err
 	}
+	if !isUnheard(lost) && !s.repeatable(call.Tool) { // by the definition of now
+		return nil, lost
+	}
 	raw, err := s.converse(ctx, l, r)
 	if err == nil {
 		l.served.Store(true)

@@ -56,6 +56,9 @@ type Call struct {
 	// "input_required" (MCP 2026-07-28) and makes the next round itself. Without
 	// it the upstream's questions go to Peer.
 	Rounds bool
+	// Leaving is asked before the call is sent, each time that it is, with the definition that the upstream has of the
+	// tool then; an error keeps it here. nil is asked nothing, nor is it for a method that is no tool.
+	Leaving func(now Tool) error `json:"-"`
 }
 
 // ErrCannotAsk says of a [Peer] that it does not answer what it is asked, now or later.

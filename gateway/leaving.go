@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+
+	"sallyport/internal/policy"
+	"sallyport/internal/tool"
+)
+
+// arrival is what there is at an upstream when a call of it is decided about.
+type arrival struct {
+	entry *entry // nil for a method that is no tool, and where nobody has looked
+	down  error  // why it cannot be connected
+}
+
+// arrive connects the upstream of a call before it is decided about, so that policy and approvals see the definition that
+// the call will meet. A call that is denied in any case connects nothing. An error says that the tool is held or gone.
+func (g *Gateway) arrive(ctx context.Context, id tool.ID) (arrival, error) {
+	isTool := id.Method() == "tools/call"
+	_, known := g.catalog.known(id)
+	if isTool && g.expected(ctx, id, known) == policy.Deny {
+		return arrival{}, nil
+	}
+	if err := g.catalog.reach(ctx, id.Upstream); err != nil || !isTool {
+		return arrival{down: err}, nil
+	}
+	m, err := g.catalog.member(id.Upstream)
+	if err != nil {
+		return arrival{}, err
+	}
+	e, err := m.find(id)
+	return arrival{entry: e}, err
+}
+
+// leaving returns what is asked before the call is sent: it keeps here what was decided about by another definition than
+// the upstream has when the call would leave, unless the rules allow it by that one too.
+func (g *Gateway) leaving(ctx context.Context, call tool.Call, at arrival) func(tool.Tool) error {
+	if at.entry == nil {
+		return nil
+	}
+	return func(now tool.Tool) error {
+		if bytes.Equal(now.Raw, at.entry.Raw) {
+			return nil
+		}
+		m, err := g.catalog.member(call.Tool.Upstream)
+		if err != nil {
+			return err
+		}
+		e, err := m.find(call.Tool)
+		switch {
+		case err != nil:
+			return err
+		case !bytes.Equal(now.Raw, e.Raw): // it is about to be judged, or the settings have changed
+			return changedMeanwhile(call.Tool)
+		}
+		return g.allowsStill(ctx, call)
+	}
+}
+
+// allowsStill decides again about a call that was allowed, or approved, by an earlier definition.
+func (g *Gateway) allowsStill(ctx context.Context, call tool.Call) error {
+	r := g.policies.rules.Load()
+	if !r.on {
+		return nil
+	}
+	d := r.Uncounted().Decide(ctx, g.facts(ctx, r, call))
+	switch d.Action {
+	case policy.Allow:
+		return nil
+	case policy.Deny:
+		return verdict{message: refusedBy(call.Tool, d)}.denied()
+	}
+	return changedMeanwhile(call.Tool)
+}
+
+func changedMeanwhile(id tool.ID) error {
+	return &tool.Error{
+		Kind: tool.Upstream, Message: "the definition of " + id.String() + " changed before the call was sent", Retryable: true,
+		Hint: "nothing was done: make the call again",
+	}
+}
