@@ -40,7 +40,7 @@ func (c *catalog) find(ctx context.Context, id tool.ID) (*member, *entry, error)
 	fresh := m.fresh.Load() // before the look, or a list that comes between would be missed
 	e, err := m.find(id)
 	if err != nil && fresh && m.holds(id) {
-		e, err = m.restored(ctx, id)
+		e, err = c.restored(ctx, m, id)
 	}
 	if err == nil || fresh {
 		return m, e, err
@@ -74,8 +74,14 @@ func (m *member) holds(id tool.ID) bool {
 	return held
 }
 
-// restored looks whether the definition of a quarantined tool is what it was before.
-func (m *member) restored(ctx context.Context, id tool.ID) (*entry, error) {
+// restored looks whether a quarantined tool has been approved, or has again the definition of before.
+func (c *catalog) restored(ctx context.Context, m *member, id tool.ID) (*entry, error) {
+	if c.retake(m) {
+		c.show(m)
+	}
+	if !m.holds(id) {
+		return m.find(id)
+	}
 	if m.calls.begin() {
 		_ = m.session.Refresh(ctx) // who cannot be asked has not restored anything
 		m.calls.end()
