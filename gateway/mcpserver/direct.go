@@ -122,7 +122,7 @@ func (d *Direct) Connect(ctx context.Context, transport mcp.Transport) (*mcp.Ser
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.
 func (d *Direct) ServeStdio(ctx context.Context) error {
-	if err := d.server.Run(ctx, tapped{&mcp.StdioTransport{}}); ctx.Err() == nil {
+	if err := d.server.Run(ctx, tapped{stdio()}); ctx.Err() == nil {
 		return err
 	}
 	return nil // told to end, it ended

@@ -193,6 +193,12 @@ func whole(limit int64, next http.Handler) http.Handler {
 			http.Error(w, "the body did not arrive", http.StatusBadRequest)
 			return
 		}
+		if problem := batchProblem(body); problem != "" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(invalidRequest(nil, problem).encoded())
+			return
+		}
 		replaceBody(r, body)
 		next.ServeHTTP(w, r)
 	})

@@ -76,7 +76,7 @@ type Packages interface {
 func ServeStdio(ctx context.Context, verbs Verbs, opts *Options) error {
 	tools := New(verbs, opts)
 	defer tools.Close()
-	if err := tools.Run(ctx, &mcp.StdioTransport{}); ctx.Err() == nil {
+	if err := tools.Run(ctx, stdio()); ctx.Err() == nil {
 		return err
 	}
 	return nil // told to end, it ended
