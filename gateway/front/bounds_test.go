@@ -144,6 +144,11 @@ func TestRates(t *testing.T) {
 			t.Errorf("guess %d: %d %s", i, head.StatusCode, body)
 		}
 	}
+	for _, path := range []string{"/health", "/readyz"} { // others at the address are served all the same
+		if head, body := request(t, http.MethodGet, at+path, ""); head.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", path, head.StatusCode, body)
+		}
+	}
 }
 
 // TestScopes: a token opens what it was made for, a revoked one nothing, and what it has open ends.

@@ -21,11 +21,13 @@ func newRates(requests access.Rate) *rates {
 }
 
 // take counts a request, says in the header how its maker stands, and refuses what is too much. Who is refused anyway
-// is counted by the address.
+// is counted by the address, apart from those of the address who are not: they are to be served all the same.
 func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refused bool) *refusal {
 	key := v.Principal
 	switch {
-	case refused, key == "" && v.By == access.ByNothing:
+	case refused:
+		key = "refused " + from(r)
+	case key == "" && v.By == access.ByNothing:
 		key = "address " + from(r)
 	case key == "":
 		key = "session"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"sallyport/gateway/workflow"
@@ -66,7 +67,11 @@ func (a *api) listWorkflows(r *http.Request) (WorkflowList, error) {
 func (a *api) visible(ctx context.Context) []workflow.Info {
 	list := []workflow.Info{}
 	for _, one := range a.opts.Workflows.Definitions() {
-		if one.Exposed || tool.Operator(ctx) != "" {
+		operator := tool.Operator(ctx) != ""
+		if !operator { // folders of this machine are none of theirs
+			one.Path = filepath.Base(one.Path)
+		}
+		if one.Exposed || operator {
 			list = append(list, one)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 type mill struct{ began time.Time }
 
 func (*mill) Definitions() []workflow.Info {
-	return []workflow.Info{{Name: "digest", Exposed: true, Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`), Steps: []workflow.Outline{{ID: "list", Kind: "tool"}}},
+	return []workflow.Info{{Name: "digest", Path: "/srv/secret/digest.yaml", Exposed: true, Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`), Steps: []workflow.Outline{{ID: "list", Kind: "tool"}}},
 		{Name: "inner", Inputs: json.RawMessage(`{}`), Outputs: json.RawMessage(`{}`), Steps: []workflow.Outline{}}}
 }
 
@@ -124,6 +124,8 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"op", "GET", "/workflows", "", 200, "digest inner"},
 		{"ada", "GET", "/workflows", "", 200, "digest"},
 		{"ada", "GET", "/workflows/digest", "", 200, `"exposed":true`},
+		{"ada", "GET", "/workflows/digest", "", 200, `"path":"digest.yaml"`},
+		{"op", "GET", "/workflows/digest", "", 200, `"path":"/srv/secret/digest.yaml"`},
 		{"ada", "GET", "/workflows/inner", "", 404, "there is no workflow inner"},
 		{"ada", "POST", "/workflows/inner/runs", `{}`, 404, "there is no workflow inner"},
 		{"ada", "POST", "/workflows/digest/runs", `{"inputs":{"a":[1]},"key":"k"}`, 200, `"inputs":{"a":[1]},"principal":"ada","started":"0001-01-01T00:00:00Z","status":"running","steps":0,"trigger":"httpk"`},

@@ -146,7 +146,7 @@ func (e *Endpoints) inSession(sessions http.Handler, w http.ResponseWriter, r *h
 	if session != "" {
 		e.calls.back(session)
 	}
-	sessions.ServeHTTP(w, r)
+	sessions.ServeHTTP(&alike{ResponseWriter: w}, r)
 	if session != "" && r.Method == http.MethodPost && r.Context().Err() != nil {
 		e.calls.broke(session)
 	}

@@ -102,8 +102,12 @@ func TestTokens(t *testing.T) {
 	}
 	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")
 	list := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"odd__odd_tool","arguments":{}}}`
-	if resp, body := request(t, "POST", d.url, list, session, other); resp.StatusCode != 403 {
-		t.Errorf("another's session: %d %s", resp.StatusCode, body)
+	for _, method := range []string{"POST", "GET", "DELETE"} { // another's session is as one that there is not
+		theirs, said := request(t, method, d.url, list, session, other, "Accept: application/json, text/event-stream")
+		none, saidOfNone := request(t, method, d.url, list, "Mcp-Session-Id: none", other, "Accept: application/json, text/event-stream")
+		if theirs.StatusCode != 404 || none.StatusCode != 404 || said != saidOfNone || theirs.Header.Get("Content-Type") != none.Header.Get("Content-Type") {
+			t.Errorf("%s: another's session: %d %q, none: %d %q", method, theirs.StatusCode, said, none.StatusCode, saidOfNone)
+		}
 	}
 	if resp, body := request(t, "POST", d.url, list, session, good); resp.StatusCode != 200 || !strings.Contains(body, "hologram") {
 		t.Errorf("our session: %d %s", resp.StatusCode, body)

@@ -1,0 +1,38 @@
+package mcpserver
+
+import (
+	"io"
+	"net/http"
+)
+
+// alike answers whoever names another's session as if there were none, which is what MCP says of unknown ones: the SDK's 403, which
+// it has for nothing else here, would tell that there is one.
+type alike struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *alike) WriteHeader(status int) {
+	if a.refused = status == http.StatusForbidden; !a.refused {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.Header().Del("Content-Length")
+	a.ResponseWriter.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(a.ResponseWriter, "session not found\n") // as http.Error writes it
+}
+
+// Write implements [http.ResponseWriter].
+func (a *alike) Write(p []byte) (int, error) {
+	if a.refused {
+		return len(p), nil
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Flush implements [http.Flusher].
+func (a *alike) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// Unwrap is for [http.ResponseController].
+func (a *alike) Unwrap() http.ResponseWriter { return a.ResponseWriter }
