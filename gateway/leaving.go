@@ -22,15 +22,16 @@ func (g *Gateway) arrive(ctx context.Context, id tool.ID) (arrival, error) {
 	if isTool && g.expected(ctx, id, known) == policy.Deny {
 		return arrival{}, nil
 	}
-	if err := g.catalog.reach(ctx, id.Upstream); err != nil || !isTool {
-		return arrival{down: err}, nil
+	at := arrival{down: g.catalog.reach(ctx, id.Upstream)}
+	if at.down != nil || !isTool {
+		return at, nil
 	}
 	m, err := g.catalog.member(id.Upstream)
 	if err != nil {
 		return arrival{}, err
 	}
-	e, err := m.find(id)
-	return arrival{entry: e}, err
+	at.entry, err = m.find(id)
+	return at, err
 }
 
 // leaving returns what is asked before the call is sent: it keeps here what was decided about by another definition than
