@@ -130,7 +130,7 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 			Message: fmt.Sprintf("%s gave no answer within %s", id, seconds(waited)),
 			Hint:    "it may have done its work all the same", Retryable: again}
 	}
-	if _, ok := errors.AsType[*tooDeep](err); ok {
+	if _, deep := errors.AsType[*tooDeep](err); deep || isGarbled(err) {
 		return s.badAnswer(name, err)
 	}
 	if e, ok := errors.AsType[*loginError](err); ok {

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,11 +163,14 @@ func (f *framer) next() ([]jsonrpc.Message, error) {
 	for {
 		line, err := f.line()
 		if line = bytes.TrimSpace(line); len(line) > 0 {
+			if len(line) < keptBuffer {
+				line = bytes.Clone(line) // messages keep parts of it
+			}
 			msgs, rest := parseFrame(line)
 			for _, bad := range rest {
 				f.junk(bad)
 			}
-			if cap(f.long) > keptBuffer { // messages are copies
+			if len(line) >= keptBuffer {
 				f.long = nil
 			}
 			if len(msgs) > 0 {
@@ -189,7 +191,7 @@ func (f *framer) line() ([]byte, error) {
 		return part, err
 	}
 	f.long = append(f.long[:0], part...)
-	message := mayBeMessage(part)
+	message := mayHold(part)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = f.in.ReadSlice('\n')
 		switch {
@@ -207,51 +209,37 @@ func mayBeMessage(line []byte) bool {
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
+// mayHold reports whether a line that begins so may be a message, or have one behind other text.
+func mayHold(line []byte) bool { return mayBeMessage(line) || opening.Match(line) }
+
 // parseFrame reads a line that holds one message or, as revision 2025-03-26
 // allowed, an array of them. What is no message is returned as junk.
 func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	line, deep := prune(line)
 	frames := []json.RawMessage{line}
 	if line[0] == '[' && json.Unmarshal(line, &frames) != nil {
-		return nil, [][]byte{line}
+		if msgs = rescue(line); len(msgs) == 0 {
+			junk = [][]byte{line}
+		}
+		return msgs, junk
 	}
 	for _, frame := range frames {
 		msg := parseEnvelope(frame)
 		if deep && bytes.Contains(frame, []byte(pruned)) {
 			msg = shallow(msg)
 		}
-		if msg != nil {
+		switch resp, ok := msg.(*jsonrpc.Response); {
+		case msg == nil, ok && isGarbled(resp.Error):
+			found := rescue(frame)
+			msgs = append(msgs, found...)
+			if len(found) == 0 {
+				junk = append(junk, frame)
+			}
+		default:
 			msgs = append(msgs, msg)
-		} else {
-			junk = append(junk, frame)
 		}
 	}
 	return msgs, junk
-}
-
-// envelope is a JSON-RPC message of any kind.
-type envelope struct {
-	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Method  *string         `json:"method"`
-	Params  json.RawMessage `json:"params"`
-	Result  json.RawMessage `json:"result"`
-	Error   json.RawMessage `json:"error"`
-}
-
-// failure returns the error of an answer, nil if it has none. One that is not as
-// it should be is an error all the same.
-func (e *envelope) failure() *jsonrpc.Error {
-	if len(e.Error) == 0 || string(e.Error) == "null" {
-		return nil
-	}
-	fields := members(e.Error)
-	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text(fields["message"]), Data: fields["data"]}
-	_ = json.Unmarshal(orNull(fields["code"]), &failure.Code) // what is no number is an internal error
-	if failure.Message == "" {
-		failure.Message = cmp.Or(text(e.Error), "an error without a message")
-	}
-	return failure
 }
 
 // parseMessage returns nil for what is no JSON-RPC message. jsonrpc.DecodeMessage
@@ -263,29 +251,6 @@ func parseMessage(data []byte) jsonrpc.Message {
 		return shallow(msg)
 	}
 	return msg
-}
-
-func parseEnvelope(data []byte) jsonrpc.Message {
-	if !mayBeMessage(data) {
-		return nil
-	}
-	var env envelope
-	if json.Unmarshal(data, &env) != nil || env.Version != "2.0" {
-		return nil
-	}
-	id, ok := parseID(env.ID)
-	switch {
-	case !ok || env.Method != nil && *env.Method == "":
-		return nil
-	case env.Method != nil:
-		return &jsonrpc.Request{ID: id, Method: *env.Method, Params: env.Params}
-	case !id.IsValid() || env.Result == nil && env.Error == nil:
-		return nil
-	}
-	if failure := env.failure(); failure != nil { // a nil *jsonrpc.Error would not be a nil error
-		return &jsonrpc.Response{ID: id, Error: failure}
-	}
-	return &jsonrpc.Response{ID: id, Result: env.Result}
 }
 
 // parseID reads a number, a string, or nothing; ok is false for anything else.

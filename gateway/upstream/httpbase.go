@@ -300,7 +300,7 @@ func (d *door) explain(req *http.Request, resp *http.Response) *http.Response {
 	}
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part says as much as nothing
 	var said envelope
-	if json.Unmarshal(data, &said) == nil && said.Version == "2.0" {
+	if json.Unmarshal(data, &said) == nil && text(said.Version) == "2.0" {
 		if failure := said.failure(); failure != nil {
 			return failureOf(failure) // whatever its id, which may be null
 		}

@@ -262,6 +262,10 @@ const oddContent = `[{"type":"text","text":"plain"},
  {"type":"resource_link","uri":"file:///c","name":"c"}, 7]`
 
 func (s *rawServer) call(req request) {
+	if raw := rawAnswer(req); raw != "" {
+		s.write(raw)
+		return
+	}
 	switch req.Params.Name {
 	case "echo", "say-hello", "extra0":
 		s.result(req, fmt.Sprintf(`{"content":[{"type":"text","text":"ok"}],"structuredContent":%s}`, req.Params.Arguments))
@@ -307,6 +311,14 @@ func (s *rawServer) call(req request) {
 	default:
 		s.failure(req, -32602, "unknown tool")
 	}
+}
+
+// rawAnswer is what the call asks to be answered with, byte by byte, "" for nothing
+// in particular: ID stands for the request's id.
+func rawAnswer(req request) string {
+	var args struct{ Line []byte }
+	_ = json.Unmarshal(req.Params.Arguments, &args)
+	return strings.ReplaceAll(string(args.Line), "ID", string(req.ID))
 }
 
 // change says five times that the list changed, as servers do that add tools in a loop.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 )
 
 // errNoMessage is why an answer over HTTP is of no use.
-var errNoMessage = errors.New("the answer is no JSON-RPC message")
+var errNoMessage error = &garbled{"the answer is no JSON-RPC message"}
 
 // exchangeKey and headersKey are what a request over HTTP carries in its context.
 type (
@@ -55,29 +56,34 @@ type tapped struct {
 
 // spoil ends the request, and only that, with an error. It returns what the SDK gets for an answer.
 func (t *tapped) spoil(err error) []byte {
-	return t.plainly(&jsonrpc.Response{ID: t.id, Error: &spoilt{err}})
+	return t.plainly(&jsonrpc.Response{ID: t.id, Error: err})
 }
 
-// spoilt is why an answer over HTTP cannot be read.
-type spoilt struct{ error }
-
-func (s *spoilt) Unwrap() error { return s.error }
-
-// plainly returns nil for a response that the SDK reads, or else what is to
-// stand in its place. What is too deep has then been delivered; t may be nil.
+// plainly returns nil for a response that the SDK reads, or else what is to stand
+// in its place. An answer to a request of ours is delivered here: the SDK would
+// copy it, and does not read all that we do. t may be nil.
 func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
+	if t != nil {
+		if !resp.ID.IsValid() {
+			resp.ID = t.id // the body is the answer to this request
+		}
+		t.wire.veil.message(resp)
+		if t.wire.deliver(resp) && resp.Error == nil {
+			return encoded(&jsonrpc.Response{ID: resp.ID, Result: json.RawMessage("{}")})
+		}
+	}
 	if resp.Error == nil {
 		return nil
-	}
-	_, bad := errors.AsType[*spoilt](resp.Error)
-	if _, deep := errors.AsType[*tooDeep](resp.Error); (deep || bad) && t != nil {
-		t.wire.deliver(resp)
 	}
 	failure := answered(resp.Error)
 	if failure == nil {
 		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: resp.Error.Error()}
 	}
-	data, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: resp.ID, Error: failure})
+	return encoded(&jsonrpc.Response{ID: resp.ID, Error: failure})
+}
+
+func encoded(resp *jsonrpc.Response) []byte {
+	data, err := jsonrpc.EncodeMessage(resp)
 	if err != nil { // its data was no JSON after all
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,6 +82,7 @@ type wire struct {
 	ended   bool
 	nextID  int64
 	pending map[jsonrpc.ID]chan *jsonrpc.Response
+	lasting map[jsonrpc.ID]bool // those of pending that are answered at the end of a stream
 	// exchanges are the requests of ours that are for a peer, by their id, which is also their progress token.
 	exchanges map[int64]*exchange
 }
@@ -98,6 +100,7 @@ func newWire(c *carrier, d *dialer) *wire {
 		end:       cancel,
 		nextID:    firstID,
 		pending:   map[jsonrpc.ID]chan *jsonrpc.Response{},
+		lasting:   map[jsonrpc.ID]bool{},
 		asks:      d.opts.Asks, lane: d.lane, exchanges: map[int64]*exchange{},
 		notice: d.opts.OnNotice, budget: rate.NewLimiter(noticeRate, noticeBurst),
 	}
@@ -140,7 +143,7 @@ func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 	w.veil.message(msg)
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
-		if w.deliver(msg) {
+		if w.deliver(msg) || !w.fromHandshake(msg) {
 			return
 		}
 		w.learn(msg)
@@ -169,13 +172,46 @@ func (w *wire) inject(msg jsonrpc.Message) {
 	}
 }
 
+// fromHandshake reports whether an answer that is none of ours is for the SDK.
+func (w *wire) fromHandshake(resp *jsonrpc.Response) bool {
+	n, numeric := resp.ID.Raw().(int64)
+	if resp.ID.IsValid() && !(isGarbled(resp.Error) && numeric && n >= firstID) {
+		return true
+	}
+	w.log.Warn("skip answer that belongs to no request", "reason", w.veil.describe(resp.Error))
+	return false
+}
+
+// meant returns the id of the request that an answer is for: its own, or the only
+// one under way if it has none that can be read. It is called with mu held.
+func (w *wire) meant(resp *jsonrpc.Response) jsonrpc.ID {
+	switch id := resp.ID.Raw().(type) {
+	case string: // some servers answer a number so
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+			return numericID(n)
+		}
+	case nil:
+		short := make([]jsonrpc.ID, 0, 2)
+		for id := range w.pending {
+			if len(short) < 2 && !w.lasting[id] {
+				short = append(short, id)
+			}
+		}
+		if len(short) == 1 {
+			return short[0]
+		}
+	}
+	return resp.ID
+}
+
 func (w *wire) deliver(resp *jsonrpc.Response) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	answer, ok := w.pending[resp.ID]
+	id := w.meant(resp)
+	answer, ok := w.pending[id]
 	if ok {
-		delete(w.pending, resp.ID)
-		if n, ok := resp.ID.Raw().(int64); ok {
+		delete(w.pending, id)
+		if n, ok := id.Raw().(int64); ok {
 			delete(w.exchanges, n) // what comes after the answer does not belong to the call
 		}
 		answer <- resp // holds one, and nobody else sends
@@ -225,6 +261,9 @@ func (w *wire) request(ctx context.Context, method string, params json.RawMessag
 func (w *wire) stream(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	n, answer := w.expect()
 	req := &jsonrpc.Request{ID: numericID(n), Method: method, Params: params}
+	w.mu.Lock()
+	w.lasting[req.ID] = true
+	w.mu.Unlock()
 	if err := w.below.Write(ctx, req); err != nil {
 		w.forget(req.ID)
 		return nil, err
@@ -277,6 +316,7 @@ func (w *wire) forget(id jsonrpc.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pending, id)
+	delete(w.lasting, id)
 }
 
 // unsent says what a failed write means. Over HTTP a write lasts until the

@@ -1,0 +1,235 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// envelope is a JSON-RPC message of any kind. What scan fills in are parts of the
+// message itself, not copies.
+type envelope struct {
+	Version json.RawMessage `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  json.RawMessage `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
+	twice   string          // a member that was there before
+}
+
+// longestKey is the length in bytes of the longest name of a member that is looked at.
+const longestKey = 64
+
+// scan reads the members of the object that data begins with, even where that is
+// no JSON, and returns the length of the object, len(data) if it has no end.
+func (e *envelope) scan(data []byte) int {
+	depth, key, from := 0, "", -1
+	end := func(at int) {
+		if from >= 0 {
+			e.note(key, bytes.TrimSpace(data[from:at]))
+		}
+		key, from = "", -1
+	}
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			begin := i
+			i = endOfString(data, i)
+			if depth == 1 && from < 0 && i < len(data) && i-begin < longestKey {
+				key = text(data[begin : i+1])
+			}
+		case ':':
+			if depth == 1 && from < 0 {
+				from = i + 1
+			}
+		case ',':
+			if depth == 1 {
+				end(i)
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 1 {
+				end(i)
+			}
+			if depth--; depth <= 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(data)
+}
+
+func (e *envelope) note(key string, value json.RawMessage) {
+	field := map[string]*json.RawMessage{
+		"jsonrpc": &e.Version, "id": &e.ID, "method": &e.Method, "params": &e.Params, "result": &e.Result, "error": &e.Error,
+	}[key]
+	if field == nil {
+		return
+	}
+	if *field != nil && !bytes.Equal(*field, value) {
+		e.twice = key
+	}
+	*field = value
+}
+
+// failure returns the error of an answer, nil if it has none. One that is not as
+// it should be is an error all the same.
+func (e *envelope) failure() *jsonrpc.Error {
+	if len(e.Error) == 0 || string(e.Error) == "null" {
+		return nil
+	}
+	fields := members(e.Error)
+	failure := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text(fields["message"]), Data: fields["data"]}
+	_ = json.Unmarshal(orNull(fields["code"]), &failure.Code) // what is no number is an internal error
+	if failure.Message == "" {
+		failure.Message = cmp.Or(text(e.Error), "an error without a message")
+	}
+	return failure
+}
+
+// garbled is why an answer fails its call that is there but cannot be read.
+type garbled struct{ why string }
+
+func (g *garbled) Error() string { return g.why }
+
+func isGarbled(err error) bool {
+	_, ok := errors.AsType[*garbled](err)
+	return ok
+}
+
+// parseEnvelope returns nil for what is no JSON-RPC message. An answer that is
+// wrong in some way becomes a response whose error is [garbled]; its ID is not
+// valid where none can be read. NaN and Infinity, which many servers write, are
+// read as null. The message keeps parts of data.
+func parseEnvelope(data []byte) jsonrpc.Message {
+	if !mayBeMessage(data) {
+		return nil
+	}
+	valid := json.Valid(data)
+	if !valid {
+		if mended, ok := finite(data); ok && json.Valid(mended) {
+			data, valid = mended, true
+		}
+	}
+	var env envelope
+	env.scan(data)
+	id, ok := parseID(env.ID)
+	why := env.fault(ok)
+	switch {
+	case !valid && env.Method == nil:
+		return env.garbled(id, syntaxFault(data))
+	case !valid:
+		return nil
+	case env.Method != nil:
+		return env.request(id, why)
+	case why != "":
+		return env.garbled(id, why)
+	}
+	if failure := env.failure(); failure != nil { // a nil *jsonrpc.Error would not be a nil error
+		return &jsonrpc.Response{ID: id, Error: failure}
+	}
+	if !id.IsValid() {
+		return nil
+	}
+	return &jsonrpc.Response{ID: id, Result: env.Result}
+}
+
+// fault says what is wrong with the members, "" for nothing.
+func (e *envelope) fault(id bool) string {
+	switch {
+	case text(e.Version) != "2.0":
+		return `its "jsonrpc" is not "2.0"`
+	case !id:
+		return `its "id" is neither a number nor a string`
+	case e.twice != "":
+		return fmt.Sprintf("it has %q twice", e.twice)
+	case e.Method == nil && e.Result == nil && e.Error == nil:
+		return `it has neither "result" nor "error"`
+	}
+	return ""
+}
+
+func (e *envelope) request(id jsonrpc.ID, why string) jsonrpc.Message {
+	method := text(e.Method)
+	if why != "" || method == "" {
+		return nil
+	}
+	return &jsonrpc.Request{ID: id, Method: method, Params: e.Params}
+}
+
+// garbled returns nil where nothing says that this was to be an answer: servers
+// write logs as JSON, too.
+func (e *envelope) garbled(id jsonrpc.ID, why string) jsonrpc.Message {
+	if n, ok := id.Raw().(int64); e.Version == nil && (!ok || n < firstID) {
+		return nil
+	}
+	return &jsonrpc.Response{ID: id, Error: &garbled{why}}
+}
+
+func syntaxFault(data []byte) string {
+	var nothing json.RawMessage
+	err := json.Unmarshal(data, &nothing)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("it is no JSON: %s, at byte %d of %d", err, syntax.Offset, len(data))
+	}
+	return "it is no JSON"
+}
+
+// notFinite are the words outside of strings that Python and others write for
+// numbers that JSON does not have.
+var notFinite = [][]byte{[]byte("-Infinity"), []byte("Infinity"), []byte("NaN"), []byte("-inf"), []byte("inf"), []byte("nan")}
+
+// finite replaces numbers that JSON does not have by null; ok is false if there are none.
+func finite(data []byte) (out []byte, ok bool) {
+	from := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			i = endOfString(data, i)
+		case '-', 'I', 'N', 'i', 'n':
+			for _, word := range notFinite {
+				if bytes.HasPrefix(data[i:], word) {
+					out = append(append(out, data[from:i]...), "null"...)
+					i += len(word) - 1
+					from, ok = i+1, true
+					break
+				}
+			}
+		}
+	}
+	if !ok {
+		return data, false
+	}
+	return append(out, data[from:]...), true
+}
+
+// opening is how a message begins behind text that does not belong to it.
+var opening = regexp.MustCompile(`\{\s*"(?:jsonrpc|id|result|error)"\s*:`)
+
+// rescue finds the answers in a line that is no message as a whole: behind a
+// progress bar, before other text, or one that cannot be read. Requests are not
+// taken from there: who logs what was received would ask us our own questions.
+func rescue(line []byte) (answers []jsonrpc.Message) {
+	for len(line) > 0 {
+		if line[0] != '{' {
+			at := opening.FindIndex(line)
+			if at == nil {
+				return answers
+			}
+			line = line[at[0]:]
+		}
+		size := (&envelope{}).scan(line)
+		if answer, ok := parseMessage(line[:size]).(*jsonrpc.Response); ok {
+			answers = append(answers, answer)
+		}
+		line = bytes.TrimSpace(line[size:])
+	}
+	return answers
+}
