@@ -15,15 +15,22 @@ const (
 	// maxInline is the longest text of a file, in bytes, that goes to a client as
 	// text: a client puts text in front of its model, where bytes become a file.
 	maxInline = 16 << 10
+	// maxTexts is how many bytes of text go to a client as text, of all that was
+	// emitted; what comes after that goes as bytes.
+	maxTexts = 64 << 10
 )
 
 // Shown is what the program emitted, fit for a client: texts without what is not
 // seen, long and empty files as bytes, and each with a URI that can be a resource.
 func (e Execution) Shown() []tool.Content {
 	shown := make([]tool.Content, len(e.Emitted))
-	for i, c := range e.Emitted {
+	for i, as := range inlined(e.Emitted) {
+		c := e.Emitted[i]
 		c.Text = seen(c.Text)
-		if c.Type == "resource" && c.Data == nil && (c.Text == "" || len(c.Text) > maxInline) {
+		if !as {
+			if c.Type == "text" {
+				c.Type, c.MIME = "resource", cmp.Or(c.MIME, "text/plain")
+			}
 			c.Data, c.Text = []byte(e.Emitted[i].Text), ""
 		}
 		if c.Type != "text" && c.URI == "" {
@@ -32,6 +39,19 @@ func (e Execution) Shown() []tool.Content {
 		shown[i] = c
 	}
 	return shown
+}
+
+// inlined says which items go to a client as they are; the others are texts that go as the bytes of a file.
+func inlined(items []tool.Content) []bool {
+	as, left := make([]bool, len(items)), maxTexts
+	for i, c := range items {
+		file := c.Type == "resource" && c.Data == nil
+		as[i] = !(file && (c.Text == "" || len(c.Text) > maxInline)) && len(c.Text) <= left
+		if as[i] {
+			left -= len(c.Text)
+		}
+	}
+	return as
 }
 
 // seen drops what does not show and keeps all white space: rows of a file may end in any.
@@ -57,7 +77,17 @@ func emittedText(items []tool.Content) string {
 	if more := len(items) - maxNamed; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return "(emitted: " + strings.Join(names, "; ") + ")"
+	texts := 0
+	for i, as := range inlined(items) {
+		if !as && items[i].Type == "text" {
+			texts++
+		}
+	}
+	said := "emitted: " + strings.Join(names, "; ")
+	if texts > 0 {
+		said += fmt.Sprintf("; %d texts beyond %s as files", texts, inBytes(maxTexts))
+	}
+	return "(" + said + ")"
 }
 
 // Label names one thing that was emitted in a few words: "plot.png, 34 KB image/png".

@@ -54,8 +54,8 @@ by itself; 2 wrong usage or settings; 75 a call needs approval; 124 timeout;
 				return misuse(cmd, "exec needs a FILE, or - for stdin")
 			case len(args) > 1 && program.Session == "":
 				return misuse(cmd, "exec runs one FILE, not %d; several with --session NAME", len(args))
-			case program.Timeout < 0:
-				return misuse(cmd, "a timeout cannot be negative")
+			case program.Timeout <= 0 && cmd.Flags().Changed("timeout"):
+				return misuse(cmd, "--timeout must be more than 0, not %s; without it the settings say", program.Timeout)
 			}
 			return nil
 		},

@@ -31,7 +31,7 @@ type Program struct {
 	// Language is python or typescript; without it python.
 	Language string `json:"language,omitempty"`
 	// Timeout is how many seconds it may run, at most what the settings allow, which is what counts where nothing is said.
-	Timeout float64 `json:"timeout,omitempty"`
+	Timeout *float64 `json:"timeout,omitempty"`
 	// Workspace names the files that it finds at /workspace; without it default.
 	Workspace string `json:"workspace,omitempty"`
 	// Environment names the interpreters and packages that it runs with, of the settings.
@@ -124,11 +124,15 @@ func (a *api) execute(r *http.Request, in Program) (Executed, error) {
 
 // program is what the gateway is asked to run.
 func (a *api) program(in Program) (gateway.Program, error) {
-	if most := a.verbs.MaxTimeout().Seconds(); in.Timeout < 0 || in.Timeout > most {
-		return gateway.Program{}, invalid(fmt.Sprintf("timeout must be 0 to %g, in seconds", most))
+	var timeout time.Duration
+	if most := a.verbs.MaxTimeout().Seconds(); in.Timeout != nil {
+		if *in.Timeout <= 0 || *in.Timeout > most {
+			return gateway.Program{}, invalid(fmt.Sprintf("timeout must be more than 0 and at most %g, in seconds; leave it out for %g", most, most))
+		}
+		timeout = max(1, time.Duration(*in.Timeout*float64(time.Second)))
 	}
 	return gateway.Program{
-		Code: in.Code, Language: in.Language, Timeout: time.Duration(in.Timeout * float64(time.Second)), Workspace: in.Workspace,
+		Code: in.Code, Language: in.Language, Timeout: timeout, Workspace: in.Workspace,
 		Environment: in.Environment, Session: in.Session, File: in.File, Variables: in.Variables, Resume: in.Resume,
 	}, nil
 }

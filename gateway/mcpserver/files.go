@@ -3,8 +3,8 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -150,7 +150,7 @@ func (f files) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolRes
 
 func (f files) execute(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var p gateway.Program
-	var seconds float64
+	seconds := math.NaN()
 	if err := read(args, map[string]any{
 		"file_path": &p.File, "filename": &p.File, "session": &p.Session, "environment": &p.Environment, "timeout": &seconds, "workspace": &p.Workspace,
 	}); err != nil {
@@ -159,7 +159,10 @@ func (f files) execute(ctx context.Context, args json.RawMessage) (*mcp.CallTool
 	if err := needed("file_path", p.File); err != nil {
 		return nil, err
 	}
-	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
+	var err error
+	if p.Timeout, err = timeout(seconds); err != nil {
+		return nil, err
+	}
 	r, _ := ctx.Value(requestKey{}).(*request)
 	return r.run(ctx, f.verbs, p)
 }

@@ -12,7 +12,9 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -206,7 +208,7 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 
 func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var p gateway.Program
-	var seconds float64
+	seconds := math.NaN()
 	var megabytes float64
 	if err := read(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
 		"timeout_seconds": &seconds, "memory_mb": &megabytes, "context_vars": &p.Variables, "filename": &p.SaveAs, "workspace": &p.Workspace, "resume": &p.Resume,
@@ -214,7 +216,10 @@ func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Call
 		return failure(err), nil
 	}
 	p.Memory = int64(max(0, min(megabytes, 1e9)) * (1 << 20))
-	p.Timeout = time.Duration(max(0, min(seconds, 1e6)) * float64(time.Second))
+	var err error
+	if p.Timeout, err = timeout(seconds); err != nil {
+		return failure(err), nil
+	}
 	defer pulse(ctx, req)()
 	r := f.tools.request(ctx, req)
 	ctx, cancel := bare(ctx)
@@ -246,6 +251,17 @@ func executed(ctx context.Context, verbs Verbs, p gateway.Program, req *mcp.Call
 	result := text(said, execution.Failed())
 	result.Content = append(result.Content, blocks(execution.Shown(), revision(req))...)
 	return result, nil
+}
+
+// timeout is how long a program may run that asks for so many seconds; NaN is what the settings say.
+func timeout(seconds float64) (time.Duration, error) {
+	if math.IsNaN(seconds) {
+		return 0, nil
+	}
+	if seconds <= 0 {
+		return 0, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("timeout must be more than 0 seconds, not %g", seconds), Hint: "leave it out for the limit of the settings"}
+	}
+	return max(1, time.Duration(min(seconds, 1e6)*float64(time.Second))), nil
 }
 
 // parameters are those of execute_code.

@@ -321,6 +321,13 @@ func TestMistakesAreReadable(t *testing.T) {
 		{"execute_code", `{"code":"from servers.metre import tick"}`, "did you mean servers.meter?"},
 		{"execute_code", `{"code":"const x = ;","language":"typescript"}`, "SyntaxError"},
 		{"execute_code", `{"code":"while True: pass","timeout":0.5}`, "stopped: it ran longer than 0.5 s"},
+		{"execute_code", `{"code":"1+1","timeout":-5}`, "timeout must be more than 0 seconds, not -5"},
+		{"execute_code", `{"code":"1+1","timeout":0}`, "timeout must be more than 0 seconds, not 0 (leave it out for the limit of the settings)"},
+		{"execute_code", `{"code":"import os\nfor i in range(9):\n  if os.fork() == 0: raise ValueError(i)\n1/0"}`, "ZeroDivisionError"},
+		{"execute_code", `{"code":"from sallyport import call\ncall('meter.tick', {'a': 'x' * (17 << 20)})"}`,
+			"ToolError: the arguments are 17.0 MiB, and a call can have 16 MiB\n  line 2: call('meter.tick', {'a': 'x' * (17 << 20)})\nhint: split them over several calls"},
+		{"execute_code", `{"language":"ts","code":"import { call } from 'sallyport';\nawait call('meter.tick', { a: 'é'.repeat(9 << 20) });"}`,
+			"ToolError: the arguments are 18.0 MiB, and a call can have 16 MiB\n  line 2"},
 	} {
 		if got, isError := call(t, client, test.tool, json.RawMessage(test.args)); !isError || !strings.Contains(got, test.want) {
 			t.Errorf("%s(%s): %v, %s", test.tool, test.args, isError, got)
@@ -331,13 +338,24 @@ func TestMistakesAreReadable(t *testing.T) {
 		{"search_tools", `{"query":"count","limit":1e300,"detail":"names"}`, "meter.tick"},
 		{"search_tools", `{}`, "meter (1 tool)"},
 		{"execute_code", `{"code":"1+1","timeout":" 20 "}`, "2"},
-		{"execute_code", `{"code":"1+1","timeout":-1}`, "2"},
+		{"execute_code", `{"code":"1+1","timeout":null}`, "2"},
 		{"execute_code", `{"code":"1+1","timeout":1e308}`, "2"},
 		{"execute_code", `{"code":"const x: number = 1;\nx","language":"js"}`, "1"},
 	} {
 		if got, isError := call(t, client, test.tool, json.RawMessage(test.args)); isError || !strings.Contains(got, test.want) {
 			t.Errorf("%s(%s): %v, %s", test.tool, test.args, isError, got)
 		}
+	}
+}
+
+// Of the faults of a program's forked processes a model reads the first few, without the frames of the runtime.
+func TestForksSayLittle(t *testing.T) {
+	t.Parallel()
+	client := connect(t, open(t, upstream("meter", newMeter(t).url, "")), "")
+	code := "import os\nfor i in range(12):\n    if (pid := os.fork()) == 0:\n        raise ValueError(i)\n    os.waitpid(pid, 0)"
+	got, isError := call(t, client, "execute_code", map[string]any{"code": code})
+	if isError || strings.Count(got, "ValueError") != 3 || len(got) > 300 || strings.Contains(got, "guest.py") || !strings.Contains(got, ": ValueError: 2, line 4; those of further processes are not shown") {
+		t.Errorf("%v, %s", isError, got)
 	}
 }
 

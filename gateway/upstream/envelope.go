@@ -20,7 +20,6 @@ type envelope struct {
 	Params  json.RawMessage `json:"params"`
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
-	twice   string          // a member that was there before
 }
 
 // longestKey is the length in bytes of the longest name of a member that is looked at.
@@ -29,34 +28,23 @@ const longestKey = 64
 // scan reads the members of the object that data begins with, even where that is
 // no JSON, and returns the length of the object, len(data) if it has no end.
 func (e *envelope) scan(data []byte) int {
-	depth, key, from := 0, "", -1
-	end := func(at int) {
-		if from >= 0 {
-			e.note(key, bytes.TrimSpace(data[from:at]))
-		}
-		key, from = "", -1
-	}
+	depth, m := 0, field{of: e, data: data, from: -1}
 	for i := 0; i < len(data); i++ {
-		switch data[i] {
+		switch c := data[i]; c {
 		case '"':
 			begin := i
-			i = endOfString(data, i)
-			if depth == 1 && from < 0 && i < len(data) && i-begin < longestKey {
-				key = text(data[begin : i+1])
+			if i = endOfString(data, i); depth == 1 {
+				m.name(begin, i)
 			}
-		case ':':
-			if depth == 1 && from < 0 {
-				from = i + 1
-			}
-		case ',':
+		case ':', ',':
 			if depth == 1 {
-				end(i)
+				m.mark(c, i)
 			}
 		case '{', '[':
 			depth++
 		case '}', ']':
 			if depth == 1 {
-				end(i)
+				m.mark(c, i)
 			}
 			if depth--; depth <= 0 {
 				return i + 1
@@ -66,17 +54,42 @@ func (e *envelope) scan(data []byte) int {
 	return len(data)
 }
 
-func (e *envelope) note(key string, value json.RawMessage) {
-	field := map[string]*json.RawMessage{
-		"jsonrpc": &e.Version, "id": &e.ID, "method": &e.Method, "params": &e.Params, "result": &e.Result, "error": &e.Error,
-	}[key]
-	if field == nil {
+// field is the member of the outermost object that a scan is at.
+type field struct {
+	of   *envelope
+	data []byte
+	key  string
+	from int // where its value begins, -1 before that
+}
+
+// name takes a string that begins and ends there for the key, unless it is in the value.
+func (m *field) name(begin, end int) {
+	if m.from < 0 && end < len(m.data) && end-begin < longestKey {
+		m.key = text(m.data[begin : end+1])
+	}
+}
+
+// mark is at what stands between keys and values.
+func (m *field) mark(c byte, at int) {
+	if c == ':' {
+		if m.from < 0 {
+			m.from = at + 1
+		}
 		return
 	}
-	if *field != nil && !bytes.Equal(*field, value) {
-		e.twice = key
+	if m.from >= 0 {
+		m.of.note(m.key, bytes.TrimSpace(m.data[m.from:at]))
 	}
-	*field = value
+	m.key, m.from = "", -1
+}
+
+func (e *envelope) note(key string, value json.RawMessage) {
+	to := map[string]*json.RawMessage{
+		"jsonrpc": &e.Version, "id": &e.ID, "method": &e.Method, "params": &e.Params, "result": &e.Result, "error": &e.Error,
+	}[key]
+	if to != nil {
+		*to = value // of two of a name the last counts, as nearly everywhere
+	}
 }
 
 // failure returns the error of an answer, nil if it has none. One that is not as
@@ -148,8 +161,6 @@ func (e *envelope) fault(id bool) string {
 		return `its "jsonrpc" is not "2.0"`
 	case !id:
 		return `its "id" is neither a number nor a string`
-	case e.twice != "":
-		return fmt.Sprintf("it has %q twice", e.twice)
 	case e.Method == nil && e.Result == nil && e.Error == nil:
 		return `it has neither "result" nor "error"`
 	}

@@ -32,7 +32,7 @@ var garbledAnswers = []struct {
 	{name: "wrong version", line: `{"jsonrpc":"1.0","id":ID,"result":` + fine + `}`, says: `its "jsonrpc" is not "2.0"`},
 	{name: "no version", line: `{"id":ID,"result":` + fine + `}`, says: `its "jsonrpc" is not "2.0"`},
 	{name: "nothing in it", line: `{"jsonrpc":"2.0","id":ID}`, says: `it has neither "result" nor "error"`},
-	{name: "result twice", line: `{"jsonrpc":"2.0","id":ID,"result":` + fine + `,"result":{}}`, says: `it has "result" twice`},
+	{name: "result twice", line: `{"jsonrpc":"2.0","id":ID,"result":{},"result":` + fine + `}`, want: `{"a":1}`},
 	{name: "odd id", line: `{"jsonrpc":"2.0","id":[ID],"result":` + fine + `}`, says: `its "id" is neither`},
 	{name: "no id", line: `{"jsonrpc":"2.0","result":{"content":[}}`, says: "it is no JSON"},
 	{name: "error without an id", line: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"cannot parse that"}}`, says: "cannot parse that"},
@@ -83,6 +83,7 @@ func TestGarbledAnswers(t *testing.T) {
 
 // garbledSite answers calls as their arguments say, over HTTP.
 func garbledSite(t *testing.T, contentType string) upstream.Settings {
+	t.Helper()
 	web := newSite(t, nil)
 	web.intercept(func(w http.ResponseWriter, _ *http.Request, body string) bool {
 		var req request

@@ -15,6 +15,8 @@ type Program struct {
 	ValueLimit int `json:"value_limit"`
 	// Keep asks the guest to stay after the program's end, with what the program left in memory.
 	Keep bool `json:"keep,omitempty"`
+	// Frame is how many bytes a frame of the guest may have, 0 for 16 MiB; Run fills it in.
+	Frame int64 `json:"frame,omitempty"`
 	// Variables are what the program finds under their names, each a JSON value.
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
 	// Workspace asks for what the program changes in /workspace, up to there; Run fills it in.

@@ -32,6 +32,9 @@ type Limits struct {
 	Room Room
 }
 
+// defaultFrame is what a guest takes for the limit of its frames where it is not told.
+const defaultFrame = 16 << 20
+
 func (l Limits) withDefaults() Limits {
 	if l.Calls == 0 {
 		l.Calls = 1000
@@ -40,7 +43,7 @@ func (l Limits) withDefaults() Limits {
 		l.Concurrency = 16
 	}
 	if l.Frame == 0 {
-		l.Frame = 16 << 20
+		l.Frame = defaultFrame
 	}
 	if l.Write == 0 {
 		l.Write = 30 * time.Second

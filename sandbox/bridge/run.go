@@ -110,6 +110,9 @@ func (s *session) start(program Program) error {
 			return err
 		}
 	}
+	if s.Limits.Frame != defaultFrame {
+		program.Frame = s.Limits.Frame
+	}
 	frame, err := appendRun(nil, program)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import { tell } from "./api.mjs";
 import { writeAll } from "./files.mjs";
 
 const EMPTY = Buffer.alloc(0);
+const FRAME = 16 << 20; // bytes of a frame, where the host does not say
 const OVER = "the program that made this call has ended";
 
 // The guest's end of the websocket (RFC 6455, client side, text frames).
@@ -21,6 +22,7 @@ export class Bridge {
     this.onMessage = () => {};
     this.onContent = () => {}; // gets what binary messages hold
     this.over = false; // no program runs: calls fail
+    this.limit = FRAME;
     this.connect();
   }
 
@@ -122,8 +124,10 @@ export class Bridge {
     this.socket.ref();
   }
 
-  go() {
+  // Lets a program make calls, each in a frame of at most limit bytes.
+  go(limit) {
     this.over = false;
+    this.limit = limit || FRAME;
     this.socket.unref();
   }
 
@@ -179,9 +183,17 @@ export class Bridge {
     if (this.lost || this.over) return Promise.resolve({ error: { kind: "internal", message: this.over ? OVER : "the gateway closed the bridge" } });
     return new Promise((resolve) => {
       const id = this.next++;
+      const frame = Buffer.from(`{"type":"${type}","id":${id},${members}}`, "utf8");
+      if (frame.length > this.limit) return resolve({ error: tooLarge(frame.length, this.limit) });
       this.calls.set(id, { resolve, tool, listener });
       this.socket.ref();
-      this.send(`{"type":"${type}","id":${id},${members}}`);
+      this.write(0x81, frame);
     });
   }
+}
+
+// The host would end the program for a frame beyond its limit.
+function tooLarge(size, limit) {
+  const message = `the arguments are ${(size / 2 ** 20).toFixed(1)} MiB, and a call can have ${limit / 2 ** 20} MiB`;
+  return { kind: "limit", message, hint: "split them over several calls, or pass a path or a URL instead of the content" };
 }

@@ -133,7 +133,7 @@ function message(frame) {
   if (!count) process.chdir("/workspace"); // another one than we started in
   current = new Program(frame);
   process.argv[1] = frame.file ? "/workspace/" + frame.file : "program.ts";
-  bridge.go();
+  bridge.go(frame.frame);
   current.run().catch((error) => current.fail(error));
 }
 

@@ -208,7 +208,7 @@ def receive(bridge, files):
             from sallyport import skills
 
             skills.forget()
-        bridge.go()
+        bridge.go(frame.get("frame"))
     return frame
 
 
@@ -244,12 +244,12 @@ def execute(job, scope, name):
     except SystemExit as stop:
         done["exit"] = leave(stop, kept)
     except BaseException as err:
-        if os.getpid() != pid:
-            sys.excepthook(type(err), err, err.__traceback__)
         give_room()
         import sallyport_fault
 
         done["fault"] = sallyport_fault.describe(err, name)
+        if os.getpid() != pid:
+            sallyport_fault.of_fork(done["fault"])
     flush()
     if os.getpid() != pid:  # a fork of the program that ran on to its end: only the first process reports
         os._exit(1 if "fault" in done else done.get("exit", 0))

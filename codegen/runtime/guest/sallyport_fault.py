@@ -1,9 +1,12 @@
 """Turns an exception of the program into what a model can repair: type, message, its own lines, a hint."""
 
+import os
+import sys
 import traceback
 
 import sallyport_hints
 
+FORKS, TOLD = "/tmp/.sallyport-forks", 3  # a byte for each fault of a forked process
 MESSAGE, LINE, SKILLS, WORKSPACE = 4000, 200, "/tmp/.skills/", "/workspace/"
 
 
@@ -31,6 +34,22 @@ def describe(err, name):
     if cause is not None:
         found["message"] += f" (caused by {kind(cause)}: {message(cause)[:300]})"
     return found
+
+
+def of_fork(fault):
+    """Prints the fault of a forked process, which nobody else tells of: few lines, and only of the first few processes."""
+    try:
+        with open(FORKS, "ab", 0) as told:
+            told.write(b".")
+            count = told.tell()
+    except OSError:
+        count = 0
+    if count > TOLD:
+        return
+    at = "".join(f", line {line['line']}" for line in fault["lines"][-1:])
+    more = "; those of further processes are not shown" if count == TOLD else ""
+    print(f"forked process {os.getpid()}: {fault['type']}: {fault['message'][:300]}{at}{more}", file=sys.stderr)
+    sys.stderr.flush()
 
 
 def kind(err):

@@ -13,6 +13,7 @@ from . import ToolError, _Call, _listener
 LOST = "the gateway closed the bridge"
 OVER = "the program that made this call has ended"
 LARGE, CHUNK = 1 << 20, 1 << 16
+FRAME = 16 << 20  # bytes of a frame, where the host does not say
 HOST = 0  # in place of a call's number: who waits for what the host says by itself
 
 
@@ -33,6 +34,7 @@ class Bridge:
         self._calls, self._next, self._reading = {}, 1, False
         self._inbox, self._out = collections.deque(), collections.deque()
         self._pid, self._lost, self._over = os.getpid(), "", ""
+        self._limit = FRAME
         self._handshake()
 
     def _handshake(self):
@@ -63,9 +65,9 @@ class Bridge:
         del self._calls[HOST]
         return None if isinstance(waiting.frame, dict) and "error" in waiting.frame else waiting.frame
 
-    def go(self):
-        """Lets a program make calls."""
-        self._over = ""
+    def go(self, limit=None):
+        """Lets a program make calls, each in a frame of at most limit bytes."""
+        self._over, self._limit = "", limit or FRAME
 
     def rest(self):
         """Lets no thread that a program has left behind make calls, until the next program."""
@@ -98,12 +100,19 @@ class Bridge:
             frame["id"] = number
             if listener:
                 frame["progress"] = True
-            self._request(_encoded(frame), tool)
+            self._request(self._fitting(_encoded(frame), tool), tool)
             self._wait(waiting)
         finally:
             with self._state:
                 self._calls.pop(number, None)
         return waiting.frame
+
+    def _fitting(self, payload, tool):
+        """The frame, unless it is so large that the host would end the program."""
+        if len(payload) <= self._limit:
+            return payload
+        size, limit = f"{len(payload) / (1 << 20):.1f}", f"{self._limit / (1 << 20):g}"
+        raise ToolError(f"the arguments are {size} MiB, and a call can have {limit} MiB", "limit", tool, "split them over several calls, or pass a path or a URL instead of the content")
 
     def _request(self, payload, tool):
         """Sends a frame, or leaves it to the thread that sends just now: it does not go home before all are sent."""
