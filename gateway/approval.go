@@ -95,6 +95,9 @@ func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdi
 		return v, false, nil
 	}
 	v.approval = a.ID
+	if v.doubt {
+		return answeredDoubt(v, a), true, nil
+	}
 	if a.State == approval.Denied {
 		v.action, v.message = policy.Deny, refusal(a)
 		return v, true, nil

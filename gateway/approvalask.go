@@ -25,12 +25,13 @@ func (g *Gateway) request(ctx context.Context, call tool.Call, v verdict) (appro
 		definition = e.digest()
 	}
 	sum := sha256.New()
-	for _, part := range []string{call.Tool.String(), definition, string(canonical)} {
+	for _, part := range append([]string{call.Tool.String(), definition, string(canonical)}, doubtOrigins(ctx)...) {
 		fmt.Fprintf(sum, "%d %s ", len(part), part)
 	}
 	request := approval.Request{
 		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Upstream: call.Tool.Upstream, Tool: call.Tool.String(),
 		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: plain.Line(v.rule, 100), Reason: plain.Line(v.reason, 300),
+		Single: v.doubt, Doubt: v.doubt,
 	}
 	if r := runningOf(ctx); r != nil {
 		request.Execution, request.Root = r.id, r.root

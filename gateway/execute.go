@@ -64,6 +64,10 @@ type Program struct {
 	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
 	// again: calls that were made are answered from its journal, and only what is new is done.
 	Resume string
+	// After is, in place of Resume, an execution of the caller's before this one of the same step: calls of it that may have been done
+	// are not repeated before a person has said so; all others are made again. Retry leaves out those that are known to have failed.
+	After string
+	Retry bool
 }
 
 // Execution is one program that has been run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sallyport/internal/journal"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
@@ -21,6 +22,11 @@ type verdict struct {
 	reason, message string
 	// approval is the id of what a person was asked, "" if nobody was.
 	approval string
+	// doubt says that a person is asked since the call may have been done already; decision is the answer where it does not
+	// have the call made, and result what the call returned by a person's word.
+	doubt    bool
+	decision journal.Decision
+	result   tool.Result
 	// limited says that it is denied as a limit is used up.
 	limited bool
 }
@@ -64,8 +70,14 @@ func (g *Gateway) guarded(next Handler) Handler {
 		if held != nil {
 			return tool.Result{}, held
 		}
+		if err := g.recordDecision(ctx, v); err != nil {
+			return tool.Result{}, err
+		}
 		if v.action == policy.Deny {
 			return tool.Result{}, v.denied()
+		}
+		if v.decision == journal.Done {
+			return v.result, nil
 		}
 		start := time.Now()
 		if at.down != nil {

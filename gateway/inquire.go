@@ -30,6 +30,8 @@ type Question struct {
 	Step    string
 	Attempt int
 	Message string
+	// Doubt says that it is about something that may have been done already, which can be the answer.
+	Doubt bool
 	// Expires is how long it can be answered, at most 7 days; 0 is 24 hours.
 	Expires time.Duration
 	// Peer is asked at once; nil is nobody.
@@ -65,7 +67,7 @@ func (q Question) request(ctx context.Context) approval.Request {
 	return approval.Request{
 		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Execution: q.Run, Root: q.Run,
 		Upstream: WorkflowsID, Tool: WorkflowsID + "." + plain.Line(q.Workflow, 100), Arguments: plain.Text(q.Message, maxMessage), Digest: hex.EncodeToString(sum.Sum(nil)),
-		Rule: inquireRule, Reason: "step " + plain.Line(q.Step, 200), Single: true, Standing: true, Expire: cmp.Or(q.Expires, standTime),
+		Rule: inquireRule, Reason: "step " + plain.Line(q.Step, 200), Single: true, Doubt: q.Doubt, Standing: true, Expire: cmp.Or(q.Expires, standTime),
 	}
 }
 

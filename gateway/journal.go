@@ -198,11 +198,10 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	_, read := running.calls.sums()
 	r.TokensRead = int(g.meter.estimate(read))
 	r.Read = g.flows.origins(trailKey(ctx), running)
-	fault := ""
 	if e.Fault != nil {
-		fault, r.Line = e.Fault.Message, failedAt(e.Fault)
+		r.Line = failedAt(e.Fault)
 	}
-	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, fault); err != nil {
+	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, e.Fault); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestJournaled(t *testing.T) {
 		{Content: []tool.Content{{Type: "text", Text: "3"}}}, {Structured: json.RawMessage(`{"sum":3}`)},
 		{Content: []tool.Content{{Type: "image", MIME: "image/png", Data: []byte("1234")}}}, {Content: []tool.Content{{Type: "text", Text: long}}, IsError: true},
 	} {
-		n, err := w.Begin(id, "", "digest", []byte(`{"a":1}`))
+		n, err := w.Begin(journal.Start{Tool: id, Arguments: "digest", Args: []byte(`{"a":1}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestJournaled(t *testing.T) {
 	if err := w.Refused(id, "", "digest", &tool.Error{Kind: tool.Denied, Message: "not here", Hint: "elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Begin(id, "", "digest", nil); err != nil { // it is under way
+	if _, err := w.Begin(journal.Start{Tool: id, Arguments: "digest"}); err != nil { // it is under way
 		t.Fatal(err)
 	}
 

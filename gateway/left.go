@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 )
 
 // Interrupted is the status of an execution whose gateway was gone before its program had ended.
@@ -33,13 +34,17 @@ type keptProgram struct {
 type over struct {
 	// Record is without the code, which the journal begins with.
 	Record Record `json:"record"`
-	// Fault is the message of the fault that ended it.
-	Fault string `json:"fault,omitempty"`
+	// Fault is the message of the fault that ended it, FaultType its type.
+	Fault     string `json:"fault,omitempty"`
+	FaultType string `json:"fault_type,omitempty"`
 }
 
-func overOf(r Record, fault string) over {
+func overOf(r Record, fault *bridge.Fault) over {
 	r.Code = ""
-	return over{r, fault}
+	if fault == nil {
+		return over{Record: r}
+	}
+	return over{r, fault.Message, fault.Type}
 }
 
 // programIn is the program of a journal.

@@ -322,14 +322,16 @@ func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
 type entry struct {
 	tool.Tool
 	input    func() *inputSchema
-	digest   func() string // Digest, made once
-	declares func() bool   // what its results look like is in the definition
+	defaults func() map[string]any // of the arguments at the top
+	digest   func() string         // Digest, made once
+	declares func() bool           // what its results look like is in the definition
 }
 
 func newEntry(t tool.Tool) *entry {
 	return &entry{
 		Tool:     t,
 		input:    sync.OnceValue(func() *inputSchema { return compileSchema(t.Input) }),
+		defaults: sync.OnceValue(func() map[string]any { return schemaDefaults(t.Input) }),
 		digest:   sync.OnceValue(t.Digest),
 		declares: sync.OnceValue(func() bool { return len(t.Output) > 0 && codegen.DeclaresResult(t) }),
 	}

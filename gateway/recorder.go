@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 )
 
 // recorder keeps a record of each execution. Of one that has a journal the record is in there at once, and goes from there
@@ -130,7 +131,7 @@ func (r *recorder) tidy() {
 // put keeps a record: at once, or where it is in a journal already, soon.
 //
 // Its tokens are estimates until it is in the store.
-func (r *recorder) put(ctx context.Context, record Record, run *running, fault string) error {
+func (r *recorder) put(ctx context.Context, record Record, run *running, fault *bridge.Fault) error {
 	err := r.note(ctx, record, run.journal, fault)
 	if err != nil && run.journal == nil {
 		return err
@@ -154,7 +155,7 @@ func (r *recorder) put(ctx context.Context, record Record, run *running, fault s
 }
 
 // note keeps a record where it is soonest safe.
-func (r *recorder) note(ctx context.Context, record Record, w *journal.Writer, fault string) error {
+func (r *recorder) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
 	switch {
 	case w == nil && r.durable:
 		return r.write(ctx, record)

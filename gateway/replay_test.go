@@ -34,8 +34,10 @@ func made(name, arguments string) *madeCall {
 	return &madeCall{tool: tool.ID{Upstream: "up", Name: name}, arguments: arguments}
 }
 
-// TestFates: what ended is answered, and so is a failure that the program went on after; what it died of, and what it did not
-// get to know the end of, is made again.
+func never(journal.Call) bool { return false }
+
+// TestFates: what ended is answered, and so is a failure that the program caught. What it ended with is made again where the
+// upstream said that it failed. What may have been done is in doubt.
 func TestFates(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -44,15 +46,18 @@ func TestFates(t *testing.T) {
 	}{
 		"ended":                   {pastCall("a", "1", nil), answered},
 		"ended last":              {pastCall("a", "1", func(c *journal.Call) { c.Last = true }), answered},
-		"no end is known":         {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Begun }), again},
+		"no end is known":         {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Begun }), doubtful},
 		"refused":                 {pastCall("a", "1", func(c *journal.Call) { c.State = journal.Refused }), again},
-		"its result is lost":      {pastCall("a", "1", func(c *journal.Call) { c.Lost = true }), again},
+		"its result is lost":      {pastCall("a", "1", func(c *journal.Call) { c.Lost = true }), doubtful},
 		"a failure it survived":   {pastCall("a", "1", failedWith(tool.Timeout, "timed out")), answered},
-		"a failure at the end":    {pastCall("a", "1", func(c *journal.Call) { c.Last = true; failedWith(tool.Upstream, "gone")(c) }), again},
-		"the failure it died of":  {pastCall("a", "1", failedWith(tool.Upstream, "the disk is full")), again},
+		"caught, then nothing":    {pastCall("a", "1", func(c *journal.Call) { c.Last = true; failedWith(tool.Upstream, "gone")(c) }), answered},
+		"quoted by the fault":     {pastCall("a", "1", failedWith(tool.Failed, "disk")), answered},
+		"left by a person":        {pastCall("a", "1", func(c *journal.Call) { c.Decision = journal.Left }), answered},
+		"it may have been done":   {pastCall("a", "1", failedWith(tool.Upstream, "the disk is full")), doubtful},
+		"the tool's no, uncaught": {pastCall("a", "1", failedWith(tool.Failed, "the disk is full")), again},
 		"the tool's no, survived": {pastCall("a", "1", func(c *journal.Call) { c.Result.IsError = true }), answered},
 	} {
-		if got := fateOf(test.call, "ToolError: the disk is full"); got != test.want {
+		if got := fateOf(test.call, over{FaultType: "ToolError", Fault: "the disk is full"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
@@ -66,17 +71,17 @@ func TestReplayInOrder(t *testing.T) {
 		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "first" }),
 		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "second" }),
 	}
-	r, carried := newReplay(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, "", true)
+	r, carried := newReplay(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, over{}, true, nil)
 	if len(carried) != 3 || carried[0].Optional != true || carried[1].Optional {
 		t.Errorf("carried: %+v", carried)
 	}
 	for _, want := range []string{"first", "second", ""} {
-		p, err := r.take(t.Context(), made("poll", "1"))
+		p, _, err := r.take(t.Context(), made("poll", "1"), never)
 		if err != nil || p == nil || p.Definition != want {
 			t.Errorf("%+v, %v, want %q", p, err, want)
 		}
 	}
-	if p, err := r.take(t.Context(), made("poll", "1")); p != nil || err != nil {
+	if p, _, err := r.take(t.Context(), made("poll", "1"), never); p != nil || err != nil {
 		t.Errorf("a fourth one: %+v, %v", p, err)
 	}
 }
@@ -92,11 +97,11 @@ func TestDivergence(t *testing.T) {
 		}
 		contents := &journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}
 		for missing := range 2 {
-			r, _ := newReplay(contents, "", true)
+			r, _ := newReplay(contents, over{}, true, nil)
 			start := time.Now()
 			var work sync.WaitGroup
 			work.Go(func() {
-				p, err := r.take(t.Context(), made("b", "9"))
+				p, _, err := r.take(t.Context(), made("b", "9"), never)
 				if missing == 0 && (p != nil || err != nil) {
 					t.Errorf("a new call after all that were due: %v, %v", p, err)
 				}
@@ -106,7 +111,7 @@ func TestDivergence(t *testing.T) {
 			})
 			for i := range 3 - missing {
 				time.Sleep(900 * time.Millisecond)
-				if p, err := r.take(t.Context(), made("a", strconv.Itoa(i))); p == nil || err != nil {
+				if p, _, err := r.take(t.Context(), made("a", strconv.Itoa(i)), never); p == nil || err != nil {
 					t.Errorf("call %d: %v, %v", i, p, err)
 				}
 			}
@@ -114,18 +119,18 @@ func TestDivergence(t *testing.T) {
 			if took := time.Since(start); took != 2700*time.Millisecond+time.Duration(missing)*100*time.Millisecond {
 				t.Errorf("with %d missing it took %v", missing, took)
 			}
-			if _, err := r.take(t.Context(), made("c", "9")); (err != nil) != (missing == 1) {
+			if _, _, err := r.take(t.Context(), made("c", "9"), never); (err != nil) != (missing == 1) {
 				t.Errorf("the next one: %v", err)
 			}
 		}
-		r, _ := newReplay(contents, "", false)
-		if p, err := r.take(t.Context(), made("b", "9")); p != nil || err != nil {
+		r, _ := newReplay(contents, over{}, false, nil)
+		if p, _, err := r.take(t.Context(), made("b", "9"), never); p != nil || err != nil {
 			t.Errorf("with new code: %v, %v", p, err)
 		}
-		r, _ = newReplay(contents, "", true)
+		r, _ = newReplay(contents, over{}, true, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := r.take(ctx, made("b", "9")); !errors.Is(err, context.Canceled) {
+		if _, _, err := r.take(ctx, made("b", "9"), never); !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled: %v", err)
 		}
 	})
@@ -146,7 +151,7 @@ func TestRecordAfterTheAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &running{root: id, journal: w}, ""); err != nil {
+		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &running{root: id, journal: w}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.find(ada, id); err != nil || got.Status != status {
@@ -186,7 +191,7 @@ func TestLeftByAKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Begin(tool.ID{Upstream: "up", Name: "a"}, "def", "args", nil); err != nil {
+		if _, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "up", Name: "a"}, Definition: "def", Arguments: "args"}); err != nil {
 			t.Fatal(err)
 		}
 		if id == "e-ended" {
@@ -244,7 +249,7 @@ func BenchmarkJournaled(b *testing.B) {
 			b.Fatal(err)
 		}
 		for range 10 {
-			n, err := w.Begin(tool.ID{Upstream: "a", Name: "b"}, "def", "args", nil)
+			n, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "a", Name: "b"}, Definition: "def", Arguments: "args"})
 			if err == nil {
 				err = w.End(n, tool.Result{Content: []tool.Content{{Type: "text", Text: code}}}, nil)
 			}
@@ -252,7 +257,7 @@ func BenchmarkJournaled(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &running{root: id, journal: w}, ""); err != nil {
+		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &running{root: id, journal: w}, nil); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()

@@ -29,6 +29,8 @@ type resumed struct {
 	file *journal.File
 	end  over
 	same bool // with the same program
+	// only, if not nil, says which of the calls that may have been done count: all others are made again.
+	only func(journal.Call) bool
 }
 
 // close lets others have it.
@@ -42,7 +44,7 @@ func (r *resumed) close() {
 // goes on with none. Errors are *tool.Error.
 func (g *Gateway) resume(ctx context.Context, p *Program) (*resumed, error) {
 	if p.Resume == "" {
-		return nil, nil
+		return g.after(ctx, p)
 	}
 	if p.Resume = strings.TrimSpace(p.Resume); p.Resume == lastOne {
 		if p.Resume = g.lastFailed(ctx); p.Resume == "" {
@@ -59,6 +61,26 @@ func (g *Gateway) resume(ctx context.Context, p *Program) (*resumed, error) {
 	kept := programIn(r.file.Contents)
 	r.same = strings.TrimSpace(p.Code) == "" || p.Code == kept.Code
 	kept.fill(p, r.same)
+	return r, nil
+}
+
+// after finds the execution whose calls a program does not repeat unasked where they may have been done. It is nil where
+// nothing of it is known, as it never made a call or ended well.
+func (g *Gateway) after(ctx context.Context, p *Program) (*resumed, error) {
+	if p.After == "" {
+		return nil, nil
+	}
+	r, err := g.openResumed(ctx, p.After)
+	if wrong := (*tool.Error)(nil); errors.As(err, &wrong) && (errors.Is(err, ErrNoExecution) || errors.Is(err, errEndedWell)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.only = func(c journal.Call) bool { return uncertain(c) || c.Decision != "" }
+	if p.Retry {
+		r.only = func(c journal.Call) bool { return c.State == journal.Begun || c.Decision != "" }
+	}
 	return r, nil
 }
 
@@ -147,8 +169,10 @@ func (g *Gateway) orphan(f *journal.File) bool {
 	return before.Resumed != f.ID
 }
 
+var errEndedWell = errors.New("it ended well")
+
 func endedWell(id string) error {
-	return &tool.Error{Kind: tool.Invalid, Message: id + " ended well: there is nothing to resume", Hint: "run the program without resume"}
+	return &tool.Error{Kind: tool.Invalid, Message: id + " ended well: there is nothing to resume", Hint: "run the program without resume", Err: errEndedWell}
 }
 
 // notResumable says why there is no journal to go on with.
@@ -182,7 +206,7 @@ func (g *Gateway) begin(ctx context.Context, run *running, program Program, befo
 	var carried []journal.Call
 	if before != nil {
 		run.root = h.Root
-		run.replay, carried = newReplay(before.file.Contents, before.end.Fault, before.same)
+		run.replay, carried = newReplay(before.file.Contents, before.end, before.same, before.only)
 	}
 	opts := &journal.Options{}
 	if g.cfg.Load().Journal.Keep == 0 {

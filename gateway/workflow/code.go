@@ -80,7 +80,12 @@ func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p g
 		return result{}, err
 	}
 	p.Timeout, p.Peer, p.Value = n.Timeout, r.peer, maxOutput
-	before, err := r.before(ctx, n, at, attempt)
+	if at.past != nil && at.past.attempt == attempt && (n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk) {
+		if out, done, err := r.goOn(ctx, n, at, attempt, true); done || err != nil {
+			return out, err
+		}
+	}
+	before, err := r.before(ctx, at, attempt)
 	if err != nil {
 		return result{}, err
 	}
@@ -100,14 +105,9 @@ func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p g
 }
 
 // before are the executions of a program that the log knows of, the newest last.
-func (r *run) before(ctx context.Context, n *node, at spot, attempt int) ([]string, error) {
+func (r *run) before(ctx context.Context, at spot, attempt int) ([]string, error) {
 	if at.past == nil || at.past.attempt != attempt {
 		return nil, nil
-	}
-	if n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk {
-		if err := r.goOn(ctx, n, at, attempt, true); err != nil {
-			return nil, err
-		}
 	}
 	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
 		if err := r.approved(ctx, at, *pending); err != nil {
@@ -131,13 +131,29 @@ func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gate
 	ctx = gateway.Unwaited(atStep(ctx, r.id, at.path), r.id)
 	for _, id := range slices.Backward(before) {
 		p.Resume = id
+		r.programs.Store(at.path, p.ID)
 		e, err := r.engine.door.Execute(ctx, p)
 		if !errors.Is(err, gateway.ErrNoExecution) { // else it was killed before it had done anything
 			return e, notResumed(err)
 		}
 	}
 	p.Resume = ""
+	p.After, p.Retry = r.earlier(at)
+	r.programs.Store(at.path, p.ID)
 	return r.engine.door.Execute(ctx, p)
+}
+
+// earlier is the last execution of the step before this attempt, "" for none. A retry is one that the step's own rule has made,
+// and not somebody who has resumed the run.
+func (r *run) earlier(at spot) (id string, retry bool) {
+	if last, ok := r.programs.Load(at.path); ok {
+		id, _ = last.(string)
+		return id, true
+	}
+	if at.past == nil {
+		return "", false
+	}
+	return at.past.earlier, !at.past.reentered
 }
 
 // notResumed is the error of a program that cannot be gone on with: its journal is not kept any more, or there never was one.

@@ -76,10 +76,15 @@ func (r *run) formCall(ctx context.Context, n *node, at spot, c form.Call) (any,
 	if err != nil {
 		return nil, err
 	}
-	if err := r.goOn(ctx, n, inner, 1, r.engine.harmless(id)); err != nil {
+	out, done, err := r.goOn(ctx, n, inner, 1, r.engine.harmless(id))
+	if err != nil {
 		return nil, err
 	}
-	out, err := r.callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
+	if done {
+		out, err = r.end(ctx, inner, n.Line, out, nil, true)
+		return out.value, err
+	}
+	out, err = r.callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
 	if err != nil {
 		err = r.failed(ctx, ctx, inner.path, n.Line, err)
 	}

@@ -2,8 +2,11 @@ package workflow
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
+
+	"sallyport/internal/tool"
 )
 
 // The outcomes of a step.
@@ -28,10 +31,15 @@ type past struct {
 	executions []string
 	pending    *Pending
 	answers    []json.RawMessage
-	start      *Started // of a nested workflow
-	outcome    string   // "" where it has not ended
-	output     json.RawMessage
-	fault      *Fault
+	// earlier is the last execution of the attempt before, or of the run before it was resumed (reentered); "" for none.
+	earlier   string
+	reentered bool
+	// called: the attempt has called a tool. uncertain: before the run was resumed, that may have been done.
+	called, uncertain bool
+	start             *Started // of a nested workflow
+	outcome           string   // "" where it has not ended
+	output            json.RawMessage
+	fault             *Fault
 }
 
 // in returns what is known of a step within.
@@ -149,7 +157,7 @@ func (h *history) step(e Event) {
 	case Began:
 		p.begin(e)
 	case Retrying:
-		*p = past{last: Retrying, attempt: e.Attempt, until: e.Until, resting: true}
+		*p = past{last: Retrying, attempt: e.Attempt, until: e.Until, resting: true, earlier: p.lastExecution()}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -157,7 +165,10 @@ func (h *history) step(e Event) {
 	case Ended:
 		h.steps++
 		h.learn(e.Read)
-		*p = past{last: Ended, attempt: p.attempt, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start}
+		*p = past{
+			last: Ended, attempt: p.attempt, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start,
+			earlier: p.lastExecution(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
+		}
 		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else somebody may go on with it
 			p.within, p.start = nil, nil
 		}
@@ -166,8 +177,10 @@ func (h *history) step(e Event) {
 
 func (p *past) begin(e Event) {
 	if e.Attempt != p.attempt {
+		p.earlier = p.lastExecution()
 		p.executions, p.within, p.answers = nil, nil, nil
 	}
+	p.called, p.uncertain = e.Tool != "", false
 	p.attempt = e.Attempt
 	if e.Execution != "" {
 		p.executions = append(p.executions, e.Execution)
@@ -187,8 +200,24 @@ func (p *past) reenter() {
 		}
 		delete(inner.within, "catch")
 		delete(inner.within, "finally")
-		p.within[name] = &past{within: inner.within, start: inner.start}
+		p.within[name] = &past{within: inner.within, start: inner.start, earlier: inner.earlier, reentered: true}
+		if inner.uncertain {
+			p.within[name].attempt, p.within[name].uncertain = inner.attempt, true
+		}
 	}
+}
+
+// lastExecution is the newest execution of the step, "" for none.
+func (p *past) lastExecution() string {
+	if len(p.executions) == 0 {
+		return p.earlier
+	}
+	return p.executions[len(p.executions)-1]
+}
+
+// mayBeDone reports whether a call that failed may have been done all the same: the upstream itself has not said that it failed.
+func mayBeDone(f *Fault) bool {
+	return f != nil && !f.Retryable && slices.Contains([]tool.Kind{tool.Timeout, tool.Canceled, tool.Upstream, tool.Limit, tool.Internal}, f.Kind)
 }
 
 // ended returns what a step came to before, if it did.

@@ -54,6 +54,8 @@ type run struct {
 	log     *journal
 	read    *origins
 	steps   atomic.Int64
+	// programs has the last execution of each step, by path, that this engine has begun.
+	programs sync.Map
 
 	stop context.CancelCauseFunc // cancels it
 
@@ -188,7 +190,7 @@ func faultOf(err error, path string, line int) Fault {
 		return f.fault
 	}
 	e := tool.AsError(err)
-	return Fault{Kind: e.Kind, Message: plain.Text(e.Message, maxFault), Hint: plain.Text(e.Hint, maxHint), Step: path, Line: line}
+	return Fault{Kind: e.Kind, Message: plain.Text(e.Message, maxFault), Hint: plain.Text(e.Hint, maxHint), Step: path, Line: line, Retryable: e.Retryable}
 }
 
 func tookLonger(limit time.Duration) error {

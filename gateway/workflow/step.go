@@ -141,7 +141,7 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result,
 	}
 	for {
 		out, err := r.attempt(ctx, f, n, at, attempt)
-		if err == nil || ctx.Err() != nil || !n.again(attempt, err) {
+		if err == nil || ctx.Err() != nil || !n.again(attempt, err) || at.past.interrupted(attempt) && faultOf(err, "", 0).Kind == tool.Canceled {
 			return out, err
 		}
 		fault := faultOf(err, at.path, n.Line)

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/approval"
 	"sallyport/internal/expr"
 	"sallyport/internal/tool"
 )
@@ -32,8 +33,8 @@ func (r *run) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spo
 	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
-	if err := r.goOn(ctx, n, at, attempt, r.engine.harmless(id)); err != nil {
-		return result{}, err
+	if out, done, err := r.goOn(ctx, n, at, attempt, r.engine.harmless(id)); done || err != nil {
+		return out, err
 	}
 	return r.callApproved(ctx, at, attempt, tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer})
 }
@@ -124,49 +125,61 @@ func (r *run) instead(ctx context.Context, n *node, at spot, attempt int, input 
 	return result{status: outcomeOK, value: value, raw: output, final: true}, true, err
 }
 
-// goOn decides about a step whose attempt had begun when its gateway was killed, by the step's rule: it returns nil where it is to be made.
-func (r *run) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) error {
+// goOn decides about a step that may have been done already, by the step's rule: done is false where it is to be made, true
+// where a person says that it was done, with this result.
+func (r *run) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) (out result, done bool, err error) {
 	if !at.past.interrupted(attempt) {
-		return nil
+		return result{}, false, nil
 	}
 	rule := n.Interrupted
 	switch {
 	case rule == "" && harmless:
 		rule = interruptedRetry
-	case rule == "":
+	case rule == "", at.past.uncertain && rule == interruptedFail: // somebody has resumed the run since
 		rule = interruptedAsk
 	}
 	switch rule {
 	case interruptedRetry:
-		return nil
+		return result{}, false, nil
 	case interruptedAsk:
-		return r.askAgain(ctx, n, at, attempt)
+		return r.askAgain(ctx, at, attempt)
 	}
-	return interruptedError("its rule is not to make it again")
+	return result{}, false, interruptedError("its rule is not to make it again")
 }
 
 func interruptedError(why string) error {
-	return &tool.Error{Kind: tool.Canceled, Message: "the gateway was stopped while the step was under way: it may have been done, and " + why,
+	return &tool.Error{Kind: tool.Canceled, Message: "the step did not come to its end: it may have been done, and " + why,
 		Hint: "look whether it was done; `interrupted: retry` in the definition has it made again"}
 }
 
 // interrupted reports whether an attempt had begun to do something, and it is not known whether it was done.
 func (p *past) interrupted(attempt int) bool {
-	return p != nil && p.attempt == attempt && (p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
+	return p != nil && max(p.attempt, 1) == attempt && (p.uncertain || p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
 }
 
 // askAgain asks a person whether a step is made again that was interrupted.
-func (r *run) askAgain(ctx context.Context, n *node, at spot, attempt int) error {
-	message := fmt.Sprintf("Step %s of workflow %s was interrupted, as the gateway was stopped. It may have been done already. Make it again?", at.path, r.started.Workflow)
-	a, err := r.inquire(ctx, gateway.Question{Step: at.path + " (interrupted)", Attempt: attempt, Message: message})
+func (r *run) askAgain(ctx context.Context, at spot, attempt int) (out result, done bool, err error) {
+	message := fmt.Sprintf("Step %s of workflow %s did not come to its end. It may have been done already. Make it again?", at.path, r.started.Workflow)
+	a, err := r.inquire(ctx, gateway.Question{Step: at.path + " (interrupted)", Attempt: attempt, Message: message, Doubt: true})
 	if err != nil {
-		return errors.Join(interruptedError("nobody can be asked"), err)
+		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}
-	_, err = r.answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
+	a, err = r.answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
 	if f := tool.AsError(err); err != nil && (f.Kind == tool.Denied || f.Kind == tool.Timeout) && ctx.Err() == nil {
-		return interruptedError("it is not to be made again")
+		return result{}, false, interruptedError("it is not to be made again")
 	}
-	return err
+	if err != nil || a.State != approval.Done {
+		return result{}, false, err
+	}
+	if a.Result == nil {
+		return result{status: outcomeOK, raw: json.RawMessage("null")}, true, nil
+	}
+	v, err := decode(a.Result)
+	if err != nil {
+		return result{}, false, err
+	}
+	out, err = normal(v, maxOutput)
+	return out, true, err
 }
 
 // harmless reports whether a tool can be called a second time without doing more, by its own word.

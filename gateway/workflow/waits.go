@@ -178,7 +178,7 @@ func (r *run) answered(ctx context.Context, at spot, p Pending) (a gateway.Appro
 // verdict is what an answer says.
 func verdict(a gateway.Approval) error {
 	switch a.State {
-	case approval.Allowed, approval.Used:
+	case approval.Allowed, approval.Used, approval.Done:
 		return nil
 	case approval.Expired:
 		return &tool.Error{Kind: tool.Timeout, Message: "nobody has answered in time"}

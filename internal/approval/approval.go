@@ -7,6 +7,7 @@
 package approval
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -19,6 +20,7 @@ const (
 	Waiting   State = "waiting"
 	Allowed   State = "allowed"
 	Denied    State = "denied"
+	Done      State = "done"      // a person says that the call was done already
 	Used      State = "used"      // allowed once, and that was made use of
 	Expired   State = "expired"   // nobody answered in time
 	Withdrawn State = "withdrawn" // whoever wanted the call has gone
@@ -55,6 +57,8 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 	// Single says that it is answered for once only.
 	Single bool `json:"single,omitempty"`
+	// Doubt says that the call may have been done already: it can be answered with Done, and is allowed for this call only.
+	Doubt bool `json:"doubt,omitempty"`
 	// Standing says that whoever asks does not wait, and looks for the answer later: a denial, too, is told once.
 	Standing bool `json:"standing,omitempty"`
 	// Expire is how long it can be answered, and what was allowed once be used after that; 0 is what the book says, [MaxExpire] the most.
@@ -78,6 +82,8 @@ type Approval struct {
 	Scope    Scope     `json:"scope,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Note     string    `json:"note,omitempty"`
+	// Result is what a call returned that was done already, as whoever answered says; nil where they do not know.
+	Result json.RawMessage `json:"result,omitempty"`
 	// Told says that a denial of a standing question has reached whoever asked.
 	Told bool `json:"told,omitempty"`
 }
@@ -88,6 +94,9 @@ type Answer struct {
 	Allow bool
 	// Scope is for how long it is allowed; "" is once. A denial is of this call, for as long as its execution goes on.
 	Scope Scope
+	// Done says that the call was done already, with Result (JSON) if that is known; in place of Allow, of a question of doubt.
+	Done   bool
+	Result json.RawMessage
 	// By says who answers, for the record; Note is for whoever asked, "" for none.
 	By, Note string
 }
@@ -103,7 +112,7 @@ var (
 
 // Covers reports whether a question that was allowed lets a call through, but for its scope's end.
 func (a *Approval) Covers(r Request) bool {
-	if a.State != Allowed || a.Principal != r.Principal {
+	if a.State != Allowed || a.Principal != r.Principal || a.Doubt != r.Doubt {
 		return false
 	}
 	same := a.Tool == r.Tool && a.Rule == r.Rule

@@ -22,6 +22,8 @@ const (
 	maxWaiting = 64
 	maxOwn     = 256
 	maxKept    = 8192
+	// maxResult is the longest result that a person can give.
+	maxResult = 32 << 10
 	// maxAge is for how long one is kept.
 	maxAge = 8 * 24 * time.Hour
 	// sessionIdle is after which time without a call what was allowed for a session has to be asked again.
@@ -214,7 +216,7 @@ func (b *Book) asked(ctx context.Context, r Request) (last Approval, ok bool, er
 		return Approval{}, false, err
 	}
 	for _, p := range b.pages {
-		if now := p.at(time.Now()); now.isSame(r) && now.Rule == r.Rule && slices.Contains([]State{Waiting, Allowed, Denied}, now.State) && !now.Asked.Before(last.Asked) {
+		if now := p.at(time.Now()); now.isSame(r) && now.Rule == r.Rule && slices.Contains([]State{Waiting, Allowed, Denied, Done}, now.State) && !now.Asked.Before(last.Asked) {
 			last, ok = now, true
 		}
 	}
@@ -229,6 +231,9 @@ func (b *Book) Leave(id string) {
 		p.awaited = false
 	}
 }
+
+// final reports whether the answer is that the call is not made.
+func (a *Approval) final() bool { return a.State == Denied || a.State == Done }
 
 // write puts a change on record and into the store, and then into the book. It is called with mu held.
 func (b *Book) write(ctx context.Context, p *page, next Approval) error {
@@ -280,7 +285,10 @@ func (b *Book) Answer(ctx context.Context, id string, answer Answer) (Approval, 
 	}
 	next := p.Approval
 	next.State, next.Scope, next.Answered, next.Expires = Denied, "", now.UTC(), now.Add(p.Expires.Sub(p.Asked)).UTC()
-	if answer.Allow {
+	switch {
+	case answer.Done:
+		next.State, next.Result = Done, answer.Result
+	case answer.Allow:
 		next.State, next.Scope = Allowed, answer.Scope
 	}
 	next.By, next.Note = plain.Line(answer.By, 100), plain.Line(answer.Note, 300)
@@ -301,6 +309,8 @@ func (p *page) takes(answer Answer, now time.Time) error {
 		return ErrExpired
 	case state != Waiting:
 		return ErrAnswered
+	case answer.Done && (answer.Allow || !p.Doubt), len(answer.Result) > maxResult, answer.Result != nil && (!answer.Done || !json.Valid(answer.Result)):
+		return fmt.Errorf("%w: only a call that may have been done can be done already, with a result in JSON of at most %d bytes", ErrInvalid, maxResult)
 	case answer.Allow && answer.Scope == Execution && p.Root == "":
 		return fmt.Errorf("%w: it is of no execution", ErrInvalid)
 	case answer.Allow && answer.Scope != Once && p.Single:
@@ -339,11 +349,11 @@ func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, dec
 	if p.State == Allowed && p.Scope == Session {
 		b.alive[p.ID] = now
 	}
-	if p.State == Denied && !p.Standing || p.State == Allowed && p.Scope != Once {
+	if p.final() && (p.Doubt || !p.Standing) || p.State == Allowed && p.Scope != Once {
 		return p.Approval, true, nil
 	}
 	found, next := p.Approval, p.Approval
-	if next.Told = next.State == Denied; !next.Told {
+	if next.Told = next.final(); !next.Told {
 		next.State = Used
 	}
 	if err := b.write(ctx, p, next); err != nil {
@@ -369,7 +379,7 @@ func (b *Book) Renew(ctx context.Context, id string) error {
 func (b *Book) find(r Request, own string, now time.Time) (best *page) {
 	for _, p := range b.pages {
 		switch {
-		case p.State == Denied && !p.Told && (p.ID == own || r.Root != "" && p.isSame(r)):
+		case p.final() && !p.Told && p.Doubt == r.Doubt && (p.ID == own || r.Root != "" && p.isSame(r)):
 			return p
 		case !b.good(p, r, own, now):
 		case best == nil, best.Scope == Once && p.Scope != Once:

@@ -19,15 +19,21 @@ type Journal struct {
 	// Successes keeps those of programs, too, that ended well, with the arguments of calls: a workflow can be made of them; default true.
 	// They go first where room is needed.
 	Successes bool
+	// Sync has a call on the disk before it leaves, unless its tool only reads or is idempotent, so that after a loss of power, too, it is
+	// known that it may have been done; default true.
+	Sync bool
 }
 
-func defaultJournal() Journal { return Journal{Keep: 24 * time.Hour, Size: 256 * MiB, Successes: true} }
+func defaultJournal() Journal {
+	return Journal{Keep: 24 * time.Hour, Size: 256 * MiB, Successes: true, Sync: true}
+}
 
 func (d *decoder) journal(at path, n *yaml.Node, j *Journal) {
 	d.Fields(at, n, []key{
 		{"keep", scalar(d, &j.Keep, strict.Duration)},
 		{"size", scalar(d, &j.Size, parseSize)},
 		{"successes", scalar(d, &j.Successes, strict.Bool)},
+		{"sync", scalar(d, &j.Sync, strict.Bool)},
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"sallyport/internal/filelock"
+	"sallyport/internal/tool"
 )
 
 const ending = ".journal"
@@ -102,6 +103,8 @@ func (p *parser) take(f frame) error {
 		return p.end(f)
 	case isAsked:
 		return p.asked(f)
+	case isDecided:
+		return p.decided(f)
 	case isOver:
 		if !json.Valid(f.head) {
 			return errUnexpected
@@ -127,6 +130,9 @@ func (p *parser) begin(f frame) error {
 	}
 	c, err := callOf(l, f.rest)
 	if err != nil {
+		return err
+	}
+	if err := p.replace(l.Replaces); err != nil {
 		return err
 	}
 	c.Asked = f.kind != isCarried
@@ -165,11 +171,35 @@ func (p *parser) asked(f frame) error {
 	at := l.Number - 1
 	p.Calls[at].Optional = false
 	p.Calls[at].Asked, p.begun, p.ended[at] = true, p.frames, p.frames
-	p.consumed[at] = p.Calls[at].State != Ended
 	return nil
 }
 
-// order says of each call whether anything began after it, and leaves out those that were made anew.
+// replace marks carried calls in whose place another is made.
+func (p *parser) replace(places []int) error {
+	for _, n := range places {
+		if n < 1 || n > len(p.Calls) || p.consumed[n-1] {
+			return errUnexpected
+		}
+		p.consumed[n-1] = true
+	}
+	return nil
+}
+
+// decided adds what a person has said about a carried call.
+func (p *parser) decided(f frame) error {
+	var l line
+	if err := decode(f.head, &l); err != nil {
+		return err
+	}
+	if l.Number < 1 || l.Number > len(p.Calls) || l.Decision != Done && l.Decision != Left {
+		return errUnexpected
+	}
+	c := &p.Calls[l.Number-1]
+	c.State, c.Result, c.Err = Ended, tool.Result{}, nil
+	return c.settle(l, f.rest)
+}
+
+// order says of each call whether anything began after it, and leaves out those that were replaced.
 func (p *parser) order() {
 	var calls []Call
 	for i, c := range p.Calls {

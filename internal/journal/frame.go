@@ -24,6 +24,7 @@ const (
 	isRefused = 'R' // a call did not leave
 	isCarried = 'C' // a call of the journal before
 	isAsked   = 'A' // a carried call was asked for
+	isDecided = 'D' // a person has decided about a carried call
 	isOver    = 'O' // the program has ended
 	isResumed = 'S' // another execution goes on with it
 	isKept    = 'K' // its record is kept elsewhere
@@ -43,6 +44,9 @@ type line struct {
 	Last       bool     `json:"last,omitempty"`
 	Optional   bool     `json:"optional,omitempty"`
 	Lost       bool     `json:"lost,omitempty"`
+	Decision   Decision `json:"decision,omitempty"`
+	Origin     string   `json:"origin,omitempty"`
+	Replaces   []int    `json:"replaces,omitempty"` // the carried calls in whose place it is made
 	Error      *failure `json:"error,omitempty"`
 	Result     *answer  `json:"result,omitempty"`
 }
@@ -154,7 +158,7 @@ func nextFrame(data []byte) (f frame, n int) {
 
 // callOf makes a call of what is said of it.
 func callOf(l line, rest []byte) (Call, error) {
-	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional}
+	c := Call{Number: l.Number, Definition: l.Definition, Arguments: l.Arguments, State: l.State, Lost: l.Lost, Last: l.Last, Optional: l.Optional, Decision: l.Decision, Origin: l.Origin}
 	if l.Input < 0 || l.Input > len(rest) {
 		return Call{}, fmt.Errorf("%w: arguments have not their size", ErrDamaged)
 	}
@@ -170,7 +174,7 @@ func callOf(l line, rest []byte) (Call, error) {
 
 // settle adds what a call came to.
 func (c *Call) settle(l line, rest []byte) error {
-	c.Lost = l.Lost
+	c.Lost, c.Decision = l.Lost, l.Decision
 	if e := l.Error; e != nil {
 		c.Err = &tool.Error{Kind: e.Kind, Message: e.Message, Hint: e.Hint, Retryable: e.Retryable}
 	}
@@ -186,7 +190,7 @@ func (c *Call) settle(l line, rest []byte) error {
 
 // lineOf says what is kept of a call, and the bytes that follow it.
 func lineOf(c Call) (l line, bodies [][]byte) {
-	l = line{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional}
+	l = line{Number: c.Number, Tool: c.Tool.String(), Definition: c.Definition, Arguments: c.Arguments, State: c.State, Last: c.Last, Lost: c.Lost, Optional: c.Optional, Decision: c.Decision, Origin: c.Origin}
 	if c.State == Ended || c.State == Refused {
 		l.Error, l.Result, bodies = outcomeOf(c)
 	}

@@ -51,6 +51,17 @@ const (
 	Refused State = "refused"
 )
 
+// Decision is what a person has said about a call that may have been done.
+type Decision string
+
+// The decisions. That a call was not done needs none: the call that is made in its place replaces it, see [Writer.Begin].
+const (
+	// Done: it was done, and Result is what it returned.
+	Done Decision = "done"
+	// Left: it is not made, whether it was done or not; Err says so to the program.
+	Left Decision = "left"
+)
+
 // Call is one call of an execution.
 type Call struct {
 	// Number counts the calls of a journal from 1.
@@ -66,6 +77,10 @@ type Call struct {
 	Result tool.Result
 	Err    *tool.Error
 	Lost   bool
+	// Origin says which call of which execution it was first, of one that was carried over.
+	Origin string
+	// Decision is a person's, "" if nobody has decided. A call that has one is Ended.
+	Decision Decision
 	// Asked: the program has asked for it. A call that was carried over from another journal may not have been asked for yet.
 	Asked bool
 	// Optional: the program may go on without asking for it, as it is another than the one that made it.

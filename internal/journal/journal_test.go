@@ -49,7 +49,7 @@ func must(t testing.TB, errs ...error) {
 
 func begin(t testing.TB, w *journal.Writer, name string) int {
 	t.Helper()
-	n, err := w.Begin(ids(name), "def", "args-"+name, []byte(`{"of":"`+name+`"}`))
+	n, err := w.Begin(journal.Start{Tool: ids(name), Definition: "def", Arguments: "args-" + name, Args: []byte(`{"of":"` + name + `"}`)})
 	must(t, err)
 	return n
 }
@@ -286,7 +286,7 @@ func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	w := create(t, dir, header, nil, nil)
 	must(t, w.Close())
-	if _, err := w.Begin(ids("a"), "", "", nil); err == nil {
+	if _, err := w.Begin(journal.Start{Tool: ids("a")}); err == nil {
 		t.Error("a closed journal was written to")
 	}
 	if _, err := journal.Open(journal.Path(dir, "e-1")); err != nil {
@@ -356,7 +356,7 @@ func BenchmarkCall(b *testing.B) {
 	w := create(b, b.TempDir(), header, nil, &journal.Options{Results: 1 << 40})
 	result := text(strings.Repeat("x", 1<<10))
 	for b.Loop() {
-		n, err := w.Begin(ids("a"), strings.Repeat("d", 64), strings.Repeat("a", 64), []byte(`{"name":"a text of a usual length"}`))
+		n, err := w.Begin(journal.Start{Tool: ids("a"), Definition: strings.Repeat("d", 64), Arguments: strings.Repeat("a", 64), Args: []byte(`{"name":"a text of a usual length"}`)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -32,6 +32,7 @@ type Writer struct {
 	buf    []byte
 	calls  int
 	room   int64
+	synced bool // the folder's entry is on the disk
 	broken error
 }
 
@@ -93,8 +94,9 @@ func (w *Writer) start(h Header, carried []Call) error {
 }
 
 // put writes what is kept of a call, with mu held or before anybody else has the writer.
-func (w *Writer) put(kind byte, c Call) error {
+func (w *Writer) put(kind byte, c Call, replaces ...int) error {
 	l, bodies := lineOf(c)
+	l.Replaces = replaces
 	size := int64(0)
 	for _, body := range bodies {
 		size += int64(len(body))
@@ -105,7 +107,7 @@ func (w *Writer) put(kind byte, c Call) error {
 	if given := int64(len(c.Args)); given > 0 && size+given <= w.room {
 		l.Input, bodies, size = len(c.Args), append([][]byte{c.Args}, bodies...), size+given
 	}
-	if kind == isEnd { // the beginning has said it
+	if kind == isEnd || kind == isDecided { // the beginning has said it
 		l.Tool, l.Definition, l.Arguments = "", "", ""
 	}
 	head, err := json.Marshal(l)
@@ -141,9 +143,56 @@ func (w *Writer) do(write func() error) error {
 	return nil
 }
 
-// Begin notes that a call goes to its upstream now, and returns its number. args are kept, if they are not nil and there is room.
-func (w *Writer) Begin(id tool.ID, definition, arguments string, args []byte) (number int, err error) {
-	return w.add(isBegin, Call{Tool: id, Definition: definition, Arguments: arguments, Args: args, State: Begun})
+// Start says how a call begins.
+type Start struct {
+	Tool tool.ID
+	// Definition and Arguments are digests. Args are kept, if they are not nil and there is room.
+	Definition, Arguments string
+	Args                  []byte
+	// Replaces are the places, from 1, of the carried calls in whose place it is made: they are carried no further.
+	Replaces []int
+	// Sync has the journal on the disk before Begin returns, so that the call is known after a loss of power.
+	Sync bool
+}
+
+// Begin notes that a call goes to its upstream now, and returns its number.
+func (w *Writer) Begin(s Start) (number int, err error) {
+	number, err = w.add(isBegin, Call{Tool: s.Tool, Definition: s.Definition, Arguments: s.Arguments, Args: s.Args, State: Begun}, s.Replaces...)
+	if err == nil && s.Sync {
+		err = w.do(w.sync)
+	}
+	return number, err
+}
+
+// sync has the file on the disk, and the first time its folder's entry too. It is called with mu held.
+func (w *Writer) sync() error {
+	if err := w.file.Sync(); err != nil || w.synced {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(w.path))
+	if err != nil {
+		return err
+	}
+	err = errors.Join(dir.Sync(), dir.Close())
+	w.synced = err == nil
+	return err
+}
+
+// Decide notes what a person has said about a carried call, by its place, from 1: what its result or error is from now on.
+// It is on the disk when Decide returns.
+func (w *Writer) Decide(carried int, decision Decision, result tool.Result, failed *tool.Error) error {
+	return w.do(func() error {
+		if err := w.put(isDecided, Call{Number: carried, State: Ended, Decision: decision, Result: result, Err: failed}); err != nil {
+			return err
+		}
+		return w.sync()
+	})
+}
+
+// Leave notes a call that a person has decided not to make.
+func (w *Writer) Leave(id tool.ID, definition, arguments string, failed *tool.Error) error {
+	_, err := w.add(isRefused, Call{Tool: id, Definition: definition, Arguments: arguments, State: Ended, Decision: Left, Err: failed})
+	return err
 }
 
 // Refused notes a call that did not go to its upstream.
@@ -152,12 +201,12 @@ func (w *Writer) Refused(id tool.ID, definition, arguments string, why *tool.Err
 	return err
 }
 
-func (w *Writer) add(kind byte, c Call) (number int, err error) {
+func (w *Writer) add(kind byte, c Call, replaces ...int) (number int, err error) {
 	err = w.do(func() error {
 		w.calls++
 		number = w.calls
 		c.Number = number
-		return w.put(kind, c)
+		return w.put(kind, c, replaces...)
 	})
 	return number, err
 }
@@ -167,8 +216,7 @@ func (w *Writer) End(number int, result tool.Result, failed *tool.Error) error {
 	return w.do(func() error { return w.put(isEnd, Call{Number: number, State: Ended, Result: result, Err: failed}) })
 }
 
-// Asked notes that the program has asked for a call that was carried over, by its place among those, from 1. One that has
-// not ended is not carried further: it is made anew.
+// Asked notes that the program has asked for a call that was carried over, by its place among those, from 1.
 func (w *Writer) Asked(carried int) error {
 	head, err := json.Marshal(line{Number: carried})
 	if err != nil {

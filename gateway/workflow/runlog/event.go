@@ -56,6 +56,8 @@ type Fault struct {
 	// Step is the path of the step that failed, see Event.Path; Line where it stands in the definition.
 	Step string `json:"step,omitempty"`
 	Line int    `json:"line,omitempty"`
+	// Retryable says that the step cannot have done its work, or that a second time does no harm.
+	Retryable bool `json:"retryable,omitempty"`
 }
 
 // Pending is something that a run waits for.

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"sallyport/internal/journal"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+// GoProgram is a program of tests that are not about the sandbox: it makes calls, and returns the error that it ended with.
+type GoProgram func(ctx context.Context, call func(ctx context.Context, id, args string) (tool.Result, error)) error
+
+// goHost runs programs of Go, by what they have as their code.
+type goHost struct {
+	programs map[string]GoProgram
+}
+
+// RunInProcess has a gateway run programs of Go in place of code: tests of what becomes of calls need no sandbox.
+func RunInProcess(g *Gateway, programs map[string]GoProgram) {
+	g.runner.open = func() (host, error) { return goHost{programs}, nil }
+}
+
+// Run implements host.
+func (h goHost) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+	err := h.programs[job.Code](ctx, func(ctx context.Context, id, args string) (tool.Result, error) {
+		parsed, err := tool.ParseID(id)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		result, err := caller.Call(ctx, tool.Call{Tool: parsed, Args: json.RawMessage(args), Execution: job.ID})
+		if err == nil && result.IsError { // as the bridge has it
+			err = &tool.Error{Kind: tool.Failed, Message: result.Text()}
+		}
+		return result, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return sandbox.Outcome{Status: sandbox.Canceled}, nil
+	case err != nil:
+		fault := &bridge.Fault{Type: "ValueError", Message: err.Error()}
+		if e, ok := err.(*tool.Error); ok { //nolint:errorlint // one that is wrapped was caught
+			fault = &bridge.Fault{Type: "ToolError", Message: e.Message}
+		}
+		return sandbox.Outcome{Status: sandbox.Failed, Fault: fault}, nil
+	}
+	return sandbox.Outcome{Status: sandbox.OK}, nil
+}
+
+// Publish implements host.
+func (goHost) Publish(map[string][]byte) error { return nil }
+
+// Warm implements host.
+func (goHost) Warm(...sandbox.Job) {}
+
+// Waiting implements host.
+func (goHost) Waiting(sandbox.Interpreter) (int, bool) { return 0, false }
+
+// Close implements host.
+func (goHost) Close() error { return nil }
+
+// JournalPath is where the journal of an execution is.
+func JournalPath(g *Gateway, principal, id string) string {
+	return journal.Path(g.recorder.folder(principal), id)
+}
+
+// FlushRecords puts on record what has ended.
+func FlushRecords(ctx context.Context, g *Gateway) { g.recorder.flush(ctx, "") }
+
+// SetApprovalWait sets how long a call waits for people.
+func SetApprovalWait(g *Gateway, d time.Duration) {
+	cfg := *g.cfg.Load()
+	cfg.Approval.Wait = d
+	g.cfg.Store(&cfg)
+}

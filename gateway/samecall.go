@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"reflect"
+
+	"sallyport/internal/approval"
+)
+
+// canonicalArguments returns the one form of arguments that mean the same to a tool whose parameters have these defaults: members in
+// order, numbers by their value (1, 1.0 and 1e0 are one), and no members at the top that are null or their default.
+// What cannot be read so is returned as it is.
+func canonicalArguments(args json.RawMessage, defaults map[string]any) []byte {
+	canonical, _, err := approval.Readable(args)
+	if err != nil {
+		return compact(args)
+	}
+	value, err := decodeNumbers(canonical)
+	if err != nil {
+		return canonical // halves of surrogate pairs follow the value
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return canonical
+	}
+	for name, v := range object {
+		object[name] = normalNumbers(v)
+		standard, known := defaults[name]
+		if v == nil || known && reflect.DeepEqual(object[name], standard) {
+			delete(object, name)
+		}
+	}
+	short, err := json.Marshal(object)
+	if err != nil {
+		return canonical
+	}
+	return short
+}
+
+// schemaDefaults are the defaults of the members at the top that an input schema has.
+func schemaDefaults(input json.RawMessage) map[string]any {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if len(input) == 0 || json.Unmarshal(input, &schema) != nil {
+		return nil
+	}
+	defaults := map[string]any{}
+	for name, property := range schema.Properties {
+		var p struct {
+			Default json.RawMessage `json:"default"`
+		}
+		if json.Unmarshal(property, &p) != nil || len(p.Default) == 0 {
+			continue
+		}
+		if v, err := decodeNumbers(p.Default); err == nil {
+			defaults[name] = normalNumbers(v)
+		}
+	}
+	return defaults
+}
+
+func decodeNumbers(data []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if dec.More() {
+		return nil, errors.New("more than one value")
+	}
+	return v, nil
+}
+
+// maxNumber is the longest number whose value is worked out.
+const maxNumber = 64
+
+// normalNumbers writes each number by its value.
+func normalNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return normalNumber(v)
+	case []any:
+		for i := range v {
+			v[i] = normalNumbers(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = normalNumbers(v[name])
+		}
+	}
+	return v
+}
+
+func normalNumber(n json.Number) json.Number {
+	if len(n) > maxNumber {
+		return n
+	}
+	f, _, err := big.ParseFloat(n.String(), 10, 512, big.ToNearestEven)
+	if err != nil || f.MantExp(nil) > 1100 || f.MantExp(nil) < -1100 {
+		return n
+	}
+	return json.Number(f.Text('g', -1))
+}
