@@ -69,7 +69,10 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if err != nil {
 		return // nobody answers
 	}
-	answer := answerOf(reply)
+	answer, ok := answerOf(reply, a.Doubt)
+	if !ok {
+		return // what may have been done stays in doubt
+	}
 	answer.By = "the user"
 	if _, err := w.gateway.approvals.book.Answer(ctx, w.id, answer); err != nil && !errors.Is(err, approval.ErrAnswered) {
 		w.gateway.log.WarnContext(ctx, "answer is not taken", "approval", w.id, "error", err)
@@ -111,9 +114,12 @@ func ExecutionOf(ctx context.Context) string {
 // question is an elicitation. It begins with our name, as those of upstreams begin with theirs.
 func (w *waiting) question(a Approval) json.RawMessage {
 	values, names := choicesOf(a)
-	decision := map[string]any{"type": "string", "title": "Decision", "enum": values, "enumNames": names}
+	properties := map[string]any{"decision": map[string]any{"type": "string", "title": "Decision", "enum": values, "enumNames": names}}
+	if a.Doubt {
+		properties["result"] = map[string]any{"type": "string", "title": "Result", "description": "what the call returned, in JSON, if it was done and you know it"}
+	}
 	data, err := plainJSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
-		"type": "object", "properties": map[string]any{"decision": decision}, "required": []string{"decision"},
+		"type": "object", "properties": properties, "required": []string{"decision"},
 	}})
 	if err != nil {
 		return json.RawMessage(`{}`)
@@ -124,7 +130,7 @@ func (w *waiting) question(a Approval) json.RawMessage {
 // asking is the text of a question.
 func asking(a Approval) string {
 	var b strings.Builder
-	if a.Single {
+	if a.Upstream == WorkflowsID {
 		fmt.Fprintf(&b, "Sallyport: %s asks:\n%s", a.Tool, a.Arguments)
 	} else {
 		fmt.Fprintf(&b, "Sallyport: allow this call of %s?\n%s", a.Tool, a.Arguments)
@@ -145,6 +151,8 @@ func asking(a Approval) string {
 func choicesOf(a Approval) (values, names []string) {
 	any := "Allow any call of " + a.Tool
 	switch {
+	case a.Doubt:
+		return []string{"once", "done", "deny"}, []string{"It was not done: make it", "It was done: do not make it again", "Leave it: do not make it"}
 	case a.Root == "":
 		return []string{"once", "session", "deny"}, []string{"Allow this call", any + " in this session", "Deny"}
 	case a.Single:
@@ -163,20 +171,44 @@ func askedFor(a Approval) string {
 	return "program " + a.Execution
 }
 
-// answerOf reads what a client answers. Whatever does not clearly allow the call denies it.
-func answerOf(reply json.RawMessage) Answer {
+// answerOf reads what a client answers. Whatever does not clearly allow the call denies it; of a call that may have been done
+// what is not clear is no answer.
+func answerOf(reply json.RawMessage, doubt bool) (answer Answer, ok bool) {
 	var said struct {
 		Action  string `json:"action"`
 		Content struct {
 			Decision string `json:"decision"`
+			Result   string `json:"result"`
 		} `json:"content"`
 	}
-	if json.Unmarshal(reply, &said) != nil || said.Action != "accept" {
-		return Answer{}
+	if json.Unmarshal(reply, &said) != nil {
+		return Answer{}, !doubt
 	}
-	switch scope := approval.Scope(said.Content.Decision); scope {
-	case approval.Once, approval.Execution, approval.Session:
-		return Answer{Allow: true, Scope: scope}
+	switch scope := approval.Scope(said.Content.Decision); {
+	case said.Action == "decline":
+		return Answer{}, true
+	case said.Action != "accept":
+		return Answer{}, !doubt
+	case doubt && said.Content.Decision == "done":
+		return Answer{Done: true, Result: resultOf(said.Content.Result)}, true
+	case scope == approval.Once, !doubt && (scope == approval.Execution || scope == approval.Session):
+		return Answer{Allow: true, Scope: scope}, true
 	}
-	return Answer{}
+	return Answer{}, !doubt || said.Content.Decision == "deny"
+}
+
+// resultOf is what a person says that a call returned: JSON, or a text.
+func resultOf(text string) json.RawMessage {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil
+	}
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	data, err := json.Marshal(text)
+	if err != nil {
+		return nil
+	}
+	return data
 }

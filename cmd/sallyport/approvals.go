@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -37,7 +38,7 @@ told its model how to resume it, and is not asked again then.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show those too that were answered lately, or have expired")
 	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(approveCommand(a, &asJSON), denyCommand(a, &asJSON), watchCommand(a))
+	cmd.AddCommand(approveCommand(a, &asJSON), denyCommand(a, &asJSON), doneCommand(a, &asJSON), watchCommand(a))
 	return cmd
 }
 
@@ -72,6 +73,32 @@ func denyCommand(a *app, asJSON *bool) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "tell the program why: `TEXT`, one line")
+	return cmd
+}
+
+func doneCommand(a *app, asJSON *bool) *cobra.Command {
+	result := ""
+	cmd := &cobra.Command{
+		Use:   "done [flags] ID",
+		Short: "say that a call in doubt was done, so that it is not made again",
+		Long: `Done answers a question about a call that may have been done before its gateway
+was stopped: it was done, and is not made again. The program gets the result that
+you give, or a note that none was given. approve says that it was not done and
+is to be made; deny leaves it: it is not made, and the program gets an error.`,
+		Example: "  sallyport approvals done a-k3vq7m2yhx4dn --result '{\"id\": 17}'",
+		Args:    oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d := httpapi.Decision{Decision: httpapi.Done}
+			if result != "" {
+				if !json.Valid([]byte(result)) {
+					return &tool.Error{Kind: tool.Invalid, Message: "the result is not JSON", Hint: "write --result '{\"id\": 17}', or --result '\"a text\"'"}
+				}
+				d.Result = json.RawMessage(result)
+			}
+			return a.decide(cmd.Context(), args[0], d, *asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&result, "result", "", "what the call returned, in `JSON`")
 	return cmd
 }
 
@@ -151,6 +178,9 @@ func answer(ctx context.Context, c *controls, id string, d httpapi.Decision, now
 func decided(now gateway.Approval, d httpapi.Decision) string {
 	if d.Decision == httpapi.Deny {
 		return fmt.Sprintf("denied %s: %s", now.ID, now.Tool)
+	}
+	if d.Decision == httpapi.Done {
+		return fmt.Sprintf("noted %s: %s was done", now.ID, now.Tool)
 	}
 	what := "this call"
 	if now.Scope == approval.Execution || now.Scope == approval.Session {

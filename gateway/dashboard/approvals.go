@@ -58,7 +58,7 @@ func (d *Dashboard) waitingCount(r *request) (any, error) { return d.waiting(r.C
 
 // answers are the buttons of the form.
 var answers = map[string]gateway.Answer{
-	"once": {Allow: true, Scope: approval.Once}, "execution": {Allow: true, Scope: approval.Execution}, "session": {Allow: true, Scope: approval.Session}, "deny": {},
+	"once": {Allow: true, Scope: approval.Once}, "execution": {Allow: true, Scope: approval.Execution}, "session": {Allow: true, Scope: approval.Session}, "deny": {}, "done": {Done: true},
 }
 
 // answer answers one question. That it has been answered already, or has expired, is said on the page of all.
@@ -70,6 +70,8 @@ func (d *Dashboard) answer(r *request) (string, error) {
 	answer.By, answer.Note = tool.Operator(r.Context()), plain.Line(r.PostFormValue("reason"), maxReason)
 	a, err := d.verbs.Answer(r.Context(), r.PathValue("id"), answer)
 	switch e := tool.AsError(err); {
+	case err == nil && answer.Done:
+		r.say("Noted as done: " + a.Tool + ".")
 	case err == nil && answer.Allow:
 		r.say("Allowed: " + a.Tool + ", " + scopeWords(answer.Scope) + ".")
 	case err == nil:

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"sallyport/gateway"
@@ -24,18 +25,21 @@ type ApprovalList struct {
 
 // Decision is what POST /approvals/{id} takes.
 type Decision struct {
-	// Decision is allow or deny.
-	Decision string `json:"decision" enum:"allow,deny"`
+	// Decision is allow, deny, or, of a call that may have been done already, done.
+	Decision string `json:"decision" enum:"allow,deny,done"`
 	// Scope of what is allowed is once (the default: this call), execution or session (any call of the tool).
 	Scope approval.Scope `json:"scope,omitempty"`
 	// Reason is told to the program that is denied, at most 300 bytes.
 	Reason string `json:"reason,omitempty"`
+	// Result is what a call returned that was done, in JSON; nothing where that is not known.
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // The decisions.
 const (
 	Allow = "allow"
 	Deny  = "deny"
+	Done  = "done"
 )
 
 // maxReason is how much of a reason is taken, in bytes.
@@ -68,6 +72,8 @@ func (a *api) decide(r *http.Request, d Decision) (gateway.Approval, error) {
 	switch {
 	case d.Decision == Allow:
 		answer.Allow = true
+	case d.Decision == Done:
+		answer.Done, answer.Result = true, d.Result
 	case d.Scope != "":
 		return gateway.Approval{}, invalid("a denial has no scope")
 	}

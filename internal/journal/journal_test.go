@@ -115,7 +115,7 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// TestCarried: a journal that goes on with another has its calls; of those that had not ended, the ones that were made anew are gone.
+// TestCarried: a journal that goes on with another has its calls; of those that had not ended, those in whose place another was made are gone.
 func TestCarried(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,9 +126,9 @@ func TestCarried(t *testing.T) {
 		{Tool: ids("d"), Arguments: "4", State: journal.Refused, Err: &tool.Error{Kind: tool.Denied}},
 	}
 	w := create(t, dir, header, carried, nil)
-	must(t, w.Asked(1), w.Asked(2))
-	again := begin(t, w, "b")
-	must(t, w.End(again, text("two"), nil), w.Close())
+	must(t, w.Asked(1), w.Decide(4, journal.Left, tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "left"}))
+	again, err := w.Begin(journal.Start{Tool: ids("b"), Definition: "def", Arguments: "2", Replaces: []int{2}, Sync: true})
+	must(t, err, w.End(again, text("two"), nil), w.Close())
 	f := open(t, journal.Path(dir, "e-1"))
 	got := map[string]journal.Call{}
 	for _, c := range f.Calls {
@@ -145,6 +145,9 @@ func TestCarried(t *testing.T) {
 	}
 	if c := got["cended"]; c.Asked || !c.Optional || !c.Last || c.Err == nil || c.Err.Kind != tool.Failed {
 		t.Errorf("c: %+v", c)
+	}
+	if d := got["dended"]; d.Decision != journal.Left || d.Err == nil || d.Err.Message != "left" || d.Arguments != "4" {
+		t.Errorf("d: %+v", d)
 	}
 }
 
@@ -363,5 +366,19 @@ func BenchmarkCall(b *testing.B) {
 		if err := w.End(n, result, nil); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkBegin is what a call costs that is on record before it leaves, with and without a sync.
+func BenchmarkBegin(b *testing.B) {
+	for name, sync := range map[string]bool{"written": false, "synced": true} {
+		b.Run(name, func(b *testing.B) {
+			w := create(b, b.TempDir(), header, nil, nil)
+			for b.Loop() {
+				if _, err := w.Begin(journal.Start{Tool: ids("a"), Arguments: "digest", Sync: sync}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
