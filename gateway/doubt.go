@@ -61,24 +61,25 @@ func uncertain(c journal.Call) bool {
 func (g *Gateway) doubtOf(found *past, kin []*past, r *replay) *doubt {
 	switch {
 	case found != nil && found.fate == doubtful && !g.harmless(found.Call):
-		return &doubt{why: doubtText(found.Call, r.resumes), calls: []*past{found}, exact: true}
+		return &doubt{why: doubtText(found.Call, "it", r.resumes), calls: []*past{found}, exact: true}
 	case found == nil && len(kin) > 0:
-		why := fmt.Sprintf("%s, with other arguments; this may be the same call", doubtText(kin[0].Call, r.resumes))
+		why := doubtText(kin[0].Call, "a call with other arguments", r.resumes) + "; this may be the same call"
 		return &doubt{why: why, calls: kin}
 	}
 	return nil
 }
 
-func doubtText(c journal.Call, resumes string) string {
+// doubtText says why a call, which is named by what, may have been done.
+func doubtText(c journal.Call, what, resumes string) string {
 	switch {
 	case c.Decision == journal.Left:
-		return c.Tool.String() + " was left in doubt in " + resumes
+		return fmt.Sprintf("%s was left in doubt in %s", what, resumes)
 	case c.Lost:
-		return c.Tool.String() + " was done in " + resumes + ", and its result was too large to be kept"
+		return fmt.Sprintf("%s was done in %s, and its result was too large to be kept", what, resumes)
 	case c.State == journal.Begun:
-		return resumes + " ended while " + c.Tool.String() + " was in flight: it may have been done"
+		return fmt.Sprintf("%s ended while %s was in flight: it may have been done", resumes, what)
 	}
-	return c.Tool.String() + " failed in " + resumes + " in a way in which it may have been done"
+	return fmt.Sprintf("%s failed in %s in a way in which it may have been done", what, resumes)
 }
 
 // doubtRule is the rule of a verdict about a call that may have been done already.

@@ -142,6 +142,9 @@ func (e Execution) heldText() string {
 			b.WriteString(" (" + plain.Line(why, 150) + ")")
 		}
 		b.WriteString(": sallyport approvals approve " + a.ID)
+		if a.Doubt {
+			b.WriteString(" (make it), done (it was done), or deny (leave it)")
+		}
 	}
 	if !e.journaled {
 		b.WriteString("\nTell the user, and run it again when somebody can answer: no journal of it is kept, so calls that were made are made again.")
