@@ -39,7 +39,7 @@ func (h goHost) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) 
 	})
 	switch {
 	case ctx.Err() != nil:
-		return sandbox.Outcome{Status: sandbox.Canceled}, nil
+		return sandbox.Outcome{Status: sandbox.Canceled}, nil //nolint:nilerr // how it ended is in the outcome
 	case err != nil:
 		fault := &bridge.Fault{Type: "ValueError", Message: err.Error()}
 		if e, ok := err.(*tool.Error); ok { //nolint:errorlint // one that is wrapped was caught
