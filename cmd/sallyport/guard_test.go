@@ -80,8 +80,8 @@ print(len(set(tokens)), "@" in text, text)`, g.path("files/people.csv")))
 		stranger := g.as(malloryToken, false)
 		token := emailToken.FindString(got)
 		want(t, "another's token", execute(t.Context(), stranger, map[string]any{"code": fmt.Sprintf(
-			"from servers.memory import create_entities\ncreate_entities([{'name': 'stolen', 'entityType': 'x', 'observations': [%q]}])", token)}), "stolen")
-		want(t, "the second upstream", g.read("graph.jsonl"), `"stolen"`, token)
+			"from servers.memory import create_entities\ncreate_entities([{'name': 'stolen', 'entityType': 'x', 'observations': [%q]}])", token)}), "unknown token "+token)
+		want(t, "the second upstream", g.read("graph.jsonl"), `!"stolen"`, "!"+token)
 	}
 }
 
