@@ -71,7 +71,8 @@ type Options struct {
 	// DebugLog is a directory for runsc's own logs; "" is none.
 	DebugLog string
 
-	secrets *mask.Book // of the settings, and tokens in use; Open makes it
+	budget  *upstream.Budget // of the large messages of all upstreams; Open makes it
+	secrets *mask.Book       // of the settings, and tokens in use; Open makes it
 }
 
 // Gateway is one running gateway. All methods are safe for concurrent use.
@@ -133,7 +134,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if g.opts.Settle == 0 {
 		g.opts.Settle = 15 * time.Second
 	}
-	g.opts.secrets = &mask.Book{}
+	g.opts.secrets, g.opts.budget = &mask.Book{}, upstream.NewBudget(0)
 	g.opts.secrets.Set(cfg.Known())
 	g.hide = g.opts.secrets.For("")
 	g.opts.Logger = slog.New(g.hide.Handler(g.opts.Logger.Handler()))

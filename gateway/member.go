@@ -120,7 +120,7 @@ func (m *member) boot(c *catalog) {
 
 func (c *catalog) sessionOptions(m *member, known *tool.Offer) *upstream.Options {
 	opts := &upstream.Options{
-		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Auth: m.auth, Secrets: c.opts.secrets,
+		Logger: c.log.With("upstream", m.id), Version: c.opts.Version, Known: known, Asks: c.opts.Asks, NoRoots: c.opts.NoRoots, Auth: m.auth, Secrets: c.opts.secrets, Budget: c.opts.budget,
 		OnOffer: func(offer tool.Offer) {
 			changed := c.take(m, offer)
 			m.fresh.Store(true) // not before: see find

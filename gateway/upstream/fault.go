@@ -133,6 +133,10 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 	if _, deep := errors.AsType[*tooDeep](err); deep || isGarbled(err) {
 		return s.badAnswer(name, err)
 	}
+	if isTooLong(err) {
+		return &tool.Error{Kind: tool.Upstream, Err: err, Message: fmt.Sprintf("%s: upstream failed: %s", id, err),
+			Hint: "it may have done its work; ask for less: a page, a filter, fewer fields (or raise max_message of the upstream)"}
+	}
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}

@@ -18,8 +18,6 @@ import (
 const (
 	// defaultMaxMessage bounds one message of an upstream, in bytes.
 	defaultMaxMessage = 64 << 20
-	// keptBuffer is the largest buffer that is kept for the next long line.
-	keptBuffer = 1 << 20
 	// junkLogged is how many lines of junk one process may put into the log.
 	junkLogged = 10
 )
@@ -55,7 +53,7 @@ type pipe struct {
 	sender  sync.WaitGroup
 }
 
-func newPipe(p *process, most int64, log *slog.Logger, v veil) *pipe {
+func newPipe(p *process, most int64, room *Budget, log *slog.Logger, v veil) *pipe {
 	c := &pipe{
 		process: p,
 		out:     make(chan []byte, 16),
@@ -63,7 +61,7 @@ func newPipe(p *process, most int64, log *slog.Logger, v veil) *pipe {
 		written: make(chan struct{}),
 	}
 	seen := 0
-	c.frames = &framer{in: bufio.NewReaderSize(p.stdout, 64<<10), max: int(most), junk: func(line []byte) {
+	c.frames = &framer{in: bufio.NewReaderSize(p.stdout, 64<<10), max: int(most), long: parcel{budget: room, done: c.closed}, junk: func(line []byte) {
 		if seen++; seen <= junkLogged {
 			log.Warn("skip line on stdout that is no message", "line", v.line(string(line), 200))
 		}
@@ -155,7 +153,7 @@ type framer struct {
 	in   *bufio.Reader
 	max  int
 	junk func(line []byte)
-	long []byte // a line that did not fit into the reader's buffer
+	long parcel // a line that did not fit into the reader's buffer
 }
 
 // next returns the messages of the next line that holds any, at least one.
@@ -163,15 +161,9 @@ func (f *framer) next() ([]jsonrpc.Message, error) {
 	for {
 		line, err := f.line()
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if len(line) < keptBuffer {
-				line = bytes.Clone(line) // messages keep parts of it
-			}
 			msgs, rest := parseFrame(line)
 			for _, bad := range rest {
 				f.junk(bad)
-			}
-			if len(line) >= keptBuffer {
-				f.long = nil
 			}
 			if len(msgs) > 0 {
 				return msgs, nil
@@ -183,25 +175,27 @@ func (f *framer) next() ([]jsonrpc.Message, error) {
 	}
 }
 
-// line returns the next line, valid until the next call. Of a line that is too
+// line returns the next line, in memory of its own. Of a line that is too
 // long and cannot be a message only the beginning is returned.
 func (f *framer) line() ([]byte, error) {
 	part, err := f.in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		return part, err
+		return bytes.Clone(part), err // messages keep parts of it
 	}
-	f.long = append(f.long[:0], part...)
+	f.long.drop()
+	f.long.add(part)
 	message := mayHold(part)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = f.in.ReadSlice('\n')
 		switch {
-		case message && len(f.long)+len(part) > f.max:
+		case message && f.long.size+len(part) > f.max:
+			f.long.drop()
 			return nil, tooLong(f.max)
 		case message:
-			f.long = append(f.long, part...)
+			f.long.add(part)
 		}
 	}
-	return f.long, err
+	return f.long.take(), err
 }
 
 func mayBeMessage(line []byte) bool {

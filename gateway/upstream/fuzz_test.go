@@ -25,7 +25,7 @@ func FuzzFramer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 200
-		frames := &framer{in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
+		frames := &framer{long: parcel{budget: NewBudget(0)}, in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
 			if len(bytes.TrimSpace(line)) == 0 {
 				t.Error("an empty line is junk")
 			}
@@ -35,8 +35,8 @@ func FuzzFramer(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if len(msgs) == 0 || len(frames.long) > limit {
-				t.Fatalf("%d messages, %d bytes kept", len(msgs), len(frames.long))
+			if len(msgs) == 0 || frames.long.size > limit {
+				t.Fatalf("%d messages, %d bytes kept", len(msgs), frames.long.size)
 			}
 			for _, msg := range msgs {
 				again, err := jsonrpc.EncodeMessage(msg)
@@ -257,12 +257,12 @@ func FuzzTap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string) {
 		const limit = 1000
 		w := &wire{veil: newVeil(Settings{}, nil), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
-		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit}
+		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit, event: parcel{budget: NewBudget(0)}}
 		got, err := io.ReadAll(body)
 		if len(got) > len(stream)+500*strings.Count(stream, "data") || err != nil { // an answer that cannot be read becomes an error
 			t.Fatalf("%d bytes of %d, %v", len(got), len(stream), err)
 		}
-		again, _ := io.ReadAll(&tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReader(bytes.NewReader(got)), limit: limit})
+		again, _ := io.ReadAll(&tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReader(bytes.NewReader(got)), limit: limit, event: parcel{budget: NewBudget(0)}})
 		if !body.through && string(again) != string(got) {
 			t.Errorf("a second tap takes more: %q of %q", again, got)
 		}

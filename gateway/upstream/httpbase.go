@@ -53,7 +53,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	base := newTransport(d.settings.Socket)
 	errands := &errands{life: life}
 	door := &door{
-		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, join: joiner(life),
+		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, room: d.opts.Budget, join: joiner(life),
 		guard: &guard{
 			auth: d.opts.Auth, remedy: remedyFor(d.settings, d.opts.Auth), veil: d.veil,
 			spawn: errands.run,
@@ -206,6 +206,7 @@ type door struct {
 	origin  string
 	headers map[string]string
 	most    int64 // bytes of one message
+	room    *Budget
 	guard   *guard
 	join    func(context.Context) (context.Context, context.CancelFunc)
 	// version is the revision of a legacy session, nil until it is known.
@@ -245,7 +246,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &body{ReadCloser: resp.Body, most: d.limit(resp), done: cancel}
-	tap(req, resp, d.most)
+	tap(req, resp, d.most, d.room)
 	if resp.StatusCode >= 400 && req.Method == http.MethodPost {
 		return d.explain(req, resp), nil
 	}

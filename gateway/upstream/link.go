@@ -170,7 +170,7 @@ func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 			return nil, err
 		}
 		d.process.Store(p)
-		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.log, d.veil), stop: p.stop}, nil
+		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.opts.Budget, d.log, d.veil), stop: p.stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
 		return d.dialHTTP(ctx)
 	}

@@ -117,6 +117,8 @@ type Options struct {
 	// Secrets are hidden in all that the upstream sends, beside those that the settings
 	// hold; tokens in use are added to it. nil is none.
 	Secrets *mask.Book
+	// Budget bounds the memory of large messages, of all sessions that share it; nil is one of its own.
+	Budget *Budget
 }
 
 func (o Options) withDefaults() Options {
@@ -134,6 +136,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ProbeTimeout <= 0 {
 		o.ProbeTimeout = 3 * time.Second
+	}
+	if o.Budget == nil {
+		o.Budget = NewBudget(0)
 	}
 	if o.Version == "" {
 		o.Version = "dev"

@@ -35,17 +35,21 @@ func repeatArguments(ctx context.Context, header http.Header) {
 // message is left out, as the SDK would take it for the end of the session; what
 // else the server says is taken out, so that it is known to belong to the call.
 // A response that the SDK could not read is given to who waits for it.
-func tap(req *http.Request, resp *http.Response, limit int64) {
+func tap(req *http.Request, resp *http.Response, limit int64, room *Budget) {
+	message := parcel{budget: room, done: req.Context().Done()}
 	t, _ := req.Context().Value(exchangeKey{}).(*tapped)
 	switch {
 	case t == nil && req.Method != http.MethodPost:
 		// a GET opens a stream that answers nothing, unless it resumes one
 	case isStream(resp):
-		resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit}
+		resp.Body = &tappedBody{tapped: t, Closer: resp.Body, in: bufio.NewReader(resp.Body), limit: limit, event: message}
 	case resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
-		resp.Body = &tappedMessage{tapped: t, Closer: resp.Body, in: resp.Body}
+		resp.Body = &tappedMessage{tapped: t, Closer: resp.Body, in: resp.Body, message: message}
 	}
 }
+
+// streamFactor is how many times the limit of one message the events of one answer may have together.
+const streamFactor = 4
 
 // tapped is a request of ours under way over HTTP; owner is nil if nobody can be asked.
 type tapped struct {
@@ -94,13 +98,15 @@ func encoded(resp *jsonrpc.Response) []byte {
 type tappedMessage struct {
 	*tapped
 	io.Closer
-	in    io.Reader
-	whole *bytes.Reader // nil until it was read
+	in      io.Reader
+	message parcel
+	whole   *bytes.Reader // nil until it was read
 }
 
 func (t *tappedMessage) Read(p []byte) (int, error) {
 	if t.whole == nil {
-		data, err := io.ReadAll(t.in)
+		_, err := io.Copy(&t.message, t.in)
+		data := t.message.take()
 		if err != nil && (t.tapped == nil || !isTooLong(err)) {
 			return 0, err // the connection is broken
 		}
@@ -133,6 +139,8 @@ type tappedBody struct {
 	io.Closer
 	in    *bufio.Reader
 	limit int64
+	event parcel // that is being read
+	total int64  // bytes of all events
 	ready []byte // an event, or what is left of it
 	ended error
 	// through is set once an event was too long: from there on nothing is looked at.
@@ -154,34 +162,55 @@ func (t *tappedBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one event, up to the empty line after it.
-func (t *tappedBody) next() {
-	var event, data, rest []byte
+// gather reads one event, up to the empty line after it; ok is false if it was too long.
+func (t *tappedBody) gather() (event []byte, ok bool) {
+	last := byte('\n') // before the line
 	for {
 		line, err := t.in.ReadSlice('\n')
-		event = append(event, line...)
-		if int64(len(event)) > t.limit {
-			t.overrun(event)
-			return
+		t.event.add(line)
+		if t.total += int64(len(line)); int64(t.event.size) > t.limit || t.tapped != nil && t.total > streamFactor*t.limit {
+			t.overrun(t.event.take())
+			return nil, false
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
+			last = line[len(line)-1]
 			continue // the rest of the line
 		}
 		if err != nil {
 			t.ended = err
 			break
 		}
-		if len(bytes.TrimRight(line, "\r\n")) == 0 && endsEvent(event) {
+		if len(bytes.TrimRight(line, "\r\n")) == 0 && last == '\n' {
 			break
 		}
+		last = '\n'
 	}
+	return t.event.take(), true
+}
+
+// dataOf returns the data of an event, and all else that it has.
+func dataOf(event []byte) (data, rest []byte) {
 	for line := range bytes.Lines(event) {
-		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+		value, ok := bytes.CutPrefix(line, []byte("data:"))
+		switch {
+		case ok && data == nil:
+			data = slices.Clip(value) // no copy, as there is one line nearly always
+		case ok:
 			data = append(data, value...)
-		} else {
+		default:
 			rest = append(rest, line...)
 		}
 	}
+	return data, rest
+}
+
+// next reads one event.
+func (t *tappedBody) next() {
+	event, ok := t.gather()
+	if !ok {
+		return
+	}
+	data, rest := dataOf(event)
 	t.ready = event
 	if len(data) == 0 {
 		return
@@ -209,10 +238,4 @@ func (t *tappedBody) overrun(event []byte) {
 		return
 	}
 	t.ready, t.ended = slices.Concat([]byte("data: "), t.spoil(tooLong(t.limit)), []byte("\n\n")), io.EOF
-}
-
-// endsEvent reports whether the last line is empty, and not only the end of a long one.
-func endsEvent(event []byte) bool {
-	event = bytes.TrimSuffix(bytes.TrimSuffix(event, []byte("\n")), []byte("\r"))
-	return len(event) == 0 || event[len(event)-1] == '\n'
 }

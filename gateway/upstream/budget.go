@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+const (
+	// defaultBudget is how many bytes of large messages are in memory at once, in all sessions that share it.
+	defaultBudget = 128 << 20
+	// largeMessage is the length in bytes from which a message counts.
+	largeMessage = 4 << 20
+	// chunkSize is how much of a message is read before it is asked again whether there is room.
+	chunkSize = 1 << 20
+	// roomPatience is how long a message waits for room at most: what holds others may never let them go.
+	roomPatience = 10 * time.Second
+	// roomPoll is how often it is looked for memory that nobody uses any more.
+	roomPoll = 100 * time.Millisecond
+	// freeDelay is how long after a large message its memory goes back to the system.
+	freeDelay = time.Second
+)
+
+// Budget bounds the memory of large messages, in bytes as they were sent: while
+// there is no room, upstreams are not read. A message counts until nothing refers
+// to any part of it. One message may always go on, so that those that are half read
+// do not wait for each other. It is safe for concurrent use.
+type Budget struct {
+	most int64
+
+	mu      sync.Mutex
+	used    int64
+	beyond  *parcel // may go on without room
+	freed   chan struct{}
+	freeing bool
+}
+
+// NewBudget returns a budget of that many bytes; 0 is 128 MiB.
+func NewBudget(most int64) *Budget {
+	if most <= 0 {
+		most = defaultBudget
+	}
+	return &Budget{most: most, freed: make(chan struct{})}
+}
+
+// take counts n more bytes of a message, or returns what tells that there may be room.
+func (b *Budget) take(p *parcel, n int64, anyway bool) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+n > b.most && b.beyond != p && !anyway {
+		if b.beyond != nil || b.used > b.most {
+			return b.freed
+		}
+		b.beyond = p
+	}
+	b.used += n
+	p.counted += n
+	return nil
+}
+
+// wait counts n more bytes of a message once there is room for them, or done is closed.
+func (b *Budget) wait(p *parcel, n int64, done <-chan struct{}) {
+	room := b.take(p, n, false)
+	if room == nil {
+		return
+	}
+	late := time.NewTimer(roomPatience)
+	defer late.Stop()
+	poll := time.NewTicker(roomPoll)
+	defer poll.Stop()
+	for anyway := false; room != nil; room = b.take(p, n, anyway) {
+		select {
+		case <-room:
+		case <-poll.C:
+			runtime.GC() // finds the messages that nobody refers to any more
+		case <-late.C:
+			anyway = true
+		case <-done:
+			anyway = true
+		}
+	}
+}
+
+// read says that a message has been read: another may go on without room.
+func (b *Budget) read(p *parcel) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.beyond == p {
+		b.beyond = nil
+		b.tell()
+	}
+}
+
+// free gives back what a message has counted for.
+func (b *Budget) free(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	b.tell()
+	if !b.freeing {
+		b.freeing = true
+		time.AfterFunc(freeDelay, b.giveBack)
+	}
+}
+
+// tell is called with mu held.
+func (b *Budget) tell() {
+	close(b.freed)
+	b.freed = make(chan struct{})
+}
+
+// giveBack returns to the system the memory that large messages have left.
+func (b *Budget) giveBack() {
+	b.mu.Lock()
+	b.freeing = false
+	b.mu.Unlock()
+	debug.FreeOSMemory()
+}
+
+// parcel is a message that is being read.
+type parcel struct {
+	budget  *Budget
+	done    <-chan struct{} // who closes it does not want the message any more
+	parts   [][]byte
+	size    int
+	counted int64
+}
+
+// add copies what was read of the message, when there is room for it.
+func (p *parcel) add(data []byte) {
+	p.size += len(data)
+	if p.size > largeMessage && int64(p.size) > p.counted {
+		p.budget.wait(p, max(int64(p.size)-p.counted, chunkSize), p.done)
+	}
+	last := len(p.parts) - 1
+	if last < 0 || cap(p.parts[last])-len(p.parts[last]) < len(data) {
+		p.parts = append(p.parts, make([]byte, 0, max(len(data), min(p.size, chunkSize))))
+		last++
+	}
+	p.parts[last] = append(p.parts[last], data...)
+}
+
+// take returns the message, which from then on is whoever's it is.
+func (p *parcel) take() []byte {
+	var all []byte
+	if len(p.parts) == 1 {
+		all = p.parts[0]
+	} else {
+		all = make([]byte, 0, p.size)
+		for i, part := range p.parts {
+			all = append(all, part...)
+			p.parts[i] = nil
+		}
+	}
+	if p.counted > 0 {
+		p.budget.read(p)
+		budget := p.budget
+		runtime.AddCleanup(&all[0], budget.free, p.counted)
+	}
+	p.parts, p.size, p.counted = nil, 0, 0
+	return all
+}
+
+// drop gives up a message of which nothing is wanted.
+func (p *parcel) drop() {
+	if p.counted > 0 {
+		p.budget.read(p)
+		p.budget.free(p.counted)
+	}
+	p.parts, p.size, p.counted = nil, 0, 0
+}
+
+// Write implements [io.Writer].
+func (p *parcel) Write(data []byte) (int, error) {
+	p.add(data)
+	return len(data), nil
+}
