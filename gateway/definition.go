@@ -22,6 +22,11 @@ func (g *Gateway) Definition(ctx context.Context, name, upstream, language strin
 	if err != nil {
 		return "", wrong("tool_name must be a string", "")
 	}
-	g.Settle(ctx)
+	if up, _, _ := strings.Cut(name, "."); upstream == "" {
+		g.settleFor(ctx, up)
+		g.settleMost(ctx)
+	} else {
+		g.settle(ctx, upstream)
+	}
 	return g.describeForProgram(ctx, args)
 }

@@ -114,7 +114,7 @@ func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, erro
 	if err != nil {
 		return Execution{}, err
 	}
-	g.Settle(ctx)
+	g.settleFor(ctx, program.Code)
 	return g.tracked(ctx, job, program, before)
 }
 
