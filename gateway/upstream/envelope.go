@@ -118,8 +118,8 @@ func isGarbled(err error) bool {
 }
 
 // parseEnvelope returns nil for what is no JSON-RPC message. An answer that is
-// wrong in some way becomes a response whose error is [garbled]; its ID is not
-// valid where none can be read. NaN and Infinity, which many servers write, are
+// wrong in some way, but whose id can be read, becomes a response whose error is
+// [garbled]; an error that says that it has no id, one whose ID is not valid. NaN and Infinity, which many servers write, are
 // read as null. The message keeps parts of data.
 func parseEnvelope(data []byte) jsonrpc.Message {
 	if !mayBeMessage(data) {
@@ -175,10 +175,10 @@ func (e *envelope) request(id jsonrpc.ID, why string) jsonrpc.Message {
 	return &jsonrpc.Request{ID: id, Method: method, Params: e.Params}
 }
 
-// garbled returns nil where nothing says that this was to be an answer: servers
-// write logs as JSON, too.
+// garbled returns nil where nothing says that this was to be an answer, and to
+// what: servers write logs as JSON, too, and parts of messages between others.
 func (e *envelope) garbled(id jsonrpc.ID, why string) jsonrpc.Message {
-	if n, ok := id.Raw().(int64); e.Version == nil && (!ok || n < firstID) {
+	if n, ok := id.Raw().(int64); !id.IsValid() || e.Version == nil && (!ok || n < firstID) {
 		return nil
 	}
 	return &jsonrpc.Response{ID: id, Error: &garbled{why}}

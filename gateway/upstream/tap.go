@@ -76,7 +76,7 @@ func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
 			return encoded(&jsonrpc.Response{ID: resp.ID, Result: json.RawMessage("{}")})
 		}
 	}
-	if resp.Error == nil {
+	if resp.Error == nil || !resp.ID.IsValid() {
 		return nil
 	}
 	failure := answered(resp.Error)
@@ -224,7 +224,9 @@ func (t *tappedBody) next() {
 			t.wire.acceptFrom(msg, t.owner)
 		}
 	case *jsonrpc.Response:
-		if plain := t.plainly(msg); plain != nil {
+		if plain := t.plainly(msg); !msg.ID.IsValid() {
+			t.ready = rest
+		} else if plain != nil {
 			t.ready = slices.Concat([]byte("data: "), plain, []byte("\n"), rest)
 		}
 	}
