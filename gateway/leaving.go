@@ -26,11 +26,8 @@ func (g *Gateway) arrive(ctx context.Context, id tool.ID) (arrival, error) {
 	if at.down != nil || !isTool {
 		return at, nil //nolint:nilerr // at says it: the call is decided about all the same
 	}
-	m, err := g.catalog.member(id.Upstream)
-	if err != nil {
-		return arrival{}, err
-	}
-	at.entry, err = m.find(id)
+	var err error
+	_, at.entry, err = g.catalog.find(ctx, id) // which connects another that the settings have put in its place
 	return at, err
 }
 
