@@ -8,6 +8,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -15,7 +16,7 @@ import (
 // TestChosenEnvironment: a choice is in force for the session of the client that made it, for
 // whatever names no environment, and for nobody else.
 func TestChosenEnvironment(t *testing.T) {
-	t.Parallel()
+	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
 	cfg := withRunsc(t, settings(nil))
 	cfg.Environments = map[string]config.Environment{
 		"data": {Description: "has alpha.", Python: config.PythonPackages{Requirements: []string{"alpha==1.0"}, Index: packageIndex(t, "alpha")}},

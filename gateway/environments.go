@@ -45,8 +45,9 @@ type environments struct {
 	mu        sync.Mutex // guards the rest
 	installer *deps.Installer
 	made      map[recipe]*making
-	extras    map[extraKey][]string // what a principal's model has installed
-	versions  map[versionKey]string // of interpreters that were asked
+	extras    map[extraKey][]string      // what a principal's model has installed
+	adding    map[extraKey]chan struct{} // holds one while a principal's model installs more, whatever the interpreter
+	versions  map[versionKey]string      // of interpreters that were asked
 }
 
 // recipe is all that an environment is made from.
@@ -80,7 +81,7 @@ func (m *making) ready() bool {
 }
 
 func newEnvironments(r *runner, settings func() map[string]config.Environment, cacheDir string, log *slog.Logger) *environments {
-	e := &environments{runner: r, settings: settings, cacheDir: cacheDir, log: log, made: map[recipe]*making{}, extras: map[extraKey][]string{}}
+	e := &environments{runner: r, settings: settings, cacheDir: cacheDir, log: log, made: map[recipe]*making{}, extras: map[extraKey][]string{}, adding: map[extraKey]chan struct{}{}}
 	e.quit, e.stop = context.WithCancel(context.Background())
 	return e
 }
@@ -146,7 +147,7 @@ func explainMaking(name string, err error) error {
 
 // packageFault holds for what whoever named packages can mend.
 func packageFault(err error) bool {
-	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrLimit)
+	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
 }
 
 func (e *environments) recipe(principal, name string) recipe {
@@ -159,6 +160,16 @@ func (e *environments) recipe(principal, name string) recipe {
 func (e *environments) recipeLocked(principal, name string) recipe {
 	join := func(i sandbox.Interpreter) string { return strings.Join(e.extras[extraKey{principal, name, i}], "\n") }
 	return recipe{name, join(sandbox.Python), join(sandbox.Node)}
+}
+
+// with is the recipe with these packages of one interpreter in place of those that it has.
+func (r recipe) with(i sandbox.Interpreter, all []string) recipe {
+	if i == sandbox.Node {
+		r.extraNode = strings.Join(all, "\n")
+	} else {
+		r.extraPython = strings.Join(all, "\n")
+	}
+	return r
 }
 
 // begin has a recipe made, unless it is or is being.

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -61,9 +61,8 @@ func packageIndex(t *testing.T, names ...string) string {
 		})
 		mux.HandleFunc("/files/"+file, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
 	}
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server.URL + "/simple/"
+	mux.HandleFunc("/simple/resets/", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	return tlstest.NewServer(t, mux).URL + "/simple/"
 }
 
 // cacheFolder is one that t can remove, with read-only folders in it.
@@ -91,6 +90,7 @@ func TestEnvironments(t *testing.T) {
 		"data":    {Python: config.PythonPackages{Requirements: []string{"alpha==1.0"}, Index: index}, Install: true},
 		"none":    {Python: config.PythonPackages{Requirements: []string{"gamma"}, Index: index}},
 	}
+	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
 	g := open(t, cfg, &gateway.Options{CacheDir: cacheFolder(t)})
 	run := func(principal, environment, code string) gateway.Execution {
 		t.Helper()
@@ -119,6 +119,7 @@ func TestEnvironments(t *testing.T) {
 		want        string
 	}{
 		{"data", []string{"gamma"}, "gamma"},
+		{"data", []string{"resets"}, "resets"},
 		{"data", []string{"--index-url=http://example.com"}, "refused"},
 		{"data", nil, "packages is empty"},
 		{"", []string{"beta"}, "packages cannot be installed in environment default (they can in data)"},

@@ -42,16 +42,8 @@ func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, erro
 	if err := deps.Check(interpreter, p.Names); err != nil {
 		return "", &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300), Err: err}
 	}
-	key := extraKey{tool.Principal(ctx), name, interpreter}
-	before, after, err := g.environments.more(key, p.Names)
+	made, err := g.environments.add(ctx, extraKey{tool.Principal(ctx), name, interpreter}, p.Names)
 	if err != nil {
-		return "", err
-	}
-	made := g.environments.begin(after)
-	if err := made.wait(ctx, name); err != nil {
-		if packageFault(made.failure()) {
-			g.environments.forget(key, before, after)
-		}
 		return "", err
 	}
 	all, err := deps.List(interpreter, made.sites[interpreter]...)
@@ -137,35 +129,56 @@ func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names [
 	return strings.Join(lines, between)
 }
 
-// more adds to what a principal's model has installed, and returns the recipe before and after.
-func (e *environments) more(key extraKey, names []string) (before, after recipe, err error) {
+// add makes an environment with more packages for a principal, and has it in force once it is made: until then, and if it cannot be
+// made, programs have the one before. Of several at once each adds to what those before it have come to.
+func (e *environments) add(ctx context.Context, key extraKey, names []string) (*making, error) {
+	turn := e.turn(key)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, &tool.Error{Kind: tool.Timeout, Message: "environment " + key.name + " is being installed", Hint: "try again in a moment"}
+	}
+	all, after, err := e.more(key, names)
+	if err != nil {
+		return nil, err
+	}
+	made := e.begin(after)
+	if err := made.wait(ctx, key.name); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before = e.recipeLocked(key.principal, key.name)
-	all := slices.Clone(e.extras[key])
+	e.extras[key] = all
+	return made, nil
+}
+
+// turn is what whoever adds packages to an environment holds.
+func (e *environments) turn(key extraKey) chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key.interpreter = ""
+	turn := e.adding[key]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		e.adding[key] = turn
+	}
+	return turn
+}
+
+// more is what a principal's model will have installed with these, and the recipe of it.
+func (e *environments) more(key extraKey, names []string) (all []string, after recipe, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all = slices.Clone(e.extras[key])
 	for _, name := range names {
 		if !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
 	if len(all) > maxExtras {
-		return before, before, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("at most %d packages can be installed", maxExtras)}
+		return nil, recipe{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("at most %d packages can be installed", maxExtras)}
 	}
 	slices.Sort(all)
-	e.extras[key] = all
-	return before, e.recipeLocked(key.principal, key.name), nil
-}
-
-// forget takes back what cannot be installed, unless more was added since.
-func (e *environments) forget(key extraKey, before, failed recipe) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.recipeLocked(key.principal, key.name) != failed {
-		return
-	}
-	extra := before.extraPython
-	if key.interpreter == sandbox.Node {
-		extra = before.extraNode
-	}
-	e.extras[key] = split(extra)
+	return all, e.recipeLocked(key.principal, key.name).with(key.interpreter, all), nil
 }

@@ -111,6 +111,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrUnsafe: what was fetched is not what the lock says, or tries what no package may.
 	ErrUnsafe = errors.New("unsafe package")
+	// ErrFailed: pip or npm failed for another reason, which the error has.
+	ErrFailed = errors.New("cannot be installed")
 	// ErrLimit: it is larger or takes longer than is allowed.
 	ErrLimit = errors.New("limit")
 )

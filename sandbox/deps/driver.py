@@ -3,7 +3,7 @@ says which index that is, passes what pip or npm ask for on to the proxy, and wr
 JSON about it, then a tar of the files. Where it says what came out the host trusts nothing of it."""
 import base64, json, os, socket, subprocess, sys, tarfile, threading
 
-CA = "/work/ca.pem"
+CA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ca.pem")
 SOCKET = "/run/sallyport/service.sock"
 FILES = "/tmp/files"
 
@@ -240,6 +240,11 @@ def main():
             report, files = install(request, say)
         except Failure as failure:
             report, files = {"kind": failure.kind, "error": failure.text}, []
+        except Exception as error:  # a fault of this program: it is told as such, and not as one of memory or pip
+            where = error.__traceback__
+            while where.tb_next:
+                where = where.tb_next
+            report, files = {"kind": "driver", "error": "%s: %s (line %d)" % (type(error).__name__, error, where.tb_lineno)}, []
         say(report)
         with tarfile.open(fileobj=stdout, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for name, path in files:

@@ -14,6 +14,7 @@ var (
 	fromList    = regexp.MustCompile(`\(from versions: ([^)]{1,1000})\)`)
 	needsPython = regexp.MustCompile(`Requires-Python ([<>=!~0-9.,* ]{1,60})`)
 	npmMissing  = regexp.MustCompile(`'[^']{1,200}' (?:is not in (?:this|the npm) registry|could not be found)|No matching version found for [^\s]{1,200}`)
+	gitSpawned  = regexp.MustCompile(`spawn git ENOENT|\bgit (?:dep preparation failed|--no-replace-objects|ls-remote)|git\+(?:ssh|https?|file)://`)
 	conflicts   = regexp.MustCompile(`(?s)The conflict is caused by:\s*(.{1,1000}?)\n\s*\n`)
 )
 
@@ -27,6 +28,8 @@ func explain(r report, proxy *Proxy) error {
 		return fmt.Errorf("there is no pip on this machine for its Python: install it (Debian: apt install python3-pip)")
 	case r.Kind == "nonpm":
 		return fmt.Errorf("there is no npm beside this machine's node: install it (Debian: apt install npm)")
+	case r.Kind == "driver":
+		return fmt.Errorf("the program that installs failed: %s", plain.Line(text, 300))
 	case proxy.Spent() || r.Kind == "space":
 		return fmt.Errorf("%w: the files are larger than a layer may be", ErrLimit)
 	case len(proxy.Refused()) > 0:
@@ -57,7 +60,10 @@ func explainMissing(text string) error {
 	if match := npmMissing.FindString(text); match != "" {
 		return fmt.Errorf("%w: the registry has no such package or version: %s", ErrNotFound, plain.Line(match, 200))
 	}
-	return fmt.Errorf("install packages: %s", errorLines(text))
+	if gitSpawned.MatchString(text) {
+		return fmt.Errorf("%w: a package comes from git, and packages come from the registry only", ErrRefused)
+	}
+	return fmt.Errorf("%w: %s", ErrFailed, errorLines(text))
 }
 
 // errorLines is the part of an output that says what was wrong.

@@ -108,7 +108,10 @@ func (r Request) targets(g greeting) ([]Target, error) {
 
 // order says what the driver has to do for a request; with a lock, exactly that.
 func (r Request) order(all []wanted, lock *Lock) order {
-	o := order{Language: r.Interpreter, Index: r.Index, Source: r.Source, Dependencies: map[string]string{}}
+	o := order{ // no list is nil, which the driver would read as None
+		Language: r.Interpreter, Index: r.Index, Source: r.Source, Dependencies: map[string]string{},
+		Requirements: []string{}, Insecure: []string{}, Lock: []string{},
+	}
 	if u, err := url.Parse(o.Index); err == nil && u.Scheme == "http" {
 		o.Insecure = append([]string{u.Host}, r.Hosts...)
 	}
@@ -188,15 +191,19 @@ func (i *Installer) converse(ctx context.Context, server *sandbox.Server, reques
 	return got, explain(got.report, proxy)
 }
 
+// driverDir is where the installing sandbox has the driver. A base of the host's appears where it is on the host, so the folder is
+// one that [reserved] keeps for sandboxes.
+const driverDir = "/opt/sallyport/install"
+
 // service is the sandbox that installs. It sees an interpreter, pip or npm, the driver and certificates.
 func (i *Installer) service(request Request) (sandbox.Service, error) {
 	files := map[string][]byte{"driver.py": driver}
 	if ca := i.certificates(); ca != nil {
 		files["ca.pem"] = ca
 	}
-	args := []string{"-I", "-B", "/work/driver.py"}
+	args := []string{"-I", "-B", driverDir + "/driver.py"}
 	s := sandbox.Service{
-		ID: "deps-" + strings.ToLower(rand.Text()[:12]), Interpreter: sandbox.Python, Args: args, Dir: "/work", Files: files, Mounts: map[string]string{},
+		ID: "deps-" + strings.ToLower(rand.Text()[:12]), Interpreter: sandbox.Python, Args: args, Dir: driverDir, Files: files, Mounts: map[string]string{},
 		Memory: i.opts.Memory, Space: i.opts.Memory - serviceOverhead, Processes: 256, OpenFiles: 1024, Socket: true,
 	}
 	if request.Interpreter == sandbox.Node {

@@ -20,6 +20,7 @@ import (
 
 	"sallyport/codegen/runtime"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
 )
@@ -46,6 +47,9 @@ func newInstaller(t *testing.T, opts deps.Options) (*deps.Installer, *sandbox.Ho
 	t.Helper()
 	host, dir := newHost(t), t.TempDir()
 	opts.Logger = testutil.Logger(t)
+	if opts.Certificates == "" {
+		opts.Certificates = tlstest.Authority(t)
+	}
 	installer, err := deps.New(host, dir, &opts)
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +135,7 @@ type index struct {
 func newIndex(t *testing.T) *index {
 	t.Helper()
 	x := &index{files: map[string][]byte{}, links: map[string][]string{}}
-	x.Server = httptest.NewServer(x)
-	t.Cleanup(x.Close)
+	x.Server = tlstest.NewServer(t, x)
 	return x
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,20 @@ import (
 	"sallyport/sandbox/image"
 	"sallyport/sandbox/image/imagetest"
 )
+
+// TestInstallWithoutTLS: an index that the settings name by http is asked as it is.
+func TestInstallWithoutTLS(t *testing.T) {
+	t.Parallel()
+	installer, _, _ := newInstaller(t, deps.Options{})
+	index := newIndex(t)
+	index.offer("plain", "1.0", nil, member{"plain.py", ""})
+	server := httptest.NewServer(index)
+	defer server.Close()
+	layer, err := installer.Install(t.Context(), deps.Request{Interpreter: sandbox.Python, Packages: []string{"plain"}, Index: server.URL + "/simple/"})
+	if err != nil || len(layer.Packages) != 1 {
+		t.Errorf("%+v, %v", layer.Packages, err)
+	}
+}
 
 // TestInstallPython goes the whole way with real pip: resolve, fetch, unpack, import. What
 // an index, or who writes packages, can do wrong comes to what the caller is told.
@@ -144,7 +159,7 @@ func trouble(t *testing.T, installer *deps.Installer) {
 		{"nosuchthing", deps.ErrNotFound, "has no nosuchthing"},
 		{"mismatch==7", deps.ErrNotFound, "there are 1.0"},
 		{"shadowing", deps.ErrRefused, "json"},
-		{"away", deps.ErrRefused, strings.TrimPrefix(elsewhere.URL, "http://")},
+		{"away", deps.ErrRefused, strings.TrimPrefix(elsewhere.URL, "https://")},
 		{"endless", deps.ErrLimit, "larger"},
 	} {
 		_, err := installer.Install(t.Context(), deps.Request{Interpreter: sandbox.Python, Packages: []string{test.name}, Index: index.url()})

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
 )
@@ -30,8 +31,7 @@ type npmRegistry struct {
 func newRegistry(t *testing.T) *npmRegistry {
 	t.Helper()
 	r := &npmRegistry{packages: map[string]map[string]any{}, tarballs: map[string][]byte{}}
-	r.Server = httptest.NewServer(r)
-	t.Cleanup(r.Close)
+	r.Server = tlstest.NewServer(t, r)
 	return r
 }
 
@@ -74,6 +74,7 @@ func TestNPMTrouble(t *testing.T) {
 	registry.offer("scripted", map[string]any{"scripts": map[string]string{"preinstall": run, "install": run, "postinstall": run}},
 		member{"package/index.js", "module.exports = 'scripted'\n"})
 	registry.offer("from-git", map[string]any{"dependencies": map[string]string{"x": "git+https://127.0.0.1:1/x.git"}})
+	registry.offer("from-ssh", map[string]any{"dependencies": map[string]string{"x": "git+ssh://git@127.0.0.1:1/x.git"}})
 	registry.offer("aliased", map[string]any{"dependencies": map[string]string{"servers": "npm:scripted@1.0.0"}})
 	registry.offer("forged", map[string]any{"dist": "sha512-" + base64.StdEncoding.EncodeToString(make([]byte, 64))})
 	registry.offer("traversal", nil, member{"package/../../../../x", "1"})
@@ -82,7 +83,7 @@ func TestNPMTrouble(t *testing.T) {
 	install := func(names ...string) (deps.Layer, error) {
 		return installer.Install(t.Context(), deps.Request{Interpreter: sandbox.Node, Packages: names, Index: registry.URL})
 	}
-	for name, is := range map[string]error{"from-git": deps.ErrRefused, "aliased": deps.ErrUnsafe, "forged": deps.ErrUnsafe, "traversal": deps.ErrUnsafe, "not-there": deps.ErrNotFound} {
+	for name, is := range map[string]error{"from-git": deps.ErrRefused, "from-ssh": deps.ErrRefused, "aliased": deps.ErrUnsafe, "forged": deps.ErrUnsafe, "traversal": deps.ErrUnsafe, "not-there": deps.ErrNotFound} {
 		if _, err := install(name); !errors.Is(err, is) {
 			t.Errorf("%s: %v", name, err)
 		}
