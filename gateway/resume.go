@@ -206,6 +206,7 @@ func (g *Gateway) begin(ctx context.Context, run *running, program Program, befo
 	var carried []journal.Call
 	if before != nil {
 		run.root = h.Root
+		g.flows.note(trailKey(ctx), run, before.end.Record.Read...)
 		run.replay, carried = newReplay(before.file.Contents, before.end, before.same, before.only)
 	}
 	opts := &journal.Options{}

@@ -283,6 +283,7 @@ func (g *Gateway) importable(ctx context.Context, module, language string) (skil
 	if one.Code() == "" {
 		return skill.Skill{}, &tool.Error{Kind: tool.Invalid, Message: "skill " + one.Name + " has no code, only instructions", Hint: fmt.Sprintf("read them: load_skill(%q)", one.Name)}
 	}
+	g.readSkill(ctx, one)
 	return one.Skill, nil
 }
 

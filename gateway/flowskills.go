@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"context"
+
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+)
+
+// skillMarks are the labels of skills: of those of one principal, or of the shared ones. A skill keeps the labels of all its versions.
+func (f *flows) skillMarks(principal string, shared bool) *markedSpace {
+	if shared {
+		return f.spaces.of(store.Key{"skills", "shared", "all"})
+	}
+	return f.spaces.of(store.Key{"skills", workspace.Folder(principal), "private"})
+}
+
+// markSkill notes what whoever saves a skill has read, before it is saved.
+func (g *Gateway) markSkill(ctx context.Context, name string, shared bool) {
+	origins := g.Read(ctx)
+	if len(origins) == 0 {
+		return
+	}
+	if r := runningOf(ctx); r != nil {
+		for i := range origins {
+			origins[i].Execution = r.id
+		}
+	}
+	g.flows.skillMarks(tool.Principal(ctx), shared).set(func(m *marks) {
+		var all trail
+		all.note(m.Files[name]...)
+		all.note(origins...)
+		m.Files[name] = all.origins()
+	})
+}
+
+// readSkill has what a skill may hold count as read, before whoever asks gets anything of it.
+func (g *Gateway) readSkill(ctx context.Context, one foundSkill) {
+	if !g.policies.rules.Load().on {
+		return
+	}
+	origins := g.flows.skillMarks(tool.Principal(ctx), one.shared).file(one.Name)
+	for i := range origins {
+		origins[i].Tool, origins[i].File = "", skillsID+"/"+one.Name
+	}
+	g.Recall(ctx, origins)
+}
