@@ -17,7 +17,11 @@ import (
 func TestFlowOfSkills(t *testing.T) {
 	t.Parallel()
 	opts := &gateway.Options{DataDir: t.TempDir(), Records: store.Memory()}
-	g, _, cfg := firm(t, policy.Settings{Flow: policy.FlowDeny}, func(cfg *config.Config) { withLabels(cfg); withRunsc(t, cfg) }, opts)
+	g, _, cfg := firm(t, policy.Settings{Flow: policy.FlowDeny}, func(cfg *config.Config) {
+		withLabels(cfg)
+		withRunsc(t, cfg)
+		cfg.Environments = map[string]config.Environment{"default": {Install: true}}
+	}, opts)
 	as := func(session string) context.Context {
 		return tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), session)
 	}
@@ -77,6 +81,12 @@ func TestFlowOfSkills(t *testing.T) {
 			t.Fatal(err)
 		}
 		held(again+"list", true)
+	}
+	for session, refused := range map[string]bool{"before": true, "nothing read": false} {
+		_, err := g.InstallPackages(as(session), gateway.Packages{Names: []string{"the plan"}})
+		if got := err != nil && strings.Contains(err.Error(), "policy refuses install_dependencies (flow)"); err == nil || got != refused {
+			t.Errorf("session %s installs: %v", session, err)
+		}
 	}
 	look("")
 	run("resumes", gateway.Program{Resume: failed.ID, Code: "print(1)"})

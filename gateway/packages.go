@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
@@ -39,6 +40,9 @@ func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, erro
 	if len(p.Names) == 0 {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "packages is empty", Hint: `name some, as in ["pandas==2.2.3"]`}
 	}
+	if err := g.mayName(ctx); err != nil {
+		return "", err
+	}
 	if err := deps.Check(interpreter, p.Names); err != nil {
 		return "", &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300), Err: err}
 	}
@@ -51,6 +55,16 @@ func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, erro
 		return "", &tool.Error{Kind: tool.Internal, Message: "the packages are installed, but cannot be listed", Err: err}
 	}
 	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". The next program can import them; a session begins anew.", nil
+}
+
+// mayName refuses to send names of packages to an index for a session that may send nothing outside: a name can carry data.
+func (g *Gateway) mayName(ctx context.Context) error {
+	set := g.cfg.Load().Policy
+	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.readSoFar(ctx)) {
+		return nil
+	}
+	return &tool.Error{Kind: tool.Denied, Message: "policy refuses install_dependencies (flow): this session has read untrusted and private data, and names of packages go to an index outside",
+		Hint: "install them in another session, before such data is read"}
 }
 
 // InstalledPackages tells what is installed in an environment beside the language's own library.
