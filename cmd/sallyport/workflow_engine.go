@@ -71,7 +71,8 @@ func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.St
 	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g, env: a.env, changed: func() {}}
 	var err error
 	m.Engine, err = workflow.Open(g, &workflow.Options{Records: records, Definitions: m.library.Definitions, Logger: log, Env: a.env,
-		People: g, Catalog: g, Labels: g, Telemetry: g.Telemetry(), Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep})
+		People: g, Catalog: g, Labels: g, Telemetry: g.Telemetry(), Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
+		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err
 	}

@@ -91,6 +91,9 @@ func (r *run) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, 
 	if !ok {
 		return result{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("for_each goes over a list, not %s", expr.Describe(v))}
 	}
+	if err := r.meter.loop(len(items)-at.past.passes(), len(n.blocks[0].steps)); err != nil {
+		return result{}, err
+	}
 	as, number := loopName(do.As, "item"), loopName(do.Index, "index")
 	values := make([]any, len(items))
 	err = r.beside(ctx, len(items), max(do.Concurrency, 1), func(ctx context.Context, i int) (err error) {
@@ -144,6 +147,11 @@ func (r *run) while(ctx context.Context, f *frame, n *node, do *spec.While, at s
 		}
 		if i == do.Max {
 			return result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("the condition of while still holds after %d times", do.Max), Hint: "raise max, or mend the condition"}
+		}
+		if _, ended, _ := at.past.in(index(i)).ended(); !ended {
+			if err := r.meter.loop(1, 0); err != nil {
+				return result{}, err
+			}
 		}
 		if last, err = r.part(ctx, inner, n.blocks[0].steps, at.pass(i), n.Line); err != nil {
 			return result{}, err

@@ -65,6 +65,8 @@ type Options struct {
 	Alone bool
 	// Runs is how many go on at once, besides those that wait; 0 is 64.
 	Runs int
+	// Limits bound each run.
+	Limits Limits
 	// Keep is how long runs are kept after their end; 0 is 30 days.
 	Keep time.Duration
 }
@@ -76,6 +78,7 @@ func (o Options) withDefaults() Options {
 	if o.Env == nil {
 		o.Env = func(string) (string, bool) { return "", false }
 	}
+	o.Limits = o.Limits.withDefaults()
 	if o.Runs == 0 {
 		o.Runs = defaultRuns
 	}

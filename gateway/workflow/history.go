@@ -86,7 +86,9 @@ type history struct {
 	started   Started
 	created   time.Time
 	root      past
-	steps     int           // how many have ended
+	steps     int // how many have ended, passes of loops too
+	passes    int // how many of them are passes
+	retries   int
 	entries   int           // how often it was resumed
 	bytes     int64         // of the log, about
 	used      time.Duration // how long it has been running, without waits and without the time that nobody had it
@@ -157,6 +159,7 @@ func (h *history) step(e Event) {
 	case Began:
 		p.begin(e)
 	case Retrying:
+		h.retries++
 		*p = past{last: Retrying, attempt: e.Attempt, until: e.Until, resting: true, earlier: p.lastExecution()}
 	case Waits:
 		p.pending = e.Pending
@@ -164,6 +167,9 @@ func (h *history) step(e Event) {
 		p.answers = append(p.answers, e.Input)
 	case Ended:
 		h.steps++
+		if strings.HasSuffix(e.Path, "]") {
+			h.passes++
+		}
 		h.learn(e.Read)
 		*p = past{
 			last: Ended, attempt: p.attempt, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start,
@@ -238,6 +244,19 @@ func (p *past) beganAt() int {
 		return 0
 	}
 	return p.attempt
+}
+
+// passes is how many passes of a loop have ended.
+func (p *past) passes() (n int) {
+	if p == nil {
+		return 0
+	}
+	for name, inner := range p.within {
+		if name[0] == '[' && inner.outcome != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // waited is what the step waited for when the log ended, nil for nothing.

@@ -44,7 +44,9 @@ func (e *Engine) take(ctx context.Context, l *live, abandon context.CancelCauseF
 	r := &run{engine: e, id: l.id, program: l.program, started: h.started, entry: h.entries, peer: l.peer, state: l.state}
 	r.read = &origins{labels: e.opts.Labels}
 	r.steps.Store(int64(h.steps))
-	r.log = newJournal(l.writer, h.bytes, func(err error) {
+	r.meter = &meter{limits: e.opts.Limits, up: e.meterOf(h.started.Parent)}
+	r.meter.resumed(h)
+	r.log = newJournal(l.writer, r.meter, func(err error) {
 		e.log.Error("run cannot be recorded", "run", l.id, "error", err)
 		abandon(errGone)
 	})
@@ -54,6 +56,20 @@ func (e *Engine) take(ctx context.Context, l *live, abandon context.CancelCauseF
 		return r, nil
 	}
 	return r, r.log.write(ctx, Event{Kind: Claimed, By: e.by})
+}
+
+// meterOf is that of a run that goes on here, nil for none.
+func (e *Engine) meterOf(id string) *meter {
+	l := e.queue.get(id)
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run == nil {
+		return nil
+	}
+	return l.run.meter
 }
 
 // readLog reads what a run has done, and its definition.

@@ -30,12 +30,14 @@ func exposedFlows() map[string]string {
 		"itself": `{expose: true, steps: [{id: x, tool: workflows.itself}]}`,
 		"alone":  `{expose: true, concurrency: 1, steps: [{id: x, tool: workflows.alone}]}`,
 		"many":   `{steps: [{id: each, for_each: "${{ [1, 2, 3, 4] }}", concurrency: 4, steps: [{id: x, tool: workflows.double, with: {numbers: ["${{ item }}"]}}]}]}`,
+		"fives":  `{steps: [{id: each, for_each: "${{ lists.range(6) }}", steps: [{id: x, tool: workflows.five}]}]}`,
+		"five":   `{expose: true, steps: [{id: each, for_each: "${{ lists.range(5) }}", steps: [{id: x, if: "false", wait: {for: 1ms}}]}]}`,
 		"hidden": `{steps: [{id: x, wait: {for: 1ms}}]}`,
 	}
 }
 
 // attached is a gateway with an engine whose workflows are functions.
-func attached(t *testing.T, change func(*config.Config)) (*gateway.Gateway, *workflow.Engine) {
+func attached(t *testing.T, change func(*config.Config), limits ...workflow.Limits) (*gateway.Gateway, *workflow.Engine) {
 	t.Helper()
 	cfg := config.Default()
 	change(&cfg)
@@ -45,7 +47,11 @@ func attached(t *testing.T, change func(*config.Config)) (*gateway.Gateway, *wor
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	e := engine(t, g, workflow.Options{Records: records, People: g, Catalog: g, Labels: g, Runs: 2}, exposedFlows())
+	opts := workflow.Options{Records: records, People: g, Catalog: g, Labels: g, Runs: 2}
+	for _, one := range limits {
+		opts.Limits = one
+	}
+	e := engine(t, g, opts, exposedFlows())
 	if _, err := g.Attach(gateway.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
 		t.Fatal(err)
 	}

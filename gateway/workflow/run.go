@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// maxSteps is how many steps a run may make, maxLog how large its log may become.
-	maxSteps = 100_000
-	maxLog   = 256 << 20
 	// finalTime is how long what stands in finally may take after a run was stopped.
 	finalTime = 30 * time.Second
 )
@@ -54,6 +51,7 @@ type run struct {
 	log     *journal
 	read    *origins
 	steps   atomic.Int64
+	meter   *meter
 	// programs has the last execution of each step, by path, that this engine has begun.
 	programs sync.Map
 
@@ -85,12 +83,8 @@ func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // interpret runs the definition from its top. What the log says has ended is not run again.
 func (r *run) interpret(ctx context.Context, h *history) (json.RawMessage, error) {
-	inner := ctx
-	if limit := r.program.Timeout; limit > 0 {
-		timed, end := bounded(ctx, max(limit-h.used, time.Millisecond), tookLonger(limit))
-		defer end()
-		inner = timed
-	}
+	inner, end := r.limited(ctx, h.used)
+	defer end()
 	vars, err := r.vars(h)
 	if err != nil {
 		return nil, r.failed(ctx, inner, "", 0, err)
@@ -104,6 +98,22 @@ func (r *run) interpret(ctx context.Context, h *history) (json.RawMessage, error
 		return nil, r.failed(ctx, ctx, "", 0, err)
 	}
 	return encode(out, maxOutput)
+}
+
+// limited returns a context that ends when the run has used up a limit, its own timeout too.
+func (r *run) limited(ctx context.Context, used time.Duration) (_ context.Context, end func()) {
+	inner, cancel := context.WithCancelCause(ctx)
+	r.meter.open(cancel)
+	limit := r.meter.limits.Time
+	why := r.meter.limits.timedOut()
+	if own := r.program.Timeout; own > 0 && own < limit {
+		limit, why = own, tookLonger(own)
+	}
+	timed, stop := bounded(inner, max(limit-used, time.Millisecond), why)
+	return timed, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // vars are the variables that all expressions see.
@@ -230,20 +240,20 @@ func hardOf(ctx context.Context) context.Context {
 // journal writes a run's events, in the order in which they come. What can wait goes with the next that cannot.
 type journal struct {
 	writer *runlog.Writer
+	meter  *meter
 	lost   func(error) // called once, when an event could not be written
 
 	mu      sync.Mutex
 	settled sync.Cond
 	queue   []Event
-	size    int64 // of the log, about
-	queued  int   // how many have come, in all
-	written int   // how many of them are on the disk
+	queued  int // how many have come, in all
+	written int // how many of them are on the disk
 	writing bool
 	err     error
 }
 
-func newJournal(w *runlog.Writer, size int64, lost func(error)) *journal {
-	j := &journal{writer: w, size: size, lost: lost}
+func newJournal(w *runlog.Writer, m *meter, lost func(error)) *journal {
+	j := &journal{writer: w, meter: m, lost: lost}
 	j.settled.L = &j.mu
 	return j
 }
@@ -258,7 +268,7 @@ func (j *journal) note(e Event) {
 func (j *journal) add(e Event) {
 	e.Time = time.Now().UTC()
 	j.queue = append(j.queue, e)
-	j.size += sizeOf(e)
+	j.meter.wrote(e)
 	j.queued++
 }
 
@@ -295,10 +305,3 @@ func (j *journal) flush(ctx context.Context) {
 
 // sizeOf is about how much room an event takes.
 func sizeOf(e Event) int64 { return int64(200 + len(e.Path) + len(e.Input) + len(e.Output)) }
-
-// full reports whether the log is as large as it may become.
-func (j *journal) full() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.size > maxLog
-}

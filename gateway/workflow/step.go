@@ -109,15 +109,11 @@ func (r *run) end(ctx context.Context, at spot, line int, out result, err error,
 	return out, r.count(at, line, err)
 }
 
-// count counts a step that has ended, and ends a run that makes too many.
+// count counts a step that has ended, and ends a run that is at a limit.
 func (r *run) count(at spot, line int, err error) error {
-	n := r.steps.Add(1)
-	r.state.ended(int(n))
-	if err == nil && n > maxSteps {
-		return &failure{fault: Fault{Kind: tool.Limit, Message: fmt.Sprintf("the run has made %d steps, which is all that one may", maxSteps), Step: at.path, Line: line}}
-	}
-	if err == nil && r.log.full() {
-		return &failure{fault: Fault{Kind: tool.Limit, Message: fmt.Sprintf("the log of the run has %d MiB, which is all that one may", maxLog>>20), Step: at.path, Line: line}}
+	r.state.ended(int(r.steps.Add(1)))
+	if full := r.meter.step(); full != nil && err == nil {
+		err = &failure{fault: faultOf(full, at.path, line)}
 	}
 	return err
 }
@@ -147,6 +143,9 @@ func (r *run) attempts(ctx context.Context, f *frame, n *node, at spot) (result,
 		fault := faultOf(err, at.path, n.Line)
 		until := time.Now().Add(n.pause(attempt))
 		if err := r.log.write(ctx, Event{Kind: Retrying, Path: at.path, Attempt: attempt, Error: &fault, Until: until.UTC()}); err != nil {
+			return result{}, err
+		}
+		if err := r.meter.step(); err != nil {
 			return result{}, err
 		}
 		if err := r.rest(ctx, at, until); err != nil {

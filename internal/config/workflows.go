@@ -24,11 +24,27 @@ type Workflows struct {
 	Keep time.Duration
 	// Runs is how many go on at once, more wait for their turn; default 64.
 	Runs int
+	// Limits bound each run.
+	Limits RunLimits
 	// Problem says which references in Secrets have no value; "" if all have one.
 	Problem string
 }
 
-func defaultWorkflows() Workflows { return Workflows{Keep: 30 * 24 * time.Hour, Runs: 64} }
+// RunLimits bound one run of a workflow: those that it nests and the runs that its steps start count for it too.
+type RunLimits struct {
+	// Items is how many passes its loops (for_each, while) make, all together; default 10000.
+	Items int
+	// Steps is how many steps it makes, and makes again; default 100000.
+	Steps int
+	// Bytes is how large its log becomes; default 64MiB.
+	Bytes Size
+	// Time is how long it goes on, without the time that it waits; default 1d.
+	Time time.Duration
+}
+
+func defaultWorkflows() Workflows {
+	return Workflows{Keep: 30 * 24 * time.Hour, Runs: 64, Limits: RunLimits{Items: 10_000, Steps: 100_000, Bytes: 64 * MiB, Time: 24 * time.Hour}}
+}
 
 // minSigning keeps the secret of a webhook from being guessed.
 const minSigning = 16
@@ -42,6 +58,16 @@ func (d *decoder) workflows(at path, n *yaml.Node, w *Workflows) {
 		{"secrets", func(at path, n *yaml.Node) { d.signing(at, n, w) }},
 		{"keep", scalar(d, &w.Keep, strict.Age)},
 		{"runs", scalar(d, &w.Runs, strict.Count)},
+		{"limits", func(at path, n *yaml.Node) { d.runLimits(at, n, &w.Limits) }},
+	})
+}
+
+func (d *decoder) runLimits(at path, n *yaml.Node, l *RunLimits) {
+	d.Fields(at, n, []key{
+		{"items", scalar(d, &l.Items, strict.Count)},
+		{"steps", scalar(d, &l.Steps, strict.Count)},
+		{"bytes", scalar(d, &l.Bytes, parseSize)},
+		{"time", scalar(d, &l.Time, strict.Age)},
 	})
 }
 
@@ -64,6 +90,7 @@ func (w Workflows) problems(at path) []problem {
 	all := slices.Concat(
 		between(at.To("keep"), w.Keep, time.Hour, 3650*24*time.Hour),
 		between(at.To("runs"), w.Runs, 1, 1024),
+		w.Limits.problems(at.To("limits")),
 	)
 	for _, name := range sortedKeys(w.Secrets) {
 		under := at.To("secrets").To(name)
@@ -75,4 +102,13 @@ func (w Workflows) problems(at path) []problem {
 		}
 	}
 	return all
+}
+
+func (l RunLimits) problems(at path) []problem {
+	return slices.Concat(
+		between(at.To("items"), l.Items, 1, 1_000_000),
+		between(at.To("steps"), l.Steps, 1, 1_000_000),
+		between(at.To("bytes"), l.Bytes, MiB, 384*MiB),
+		between(at.To("time"), l.Time, time.Second, 366*24*time.Hour),
+	)
 }
