@@ -267,6 +267,8 @@ type walker struct {
 type frame struct {
 	object  bool
 	wantKey bool
+	start   int     // where it begins in raw
+	person  bool    // its key is that of a person
 	hint    hint    // of the elements of an array
 	self    cursors // of the object or array itself
 	member  cursors // of the member of an object that comes next
@@ -279,7 +281,7 @@ func (w *walker) run() string {
 		case '"':
 			i = w.text(i)
 		case '{', '[':
-			w.open(b == '{')
+			w.open(i)
 			i++
 		case '}', ']':
 			w.stack = w.stack[:len(w.stack)-1]
@@ -323,12 +325,14 @@ func (w *walker) here() (hint, cursors) {
 	return h, c
 }
 
-func (w *walker) open(object bool) {
+func (w *walker) open(start int) {
+	object := w.raw[start] == '{'
 	h, c := w.here()
-	if object && h.sense&(ofName|ofAddress|ofSecret) != 0 {
+	person := object && h.sense == maybeName
+	if object && h.sense&(ofName|ofAddress|ofSecret|maybeName|ofCity|ofToken) != 0 {
 		h.sense = 0 // its members have keys of their own
 	}
-	w.stack = append(w.stack, frame{object: object, wantKey: object, hint: h, self: c})
+	w.stack = append(w.stack, frame{object: object, wantKey: object, hint: h, self: c, start: start, person: person})
 }
 
 func (w *walker) comma() {
@@ -386,6 +390,9 @@ func (w *walker) member(top *frame, key string, start, end int) {
 			}
 			w.keys[key] = said
 		}
+	}
+	if said == 0 {
+		said = siblingSense(key, w.raw, top.start, end, top.person)
 	}
 	w.key = hint{sense: said}
 	top.member = cursors{top.self.take.member(key), top.self.leave.member(key)}

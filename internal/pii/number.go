@@ -211,7 +211,7 @@ func isUsual6(text string) bool {
 // isSSN knows which numbers were never given.
 func isSSN(n string) bool {
 	area, group, serial := n[:3], n[3:5], n[5:]
-	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000" && n != "078051120" && n != "219099999" && n != "123456789"
+	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000" && n != "078051120" && n != "219099999"
 }
 
 func (s *scan) ssn(i int, d *digits) int {
@@ -231,7 +231,7 @@ func (s *scan) ssn(i int, d *digits) int {
 		return 0
 	}
 	said := s.around(i, end)
-	if said&ofSSN == 0 && (!sure || said&other != 0) || !s.add(SSN, i, end) {
+	if said&ofSSN == 0 && (!sure || said&other != 0 || d.all(groups) == "123456789") || !s.add(SSN, i, end) {
 		return 0
 	}
 	return end

@@ -54,6 +54,10 @@ func (s *scan) phoneAt(i int) (p phoneForm) {
 		if !s.isDigit(start) || sep == '/' || sep == ' ' && p.hard >= 2 {
 			return p
 		}
+		if p.plus && p.count > 0 && s.at(start) == '0' && s.at(start-1) == '(' && s.at(start+1) == ')' {
+			k, p.parens = start+1, true // +49 (0)30: the zero is dialled within the country only
+			continue
+		}
 		for k = start; s.isDigit(k) && k-start <= mostPhone; {
 			k++
 		}
@@ -183,7 +187,7 @@ func (p phoneForm) nanp() bool {
 	if p.count == 4 && g[0] == 1 && d[0] == '1' {
 		g, d = g[1:], d[1:]
 	}
-	if len(g) != 3 || g[0] != 3 || g[1] != 3 || g[2] != 4 || d[0] < '2' || d[3] < '2' {
+	if len(g) != 3 || g[0] != 3 || g[1] != 3 || g[2] != 4 || d[0] < '2' || d[3] < '1' {
 		return false
 	}
 	return p.parens || p.has('-', 2) || p.has('.', 2)

@@ -170,6 +170,9 @@ func (d *Detector) find(text string, h hint, room []Finding) []Finding {
 	}
 	s := scan{d: d, t: text, hint: h, found: room}
 	s.run()
+	if d.kinds[Secret] {
+		s.found = d.withRules(text, s.found)
+	}
 	if len(d.custom) > 0 {
 		s.found = d.withCustom(text, s.found)
 	}

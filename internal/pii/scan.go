@@ -112,6 +112,10 @@ func (s *scan) followed(i, j int, next byte) int {
 		if j-i == 2 {
 			return s.spacedNINO(i)
 		}
+		if b := s.at(j + 1); b == '=' && s.at(j+2) == ' ' {
+			return s.labelled(i, j, b)
+		}
+		return s.statedSecret(i, j)
 	}
 	return 0
 }

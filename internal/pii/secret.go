@@ -177,24 +177,44 @@ func (s *scan) privateKey(i int) int {
 		return 0
 	}
 	head := s.t[i:min(len(s.t), i+80)]
-	if !strings.Contains(head, "PRIVATE KEY-----") {
+	if !strings.Contains(head, "PRIVATE KEY-----") && !strings.Contains(head, "PRIVATE KEY BLOCK-----") {
 		return 0
 	}
 	block := s.t[i:min(len(s.t), i+16<<10)]
-	at := strings.Index(block, end)
-	if at < 0 {
-		return 0
+	last := i + keyEnd(block)
+	if at := strings.Index(block, end); at >= 0 {
+		if stop := strings.Index(block[at+len(end):], "-----"); stop >= 0 {
+			last = i + at + len(end) + stop + len("-----")
+		}
 	}
-	stop := strings.Index(block[at+len(end):], "-----")
-	if stop < 0 {
-		return 0
-	}
-	last := i + at + len(end) + stop + len("-----")
 	if !s.add(Secret, i, last) {
 		return 0
 	}
 	return last
 }
+
+// keyEnd returns where the key of a block ends that has no end of its own: with the first line that is not part of one.
+func keyEnd(block string) int {
+	end := strings.Index(block, "-----\n")
+	if end < 0 {
+		return len(strings.TrimRight(block, " \n"))
+	}
+	end += len("-----\n")
+	for end < len(block) {
+		line, _, more := strings.Cut(block[end:], "\n")
+		if trimmed := strings.TrimRight(line, " \r"); trimmed != "" && strings.Trim(trimmed, base64Letters) != "" && !strings.Contains(trimmed, ": ") {
+			break
+		}
+		end += len(line)
+		if !more {
+			break
+		}
+		end++
+	}
+	return len(strings.TrimRight(block[:end], " \r\n"))
+}
+
+const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 // labelled looks at a word with ":" or "=" behind it, as in "password: x", "First name: Ann", "postgres://".
 func (s *scan) labelled(i, j int, next byte) int {
@@ -222,7 +242,7 @@ func (s *scan) labelSense(i, j int) sense {
 		return said
 	case said&^(other|weak) != 0:
 		return 0
-	case s.isKeyName(i, j):
+	case s.isKeyName(i, j), j-i > 8 && senseOfKey(s.t[i:j]) == ofSecret:
 		return ofSecret
 	case s.isPersonName(i, j):
 		return ofName
@@ -278,22 +298,83 @@ func (s *scan) wordBefore(i int) sense {
 
 // password takes a value behind "password:" that is not a word about it.
 func (s *scan) password(i int) int {
-	k := i
-	for k < len(s.t) && k-i < 200 && s.t[k] > ' ' && strings.IndexByte("\"'`,;<>(){}[]\\|&", s.t[k]) < 0 {
-		k++
-	}
+	k := s.passwordEnd(i)
 	if !isPassword(s.t[i:k]) || !s.add(Secret, i, k) {
 		return 0
 	}
 	return k
 }
 
-// isPassword is strict in texts, where people write about passwords.
+// passwordEnd returns where a value behind a label ends: at the quote that it began with, else at a blank, without what ends a
+// sentence or closes a bracket that it did not open.
+func (s *scan) passwordEnd(i int) int {
+	quote := s.at(i - 1)
+	quoted := quote == '"' || quote == '\'' || quote == '`'
+	k := i
+	if quoted { // a value in quotes may have blanks
+		line, _, _ := strings.Cut(s.t[i:min(len(s.t), i+100)], "\n")
+		if at := strings.IndexByte(line, quote); at >= 0 {
+			return i + at
+		}
+	}
+	for k < len(s.t) && k-i < 200 && s.t[k] > ' ' && !(quoted && s.t[k] == quote) {
+		k++
+	}
+	if quoted && s.at(k) == quote {
+		return k
+	}
+	for k > i && strings.IndexByte(".,;:\"'`)]}>\\", s.t[k-1]) >= 0 {
+		k--
+	}
+	return k
+}
+
+// isPassword is strict in texts, where people write about passwords: a value has a digit or a sign that words have not, or letters in
+// a mix that no word has.
 func isPassword(text string) bool {
-	if len(text) < 6 || strings.HasPrefix(text, "$") || strings.Count(text, "*") > len(text)/2 {
+	if len(text) < 6 || strings.HasPrefix(text, "$") || strings.Count(text, "*") > len(text)/2 || strings.ContainsAny(text[:1], "<{([|") || nextParameter(text) || strings.Contains(text, "://") {
 		return false
 	}
-	return strings.ContainsAny(text, "0123456789!@#$%^&+=~") && strings.ContainsAny(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz")
+	letters := strings.ContainsAny(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz")
+	switch {
+	case strings.ContainsAny(text, "0123456789"):
+		return letters || len(text) >= 8
+	case strings.ContainsAny(text, "!@#$%^&+=~"):
+		return letters
+	}
+	return mixedCase(text) >= 3
+}
+
+// nextParameter reports whether a value is empty, and what follows is the next parameter of a query: "password=&user=x".
+func nextParameter(text string) bool {
+	name, _, ok := strings.Cut(text, "=")
+	return ok && len(name) > 1 && name[0] == '&' && strings.Trim(strings.ToLower(name[1:]), "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// mixedCase is how often capitals and small letters follow each other within a text.
+func mixedCase(text string) (turns int) {
+	for i := 1; i < len(text); i++ {
+		if !isLetter(text[i]) || !isLetter(text[i-1]) {
+			return 0
+		}
+		if isCapital(text[i]) != isCapital(text[i-1]) {
+			turns++
+		}
+	}
+	return turns
+}
+
+// statedSecret looks for "password is x" behind a word that ends at j.
+func (s *scan) statedSecret(i, j int) int {
+	rest := s.t[j:min(len(s.t), j+5)]
+	if !strings.HasPrefix(rest, " is ") || s.sense(i, j)&ofSecret == 0 && !s.isKeyName(i, j) {
+		return 0
+	}
+	k := j + len(" is ")
+	if b := s.at(k); b == '"' || b == '\'' || b == '`' {
+		k++
+	}
+	return s.password(k)
 }
 
 // nameAt takes up to four words with capitals.

@@ -14,7 +14,7 @@ func (d *Detector) whole(text string, h hint) (kind Kind, ok bool) {
 	switch trimmed := strings.TrimSpace(text); {
 	case h.field:
 		kind = Field
-		if k := wholeKind(h.sense); k != "" {
+		if k := wholeKind(h.sense); k != "" && (h.sense != maybeName || isPersonShape(text)) {
 			kind = k
 		}
 		return kind, trimmed != ""
@@ -23,7 +23,7 @@ func (d *Detector) whole(text string, h hint) (kind Kind, ok bool) {
 	default:
 		kind = wholeKind(h.sense)
 	}
-	if kind == "" || !d.kinds[kind] || !isLike(kind, text) || d.allowed(kind, text) {
+	if kind == "" || !d.kinds[kind] || !isLikeBy(h.sense, kind, text) || d.allowed(kind, text) {
 		return "", false
 	}
 	if d.tokenAt(text, 0) == len(text) {
@@ -36,12 +36,27 @@ func wholeKind(said sense) Kind {
 	switch said {
 	case ofName:
 		return Name
-	case ofAddress:
+	case maybeName:
+		return Name
+	case ofAddress, ofCity:
 		return Address
-	case ofSecret:
+	case ofSecret, ofToken:
 		return Secret
 	}
 	return ""
+}
+
+// isLikeBy is isLike for a key that says less: then the value has to look like it.
+func isLikeBy(said sense, kind Kind, text string) bool {
+	switch said {
+	case ofToken:
+		return len(text) >= 16 && !strings.Contains(text, " ") && mixed(text)
+	case maybeName:
+		return isPersonShape(text)
+	case ofCity:
+		return isLike(Name, text)
+	}
+	return isLike(kind, text)
 }
 
 // isLike reports whether a value is what its key says rather than a word about it.

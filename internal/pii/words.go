@@ -22,6 +22,12 @@ const (
 	other
 	// weak: a number of another sort, unless a word before it knows better.
 	weak
+	// ofToken: a secret, if it looks like one. What leads to the next page is called a token, too.
+	ofToken
+	// maybeName: a name, if it is written as that of a person.
+	maybeName
+	// ofCity: a part of an address.
+	ofCity
 )
 
 // hint is what the place of a text says of it: the key of a JSON member, the head of a column.
@@ -50,11 +56,14 @@ func senseOf(word string) sense {
 		return ofBirth
 	case "password", "passwd", "pwd", "passphrase", "secret", "apikey", "secretkey", "privatekey", "clientsecret", "accesstoken", "refreshtoken", "authtoken":
 		return ofSecret
-	case "firstname", "lastname", "fullname", "surname", "givenname", "familyname", "middlename", "maidenname", "nachname", "vorname":
+	case "firstname", "lastname", "fullname", "surname", "givenname", "familyname", "middlename", "maidenname", "nachname", "vorname",
+		"displayname", "realname", "prenom", "prénom", "nomdefamille", "apellido", "apellidos", "sobrenome", "cognome", "voornaam", "achternaam", "nazwisko",
+		"efternamn", "etternavn", "fornavn", "förnamn", "sukunimi", "etunimi", "soyad", "soyadi":
 		return ofName
 	case "first", "last", "full", "given", "family", "middle", "maiden", "legal", "patient", "employee", "cardholder", "holder", "beneficiary", "spouse", "person", "passenger", "guest":
 		return ofPerson
-	case "address", "street", "streetaddress", "addressline", "homeaddress":
+	case "address", "street", "streetaddress", "addressline", "homeaddress",
+		"strasse", "straße", "anschrift", "direccion", "dirección", "domicilio", "indirizzo", "endereco", "endereço", "adresse", "adres", "rue", "calle", "ulica", "line1", "addressline1", "street1":
 		return ofAddress
 	case "order", "orders", "uuid", "guid", "invoice", "tracking", "serial", "sku", "version", "versions", "ver", "v", "build", "release", "firmware", "transaction",
 		"batch", "part", "item", "ticket", "hash", "commit", "revision", "timestamp", "epoch", "section", "chapter", "isbn", "ean", "upc", "asin", "shipment", "parcel",
@@ -170,6 +179,9 @@ func senseOfKey(key string) sense {
 	}
 	if all := senseOf(joinedWords(key)); all != 0 {
 		return all
+	}
+	if strings.EqualFold(key, "token") {
+		return ofToken
 	}
 	var room [8]string
 	words := split(room[:0], key)
