@@ -143,6 +143,13 @@ bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go ben
 soak: prereq-demo runsc ## let 20 clients run programs of all kinds for SOAK (5m), crashes among them, and count what is left
 	@SALLYPORT_SOAK="$(SOAK)" SALLYPORT_SOAK_RESULT="$(CURDIR)/bench/results/issue-6-soak.txt" go test -count=1 -timeout 60m -v -run '^TestSoak$$' ./sandbox
 
+KILLS ?= 40
+
+.PHONY: chaos
+chaos: prereq-demo build runsc ## kill a real gateway KILLS (40) times during calls that must not be made twice, resume, and count; ARGS="-seed 7 -v"
+	@$(STEP) "building the campaign" go build $(VCS) -o "$(BIN)/chaos" ./bench/chaos
+	@"$(BIN)/chaos" -sallyport "$(BIN)/sallyport" -kills "$(KILLS)" $(ARGS)
+
 .PHONY: bench-load
 bench-load: prereq-go build runsc ## have 200 clients at the API of a real gateway for a minute; ARGS="-clients 50 -for 10s"
 	@$(STEP) "building the clients" go build $(VCS) -o "$(BIN)/load" ./bench/load

@@ -1,0 +1,82 @@
+// Command chaos kills a real gateway (SIGKILL) while its programs call a tool that must not be called twice, resumes the programs with
+// random answers of a person, and counts what the tool did. It fails if that was done more often than once and once more for each time
+// that the person said that it was not done.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	sallyport := flag.String("sallyport", ".cache/bin/sallyport", "the binary, with runsc beside it")
+	kills := flag.Int("kills", 40, "how many times the gateway is killed")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is chosen by chance") //nolint:gosec // any number will do
+	upstream := flag.String("upstream", "", "be the upstream that writes what it does to this file")
+	verbose := flag.Bool("v", false, "print each round")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *upstream != "" {
+		err = serveUpstream(ctx, *upstream)
+	} else {
+		err = campaign(ctx, *sallyport, *kills, *seed, *verbose)
+	}
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+// counts are what happened.
+type counts struct{ rounds, kills, held, approved, denied, done, doubles int }
+
+// campaign runs rounds until the gateway has been killed often enough.
+func campaign(ctx context.Context, sallyport string, kills int, seed uint64, verbose bool) (err error) {
+	binary, err := filepath.Abs(sallyport)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("/tmp", "chaos-") // short: a socket's path has room for little
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	fmt.Println("seed", seed)
+	c := &chaos{
+		binary: binary, dir: dir, effects: filepath.Join(dir, "effects"),
+		rand: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // the same seed has to choose the same
+	}
+	settings := fmt.Sprintf("approval: {wait: 1s}\nupstreams:\n  crm: {command: %q, args: [-upstream, %q]}\n", self, c.effects)
+	if err := os.WriteFile(c.settings(), []byte(settings), 0o600); err != nil {
+		return err
+	}
+	for c.counts.kills < kills && ctx.Err() == nil {
+		line, err := c.round(ctx)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", c.counts.rounds, err)
+		}
+		if verbose || strings.Contains(line, "DOUBLE") {
+			fmt.Println(line)
+		}
+	}
+	n := c.counts
+	fmt.Printf("%d kills in %d programs: %d held, %d approved, %d denied, %d done, %d calls made twice\n", n.kills, n.rounds, n.held, n.approved, n.denied, n.done, n.doubles)
+	if n.doubles > 0 {
+		return fmt.Errorf("%d calls were made twice", n.doubles)
+	}
+	return nil
+}
