@@ -47,7 +47,7 @@ demo: prereq-demo build runsc upstreams ## build everything, then let a real MCP
 .PHONY: test
 test: prereq-test build runsc upstreams checkers clients browser check ## all checks, then all tests with the race detector
 	@echo "==> go test $(RACE) ./..."
-	@go test $(QUICK) $(RACE) -timeout 15m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
+	@go test $(QUICK) $(RACE) -timeout 30m -skip '$(PLAIN)' ./sandbox ./gateway $$(go list ./... | grep -vxF "$$(go list $(PLAINPKGS))") # the longest first
 	@echo "==> go test ./... (what is tested without the race detector)"
 	@go test $(QUICK) $(filter-out -race,$(RACE)) -timeout 15m -run '$(PLAIN)' $(PLAINS_IN) && go test $(QUICK) $(filter-out -race,$(RACE)) -timeout 15m $(PLAINPKGS)
 

@@ -200,7 +200,10 @@ import time; time.sleep(60)`,
 	},
 	{
 		Name: "F10 a frame that is too large ends the bridge", Status: sandbox.Crashed,
-		Python: "import sallyport, time\ntry:\n    sallyport.call('test.echo', {'s': 'x' * (20 << 20)})\nexcept Exception: pass\ntime.sleep(60)",
+		Python: "import sallyport, time\ntry:\n    sallyport._bridge.send({'type': 'call', 'id': 1, 'tool': 'test.echo', 'args': {'s': 'x' * (20 << 20)}})\nexcept Exception: pass\ntime.sleep(60)",
+	},
+	{
+		Name: "F10 an argument that is too large does not leave", Python: "import sallyport\ntry:\n    sallyport.call('test.echo', {'s': 'x' * (20 << 20)})\nexcept sallyport.ToolError as e:\n    said = e.code\nsaid", Value: `"limit"`,
 	},
 	{
 		Name: "F10 answers that nobody reads", Status: sandbox.TimedOut, Limit: func(l *sandbox.Limits) { l.Timeout = 2 * time.Second },
