@@ -97,23 +97,68 @@ func note(run workflow.Run) string {
 
 func workflowLogCommand(a *app) *cobra.Command {
 	var follow, asJSON bool
+	var after, limit int
 	cmd := &cobra.Command{
 		Use:   "log [flags] RUN",
 		Short: "show how a run went, step by step",
 		Long: `Log shows the timeline of a run: when each step began, how long it took (a line in the
 bar; dots are waiting), what it came to, how often it was tried. Of a loop with
-more than 10 passes it shows the first, the last, and those that failed.`,
+more than 10 passes it shows the first, the last, and those that failed.
+
+With --after or --limit it lists events instead, a page of them, without what stands before.`,
 		Example: `  sallyport workflow log r-k3vq7m2yhx4d
+  sallyport workflow log r-k3vq7m2yhx4d --after 5000 --limit 100
   sallyport workflow log r-k3vq7m2yhx4d --json | jq 'select(.kind == "ended")'`,
 		Args: oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("after") || cmd.Flags().Changed("limit") {
+				if after < 0 || limit < 1 || limit > 1000 || follow {
+					return misuse(cmd, "--after must be 0 or more, --limit 1 to 1000, and neither goes with --follow")
+				}
+				return a.logPage(cmd.Context(), args[0], after, limit, asJSON)
+			}
 			return a.workflowLog(cmd.Context(), args[0], follow, asJSON)
 		},
 		ValidArgsFunction: a.completeRuns(true),
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "show it again whenever something happens, until the run is over")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events, one JSON object to a line")
+	cmd.Flags().IntVar(&after, "after", 0, "list the events after the first `N`")
+	cmd.Flags().IntVar(&limit, "limit", 100, "list `N` events, at most 1000")
 	return cmd
+}
+
+// logPage lists some events of a run.
+func (a *app) logPage(ctx context.Context, id string, after, limit int, asJSON bool) error {
+	values := "none"
+	if asJSON {
+		values = "all"
+	}
+	var list httpapi.EventList
+	err := a.withEngine(ctx, false, func(ctx context.Context, g *gate) error {
+		return g.get(ctx, fmt.Sprintf("%s/events?after=%d&limit=%d&values=%s", runPath(id), after, limit, values), &list)
+	})
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, e := range list.Events {
+		if asJSON {
+			if err := a.printLine(e); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", e.N, e.Time.Local().Format(time.DateTime), cell(string(e.Kind), 20), cell(e.Path, 100), cell(strings.TrimSpace(e.Outcome+string(e.Status)+because(e.Error)), 300))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(list.Events) == limit {
+		a.say(fmt.Sprintf("the next: sallyport workflow log %s --after %d", id, list.Next))
+	}
+	return a.print(b.String())
 }
 
 func (a *app) workflowLog(ctx context.Context, id string, follow, asJSON bool) error {
@@ -157,6 +202,9 @@ func (l *runLog) next(ctx context.Context, g *gate, id string) (over bool, err e
 // read takes the next events.
 func (l *runLog) read(ctx context.Context, g *gate, id string, waiting bool) (more, over bool, err error) {
 	path := fmt.Sprint(runPath(id), "/events?after=", l.after)
+	if !l.asJSON {
+		path += "&values=none"
+	}
 	if waiting {
 		path += fmt.Sprint("&wait=", watchFor)
 	}

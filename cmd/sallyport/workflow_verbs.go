@@ -103,7 +103,7 @@ func (a *app) goOnWith(ctx context.Context, id, verb string, body any, given []s
 func (a *app) seen(ctx context.Context, g *gate, id string) (n int) {
 	for {
 		var list httpapi.EventList
-		if g.get(ctx, fmt.Sprintf("%s/events?after=%d", runPath(id), n), &list) != nil || len(list.Events) == 0 {
+		if g.get(ctx, fmt.Sprintf("%s/events?values=none&after=%d", runPath(id), n), &list) != nil || len(list.Events) == 0 {
 			return n
 		}
 		n = list.Next

@@ -108,7 +108,7 @@ func (w *watcher) look(ctx context.Context, g *gate) (over bool, err error) {
 	if w.run.Status == workflow.Waiting && len(w.told) == 0 {
 		wait = 1 // it may be us that it waits for
 	}
-	err = g.get(ctx, fmt.Sprintf("%s/events?after=%d&wait=%d", runPath(w.run.ID), w.after, wait), &list)
+	err = g.get(ctx, fmt.Sprintf("%s/events?values=none&after=%d&wait=%d", runPath(w.run.ID), w.after, wait), &list)
 	if err != nil {
 		return false, lost(err)
 	}

@@ -192,7 +192,7 @@ func (f flows) Runs(ctx context.Context, filter workflow.Filter) (list []workflo
 	return list, nil
 }
 
-func (flows) Events(_ context.Context, id string, _ int) iter.Seq2[workflow.Event, error] {
+func (flows) Events(_ context.Context, id string, after int) iter.Seq2[workflow.Event, error] {
 	word := evil
 	if id == "r-1" {
 		word = "fetch"
@@ -205,8 +205,8 @@ func (flows) Events(_ context.Context, id string, _ int) iter.Seq2[workflow.Even
 	events = append(events, workflow.Event{Kind: runlog.Waits, Path: "hold", Pending: &workflow.Pending{For: "approval"}})
 	return func(yield func(workflow.Event, error) bool) {
 		for i, e := range events {
-			e.Time = noon.Add(time.Duration(i) * time.Second)
-			if !yield(e, nil) {
+			e.N, e.Time = i+1, noon.Add(time.Duration(i)*time.Second)
+			if i >= after && !yield(e, nil) {
 				return
 			}
 		}
@@ -245,6 +245,9 @@ var activities = map[string][]string{
 	"/ui/runs?status=ok":                {"No run matches"},
 	"/ui/runs/r-1":                      {"Why?", "fetch", "2 attempts", "24 passes not shown: 24 ok", "an approval", "Oslo", "Cancel", "Do all again from", "resumed"},
 	"/ui/runs/r-evil":                   {"Resume", "failed"},
+	"/ui/runs/r-1/log":                  {"created", "retrying", "attempt 2", "each[29]", "events 1 to 38"},
+	"/ui/runs/r-1/log?offset=7":         {"events 8 to 38", "Before"},
+	"/ui/runs/r-evil/log":               {"retrying"},
 	"/ui/workflows":                     {"digest", "0 9 * * *", "/hooks/digest", "exposed"},
 	"/ui/workflows/digest":              {"Which city?", "at least 1", `value="3"`, "for_each", "All its runs"},
 	"/ui/workflows/digest?plan=1&in.n=": {"city: it is missing", "tags: it is missing"},

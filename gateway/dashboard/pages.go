@@ -48,6 +48,7 @@ func (d *Dashboard) table() []page {
 		done("/ui/executions/{id}/cancel", "Execution", tool.ScopeExecute, d.cancelExecution),
 		shown("/ui/runs", "Runs", "runs", d.runs).in(groupActivity, "Runs"),
 		shown("/ui/runs/{id}", "Run", "run", d.run),
+		shown("/ui/runs/{id}/log", "Log", "run-log", d.runLog),
 		done("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, d.answerForm),
 		done("/ui/runs/{id}/cancel", "Run", tool.ScopeWorkflow, d.cancelRun),
 		done("/ui/runs/{id}/resume", "Run", tool.ScopeWorkflow, d.resumeRun),

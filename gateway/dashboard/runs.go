@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,8 +62,8 @@ type RunPage struct {
 	MaySteer bool
 	// Inputs and Outputs are in JSON.
 	Inputs, Outputs string
-	// Moving says that it is not over.
-	Moving bool
+	// Moving says that it is not over, Cut that there are events beyond those that Rows are made of.
+	Moving, Cut bool
 }
 
 // RunForm is a form that a run waits for.
@@ -101,10 +102,11 @@ func (d *Dashboard) run(r *request) (any, error) {
 	}
 	r.titled(run.ID, Crumb{"Runs", "/ui/runs"})
 	p := RunPage{Run: run, MaySteer: tool.May(r.Context(), tool.ScopeWorkflow), Moving: !run.Status.Over(), Inputs: string(run.Inputs), Outputs: string(run.Outputs)}
-	chart, err := d.chart(r, engine, run.ID)
+	chart, cut, err := d.chart(r, engine, run.ID)
 	if err != nil {
 		return nil, err
 	}
+	p.Cut = cut
 	p.draw(chart)
 	for _, waiting := range run.Waiting {
 		if waiting.For == "form" {
@@ -116,22 +118,57 @@ func (d *Dashboard) run(r *request) (any, error) {
 }
 
 // maxEvents is how many events of a run are read for its page.
-const maxEvents = 100_000
+const maxEvents = 20_000
 
-// chart reads the events of a run.
-func (d *Dashboard) chart(r *request, engine Workflows, id string) (*timeline.Chart, error) {
+// chart reads the events of a run; cut says that there are more than it has read.
+func (d *Dashboard) chart(r *request, engine Workflows, id string) (_ *timeline.Chart, cut bool, err error) {
 	c, n := timeline.New(), 0
 	for e, err := range engine.Events(r.Context(), id, 0) {
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		if n++; n > maxEvents {
+			return c, true, nil
 		}
 		e.Input, e.Output = nil, nil // may be large
 		c.Add(e)
-		if n++; n == maxEvents {
+	}
+	return c, false, nil
+}
+
+// RunLogPage is a part of a run's log.
+type RunLogPage struct {
+	ID     string
+	Events []workflow.Event
+	Pager  Pager
+}
+
+// runLog shows the events from ?offset= on.
+func (d *Dashboard) runLog(r *request) (any, error) {
+	engine, err := d.engine()
+	if err != nil {
+		return nil, err
+	}
+	p := RunLogPage{ID: r.PathValue("id")}
+	r.titled("Log", Crumb{"Runs", "/ui/runs"}, Crumb{p.ID, r.runPath()})
+	at := max(r.number("offset"), 0)
+	for e, err := range engine.Events(r.Context(), p.ID, at) {
+		if err != nil {
+			return nil, err
+		}
+		if len(p.Events) == pageSize {
+			p.Pager.Next = r.with("offset", strconv.Itoa(at+pageSize))
 			break
 		}
+		p.Events = append(p.Events, e)
 	}
-	return c, nil
+	if at > 0 {
+		p.Pager.Prev = r.with("offset", strconv.Itoa(max(at-pageSize, 0)))
+	}
+	if len(p.Events) > 0 {
+		p.Pager.Text = fmt.Sprintf("events %s to %s", grouped(int64(at+1)), grouped(int64(at+len(p.Events))))
+	}
+	return p, nil
 }
 
 // maxRunRows is how many steps of a run are shown.

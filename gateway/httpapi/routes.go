@@ -102,7 +102,8 @@ func (a *api) routes() []route {
 		forEngine(get("/runs/{id}", "one run as it stands", a.run)).named("get_run").
 			takes(number("wait", 1, maxWait, 0, "seconds that the answer may take: until it is over or waits for a person")),
 		forEngine(get("/runs/{id}/events", "what happened in it", a.events)).named("list_run_events").
-			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), number("wait", 1, maxWait, 0, "seconds that the answer may take where there are none")),
+			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), number("wait", 1, maxWait, 0, "seconds that the answer may take where there are none"),
+				limit(maxPage, maxPage), choice("values", "whether inputs and outputs are among it", "all", "none")),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/cancel", "stop it", a.cancel)).named("cancel_run"),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)).named("resume_run"),
 		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/replay", "a new run that does all again from a step on", a.replay)).named("replay_run"),

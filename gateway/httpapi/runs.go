@@ -91,12 +91,17 @@ var errFull = errors.New("the answer is full")
 // page gathers events for an answer.
 type page struct {
 	EventList
+	most  int  // how many events it has at most
+	bare  bool // inputs and outputs are left out
 	bytes int
 }
 
 func (p *page) add(e workflow.Event) error {
-	if len(p.Events) == maxPage || p.bytes > maxPageBytes {
+	if len(p.Events) == p.most || p.bytes > maxPageBytes {
 		return errFull
+	}
+	if p.bare {
+		e.Input, e.Output = nil, nil
 	}
 	p.Events, p.Next = append(p.Events, e), p.Next+1
 	p.bytes += len(e.Input) + len(e.Output)
@@ -106,13 +111,13 @@ func (p *page) add(e workflow.Event) error {
 
 // events gives what there is after a number of events, and where that is nothing and wait is asked for, what comes.
 func (a *api) events(r *http.Request) (EventList, error) {
-	after, wait := queryOf(r).number("after"), queryOf(r).number("wait")
-	id := r.PathValue("id")
+	query, id := queryOf(r), r.PathValue("id")
+	after, wait := query.number("after"), query.number("wait")
 	run, err := a.opts.Workflows.Run(r.Context(), id) // whose it is
 	if err != nil {
 		return EventList{}, err
 	}
-	p := &page{EventList: EventList{Events: []workflow.Event{}, Next: after, Over: run.Status.Over()}}
+	p := &page{most: query.number("limit"), bare: query.text("values") == "none", EventList: EventList{Events: []workflow.Event{}, Next: after, Over: run.Status.Over()}}
 	for e, err := range a.opts.Workflows.Events(r.Context(), id, after) {
 		if err != nil {
 			return p.EventList, err

@@ -146,6 +146,8 @@ func TestWorkflowRoutes(t *testing.T) {
 		{"ada", "GET", "/runs/r-ada/events?after=0", "", 200, `"next":2,"over":false`},
 		{"ada", "GET", "/runs/r-ada/events?after=1", "", 200, `[{"kind":"began","path":"ask"`},
 		{"ada", "GET", "/runs/r-ada/events?after=-1", "", 400, "after must be one number"},
+		{"ada", "GET", "/runs/r-ada/events?limit=1&values=none", "", 200, `"next":1,"over":false`},
+		{"ada", "GET", "/runs/r-ada/events?limit=1001", "", 400, "limit must be one number, 1 to 1000"},
 		{"op", "POST", "/runs/r-ada/cancel", `{}`, 200, "r-ada"},
 		{"bob", "POST", "/runs/r-ada/cancel", `{}`, 404, "there is no run"},
 		{"op", "POST", "/runs/r-ada/cancel", `{"why":"x"}`, 400, "the body has no why"},

@@ -58,14 +58,17 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 		if err != nil {
 			return run, e.unread(id, err)
 		}
-		switch event.Kind {
-		case Created:
+		if event.Start != nil {
 			run.Inputs = event.Start.Inputs
-		case Over:
-			run.Outputs, run.Error = event.Output, event.Error
-		case Reentered:
-			run.Outputs = nil
 		}
+		break //nolint:staticcheck // the first says it
+	}
+	switch last, err := e.logs.Last(ctx, id); {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return run, e.unread(id, err)
+	case last.Kind == Over:
+		run.Outputs, run.Error = last.Output, last.Error
 	}
 	return run, nil
 }

@@ -88,6 +88,7 @@ func pieces(line []byte) (records [][]byte) {
 // decoder puts the events of a log together, record by record. The zero decoder is at the start of one.
 type decoder struct {
 	seen    int    // events so far
+	skip    int    // how many of them nobody wants: they are counted and not read
 	pending []byte // the pieces of a line so far; nil is none
 }
 
@@ -102,12 +103,13 @@ func (d *decoder) add(record []byte, do func(Event) error) error {
 		d.pending = nil
 		return d.lines(record, do)
 	case kind == first:
-		d.pending = append([]byte{}, record[1:]...)
+		d.pending = []byte{}
+		d.gather(record[1:])
 	case (kind == more || kind == last) && d.pending != nil:
 		if len(d.pending)+len(record) > MaxEvent+2 {
 			return fmt.Errorf("%w: an event of over %d bytes", store.ErrCorrupt, MaxEvent)
 		}
-		d.pending = append(d.pending, record[1:]...)
+		d.gather(record[1:])
 	default:
 		return fmt.Errorf("%w: event %d: a record that begins with %.8q", store.ErrCorrupt, d.seen+1, record)
 	}
@@ -116,11 +118,26 @@ func (d *decoder) add(record []byte, do func(Event) error) error {
 	}
 	line := d.pending
 	d.pending = nil
+	if d.seen < d.skip {
+		d.seen++
+		return nil
+	}
 	return d.lines(line, do)
+}
+
+// gather keeps a piece of a line that somebody wants.
+func (d *decoder) gather(piece []byte) {
+	if d.seen >= d.skip {
+		d.pending = append(d.pending, piece...)
+	}
 }
 
 func (d *decoder) lines(record []byte, do func(Event) error) error {
 	for line := range bytes.Lines(record) {
+		if d.seen < d.skip {
+			d.seen++
+			continue
+		}
 		e, err := decode(line)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", d.seen+1, err)

@@ -24,6 +24,7 @@ type Logs struct {
 	cache *Results
 	once  *Results
 	keep  time.Duration
+	marks marks
 }
 
 // What the runs take at most. Nothing of a run goes before it is over: see Prune.
@@ -108,15 +109,30 @@ func (l *Logs) read(ctx context.Context, id string, do func(Event) error) (revis
 	return revision, d.seen, nil
 }
 
-// errEnough ends a walk whose caller wants no more.
-var errEnough = errors.New("enough")
+var (
+	// errEnough ends a walk whose caller wants no more.
+	errEnough = errors.New("enough")
+	// errAnother is a log that is not the one that is marked.
+	errAnother = errors.New("another log")
+)
 
-// Read walks over the events of a run whose N is more than after, one record at a time in memory. A run that there is not has none.
+// Read walks over the events of a run whose N is more than after, one record at a time in memory. Those before are not read where it
+// is known where they end, else they are counted. A run that there is not has none.
 func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		_, _, err := l.read(ctx, id, func(e Event) error {
-			if e.N > after && !yield(e, nil) {
-				return errEnough
+		err := l.marked(id, after, func(r *reader) error {
+			for record, err := range l.log.Read(ctx, store.Key{id}, r.from.revision) {
+				if err == nil {
+					err = r.next(record, func(e Event) error {
+						if !yield(e, nil) {
+							return errEnough
+						}
+						return nil
+					})
+				}
+				if err != nil {
+					return err
+				}
 			}
 			return nil
 		})
@@ -129,19 +145,45 @@ func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, 
 // Follow calls do with what Read would yield and then with each event as it is written, until ctx ends or do
 // returns an error, and returns that.
 func (l *Logs) Follow(ctx context.Context, id string, after int, do func(Event) error) error {
-	var d decoder
-	return l.log.Follow(ctx, store.Key{id}, 0, func(record store.Entry) error {
-		return d.add(record.Value, func(e Event) error {
-			if e.N <= after {
-				return nil
-			}
-			return do(e)
-		})
+	return l.marked(id, after, func(r *reader) error {
+		return l.log.Follow(ctx, store.Key{id}, r.from.revision, func(record store.Entry) error { return r.next(record, do) })
 	})
+}
+
+// marked has a log read from the last mark before an event, or from its start where the mark is not of this log.
+func (l *Logs) marked(id string, after int, read func(*reader) error) error {
+	err := read(l.reader(id, after))
+	if errors.Is(err, errAnother) {
+		l.marks.forget(id)
+		err = read(l.reader(id, after))
+	}
+	return err
+}
+
+// Last returns the newest event of a run, or [store.ErrNotFound].
+func (l *Logs) Last(ctx context.Context, id string) (last Event, err error) {
+	record, err := l.log.Last(ctx, store.Key{id})
+	if err != nil {
+		return Event{}, fmt.Errorf("read run %s: %w", id, err)
+	}
+	if len(record.Value) > 0 && record.Value[0] == lines {
+		var d decoder
+		err = d.add(record.Value, func(e Event) error { last = e; return nil })
+		last.N = 0
+		return last, err
+	}
+	for e, err := range l.Read(ctx, id, 0) { // it is in pieces
+		if err != nil {
+			return Event{}, err
+		}
+		last = e
+	}
+	return last, nil
 }
 
 // Remove forgets a run. One that there is not is no error.
 func (l *Logs) Remove(ctx context.Context, id string) error {
+	l.marks.forget(id)
 	if err := l.log.Remove(ctx, store.Key{id}); err != nil { // the summary last, or nobody would find the log
 		return fmt.Errorf("remove run %s: %w", id, err)
 	}

@@ -1,0 +1,97 @@
+package runlog
+
+import (
+	"slices"
+	"sync"
+
+	"sallyport/internal/store"
+)
+
+// mark is a record of a log, and how many events stand before it.
+type mark struct {
+	revision uint64
+	seen     int
+}
+
+const (
+	// markEvery is how many events are between two marks at least, maxMarked how many logs have some.
+	markEvery = 256
+	maxMarked = 64
+)
+
+// marks remember where in long logs events stand, so that a page of one is read without what stands before it. They are found by
+// reading, and can be forgotten at any time. The zero value is ready; it is safe for concurrent use.
+type marks struct {
+	mu  sync.Mutex
+	of  map[string][]mark // by runs
+	use []string          // the one that was used last is the last
+}
+
+// before is the last mark of a run's log with at most so many events before it; the zero mark is the start.
+func (m *marks) before(run string, events int) mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := m.of[run]
+	at, _ := slices.BinarySearchFunc(list, events+1, func(one mark, seen int) int { return one.seen - seen })
+	if at == 0 {
+		return mark{}
+	}
+	return list[at-1]
+}
+
+// add notes a record that a reader has come to.
+func (m *marks) add(run string, one mark) {
+	if one.seen < markEvery {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := m.of[run]
+	if n := len(list); n > 0 && one.seen < list[n-1].seen+markEvery {
+		return
+	}
+	if m.of == nil {
+		m.of = map[string][]mark{}
+	}
+	if len(list) == 0 {
+		m.use = append(m.use, run)
+	}
+	m.of[run] = append(list, one)
+	if len(m.use) > maxMarked {
+		delete(m.of, m.use[0])
+		m.use = m.use[1:]
+	}
+}
+
+// forget drops the marks of a run.
+func (m *marks) forget(run string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, run)
+	m.use = slices.DeleteFunc(m.use, func(one string) bool { return one == run })
+}
+
+// reader reads a log, or goes on with one at a mark.
+type reader struct {
+	decoder
+	marks *marks
+	run   string
+	from  mark
+}
+
+func (l *Logs) reader(run string, after int) *reader {
+	from := l.marks.before(run, after)
+	return &reader{decoder: decoder{seen: from.seen, skip: after}, marks: &l.marks, run: run, from: from}
+}
+
+// next takes the next record. The first must be the one that is marked: else the log is another one, of a run with the same id.
+func (r *reader) next(record store.Entry, do func(Event) error) error {
+	if r.from.revision != 0 && r.from.revision != record.Revision {
+		return errAnother
+	}
+	r.from.revision = 0
+	if r.pending == nil {
+		r.marks.add(r.run, mark{record.Revision, r.seen})
+	}
+	return r.add(record.Value, do)
+}
