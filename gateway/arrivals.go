@@ -11,8 +11,8 @@ import (
 const (
 	// arriving is how long after the start those who name no upstream wait for all, and
 	// between is for how long they go on while one after the other arrives.
-	arriving = 2 * time.Second
-	between  = time.Second
+	arriving = 4 * time.Second
+	between  = 2 * time.Second
 	// glance is how soon an arrival is seen.
 	glance = 20 * time.Millisecond
 )
