@@ -23,13 +23,16 @@ import (
 type stage struct {
 	*gateway.Gateway
 	let chan struct{}
+	// arrived has one for each call that has reached the upstream.
+	arrived chan struct{}
 }
 
 func newStage(t *testing.T, change func(cfg *config.Config)) *stage {
 	t.Helper()
-	s := &stage{let: make(chan struct{})}
+	s := &stage{let: make(chan struct{}), arrived: make(chan struct{}, 100)}
 	gate := newSite(t, func(site *site) {
 		site.tool("wait", "Wait.", "", func(json.RawMessage) *mcp.CallToolResult {
+			s.arrived <- struct{}{}
 			select {
 			case <-s.let:
 			case <-time.After(30 * time.Second):
@@ -148,8 +151,12 @@ func TestLive(t *testing.T) {
 	})
 
 	t.Run("canceled", func(t *testing.T) {
+		for len(s.arrived) > 0 {
+			<-s.arrived
+		}
 		done := s.start(ann, gateway.Program{Code: holdUp})
 		l := seen(ann, t, s, "a call", func(l gateway.Live) bool { return len(l.Calls) == 1 })
+		<-s.arrived // it is on record before it leaves
 		var gap atomic.Bool
 		quit, looked := make(chan struct{}), make(chan struct{})
 		go func() { // from now on it is there or on record, at any moment
