@@ -61,7 +61,7 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 		if event.Start != nil {
 			run.Inputs = event.Start.Inputs
 		}
-		break //nolint:staticcheck // the first says it
+		break // the first says it
 	}
 	switch last, err := e.logs.Last(ctx, id); {
 	case errors.Is(err, store.ErrNotFound):

@@ -54,8 +54,8 @@ func (s *scan) phoneAt(i int) (p phoneForm) {
 		if !s.isDigit(start) || sep == '/' || sep == ' ' && p.hard >= 2 {
 			return p
 		}
-		if p.plus && p.count > 0 && s.at(start) == '0' && s.at(start-1) == '(' && s.at(start+1) == ')' {
-			k, p.parens = start+1, true // +49 (0)30: the zero is dialled within the country only
+		if s.isTrunkZero(p, start) {
+			k, p.parens = start+1, true
 			continue
 		}
 		for k = start; s.isDigit(k) && k-start <= mostPhone; {
@@ -67,6 +67,11 @@ func (s *scan) phoneAt(i int) (p phoneForm) {
 		p.end = k
 	}
 	return p
+}
+
+// isTrunkZero reports whether at i is the zero of "+49 (0)30", which is dialled within the country only.
+func (s *scan) isTrunkZero(p phoneForm, i int) bool {
+	return p.plus && p.count > 0 && s.at(i) == '0' && s.at(i-1) == '(' && s.at(i+1) == ')'
 }
 
 // phoneGap returns where the separators at i end, and which one counts: the first that is no space.

@@ -14,7 +14,7 @@ func personKey(joined string) bool {
 	switch joined {
 	case "author", "assignee", "reporter", "creator", "owner", "user", "contact", "customer", "person", "employee", "member", "sender", "recipient",
 		"organizer", "attendee", "approver", "reviewer", "committer", "createdby", "updatedby", "assignedto", "requester",
-		"nom", "nomcomplet", "nombre", "nombrecompleto", "nome", "nomecompleto", "naam", "namn", "navn", "imie", "imię", "nimi", "isim", "autor", "auteur", "autore":
+		"nom", "nomcomplet", "nombre", "nombrecompleto", "nome", "nomecompleto", "naam", "namn", "navn", "imie", "imię", "nimi", "isim", "autor", "auteur", "autore": //nolint:misspell // other languages
 		return true
 	}
 	return false

@@ -63,7 +63,7 @@ func senseOf(word string) sense {
 	case "first", "last", "full", "given", "family", "middle", "maiden", "legal", "patient", "employee", "cardholder", "holder", "beneficiary", "spouse", "person", "passenger", "guest":
 		return ofPerson
 	case "address", "street", "streetaddress", "addressline", "homeaddress",
-		"strasse", "straße", "anschrift", "direccion", "dirección", "domicilio", "indirizzo", "endereco", "endereço", "adresse", "adres", "rue", "calle", "ulica", "line1", "addressline1", "street1":
+		"strasse", "straße", "anschrift", "direccion", "dirección", "domicilio", "indirizzo", "endereco", "endereço", "adresse", "adres", "rue", "calle", "ulica", "line1", "addressline1", "street1": //nolint:misspell // other languages
 		return ofAddress
 	case "order", "orders", "uuid", "guid", "invoice", "tracking", "serial", "sku", "version", "versions", "ver", "v", "build", "release", "firmware", "transaction",
 		"batch", "part", "item", "ticket", "hash", "commit", "revision", "timestamp", "epoch", "section", "chapter", "isbn", "ean", "upc", "asin", "shipment", "parcel",
