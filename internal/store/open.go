@@ -118,11 +118,14 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 		e       *engine
 		failed  error
 	)
-	s := &Store{streams: map[string]stream{}, bells: map[string]bell{}, onWrite: opts.OnWrite}
+	s := &Store{dir: dir, streams: map[string]stream{}, bells: map[string]bell{}, onWrite: opts.OnWrite}
 	go func() {
 		defer close(up)
 		began := time.Now()
-		if e, failed = startEngine(filepath.Join(dir, engineFolder), opts); failed == nil {
+		if failed = mendAloud(dir, opts.Logger); failed == nil {
+			e, failed = startEngine(filepath.Join(dir, engineFolder), opts)
+		}
+		if failed == nil {
 			failed = migrate(dir, e, steps)
 		}
 		if failed != nil {
@@ -162,6 +165,15 @@ func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	return s
 }
 
+// mendAloud mends what is damaged, and says what was lost.
+func mendAloud(dir string, log *slog.Logger) error {
+	found, err := mend(context.Background(), dir)
+	for _, d := range found {
+		log.Error("a record is damaged", "record", d.String(), "restored", d.Restored, "kept", filepath.Join(dir, damagedFolder))
+	}
+	return err
+}
+
 // openStream opens a stream that there was, or makes it. One that was made and is not there any more is an
 // ErrCorrupt: to make it anew would be to forget silently.
 func openStream(ctx context.Context, e *engine, dir, name string, perSubject int, limits Limits) (stream, error) {
@@ -183,5 +195,5 @@ func openStream(ctx context.Context, e *engine, dir, name string, perSubject int
 			return nil, err
 		}
 	}
-	return opened, nil
+	return opened, describe(dir, name)
 }

@@ -68,6 +68,7 @@ func (l Limits) withDefaults() Limits {
 
 // Store is one place for records. All methods are safe for concurrent use.
 type Store struct {
+	dir  string // "" for memory
 	open func(ctx context.Context, name string, perSubject int, limits Limits) (stream, error)
 	stop func() error
 	wait func(ctx context.Context) error

@@ -1,0 +1,242 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// damagedFolder has the blocks in which damage was found, as they were, and a list of what was lost.
+const (
+	damagedFolder = "damaged"
+	damagedList   = "list.jsonl"
+)
+
+// Damage is a record that cannot be read any more: its bytes are not what was written.
+type Damage struct {
+	// Found is when that was noticed.
+	Found time.Time `json:"found"`
+	// Place is the name of its bucket or log, with the kind before it: "bucket_approvals".
+	Place string `json:"place"`
+	// Key and Revision are those of the record, nil and 0 where they cannot be read either.
+	Key      Key    `json:"key,omitempty"`
+	Revision uint64 `json:"revision,omitempty"`
+	// Restored says that its bytes could be found again: nothing is lost.
+	Restored bool `json:"restored,omitempty"`
+	// Whole says that nothing of the place can be read.
+	Whole bool `json:"whole,omitempty"`
+}
+
+// String says what was lost.
+func (d Damage) String() string {
+	switch {
+	case d.Whole:
+		return "all of " + d.Place
+	case d.Key == nil:
+		return fmt.Sprintf("a record of %s (revision %d, its key cannot be read)", d.Place, d.Revision)
+	}
+	return fmt.Sprintf("%s %s", d.Place, strings.Join(d.Key, "/"))
+}
+
+// Damaged returns what was found damaged, when the directory was opened and before: what is there is as it was written. To
+// forget it, remove the folder "damaged" in the directory.
+func (s *Store) Damaged(ctx context.Context) ([]Damage, error) {
+	if err := s.wait(ctx); err != nil || s.dir == "" {
+		return nil, err
+	}
+	return readDamage(s.dir)
+}
+
+// Check looks for damage in a directory, whether or not a store has it open, and changes nothing. It returns what Damaged does as well.
+// A directory without records has none.
+func Check(ctx context.Context, dir string) ([]Damage, error) {
+	known, err := readDamage(dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []Damage
+	for range copyTries { // what is written meanwhile may look torn
+		if found, err = scan(ctx, dir, nil); err != nil || len(found) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return append(known, found...), err
+}
+
+func readDamage(dir string) (all []Damage, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, damagedFolder, damagedList))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read damage: %w", err)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var d Damage
+		if json.Unmarshal(lines.Bytes(), &d) == nil {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// mend finds damage before the engine does, which would drop all that a block has behind it: the rest of each block stays, and the
+// block as it was is put aside.
+func mend(ctx context.Context, dir string) ([]Damage, error) {
+	found, err := scan(ctx, dir, func(block string, sound []byte) error { return replaceBlock(dir, block, sound) })
+	if err == nil {
+		err = noteDamage(dir, found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mend records: %w", err)
+	}
+	return found, nil
+}
+
+// noteDamage adds to the list of what was lost, but for a place that is on it.
+func noteDamage(dir string, found []Damage) error {
+	known, err := readDamage(dir)
+	if err != nil {
+		return err
+	}
+	whole := map[string]bool{}
+	for _, d := range known {
+		whole[d.Place] = whole[d.Place] || d.Whole
+	}
+	var text []byte
+	for _, d := range found {
+		if d.Whole && whole[d.Place] {
+			continue
+		}
+		line, err := json.Marshal(d)
+		if err != nil {
+			return err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	folder := filepath.Join(dir, damagedFolder)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	before, err := os.ReadFile(filepath.Join(folder, damagedList))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return writeFile(filepath.Join(folder, damagedList), append(before, text...))
+}
+
+// replaceBlock puts a block aside, and what is sound of it in its place.
+func replaceBlock(dir, block string, sound []byte) error {
+	stream := filepath.Base(filepath.Dir(filepath.Dir(block)))
+	aside := filepath.Join(dir, damagedFolder, fmt.Sprintf("%s-%s-%d", stream, filepath.Base(block), time.Now().UnixNano()))
+	data, err := os.ReadFile(block)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
+		return err
+	}
+	if err := writeFile(aside, data); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(block), "index.db")); err != nil && !errors.Is(err, fs.ErrNotExist) { // the engine makes it anew from the blocks
+		return err
+	}
+	if len(sound) == 0 {
+		return os.Remove(block)
+	}
+	return writeFile(block, sound)
+}
+
+// scan reads all blocks of a directory, and calls replace, unless it is nil, with what is sound of each damaged one.
+func scan(ctx context.Context, dir string, replace func(block string, sound []byte) error) (all []Damage, err error) {
+	streams, err := filepath.Glob(filepath.Join(dir, engineFolder, "jetstream", "*", "streams", "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range streams {
+		found, err := scanStream(ctx, folder, replace)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	lost, err := lostStreams(dir, streams, replace != nil)
+	return append(all, lost...), err
+}
+
+// lostStreams are those that were made and that the engine will not open. With restore, what the engine says about them is put back.
+func lostStreams(dir string, streams []string, restore bool) (all []Damage, err error) {
+	made, err := os.ReadDir(filepath.Join(dir, madeFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, mark := range made {
+		at := slices.IndexFunc(streams, func(folder string) bool { return filepath.Base(folder) == mark.Name() })
+		if strings.HasSuffix(mark.Name(), ".new") || at >= 0 && describes(streams[at]) {
+			continue
+		}
+		d := Damage{Found: time.Now().UTC(), Place: mark.Name(), Whole: true}
+		if at >= 0 {
+			d.Restored, err = describeAgain(filepath.Join(dir, madeFolder, mark.Name()), streams[at], restore)
+		}
+		all = append(all, d)
+	}
+	return all, err
+}
+
+// What the engine says about a stream is in two files in its folder.
+const (
+	aboutFile    = "meta.inf"
+	aboutSumFile = "meta.sum"
+)
+
+// describes reports whether the engine will read what a stream's folder says about it.
+func describes(folder string) bool {
+	about, err := os.ReadFile(filepath.Join(folder, aboutFile))
+	if err != nil {
+		return false
+	}
+	sum, err := os.ReadFile(filepath.Join(folder, aboutSumFile))
+	return err == nil && string(sum) == sumOf(filepath.Base(folder), about)
+}
+
+// describeAgain reports whether a mark has what the engine says about a stream, and puts it back if restore says so.
+func describeAgain(mark, folder string, restore bool) (bool, error) {
+	about, err := os.ReadFile(mark)
+	if err != nil || len(about) == 0 || !restore {
+		return len(about) > 0, err
+	}
+	sum := sumOf(filepath.Base(folder), about)
+	return true, errors.Join(writeFile(filepath.Join(folder, aboutFile), about), writeFile(filepath.Join(folder, aboutSumFile), []byte(sum)))
+}
+
+// describe keeps what the engine says about a stream in its mark.
+func describe(dir, name string) error {
+	folders, err := filepath.Glob(filepath.Join(dir, engineFolder, "jetstream", "*", "streams", name))
+	if err != nil || len(folders) != 1 || !describes(folders[0]) {
+		return err
+	}
+	about, err := os.ReadFile(filepath.Join(folders[0], aboutFile))
+	if err != nil {
+		return err
+	}
+	mark := filepath.Join(dir, madeFolder, name)
+	if before, err := os.ReadFile(mark); err == nil && bytes.Equal(before, about) {
+		return nil
+	}
+	return writeFile(mark, about)
+}
