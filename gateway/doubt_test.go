@@ -109,6 +109,8 @@ type world struct {
 	asked  atomic.Int64
 	chance atomic.Int64
 	hasty  atomic.Bool
+	// entered has one when the upstream has a call that is to be given up.
+	entered chan struct{}
 }
 
 // TestNoCallIsMadeTwice enumerates how an execution ends whose call may have been done, what people answer at each resume,
@@ -145,7 +147,7 @@ func TestNoCallIsMadeTwice(t *testing.T) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, ctx: tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "s"), till: newTill(t)}
+	w := &world{t: t, ctx: tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "s"), till: newTill(t), entered: make(chan struct{})}
 	cfg := settings(map[string]*site{"till": w.till.site})
 	cfg.Approval.Wait = time.Millisecond
 	w.g = open(t, cfg, &gateway.Options{DataDir: t.TempDir(), NoPool: true})
@@ -170,8 +172,10 @@ func (w *world) programs() map[string]gateway.GoProgram {
 				all[fmt.Sprintf("%s%s %v", changed, spelling, caught)] = func(ctx context.Context, call func(context.Context, string, string) (tool.Result, error)) error {
 					limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 					if w.hasty.Load() { // a call that times out
-						cancel()
-						limited, cancel = context.WithTimeout(ctx, 20*time.Millisecond)
+						go func() { // the call is given up once the upstream has it
+							<-w.entered
+							cancel()
+						}()
 					}
 					defer cancel()
 					_, err := call(limited, "till.pay", w.args(spelling))
@@ -273,7 +277,8 @@ func (w *world) begin(how way, code string) string {
 	case strings.HasPrefix(how.name, "timed out"):
 		timedOut := func() *mcp.CallToolResult {
 			w.till.paid.Add(1)
-			time.Sleep(80 * time.Millisecond)
+			w.entered <- struct{}{}
+			time.Sleep(50 * time.Millisecond)
 			return text("paid")
 		}
 		w.till.instead.Store(&timedOut)
@@ -295,9 +300,6 @@ func (w *world) begin(how way, code string) string {
 	}
 	if how.name == "killed after the answer" {
 		take()
-	}
-	if w.till.instead.Load() != nil { // on a busy machine: it had not reached the upstream
-		return w.begin(how, code)
 	}
 	if snapshot != nil {
 		w.kill(path, snapshot)
@@ -333,8 +335,11 @@ func (w *world) resume(path, id, code string) gateway.Execution {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer stop()
+	var mu sync.Mutex
 	seen := map[string]bool{}
 	look := func() {
+		mu.Lock()
+		defer mu.Unlock()
 		list, err := w.g.Approvals(w.ctx)
 		if err != nil {
 			w.t.Error(err)
