@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
 	"sallyport/internal/config"
@@ -264,5 +265,34 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 	g.Settle(t.Context())
 	if len(g.Tools()) != 4 {
 		t.Errorf("tools: %v", g.Tools())
+	}
+}
+
+// TestCachedDefinitionsStayCallable calls tools that are known from an earlier run only, and whose
+// definitions are the same, however the upstream writes them.
+func TestCachedDefinitionsStayCallable(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]*strings.Replacer{
+		"blanks":        strings.NewReplacer(`"inputSchema":`, ` "inputSchema" : `),
+		"order of keys": strings.NewReplacer(`"description":"Get it.","inputSchema":{"type":"object"},`, `"inputSchema":{"type":"object"},"description":"Get it.",`),
+		"escapes":       strings.NewReplacer(`Get it`, `Get \u0069t`),
+		"no difference": strings.NewReplacer(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, first := range []*strings.Replacer{strings.NewReplacer(), later} {
+				s := newSite(t)
+				s.alter = first
+				s.add(&mcp.Tool{Name: "get", Description: "Get it."}, "", echo)
+				cfg, opts := settings(nil), &gateway.Options{CacheDir: t.TempDir()}
+				cfg.Upstreams = []config.Upstream{upstreamOf("up", s.web.URL)}
+				fill(t, cfg, opts)
+				s.alter = later
+				g := open(t, cfg, opts)
+				if result, err := call(t, g, "up.get", "{}"); err != nil || result.Text() != "{}" {
+					t.Errorf("%v, %+v", err, result)
+				}
+			}
+		})
 	}
 }

@@ -38,7 +38,7 @@ func (g *Gateway) leaving(ctx context.Context, call tool.Call, at arrival) func(
 		return nil
 	}
 	return func(now tool.Tool) error {
-		if bytes.Equal(now.Raw, at.entry.Raw) {
+		if sameDefinition(now, at.entry) {
 			return nil
 		}
 		m, err := g.catalog.member(call.Tool.Upstream)
@@ -49,11 +49,17 @@ func (g *Gateway) leaving(ctx context.Context, call tool.Call, at arrival) func(
 		switch {
 		case err != nil:
 			return err
-		case !bytes.Equal(now.Raw, e.Raw): // it is about to be judged, or the settings have changed
+		case !sameDefinition(now, e): // it is about to be judged, or the settings have changed
 			return changedMeanwhile(call.Tool)
 		}
 		return g.allowsStill(ctx, call)
 	}
+}
+
+// sameDefinition reports whether two definitions differ in white space at most, as one that was
+// kept in the cache does. It goes by what [newView] goes by.
+func sameDefinition(t tool.Tool, e *entry) bool {
+	return bytes.Equal(t.Raw, e.Raw) || t.Digest() == e.digest()
 }
 
 // allowsStill decides again about a call that was allowed, or approved, by an earlier definition.

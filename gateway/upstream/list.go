@@ -189,8 +189,9 @@ func (l *link) show(s string) string { return l.wire.veil.line(s, 80) }
 
 // parseTool reads one definition. What is not as the protocol wants it is left
 // out field by field: an upstream with one odd annotation is still of use. The
-// schemas stay the bytes that were sent, so that the order of properties does too.
+// schemas stay the bytes that were sent but for white space, so that the order of properties does too.
 func parseTool(definition json.RawMessage) (tool.Tool, error) {
+	definition = compact(definition)
 	fields := members(definition)
 	if fields == nil {
 		return tool.Tool{}, errors.New("it is no JSON object")
@@ -216,6 +217,16 @@ func parseTool(definition json.RawMessage) (tool.Tool, error) {
 		t.Title = text(member(fields["annotations"], "title"))
 	}
 	return t, nil
+}
+
+// compact returns raw without white space, in which form the cache keeps it: a definition that
+// has not changed is then the same bytes in each run.
+func compact(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
 }
 
 // shared returns the part of raw that reads like the copy of it, so that the
