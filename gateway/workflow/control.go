@@ -110,6 +110,9 @@ func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	if _, _, err := e.find(ctx, id); err != nil {
 		return Run{}, err
 	}
+	if err := e.logs.Sound(ctx, id); err != nil {
+		return Run{}, e.unread(id, err)
+	}
 	c, err := e.cutAt(ctx, id, step)
 	if err != nil {
 		return Run{}, err

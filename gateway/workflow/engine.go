@@ -157,6 +157,13 @@ func (e *Engine) Close() error {
 // takeOver takes over the runs that are not over.
 func (e *Engine) takeOver() {
 	defer e.queue.open()
+	mended, err := e.logs.Mend(e.base)
+	if err != nil && e.base.Err() == nil {
+		e.log.Error("damaged runs are not in the list", "error", err)
+	}
+	for _, run := range mended {
+		e.log.Warn("a run is in the list again, by its log: its entry was damaged", "run", run.ID, "workflow", run.Workflow)
+	}
 	for run, err := range e.logs.Summaries(e.base) {
 		if err != nil {
 			if e.base.Err() == nil {

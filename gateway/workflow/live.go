@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
 
@@ -29,6 +30,10 @@ func (e *Engine) run(l *live) {
 func (e *Engine) gone(l *live, err error) {
 	if e.base.Err() == nil {
 		e.log.Error("run is not gone on with", "run", l.id, "error", err)
+	}
+	if errors.Is(err, store.ErrCorrupt) { // nobody else will either
+		fault := &Fault{Kind: tool.Internal, Message: "events of the run may be damaged, so it is not gone on with", Hint: "`sallyport doctor` says what is lost; start another run"}
+		l.state.alter(func(run *Run) { run.Status, run.Error, run.Ended, run.Waiting = Failed, fault, time.Now().UTC(), nil })
 	}
 	l.state.leave(&tool.Error{Kind: tool.Canceled, Message: "run " + l.id + " is not gone on with here", Hint: "it goes on with the next start of the gateway, or with `sallyport workflow resume " + l.id + "`", Err: err})
 }

@@ -45,6 +45,9 @@ func (e *Engine) find(ctx context.Context, id string) (Run, *live, error) {
 
 func (e *Engine) unread(id string, err error) error {
 	e.log.Error("run cannot be read", "run", plain.Line(id, 60), "error", err)
+	if errors.Is(err, store.ErrCorrupt) && id != "" {
+		return &tool.Error{Kind: tool.Internal, Message: "events of run " + plain.Line(id, 60) + " may be damaged", Hint: "`sallyport doctor` says what is lost; start another run", Err: err}
+	}
 	return &tool.Error{Kind: tool.Internal, Message: "run " + plain.Line(id, 60) + " cannot be read", Hint: "the operator's log says why", Err: err}
 }
 

@@ -19,6 +19,7 @@ import (
 
 // Logs are the runs of a store. All methods are safe for concurrent use.
 type Logs struct {
+	store *store.Store
 	log   *store.Log
 	index *store.Bucket
 	cache *Results
@@ -45,7 +46,7 @@ func open(s *store.Store, runs int, size int64) (*Logs, error) {
 	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return nil, err
 	}
-	return &Logs{log: log, index: index, cache: cache, once: once, keep: keepFor}, nil
+	return &Logs{store: s, log: log, index: index, cache: cache, once: once, keep: keepFor}, nil
 }
 
 // KeepFor sets how long a run is kept after its end, in place of 30 days. It is called before anything else is.
@@ -82,8 +83,11 @@ func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, er
 }
 
 // Take reads the log of a run to its end, and returns who goes on with it: what it appends follows what fold has seen,
-// or is a [store.ErrConflict]. A run without events is a [store.ErrNotFound]; what Create has left of it goes. It ends at the first error of fold.
+// or is a [store.ErrConflict]. A run whose events may be damaged is a [store.ErrCorrupt]. A run without events is a [store.ErrNotFound]; what Create has left of it goes. It ends at the first error of fold.
 func (l *Logs) Take(ctx context.Context, id string, fold func(Event) error) (*Writer, error) {
+	if err := l.Sound(ctx, id); err != nil {
+		return nil, err
+	}
 	last, events, err := l.read(ctx, id, fold)
 	if err == nil && events == 0 {
 		err = errors.Join(store.ErrNotFound, l.index.Remove(ctx, store.Key{id}))

@@ -140,6 +140,9 @@ func (l *Logs) Prune(ctx context.Context) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if damaged, err := l.lost(ctx, indexPlace); err != nil || len(damaged) > 0 {
+		logs = nil // what has no summary may have lost it
+	}
 	for _, key := range logs {
 		if err := l.sweep(ctx, key, known); err != nil {
 			return 0, err

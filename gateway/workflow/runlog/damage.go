@@ -1,0 +1,115 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sallyport/internal/store"
+)
+
+// The places of the records, as [store.Damage] names them.
+const (
+	logPlace   = "log_runs"
+	indexPlace = "bucket_run_index"
+)
+
+// Sound is a [store.ErrCorrupt] where records of a run's log may be lost. A step whose end was lost would be made again: nobody goes on
+// with such a run.
+func (l *Logs) Sound(ctx context.Context, id string) error {
+	lost, err := l.lost(ctx, logPlace)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	begin, begun := uint64(0), false
+	for record, err := range l.log.Read(ctx, store.Key{id}, 0) {
+		if err != nil {
+			return err
+		}
+		begin, begun = record.Revision, true
+		break
+	}
+	for _, d := range lost {
+		if len(d.Key) == 1 && d.Key[0] == id || d.Key == nil && begun && begin < d.Revision {
+			return fmt.Errorf("%w: events of run %s may be lost", store.ErrCorrupt, id)
+		}
+	}
+	return nil
+}
+
+// lost are the damaged records of a place that could not be restored.
+func (l *Logs) lost(ctx context.Context, place string) (lost []store.Damage, err error) {
+	all, err := l.store.Damaged(ctx)
+	for _, d := range all {
+		if d.Place == place && !d.Restored && !d.Whole {
+			lost = append(lost, d)
+		}
+	}
+	return lost, err
+}
+
+// Mend makes the summaries of runs again, from their logs, that were damaged, and returns those runs. It is called before anything else is.
+func (l *Logs) Mend(ctx context.Context) (mended []Run, err error) {
+	lost, err := l.lost(ctx, indexPlace)
+	if err != nil || len(lost) == 0 {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for _, d := range lost {
+		if len(d.Key) == 1 {
+			ids[d.Key[0]] = true
+			continue
+		}
+		keys, err := l.log.Keys(ctx) // any run may be the one
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			ids[key[0]] = true
+		}
+	}
+	for id := range ids {
+		run, ok, err := l.mend(ctx, id)
+		if err != nil {
+			return mended, fmt.Errorf("mend run %s: %w", id, err)
+		}
+		if ok {
+			mended = append(mended, run)
+		}
+	}
+	return mended, nil
+}
+
+// mend makes one summary, unless there is one, or nothing to make it from.
+func (l *Logs) mend(ctx context.Context, id string) (run Run, ok bool, err error) {
+	if _, err := l.index.Get(ctx, store.Key{id}); !errors.Is(err, store.ErrNotFound) {
+		return Run{}, false, err
+	}
+	for e, err := range l.Read(ctx, id, 0) {
+		if err != nil {
+			return Run{}, false, err
+		}
+		run.fold(e)
+	}
+	if run.ID != id {
+		return Run{}, false, nil
+	}
+	return run, true, l.addSummary(ctx, run)
+}
+
+// fold adds an event to a summary.
+func (r *Run) fold(e Event) {
+	switch e.Kind {
+	case Created:
+		if s := e.Start; s != nil {
+			*r = Run{ID: s.ID, Workflow: s.Workflow, Status: Running, Trigger: s.Trigger, Principal: s.Principal, Parent: s.Parent, Of: s.Of, Started: e.Time}
+		}
+	case Over:
+		r.Status, r.Error, r.Ended = e.Status, e.Error, e.Time
+	case Reentered:
+		r.Status, r.Error, r.Ended = Running, nil, time.Time{}
+	case Ended:
+		r.Steps++
+	}
+}
