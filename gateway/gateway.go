@@ -141,7 +141,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.log = g.opts.Logger
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
-	if err := g.privacy.adopt(cfg); err != nil {
+	if err := g.privacy.adopt(cfg, g.log); err != nil {
 		return nil, err
 	}
 	rules, err := g.compilePolicy(cfg)
@@ -183,6 +183,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.recorder.start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
+		g.privacy.close()
 		g.environments.close()
 		err := g.runner.close()
 		g.approvals.clients.close()

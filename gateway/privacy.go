@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path"
 	"regexp"
@@ -36,6 +37,8 @@ type privacyRules struct {
 	never    []string
 	// binary is where results have base64, and what is nobody's to read.
 	binary *pii.Fields
+	// analyst asks a recognizer; nil: there is none.
+	analyst *analyst
 }
 
 type fieldsOf struct {
@@ -49,7 +52,7 @@ func binaryPaths() []string {
 }
 
 // adopt brings settings into force. Tokens that were given stay good.
-func (p *privacy) adopt(cfg *config.Config) error {
+func (p *privacy) adopt(cfg *config.Config, log *slog.Logger) error {
 	set := cfg.Privacy
 	opts := &pii.Options{Allow: set.Allow, Custom: map[string]*regexp.Regexp{}}
 	for _, k := range set.Kinds {
@@ -85,9 +88,21 @@ func (p *privacy) adopt(cfg *config.Config) error {
 		}
 		r.fields = append(r.fields, fieldsOf{tools, paths})
 	}
+	var old *analyst
+	if before := p.rules.Load(); before != nil {
+		old = before.analyst
+	}
+	if r.analyst, err = newAnalyst(set.Recognizer, old, log); err != nil {
+		return err
+	}
 	p.rules.Store(r)
+	if old != r.analyst {
+		old.close()
+	}
 	return nil
 }
+
+func (p *privacy) close() { p.rules.Load().analyst.close() }
 
 // matches reports whether a glob names a tool.
 func matches(globs []string, id tool.ID) bool {
@@ -136,9 +151,11 @@ func (g *Gateway) private(next Handler) Handler {
 		}
 		result, err := next(ctx, call)
 		if err != nil {
-			return tool.Result{}, v.failure(err)
+			return tool.Result{}, v.failure(ctx, err)
 		}
-		result = v.result(result, call.Execution != "" && !call.Rounds)
+		if result, err = v.result(ctx, result, call.Execution != "" && !call.Rounds); err != nil {
+			return tool.Result{}, err
+		}
 		if kind := v.scattered(result); kind != "" {
 			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has a value that it was given (%s) in pieces", call.Tool, kind), Hint: "the call was made; have the tool return no parts of the value"}
 		}
@@ -186,20 +203,24 @@ func (p *privacy) masked(upstream string, params json.RawMessage) json.RawMessag
 
 // Sanitize puts tokens in place of the personal data in a model's text, and says what
 // it found: "2 email, 1 phone", "" for nothing. Tokens in it stay.
-func (g *Gateway) Sanitize(ctx context.Context, text string) (clean, found string) {
+func (g *Gateway) Sanitize(ctx context.Context, text string) (clean, found string, err error) {
 	v := &visit{rules: g.privacy.rules.Load(), vault: g.privacy.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
 	ours := map[string]bool{} // before there are more
 	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
 		ours[value] = v.vault.Gave(value)
 		return "", false
 	})
-	clean = v.rules.detector.Replace(text, nil, func(kind pii.Kind, value string, number bool) (string, bool) {
+	err = v.learn(ctx, func(look *pii.Look) { v.rules.detector.Replace(text, look, v.swap) })
+	if err != nil {
+		return "", "", err
+	}
+	clean = v.rules.detector.Replace(text, &pii.Look{Recognized: v.recognized}, func(kind pii.Kind, value string, number bool) (string, bool) {
 		if kind == pii.Text && ours[value] {
 			return "", false
 		}
 		return v.swap(kind, value, number)
 	})
-	return clean, v.said()
+	return clean, v.said(), nil
 }
 
 // Unmask puts values in place of the tokens in a text for a model, where the settings let it.

@@ -162,12 +162,15 @@ func TestPrivacyModes(t *testing.T) {
 
 func TestSanitize(t *testing.T) {
 	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"crm.*"}}, nil)
-	clean, found := g.Sanitize(t.Context(), "mail ann@corp.example, [EMAIL_7]")
-	again, _ := g.Sanitize(t.Context(), clean)
+	clean, found, err := g.Sanitize(t.Context(), "mail ann@corp.example, [EMAIL_7]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, _ := g.Sanitize(t.Context(), clean)
 	if clean != "mail [EMAIL_1], [TEXT_1]" || again != clean || found != "1 email" {
 		t.Errorf("%q, %q, %q", clean, again, found)
 	}
-	_, err := g.Unmask(t.Context(), clean)
+	_, err = g.Unmask(t.Context(), clean)
 	wantError(t, err, tool.Denied, "keep personal data from models")
 	cfg := config.Default()
 	cfg.Privacy = config.Privacy{RestoreTo: []string{"model"}}

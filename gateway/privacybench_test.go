@@ -17,7 +17,7 @@ func benchmarkPrivate(b *testing.B, mode config.PrivacyMode, structured string) 
 	b.Helper()
 	g := &Gateway{log: slog.New(slog.DiscardHandler), catalog: &catalog{}}
 	g.catalog.roster.Store(newRoster(nil))
-	if err := g.privacy.adopt(&config.Config{Privacy: config.Privacy{Mode: mode, RestoreTo: []string{"*"}}, Upstreams: []config.Upstream{{ID: "crm"}}}); err != nil {
+	if err := g.privacy.adopt(&config.Config{Privacy: config.Privacy{Mode: mode, RestoreTo: []string{"*"}}, Upstreams: []config.Upstream{{ID: "crm"}}}, slog.New(slog.DiscardHandler)); err != nil {
 		b.Fatal(err)
 	}
 	result := tool.Result{Structured: json.RawMessage(structured)}

@@ -25,6 +25,7 @@ type visit struct {
 
 	mu     sync.Mutex // a peer may be spoken to from any goroutine
 	counts map[pii.Kind]int
+	heard  map[string][]pii.Finding // what the recognizer found, by text
 }
 
 // open puts values in place of the tokens in a call.
@@ -84,7 +85,7 @@ func (v *visit) count(kind pii.Kind) {
 
 // look is how a result is gone through. whole: as it was sent, with the structured content in it.
 func (v *visit) look(whole bool) *pii.Look {
-	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Only: v.mode == config.PrivacyOff || v.mode == ""}
+	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Recognized: v.recognized, Only: v.mode == config.PrivacyOff || v.mode == ""}
 	if v.hides() {
 		l.Names = v.vault.Names
 	}
@@ -97,13 +98,20 @@ func (v *visit) look(whole bool) *pii.Look {
 }
 
 // result hides what is in a result. A program gets no raw one.
-func (v *visit) result(r tool.Result, program bool) tool.Result {
-	known := v.vault.NamesKnown()
-	r = v.hidden(r, program)
-	if v.hides() && v.vault.NamesKnown() > known {
-		r = v.withoutNames(r)
+func (v *visit) result(ctx context.Context, r tool.Result, program bool) (tool.Result, error) {
+	if program {
+		r.Raw = nil
 	}
-	return r
+	if err := v.learn(ctx, func(look *pii.Look) { v.through(r, look) }); err != nil {
+		return r, err
+	}
+	known := v.vault.NamesKnown()
+	r = v.hidden(r)
+	if v.hides() && v.vault.NamesKnown() > known {
+		// Names that came behind a key in the result itself may stand in prose before that.
+		r = v.through(r, &pii.Look{Names: v.vault.Names, NamesOnly: true})
+	}
+	return r, nil
 }
 
 // scattered returns the kind of a value that the upstream was given and gives back in pieces, "" for none.
@@ -123,10 +131,9 @@ func (v *visit) scattered(r tool.Result) pii.Kind {
 	return v.echo.Scattered(r.Structured)
 }
 
-// withoutNames looks once more for names that came behind a key in the result itself: they may stand in
-// prose before that.
-func (v *visit) withoutNames(r tool.Result) tool.Result {
-	look := &pii.Look{Names: v.vault.Names, NamesOnly: true}
+// through goes through all texts of a result with one look.
+func (v *visit) through(r tool.Result, look *pii.Look) tool.Result {
+	r.Content = slices.Clone(r.Content)
 	for i := range r.Content {
 		v.block(&r.Content[i], look, look)
 	}
@@ -145,7 +152,7 @@ func (v *visit) withoutNames(r tool.Result) tool.Result {
 	return r
 }
 
-func (v *visit) hidden(r tool.Result, program bool) tool.Result {
+func (v *visit) hidden(r tool.Result) tool.Result {
 	look, bare := v.look(false), v.look(false)
 	bare.Fields = nil
 	if len(r.Content) > 0 {
@@ -161,10 +168,6 @@ func (v *visit) hidden(r tool.Result, program bool) tool.Result {
 		r.Structured = v.rules.detector.ReplaceJSON(r.Structured, look, v.swap)
 	}
 	if r.Raw == nil {
-		return r
-	}
-	if program {
-		r.Raw = nil
 		return r
 	}
 	counted := maps.Clone(v.counts)
@@ -184,8 +187,15 @@ func (v *visit) block(c *tool.Content, look, bare *pii.Look) {
 }
 
 // failure hides what is in an error.
-func (v *visit) failure(err error) error {
+func (v *visit) failure(ctx context.Context, err error) error {
 	e := *tool.AsError(err)
+	if unknown := v.learn(ctx, func(look *pii.Look) {
+		v.rules.detector.Replace(e.Message, look, v.swap)
+		v.rules.detector.Replace(e.Hint, look, v.swap)
+	}); unknown != nil { // what failed, and whether it may be tried again, stays
+		e.Message, e.Hint, e.Err = "the error cannot be shown: "+tool.AsError(unknown).Message, "have the operator mend privacy.recognizer", withoutCause(err)
+		return &e
+	}
 	look := v.look(false)
 	look.Fields = nil
 	e.Message = v.rules.detector.Replace(e.Message, look, v.swap)
@@ -213,12 +223,18 @@ type guarded struct {
 
 // Notify implements [tool.Peer].
 func (p guarded) Notify(method string, params json.RawMessage) {
-	p.Peer.Notify(method, p.hide(params))
+	if hidden, err := p.hide(context.Background(), params); err == nil { // a notice that may not be shown is none
+		p.Peer.Notify(method, hidden)
+	}
 }
 
 // Ask implements [tool.Peer].
 func (p guarded) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	answer, err := p.Peer.Ask(ctx, method, p.hide(params))
+	hidden, err := p.hide(ctx, params)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.Peer.Ask(ctx, method, hidden)
 	if err != nil {
 		return nil, err
 	}
@@ -230,8 +246,12 @@ func (p guarded) Ask(ctx context.Context, method string, params json.RawMessage)
 	return opened, nil
 }
 
-func (p guarded) hide(params json.RawMessage) json.RawMessage {
+func (p guarded) hide(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	err := p.visit.learn(ctx, func(look *pii.Look) { p.visit.rules.detector.ReplaceJSON(params, look, p.visit.swap) })
+	if err != nil {
+		return nil, err
+	}
 	look := p.visit.look(false)
 	look.Fields = nil
-	return p.visit.rules.detector.ReplaceJSON(params, look, p.visit.swap)
+	return p.visit.rules.detector.ReplaceJSON(params, look, p.visit.swap), nil
 }

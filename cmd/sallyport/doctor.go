@@ -174,6 +174,9 @@ func checkSections(ctx context.Context, cfg *config.Config) (found []finding) {
 	if e := cfg.Search.Embeddings; e != nil {
 		found = append(found, checkEmbeddings(ctx, *e))
 	}
+	if r := cfg.Privacy.Recognizer; r != nil {
+		found = append(found, checkRecognizer(ctx, *r))
+	}
 	return append(found, checkWorkflows(cfg)...)
 }
 

@@ -90,7 +90,7 @@ func newHoard(t *testing.T) *hoard {
 	h := &hoard{t: t, dir: dir, out: map[string]*bytes.Buffer{}, secrets: map[string]string{
 		"env": "Env-s3cret/+&one", "arg": "Arg-s3cret=two", "arg-url": "Arg-Url-s3cret-3", "env-url": "Env-Url-s3cret-3b", "header": "Header-s3cret<four>", "query": "Query-s3cret-5",
 		"file": "File-s3cret \"six\"", "env_file": "EnvFile-s3cret-7", "unused": "Unused-s3cret-7b", "client": "Client-s3cret-8", "token": "a-token-for-a-test", "embeddings": "Embed-s3cret-10",
-		"url-user": "Url-User-s3cret-11", "otlp": "Otlp-s3cret-12", "surrealdb": "Surreal-s3cret-13",
+		"url-user": "Url-User-s3cret-11", "otlp": "Otlp-s3cret-12", "surrealdb": "Surreal-s3cret-13", "recognizer": "Recognizer-s3cret-14",
 	}}
 	h.env = append(os.Environ(), "XDG_RUNTIME_DIR="+filepath.Join(dir, "run"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "XDG_DATA_HOME="+filepath.Join(dir, "data"), "XDG_STATE_HOME="+filepath.Join(dir, "own"),
 		"XDG_CONFIG_HOME="+filepath.Join(dir, "own"), "HOARD_ENV="+h.secrets["env"], "HOARD_ARG="+h.secrets["arg"], "HOARD_QUERY="+url.QueryEscape(h.secrets["query"]), "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere/bus")
@@ -125,6 +125,7 @@ upstreams:
   robot: {url: %[6]q, auth: {type: client_credentials, client_id: robot, client_secret: %[7]q}}
   userinfo: {url: "http://me:%[8]s@%[9]s/mcp"}
 search: {embeddings: {url: "%[4]s/embeddings", model: m, headers: {Authorization: "Bearer %[10]s"}}}
+privacy: {mode: detect, recognizer: {url: "%[4]s/recognizer", headers: {Authorization: "Bearer %[15]s"}}}
 sandbox: {runsc: %[11]q, pool: {max: 0, min: 0}}
 http: {tokens: {test: %[12]s}}
 audit:
@@ -134,7 +135,7 @@ audit:
 policy: {default: allow, rules: [{tools: [over.ask], then: deny, message: no}]}
 profiles: [all]
 `, h.known(), h.secrets["arg-url"], h.secrets["env-url"], over, person, robot, h.secrets["client"], h.secrets["url-user"], host, h.secrets["embeddings"],
-		runsc, h.secrets["token"], h.secrets["otlp"], h.secrets["surrealdb"])
+		runsc, h.secrets["token"], h.secrets["otlp"], h.secrets["surrealdb"], h.secrets["recognizer"])
 }
 
 // overHTTP is a leaky server, and one whose errors say the same.

@@ -9,7 +9,7 @@ import (
 
 // Privacy is what profile privacy needs of the gateway.
 type Privacy interface {
-	Sanitize(ctx context.Context, text string) (clean, found string)
+	Sanitize(ctx context.Context, text string) (clean, found string, err error)
 	Unmask(ctx context.Context, text string) (string, error)
 }
 
@@ -43,7 +43,10 @@ func (p privacy) sanitize(ctx context.Context, args json.RawMessage) (*mcp.CallT
 	if err != nil {
 		return nil, err
 	}
-	clean, found := p.verbs.Sanitize(ctx, given)
+	clean, found, err := p.verbs.Sanitize(ctx, given)
+	if err != nil {
+		return nil, err
+	}
 	if found != "" {
 		clean += "\n(found: " + found + ")"
 	}

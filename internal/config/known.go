@@ -47,5 +47,8 @@ func (c *Config) ownSecrets() []string {
 	if e := c.Search.Embeddings; e != nil {
 		all = slices.Concat(all, mask.Values(e.Headers), mask.OfURL(e.URL))
 	}
+	if r := c.Privacy.Recognizer; r != nil {
+		all = append(all, r.known()...)
+	}
 	return slices.Concat(all, c.Audit.Sinks.Known(), c.Telemetry.Known())
 }

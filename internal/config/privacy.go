@@ -47,6 +47,8 @@ type Privacy struct {
 	// RestoreTo are globs of tools that get values back, beside those of the upstream that
 	// a value came from; "model" is restore_pii. RestoreNever are those that get none, and wins.
 	RestoreTo, RestoreNever []string
+	// Recognizer is a service that finds names and addresses in prose; nil: there is none.
+	Recognizer *Recognizer
 }
 
 func (d *decoder) privacy(at path, n *yaml.Node, p *Privacy) {
@@ -59,6 +61,7 @@ func (d *decoder) privacy(at path, n *yaml.Node, p *Privacy) {
 		{"restore", func(at path, n *yaml.Node) {
 			d.Fields(at, n, []key{{"to", d.Texts(&p.RestoreTo)}, {"never", d.Texts(&p.RestoreNever)}})
 		}},
+		{"recognizer", func(at path, n *yaml.Node) { p.Recognizer = defaultRecognizer(); d.recognizer(at, n, p.Recognizer) }},
 	})
 }
 
@@ -73,7 +76,12 @@ func (d *decoder) privateFields(at path, n *yaml.Node, p *Privacy) {
 
 func (p Privacy) problems(at path) []problem {
 	restore := at.To("restore")
+	var recognizer []problem
+	if p.Recognizer != nil {
+		recognizer = p.Recognizer.problems(at.To("recognizer"), p.Custom)
+	}
 	return slices.Concat(
+		recognizer,
 		oneOfProblem(at.To("mode"), string(p.Mode), append([]string{""}, privacyModes...)),
 		kindProblems(at.To("kinds"), p.Kinds),
 		customProblems(at.To("custom"), p.Custom),

@@ -23,6 +23,8 @@ type Look struct {
 	EchoSwap Swap
 	// Names, if set, finds further ones in each text.
 	Names func(text string) []Finding
+	// Recognized, if set, returns what a recognizer has found in each text.
+	Recognized func(text string) []Finding
 	// Only takes nothing but what Echo finds, and what looks like a token.
 	Only bool
 	// NamesOnly takes nothing but what Names finds.
@@ -80,6 +82,9 @@ func (j *job) find(text string, h hint) []Finding {
 		if echoes := j.Echo(text); len(echoes) > 0 {
 			found = widened(echoes, found)
 		}
+	}
+	if j.Recognized != nil && !j.Only && !coversAll(found, text) {
+		found = j.withRecognized(text, j.Recognized(text), found)
 	}
 	if j.Names != nil && !j.Only && !coversAll(found, text) {
 		if names := j.Names(text); len(names) > 0 {

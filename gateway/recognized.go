@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/pii"
+	"sallyport/internal/recognizer"
+	"sallyport/internal/tool"
+)
+
+// analyst asks the recognizer of the settings about what upstreams say.
+type analyst struct {
+	settings config.Recognizer
+	client   *recognizer.Client // nil: its settings have references without a value
+	log      *slog.Logger
+	failing  atomic.Bool
+	rests    atomic.Int64 // until when it is not asked, in Unix nanoseconds
+}
+
+// rest is how long a recognizer that failed is not asked where results pass without it.
+const rest = 5 * time.Second
+
+// newAnalyst returns the old one where the settings are the same, nil where there are none.
+func newAnalyst(cfg *config.Recognizer, old *analyst, log *slog.Logger) (*analyst, error) {
+	if cfg == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if old != nil && reflect.DeepEqual(old.settings, *cfg) {
+		return old, nil
+	}
+	a := &analyst{settings: *cfg, log: log}
+	if cfg.Problem != "" {
+		return a, nil
+	}
+	var err error
+	a.client, err = recognizer.New(RecognizerOf(*cfg))
+	return a, err
+}
+
+// RecognizerOf returns the settings of a client.
+func RecognizerOf(cfg config.Recognizer) recognizer.Settings {
+	kinds := map[string]pii.Kind{}
+	for name, kind := range cfg.Entities {
+		kinds[name] = pii.Kind(kind)
+	}
+	return recognizer.Settings{
+		URL: cfg.URL, Headers: cfg.Headers, Authorities: cfg.CA, Language: cfg.Language,
+		Threshold: cfg.Threshold, Entities: kinds, Single: !cfg.Batch, Timeout: cfg.Timeout,
+	}
+}
+
+func (a *analyst) close() {
+	if a != nil && a.client != nil {
+		a.client.Close()
+	}
+}
+
+// passes reports whether a result passes that it could not be asked about.
+func (a *analyst) passes() bool { return a.settings.OnFailure == config.FailurePass }
+
+// ask returns what is in each of some texts.
+func (a *analyst) ask(ctx context.Context, texts pii.Texts) ([][]pii.Finding, error) {
+	switch {
+	case a.client == nil:
+		return nil, a.failed(ctx, a.settings.Problem)
+	case texts.Bytes > int(a.settings.MaxText):
+		return nil, fmt.Errorf("it has %s of text, more than privacy.recognizer.max_text (%s)", config.Size(texts.Bytes), a.settings.MaxText)
+	case a.passes() && time.Now().UnixNano() < a.rests.Load():
+		return nil, fmt.Errorf("it failed less than %s ago", rest)
+	}
+	found, err := a.client.Find(ctx, tool.Principal(ctx), texts.List)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.rests.Store(time.Now().Add(rest).UnixNano())
+		}
+		return nil, a.failed(ctx, err.Error())
+	}
+	if a.failing.Swap(false) {
+		a.log.InfoContext(ctx, "the recognizer of personal data answers again")
+	}
+	return found, nil
+}
+
+// failed tells the log of the first failure of some in a row.
+func (a *analyst) failed(ctx context.Context, reason string) error {
+	if ctx.Err() == nil && !a.failing.Swap(true) {
+		a.log.WarnContext(ctx, "the recognizer of personal data fails", "reason", reason, "results", string(a.settings.OnFailure))
+	}
+	return errors.New(reason)
+}
+
+// learn asks the recognizer about the texts that walk goes through, if there is one. The error is for the caller of a tool.
+func (v *visit) learn(ctx context.Context, walk func(*pii.Look)) error {
+	a := v.rules.analyst
+	if a == nil || v.mode == config.PrivacyOff || v.mode == "" {
+		return nil
+	}
+	var all, texts pii.Texts
+	walk(v.rules.detector.Prose(&all))
+	v.mu.Lock()
+	for _, text := range all.List {
+		if _, known := v.heard[text]; !known {
+			texts.List, texts.Bytes = append(texts.List, text), texts.Bytes+len(text)
+		}
+	}
+	v.mu.Unlock()
+	if len(texts.List) == 0 {
+		return nil
+	}
+	found, err := a.ask(ctx, texts)
+	if err != nil {
+		return v.unlearned(ctx, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.heard == nil {
+		v.heard = map[string][]pii.Finding{}
+	}
+	for i, text := range texts.List {
+		v.heard[text] = found[i]
+	}
+	return nil
+}
+
+// unlearned decides what becomes of what could not be looked through.
+func (v *visit) unlearned(ctx context.Context, err error) error {
+	if a := v.rules.analyst; a.passes() || !v.hides() {
+		a.log.DebugContext(ctx, "passed without the recognizer", "tool", v.id.String(), "reason", err.Error())
+		return nil
+	}
+	return &tool.Error{
+		Kind: tool.Denied, Message: fmt.Sprintf("what %s answered could not be looked through for personal data: %s", v.id, err),
+		Hint: "the call was made; ask for less text, or have the operator mend privacy.recognizer",
+	}
+}
+
+// recognized returns what the recognizer found in a text.
+func (v *visit) recognized(text string) []pii.Finding {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.heard[text]
+}

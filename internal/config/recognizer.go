@@ -1,0 +1,171 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/mask"
+	"sallyport/internal/nearest"
+	"sallyport/internal/pii"
+	"sallyport/internal/strict"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Recognizer is a service that finds names and addresses in prose: a Presidio analyzer, or one that answers as it does.
+type Recognizer struct {
+	// URL is that of the service, to which "/analyze" is added unless its path ends so.
+	URL string
+	// Headers go out with every request.
+	Headers Secrets
+	// CA is a file with the certificates to trust, absolute; "" for those of the system.
+	CA string
+	// Plain lets a service beyond this machine be asked over http; key insecure.
+	Plain bool
+	// Language is that of the texts; default en.
+	Language string
+	// Threshold is the least score that counts; default 0.5.
+	Threshold float64
+	// Entities are the types to ask for and the kind of each; default PERSON: name, LOCATION: address.
+	Entities map[string]string
+	// Batch sends many texts in one request, as newer analyzers take them; default true.
+	Batch bool
+	// Timeout bounds all that is asked about one result; default 10s.
+	Timeout time.Duration
+	// MaxText is how much text of one result is sent; default 1MiB.
+	MaxText Size
+	// OnFailure says what becomes of a result about which the service could not be asked; default refuse.
+	OnFailure OnFailure
+	// Problem says which references here have no value; the service must not be asked then. "" if all have one.
+	Problem string
+}
+
+// OnFailure says what becomes of a result that could not be looked through.
+type OnFailure string
+
+// The values of OnFailure.
+const (
+	// FailureRefuse: the call fails.
+	FailureRefuse OnFailure = "refuse"
+	// FailurePass: it passes with what was found without the service, and a warning is logged.
+	FailurePass OnFailure = "pass"
+)
+
+func defaultRecognizer() *Recognizer {
+	return &Recognizer{Language: "en", Threshold: 0.5, Batch: true, Timeout: 10 * time.Second, MaxText: MiB, OnFailure: FailureRefuse}
+}
+
+// defaultEntities are those of a Presidio analyzer that stand in prose and that nothing else here finds.
+func defaultEntities() map[string]string {
+	return map[string]string{"PERSON": string(pii.Name), "LOCATION": string(pii.Address)}
+}
+
+func (d *decoder) recognizer(at path, n *yaml.Node, r *Recognizer) {
+	d.excused = func(_ path, _ *yaml.Node, b badReference) { r.Problem = withProblem(r.Problem, b.message) }
+	defer func() { d.excused = nil }()
+	d.Fields(at, n, []key{
+		{"url", d.Text(&r.URL)},
+		{"headers", d.secrets(&r.Headers)},
+		{"ca", d.path(&r.CA)},
+		{"insecure", scalar(d, &r.Plain, strict.Bool)},
+		{"language", d.Text(&r.Language)},
+		{"threshold", scalar(d, &r.Threshold, parsePart)},
+		{"entities", d.secrets((*Secrets)(&r.Entities))},
+		{"batch", scalar(d, &r.Batch, strict.Bool)},
+		{"timeout", scalar(d, &r.Timeout, strict.Duration)},
+		{"max_text", scalar(d, &r.MaxText, parseSize)},
+		{"on_failure", d.OneOf((*string)(&r.OnFailure), string(FailureRefuse), string(FailurePass))},
+	})
+	if r.Entities == nil {
+		r.Entities = defaultEntities()
+	}
+}
+
+var (
+	languageName = regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}$`)
+	entityName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+)
+
+// problems never shows a part of the URL: it may hold a key.
+func (r Recognizer) problems(at path, custom map[string]string) []problem {
+	all := slices.Concat(
+		between(at.To("timeout"), r.Timeout, 10*time.Millisecond, 5*time.Minute),
+		between(at.To("max_text"), r.MaxText, KiB, 64*MiB),
+		oneOfProblem(at.To("on_failure"), string(r.OnFailure), []string{string(FailureRefuse), string(FailurePass)}),
+		r.entityProblems(at.To("entities"), custom),
+	)
+	if math.IsNaN(r.Threshold) || r.Threshold < 0 || r.Threshold > 1 {
+		all = append(all, problem{at: at.To("threshold"), message: "threshold must be from 0 to 1"})
+	}
+	if r.Problem != "" {
+		return all // its values mean nothing
+	}
+	if !languageName.MatchString(r.Language) {
+		all = append(all, problem{at: at.To("language"), message: `a language is written as in "en" or "pt-BR"`})
+	}
+	return slices.Concat(all, r.urlProblems(at), headerProblems(at.To("headers"), r.Headers), ownHeaderProblems(at.To("headers"), r.Headers))
+}
+
+func (r Recognizer) urlProblems(at path) []problem {
+	if all := neededURL(at, r.URL); len(all) > 0 {
+		return all
+	}
+	u, err := url.Parse(r.URL)
+	switch plain := err == nil && u.Scheme == "http"; {
+	case plain && !isLoopback(u.Hostname()) && !r.Plain:
+		return []problem{{at: at.To("url"), message: "personal data would go over the network as it is; use https://, or set insecure: true"}}
+	case plain && r.CA != "":
+		return []problem{{at: at.To("ca"), onKey: true, message: `"ca" belongs to a url with https://`}}
+	}
+	return nil
+}
+
+func (r Recognizer) entityProblems(at path, custom map[string]string) (all []problem) {
+	if len(r.Entities) == 0 {
+		return []problem{{at: at, onKey: true, message: "no entity is asked for; leave the key out for PERSON and LOCATION"}}
+	}
+	kinds := slices.Sorted(maps.Keys(custom))
+	for _, k := range pii.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	for _, name := range sortedKeys(r.Entities) {
+		kind := r.Entities[name]
+		if !entityName.MatchString(name) {
+			all = append(all, problem{at: at.To(name), onKey: true, message: fmt.Sprintf("%.40q cannot name an entity", name)})
+		}
+		if slices.Contains(kinds, kind) {
+			continue
+		}
+		hint := "the kinds are " + strings.Join(kinds, ", ")
+		if near := nearest.Of(kind, kinds); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		all = append(all, problem{at: at.To(name), message: fmt.Sprintf("there is no kind %.40q; %s", kind, hint)})
+	}
+	return all
+}
+
+// known returns the secrets that log in to the service.
+func (r Recognizer) known() []string {
+	return slices.Concat(mask.Values(r.Headers), mask.OfURL(r.URL))
+}
+
+// String shows neither URL nor values of headers: either may hold a key.
+func (r Recognizer) String() string { return fmt.Sprintf("recognizer (headers %v)", r.Headers) }
+
+// Format writes String for every verb.
+func (r Recognizer) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
+
+// MarshalText returns String.
+func (r Recognizer) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// LogValue returns String.
+func (r Recognizer) LogValue() slog.Value { return slog.StringValue(r.String()) }

@@ -1,0 +1,60 @@
+package recognizer
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"sync"
+
+	"sallyport/internal/pii"
+)
+
+// maxKept bounds what a cache holds: a text counts one, and each entity in it.
+const maxKept = 50_000
+
+// key is a digest: a cache has no texts.
+type key [sha256.Size]byte
+
+func keyOf(who, text string) key { return key(sha256.Sum256([]byte(who + "\x00" + text))) }
+
+// cache has what was found in the last texts.
+type cache struct {
+	mu     sync.Mutex
+	known  map[key]*list.Element // of kept
+	recent list.List             // newest first
+	size   int
+}
+
+type kept struct {
+	key   key
+	found []pii.Finding
+}
+
+func (k kept) size() int { return 1 + len(k.found) }
+
+func newCache() *cache { return &cache{known: map[key]*list.Element{}} }
+
+func (c *cache) get(k key) (found []pii.Finding, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.known[k]
+	if !ok {
+		return nil, false
+	}
+	c.recent.MoveToFront(e)
+	return e.Value.(kept).found, true //nolint:forcetypeassert // nothing else is put there
+}
+
+func (c *cache) put(k key, found []pii.Finding) {
+	entry := kept{k, found}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.known[k]; known || entry.size() > maxKept/10 {
+		return
+	}
+	c.known[k] = c.recent.PushFront(entry)
+	for c.size += entry.size(); c.size > maxKept; {
+		oldest := c.recent.Remove(c.recent.Back()).(kept) //nolint:forcetypeassert // nothing else is put there
+		delete(c.known, oldest.key)
+		c.size -= oldest.size()
+	}
+}
