@@ -99,6 +99,7 @@ func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, s
 	} else {
 		text := e.Text()
 		event.Bytes = int64(len(text))
+		event.Kept = g.recorder.durable
 		event.Saved = g.meter.estimate(max(0, read-event.Bytes))
 		if db := g.cfg.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
 			event.Output = head(g.withoutPrivate(text), maxAuditOutput)
@@ -125,6 +126,7 @@ func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
 	}
 	e := g.on(tool.WithPrincipal(ctx, a.Principal), audit.Event{
 		Kind: audit.ApprovalAnswered, Execution: a.Execution, Tool: a.Tool, Approval: a.ID, Rule: a.Rule, By: a.By, Outcome: string(a.State), Note: g.withoutPrivate(a.Note),
+		Kept: g.recorder.durable,
 	})
 	switch {
 	case a.State == approval.Waiting:

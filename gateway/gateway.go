@@ -210,6 +210,9 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if err = g.openApprovals(in); err != nil {
 		return err
 	}
+	if b := newRebuilder(g.recorder, g.approvals.book, g.opts); b != nil {
+		g.recorder.rebuild = b.run
+	}
 	g.sessions, err = openSessions(in)
 	return err
 }

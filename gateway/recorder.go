@@ -33,6 +33,7 @@ type recorder struct {
 	log     *slog.Logger
 	resting resting
 	briefs  briefs
+	rebuild func(ctx context.Context) // makes damaged records again; nil does nothing
 
 	tidied chan struct{} // closed when what earlier processes have left is taken over
 	quit   chan struct{} // closed by close
@@ -58,16 +59,17 @@ const (
 	maxPending = 64
 	// sweepEvery is how often journals are looked at that nobody may want any more.
 	sweepEvery = 10 * time.Minute
+	// maxExecutionBytes is how much of the disk the records may take.
+	maxExecutionBytes = 256 << 20
 )
 
 // openRecorder keeps the records in a store; in memory, for nil. Start it, and close it.
 func openRecorder(opts Options, limits func() config.Journal) (*recorder, error) {
-	in, room := opts.Records, store.Limits{Records: 10_000, Age: 30 * 24 * time.Hour, Bytes: 256 << 20, Record: 4 << 20}
+	in, room := opts.Records, int64(maxExecutionBytes)
 	if in == nil {
-		in = store.Memory()
-		room.Bytes = 16 << 20
+		in, room = store.Memory(), 16<<20
 	}
-	records, err := in.Bucket("executions", room)
+	records, err := executionsBucket(in, room)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +103,7 @@ func (r *recorder) close() {
 func (r *recorder) follow() {
 	r.tidy()
 	close(r.tidied)
+	r.mend()
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -114,6 +117,25 @@ func (r *recorder) follow() {
 			r.tidy()
 		}
 	}
+}
+
+// mend makes damaged records again, until close.
+func (r *recorder) mend() {
+	if r.rebuild == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-r.quit:
+			cancel()
+		case <-ended:
+		}
+	}()
+	r.rebuild(ctx)
 }
 
 // tidy takes over what processes have left that are gone, and removes what is too old or too much.

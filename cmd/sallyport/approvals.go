@@ -122,7 +122,7 @@ func waiting(ctx context.Context, c *controls, all bool) ([]gateway.Approval, er
 	list := []gateway.Approval{}
 	err := everywhere(ctx, c, "/approvals", func(more httpapi.ApprovalList) { list = append(list, more.Approvals...) })
 	if !all {
-		list = slices.DeleteFunc(list, func(one gateway.Approval) bool { return one.State != approval.Waiting })
+		list = slices.DeleteFunc(list, func(one gateway.Approval) bool { return one.State != approval.Waiting && one.State != approval.Lost })
 	}
 	slices.SortStableFunc(list, func(x, y gateway.Approval) int { return x.Asked.Compare(y.Asked) })
 	return list, err

@@ -184,6 +184,8 @@ func verdict(a gateway.Approval) error {
 		return &tool.Error{Kind: tool.Timeout, Message: "nobody has answered in time"}
 	case approval.Withdrawn:
 		return &tool.Error{Kind: tool.Canceled, Message: "the question was withdrawn"}
+	case approval.Lost:
+		return &tool.Error{Kind: tool.Canceled, Message: "the record of the question was damaged", Hint: "resume the run: it asks again"}
 	}
 	message := "it was not approved by " + cmp.Or(a.By, "the user")
 	if a.Note != "" {

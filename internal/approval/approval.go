@@ -15,7 +15,7 @@ import (
 // State is how a question stands.
 type State string
 
-// The states. Waiting is the only one in which there can be an answer, Allowed the only one that lets a call through.
+// The states. Waiting is the only one that can be answered, Allowed the only one that lets a call through.
 const (
 	Waiting   State = "waiting"
 	Allowed   State = "allowed"
@@ -24,6 +24,7 @@ const (
 	Used      State = "used"      // allowed once, and that was made use of
 	Expired   State = "expired"   // nobody answered in time
 	Withdrawn State = "withdrawn" // whoever wanted the call has gone
+	Lost      State = "lost"      // its record was damaged: the same call made again asks again
 )
 
 // Scope says for how long an answer holds.

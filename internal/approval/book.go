@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// maxWaiting is how many questions of one principal may wait, maxOwn how many of them are kept, maxKept how many of all.
+	// maxWaiting is how many questions of one principal may wait, maxKept how many of all are kept.
 	maxWaiting = 64
-	maxOwn     = 256
 	maxKept    = 8192
 	// maxResult is the longest result that a person can give.
 	maxResult = 32 << 10
@@ -28,6 +27,8 @@ const (
 	maxAge = 8 * 24 * time.Hour
 	// sessionIdle is after which time without a call what was allowed for a session has to be asked again.
 	sessionIdle = 30 * time.Minute
+	// MaxOwn is how many of one principal are kept.
+	MaxOwn = 256
 	// patience is how long the store may take.
 	patience = 2 * time.Second
 )
@@ -152,7 +153,7 @@ func (b *Book) blank(principal string, now time.Time) *page {
 	switch {
 	case len(own)-len(rest) >= maxWaiting, len(b.pages) >= maxKept && len(over) == 0:
 		return nil
-	case len(own) >= maxOwn:
+	case len(own) >= MaxOwn:
 		oldest := slices.MinFunc(rest, older)
 		delete(b.pages, oldest.ID)
 		return &page{key: oldest.key, revision: oldest.revision}
@@ -316,6 +317,22 @@ func (p *page) takes(answer Answer, now time.Time) error {
 	case answer.Allow && answer.Scope != Once && p.Single:
 		return fmt.Errorf("%w: it is answered once", ErrInvalid)
 	}
+	return nil
+}
+
+// Lose notes an approval whose record was damaged, unless the book has it. It lets no call through.
+func (b *Book) Lose(ctx context.Context, a Approval) error {
+	ctx, done, err := b.enter(ctx)
+	defer done()
+	if err != nil || b.pages[a.ID] != nil {
+		return err
+	}
+	p := &page{key: store.Key{workspace.Folder(a.Principal), a.ID}}
+	a.State = Lost
+	if err := b.write(ctx, p, a); err != nil {
+		return err
+	}
+	b.pages[a.ID] = p
 	return nil
 }
 

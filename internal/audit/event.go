@@ -104,6 +104,9 @@ type Event struct {
 	// was counted so far.
 	Saved int64 `json:"tokens_saved,omitempty"`
 
+	// Kept says that the gateway keeps a record of the execution or approval besides this one, in its data directory.
+	Kept bool `json:"kept,omitempty"`
+
 	// Before and After are digests of what changed. Through is the last record that a log.pruned or log.gap speaks of.
 	Before  string `json:"before,omitempty"`
 	After   string `json:"after,omitempty"`

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sallyport/internal/store"
@@ -112,4 +114,26 @@ func (r *Run) fold(e Event) {
 	case Ended:
 		r.Steps++
 	}
+}
+
+// Missing compares logs and summaries: unlisted are runs that have no summary, empty those that have no log.
+func (l *Logs) Missing(ctx context.Context) (unlisted, empty []string, err error) {
+	keys, err := l.log.Keys(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	logs := map[string]bool{}
+	for _, key := range keys {
+		logs[key[0]] = true
+	}
+	for run, err := range l.Summaries(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if !logs[run.ID] && time.Since(run.Started) > time.Minute { // of a new one the log comes soon
+			empty = append(empty, run.ID)
+		}
+		delete(logs, run.ID)
+	}
+	return slices.Sorted(maps.Keys(logs)), empty, nil
 }

@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/store"
+)
+
+const (
+	// maxExecutions is how many records of executions are kept, executionsAge how long.
+	maxExecutions = 10_000
+	executionsAge = 30 * 24 * time.Hour
+)
+
+// executionsBucket is where the records of executions are.
+func executionsBucket(in *store.Store, bytes int64) (*store.Bucket, error) {
+	return in.Bucket("executions", store.Limits{Records: maxExecutions, Age: executionsAge, Bytes: bytes, Record: 4 << 20})
+}
+
+// Missing is what the audit log has and the records have not.
+type Missing struct {
+	// Executions are the ends of programs, Approvals the questions to people that are or may be of use still.
+	Executions, Approvals []audit.Event
+}
+
+// FindMissing compares records with the audit log of a data directory.
+func FindMissing(ctx context.Context, dataDir string, records *store.Store) (Missing, error) {
+	executions, err := executionsBucket(records, maxExecutionBytes)
+	if err != nil {
+		return Missing{}, err
+	}
+	approvals, err := records.Bucket("approvals", approval.Limits())
+	if err != nil {
+		return Missing{}, err
+	}
+	return findMissing(ctx, AuditDir(dataDir), executions, approval.NewBook(approvals, nil))
+}
+
+func findMissing(ctx context.Context, auditDir string, executions *store.Bucket, book *approval.Book) (m Missing, err error) {
+	expected, err := audit.Expect(ctx, auditDir, time.Now().Add(-executionsAge), maxExecutions)
+	if err != nil {
+		return m, err
+	}
+	if m.Executions, err = missingExecutions(ctx, expected.Executions, executions); err != nil {
+		return m, err
+	}
+	m.Approvals, err = missingApprovals(ctx, expected.Approvals, book)
+	return m, err
+}
+
+func missingExecutions(ctx context.Context, expected []audit.Event, in *store.Bucket) (missing []audit.Event, err error) {
+	known, oldest := map[string]bool{}, time.Time{}
+	for entry, err := range in.List(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if oldest.IsZero() {
+			oldest = entry.Time
+		}
+		known[entry.Key[len(entry.Key)-1]] = true
+	}
+	usage, err := in.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range expected {
+		gone := usage.Share > 0.5 && e.Time.Before(oldest) // the oldest go when there is no room
+		if !known[e.Execution] && !gone {
+			known[e.Execution] = true
+			missing = append(missing, e)
+		}
+	}
+	return missing, nil
+}
+
+func missingApprovals(ctx context.Context, expected map[string]audit.Event, book *approval.Book) (missing []audit.Event, err error) {
+	kept, err := book.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]int{}
+	for _, a := range kept {
+		own[a.Principal]++
+		delete(expected, a.ID)
+	}
+	for _, e := range expected {
+		full := own[e.Principal] >= approval.MaxOwn // old ones are written over
+		if open(e) && !full && time.Since(e.Time) < approval.MaxExpire {
+			missing = append(missing, e)
+		}
+	}
+	slices.SortFunc(missing, func(a, b audit.Event) int { return a.Time.Compare(b.Time) })
+	return missing, nil
+}
+
+// open reports whether a question has no answer, or one that whoever asks may not have seen.
+func open(question audit.Event) bool {
+	state, _, _ := strings.Cut(question.Outcome, ":")
+	return slices.Contains([]approval.State{approval.Waiting, approval.Allowed, approval.Denied, approval.Done}, approval.State(state))
+}

@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/journal"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/internal/workspace"
+	"sallyport/sandbox"
+)
+
+// The places of the records, as [store.Damage] names them.
+const (
+	executionsPlace = "bucket_executions"
+	approvalsPlace  = "bucket_approvals"
+)
+
+// rebuilder makes records again that were damaged: those of executions from their journals, else from the audit log, which has neither
+// results nor, by default, the program. Of an approval it notes that it was lost: whoever asked asks again.
+type rebuilder struct {
+	recorder *recorder
+	book     *approval.Book
+	damaged  func(ctx context.Context) ([]store.Damage, error)
+	audit    string // the folder of the audit log, "" for none
+	log      *slog.Logger
+}
+
+// newRebuilder returns nil where records end with the process.
+func newRebuilder(r *recorder, book *approval.Book, opts Options) *rebuilder {
+	if opts.Records == nil {
+		return nil
+	}
+	b := &rebuilder{recorder: r, book: book, damaged: opts.Records.Damaged, log: opts.Logger}
+	if opts.DataDir != "" {
+		b.audit = AuditDir(opts.DataDir)
+	}
+	return b
+}
+
+// run does it, and logs what it did.
+func (b *rebuilder) run(ctx context.Context) {
+	places, lost, err := b.lost(ctx)
+	if err == nil && len(places) > 0 {
+		err = b.rebuild(ctx, places, lost)
+	}
+	if err != nil && ctx.Err() == nil {
+		b.log.Error("damaged records are not made again", "error", err)
+	}
+}
+
+func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost map[string]string) error {
+	for id, folder := range lost {
+		if r, ok := b.journaled(folder, id); ok {
+			b.keep(ctx, r)
+			delete(lost, id)
+		}
+	}
+	if b.audit != "" {
+		missing, err := findMissing(ctx, b.audit, b.recorder.records, b.book)
+		if err != nil {
+			return err
+		}
+		if places[approvalsPlace] {
+			b.loseApprovals(ctx, missing.Approvals)
+		}
+		if places[executionsPlace] {
+			for _, e := range missing.Executions {
+				lost[e.Execution] = workspace.Folder(e.Principal)
+			}
+			if err := b.rebuildAudited(ctx, lost); err != nil {
+				return err
+			}
+		}
+	}
+	for id := range lost {
+		b.log.Error("the record of an execution is lost", "execution", id)
+	}
+	return nil
+}
+
+// lost are the places with damage, and the executions, with the folders of their principals, whose records are known to be damaged.
+func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[string]string, err error) {
+	all, err := b.damaged(ctx)
+	places, lost = map[string]bool{}, map[string]string{}
+	for _, d := range all {
+		if d.Restored || d.Whole || time.Since(d.Found) > executionsAge {
+			continue
+		}
+		places[d.Place] = true
+		if d.Place != executionsPlace || len(d.Key) != 2 {
+			continue
+		}
+		if _, err := b.recorder.records.Get(ctx, d.Key); errors.Is(err, store.ErrNotFound) {
+			lost[d.Key[1]] = d.Key[0]
+		}
+	}
+	if !places[executionsPlace] && !places[approvalsPlace] {
+		places = nil
+	}
+	return places, lost, err
+}
+
+// journaled is the record that a journal has.
+func (b *rebuilder) journaled(folder, id string) (Record, bool) {
+	if b.recorder.root == "" || !filepath.IsLocal(folder) {
+		return Record{}, false
+	}
+	path := journal.Path(filepath.Join(b.recorder.root, folder), id)
+	f, err := journal.Open(path)
+	if err != nil {
+		return Record{}, false
+	}
+	defer func() { _ = f.Close() }()
+	r := overIn(f.Contents, modified(path)).Record
+	return r, r.ID == id && workspace.Folder(r.Principal) == folder
+}
+
+// rebuildAudited makes the records that the audit log has of executions, and takes those out of lost.
+func (b *rebuilder) rebuildAudited(ctx context.Context, lost map[string]string) error {
+	running := map[string]*Record{}
+	for r, err := range audit.Read(b.audit, 1) {
+		switch folder, wanted := lost[r.Execution]; {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, audit.ErrDamaged):
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case wanted && folder == workspace.Folder(r.Principal) && addEvent(running, r.Event):
+			b.keep(ctx, *running[r.Execution])
+			delete(lost, r.Execution)
+		}
+		if len(lost) == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// addEvent adds an event to the records of programs under way, and reports whether it was the end of one.
+func addEvent(running map[string]*Record, e audit.Event) (over bool) {
+	r := running[e.Execution]
+	switch {
+	case e.Kind == audit.ExecutionStart:
+		running[e.Execution] = &Record{ID: e.Execution, Principal: e.Principal, Language: e.Language, Environment: e.Environment, Workspace: e.Workspace,
+			Resumes: e.Resumes, Code: e.Text, Started: e.Time}
+	case r == nil:
+	case e.Kind == audit.Call:
+		if id, err := tool.ParseID(e.Tool); err == nil && len(r.Calls) < maxRecordedCalls {
+			r.Calls = append(r.Calls, RecordedCall{Tool: id, Digest: e.Definition, Decision: e.Decision, Rule: e.Rule, Approval: e.Approval, Outcome: unfinished, Begun: e.Time})
+		}
+	case e.Kind == audit.Result:
+		addResult(r, e)
+	case e.Kind == audit.ExecutionEnd:
+		r.Status, r.Made, r.Duration = sandbox.Status(e.Outcome), e.Calls, time.Duration(e.Micros)*time.Microsecond
+		return true
+	}
+	return false
+}
+
+func addResult(r *Record, e audit.Event) {
+	for i := range r.Calls {
+		if c := &r.Calls[i]; c.Tool.String() == e.Tool && c.Outcome == unfinished {
+			c.Outcome, c.Duration, c.Size = e.Outcome, time.Duration(e.Micros)*time.Microsecond, e.Bytes
+			return
+		}
+	}
+}
+
+// keep puts a record in the store, unless it has one.
+func (b *rebuilder) keep(ctx context.Context, r Record) {
+	if _, err := b.recorder.records.Get(ctx, keyOf(r.Principal, r.ID)); !errors.Is(err, store.ErrNotFound) {
+		return
+	}
+	if err := b.recorder.write(ctx, r); err != nil {
+		b.log.Error("execution is not recorded", "execution", r.ID, "error", err)
+		return
+	}
+	b.log.Warn("the record of an execution was damaged and is made again", "execution", r.ID)
+}
+
+// loseApprovals notes that approvals were lost.
+func (b *rebuilder) loseApprovals(ctx context.Context, missing []audit.Event) {
+	for _, e := range missing {
+		a := Approval{ID: e.Approval, State: approval.Lost, Asked: e.Time, Expires: e.Time, Note: "its record was damaged: the call asks again when it is made again",
+			Request: approval.Request{Principal: e.Principal, Execution: e.Execution, Root: e.Execution, Tool: e.Tool, Rule: e.Rule}}
+		if err := b.book.Lose(ctx, a); err != nil {
+			b.log.Error("a lost approval is not noted", "approval", e.Approval, "error", err)
+		}
+		b.log.Error("an approval is lost: its record was damaged", "approval", e.Approval, "execution", e.Execution, "tool", e.Tool, "was", e.Outcome)
+	}
+}
