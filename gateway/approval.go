@@ -1,11 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,7 +109,7 @@ func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdi
 // renew gives an approval of one call back where the upstream has not done it yet: it asks first (2026-07-28), and the
 // client makes the same call again with its answers.
 func (g *Gateway) renew(ctx context.Context, v verdict, result tool.Result) {
-	if v.approval == "" || !strings.Contains(string(result.Raw), "input_required") {
+	if v.approval == "" || !bytes.Contains(result.Raw, []byte("input_required")) {
 		return
 	}
 	var said struct {

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -26,8 +27,9 @@ func wantLength(n int) func(*testing.T, *hostile, tool.Result, error) {
 func wantRaw(part string) func(*testing.T, *hostile, tool.Result, error) {
 	return func(t *testing.T, _ *hostile, result tool.Result, err error) {
 		t.Helper()
-		if err != nil || !strings.Contains(string(result.Raw), part) {
-			t.Errorf("%v, %.300s", err, result.Raw)
+		value, badValue := json.Marshal(result.Value())
+		if err != nil || badValue != nil || !strings.Contains(string(value), part) {
+			t.Errorf("%v, %v, %.300s", err, badValue, value)
 		}
 	}
 }

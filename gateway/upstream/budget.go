@@ -5,6 +5,10 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+	"unsafe"
+
+	"sallyport/internal/reclaim"
+	"sallyport/internal/tool"
 )
 
 const (
@@ -24,10 +28,11 @@ const (
 
 // Budget bounds the memory of large messages, in bytes as they were sent: while
 // there is no room, upstreams are not read. A message counts until nothing refers
-// to any part of it. One message may always go on, so that those that are half read
-// do not wait for each other. It is safe for concurrent use.
+// to any part of it, or to the large texts that were made of it. One message may always
+// go on, so that those that are half read do not wait for each other. It is safe for concurrent use.
 type Budget struct {
-	most int64
+	most   int64
+	parent *Budget // in which all counts as well; nil for that of the process
 
 	mu      sync.Mutex
 	used    int64
@@ -44,6 +49,13 @@ func NewBudget(most int64) *Budget {
 	return &Budget{most: most, freed: make(chan struct{})}
 }
 
+// share returns a part of the budget for one upstream, half of it: the others go on while it uses that up.
+func (b *Budget) share() *Budget {
+	part := NewBudget(max(b.most/2, 1))
+	part.parent = b
+	return part
+}
+
 // take counts n more bytes of a message, or returns what tells that there may be room.
 func (b *Budget) take(p *parcel, n int64, anyway bool) <-chan struct{} {
 	b.mu.Lock()
@@ -55,12 +67,14 @@ func (b *Budget) take(p *parcel, n int64, anyway bool) <-chan struct{} {
 		b.beyond = p
 	}
 	b.used += n
-	p.counted += n
 	return nil
 }
 
 // wait counts n more bytes of a message once there is room for them, or done is closed.
 func (b *Budget) wait(p *parcel, n int64, done <-chan struct{}) {
+	if b.parent != nil {
+		defer b.parent.wait(p, n, done)
+	}
 	room := b.take(p, n, false)
 	if room == nil {
 		return
@@ -84,6 +98,9 @@ func (b *Budget) wait(p *parcel, n int64, done <-chan struct{}) {
 
 // read says that a message has been read: another may go on without room.
 func (b *Budget) read(p *parcel) {
+	if b.parent != nil {
+		b.parent.read(p)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.beyond == p {
@@ -94,13 +111,38 @@ func (b *Budget) read(p *parcel) {
 
 // free gives back what a message has counted for.
 func (b *Budget) free(n int64) {
+	if b.parent != nil {
+		b.parent.free(n)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= n
 	b.tell()
-	if !b.freeing {
+	if b.parent == nil && !b.freeing {
 		b.freeing = true
 		time.AfterFunc(freeDelay, b.giveBack)
+	}
+}
+
+// hold counts n bytes that are in memory already until data, their first byte, is referred to by nobody.
+func (b *Budget) hold(data *byte, n int) {
+	for of := b; of != nil; of = of.parent {
+		of.mu.Lock()
+		of.used += int64(n)
+		of.mu.Unlock()
+	}
+	runtime.AddCleanup(data, b.free, int64(n))
+}
+
+// keep counts the large copies in a result of which the message itself is dropped.
+func (b *Budget) keep(result tool.Result) {
+	for _, c := range result.Content {
+		if len(c.Text) > largeMessage {
+			b.hold(unsafe.StringData(c.Text), len(c.Text))
+		}
+		if len(c.Data) > largeMessage {
+			b.hold(&c.Data[0], len(c.Data))
+		}
 	}
 }
 
@@ -131,7 +173,9 @@ type parcel struct {
 func (p *parcel) add(data []byte) {
 	p.size += len(data)
 	if p.size > largeMessage && int64(p.size) > p.counted {
-		p.budget.wait(p, max(int64(p.size)-p.counted, chunkSize), p.done)
+		more := max(int64(p.size)-p.counted, chunkSize)
+		p.budget.wait(p, more, p.done)
+		p.counted += more
 	}
 	last := len(p.parts) - 1
 	if last < 0 || cap(p.parts[last])-len(p.parts[last]) < len(data) {
@@ -152,6 +196,7 @@ func (p *parcel) take() []byte {
 			all = append(all, part...)
 			p.parts[i] = nil
 		}
+		reclaim.Copy(len(all))
 	}
 	if p.counted > 0 {
 		p.budget.read(p)

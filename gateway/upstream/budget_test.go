@@ -2,10 +2,13 @@ package upstream
 
 import (
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sallyport/internal/tool"
 )
 
 // Large messages wait for room, and those that are half read do not wait for each other for ever.
@@ -75,6 +78,60 @@ func TestBudgetHeld(t *testing.T) {
 		}
 		time.Sleep(2 * freeDelay)
 	})
+}
+
+// One upstream that uses up its part does not hold up another, and what it uses counts for the process.
+func TestBudgetOfAnUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		process := NewBudget(4 * largeMessage)
+		greedy, modest := process.share(), process.share()
+		chunk := make([]byte, largeMessage+1)
+		begin := time.Now()
+		var held [3]parcel
+		for i := range held[:2] {
+			held[i].budget = greedy
+			held[i].add(chunk)
+		}
+		held[2].budget = modest
+		held[2].add(chunk)
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("waited %v", waited)
+		}
+		greedy.read(&held[0])
+		late := parcel{budget: greedy}
+		late.add(chunk)
+		if waited := time.Since(begin); waited != roomPatience {
+			t.Errorf("one beyond the part of its upstream waited %v", waited)
+		}
+		late.drop()
+		for i := range held {
+			held[i].drop()
+		}
+		if process.now() != 0 || greedy.now() != 0 || modest.now() != 0 {
+			t.Errorf("%d, %d, %d bytes are left", process.now(), greedy.now(), modest.now())
+		}
+		time.Sleep(2 * freeDelay)
+	})
+}
+
+// What is made of a message counts as long as it is in use.
+func TestBudgetKeepsCopies(t *testing.T) {
+	t.Parallel()
+	process := NewBudget(0)
+	part := process.share()
+	result := tool.Result{Content: []tool.Content{{Text: strings.Repeat("x", 2*largeMessage)}, {Data: make([]byte, largeMessage+1)}, {Text: "short"}}}
+	part.keep(result)
+	runtime.GC()
+	if want := int64(3*largeMessage + 1); process.now() != want || part.now() != want {
+		t.Errorf("%d and %d bytes count, want %d", process.now(), part.now(), want)
+	}
+	runtime.KeepAlive(result)
+	for begin := time.Now(); process.now() != 0 || part.now() != 0; runtime.GC() {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("%d bytes are never given back", process.now())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (b *Budget) now() int64 {

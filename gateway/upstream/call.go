@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/reclaim"
 	"sallyport/internal/tool"
 )
 
@@ -49,6 +50,11 @@ func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Res
 	result, err := r.read(raw)
 	if err != nil {
 		return tool.Result{}, s.badAnswer(call.Tool.Name, err)
+	}
+	if size := len(raw); r.method == "tools/call" && call.Execution != "" && !call.Rounds {
+		result.Raw = nil // programs get what is made of it, and it can be large
+		s.opts.Budget.keep(result)
+		reclaim.Copy(size)
 	}
 	l.served.Store(true)
 	s.noteWish(call)

@@ -27,8 +27,13 @@ const longestKey = 64
 
 // scan reads the members of the object that data begins with, even where that is
 // no JSON, and returns the length of the object, len(data) if it has no end.
-func (e *envelope) scan(data []byte) int {
-	depth, m := 0, field{of: e, data: data, from: -1}
+func (e *envelope) scan(data []byte) int { return scan(data, e.note) }
+
+// scan tells note the members of the object, or the elements of the list, that data begins
+// with, even where that is no JSON. They are parts of data, not copies; an element has no
+// key. It returns the length of the object or list, len(data) if it has no end.
+func scan(data []byte, note func(key string, value json.RawMessage)) int {
+	depth, m := 0, field{note: note, data: data, from: -1}
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; c {
 		case '"':
@@ -41,7 +46,9 @@ func (e *envelope) scan(data []byte) int {
 				m.mark(c, i)
 			}
 		case '{', '[':
-			depth++
+			if depth++; depth == 1 && c == '[' {
+				m.list, m.from = true, i+1
+			}
 		case '}', ']':
 			if depth == 1 {
 				m.mark(c, i)
@@ -54,10 +61,11 @@ func (e *envelope) scan(data []byte) int {
 	return len(data)
 }
 
-// field is the member of the outermost object that a scan is at.
+// field is the member of the outermost object, or the element of the outermost list, that a scan is at.
 type field struct {
-	of   *envelope
+	note func(key string, value json.RawMessage)
 	data []byte
+	list bool
 	key  string
 	from int // where its value begins, -1 before that
 }
@@ -78,9 +86,13 @@ func (m *field) mark(c byte, at int) {
 		return
 	}
 	if m.from >= 0 {
-		m.of.note(m.key, bytes.TrimSpace(m.data[m.from:at]))
+		if value := bytes.TrimSpace(m.data[m.from:at]); len(value) > 0 || !m.list {
+			m.note(m.key, value)
+		}
 	}
-	m.key, m.from = "", -1
+	if m.key, m.from = "", -1; m.list {
+		m.from = at + 1
+	}
 }
 
 func (e *envelope) note(key string, value json.RawMessage) {

@@ -97,6 +97,7 @@ func (c *pipe) Read(context.Context) (jsonrpc.Message, error) {
 		c.queue = msgs
 	}
 	msg := c.queue[0]
+	c.queue[0] = nil // it can be large, and the next one may come late
 	c.queue = c.queue[1:]
 	return msg, nil
 }

@@ -137,7 +137,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("id: 1\ndata: {\"jsonrpc\":\ndata: \"2.0\"}\n\n: comment\ndata\r\n\r\n")
 	f.Fuzz(func(t *testing.T, stream string) {
 		const most = 1000
-		err := readEvents(strings.NewReader(stream), most, func(e event) {
+		err := readEvents(strings.NewReader(stream), most, parcel{budget: NewBudget(0)}, func(e event) {
 			if strings.ContainsAny(e.id+e.name, "\n") || len(e.data) > most {
 				t.Errorf("event %q %q %q", e.name, e.id, e.data)
 			}

@@ -127,7 +127,7 @@ func (d *dialer) dialStreamable(_, life context.Context, door *door) (*carrier, 
 		conn: conn,
 		stop: func() { _ = conn.Close() }, // ends the session on the server
 		listen: func(ctx context.Context, w *wire) {
-			(&listener{url: d.settings.URL, client: client, wire: w, most: int(door.most)}).run(ctx)
+			(&listener{url: d.settings.URL, client: client, wire: w, most: int(door.most), room: door.room}).run(ctx)
 		},
 		settled: func(version string) { door.version.Store(&version) },
 	}, nil

@@ -298,6 +298,11 @@ func parsePrompt(definition json.RawMessage) (tool.Prompt, string, error) {
 
 // text returns a JSON string, "" for anything else.
 func text(raw json.RawMessage) string {
+	if len(raw) >= longText {
+		if s, ok := longString(raw); ok {
+			return s
+		}
+	}
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -35,35 +36,40 @@ func parseOther(raw json.RawMessage) (tool.Result, error) {
 }
 
 // parseResult reads the result of tools/call. Only what is no result at all is an
-// error; a block that is odd or of an unknown type is kept as it was sent.
+// error; a block that is odd or of an unknown type is kept as it was sent. Results can
+// be large: what can be a part of raw is no copy.
 func parseResult(raw json.RawMessage) (tool.Result, error) {
-	var fields struct {
-		Content    []json.RawMessage `json:"content"`
-		Structured json.RawMessage   `json:"structuredContent"`
-		IsError    json.RawMessage   `json:"isError"`
-	}
 	if !isObject(raw) {
 		return tool.Result{}, errors.New("it is no JSON object")
 	}
-	if err := json.Unmarshal(raw, &fields); err != nil {
+	fields := partsOf(raw)
+	result := tool.Result{Structured: fields["structuredContent"], Raw: raw}
+	content := fields["content"]
+	if len(content) > 0 && content[0] != '[' && string(content) != "null" {
 		return tool.Result{}, errors.New("its content is no list")
 	}
-	result := tool.Result{Structured: fields.Structured, Raw: raw}
-	if failed := flag(fields.IsError); failed != nil {
+	if failed := flag(fields["isError"]); failed != nil {
 		result.IsError = *failed
 	}
-	for _, block := range fields.Content {
+	scan(content, func(_ string, block json.RawMessage) {
 		result.Content = append(result.Content, parseContent(block))
-	}
+	})
 	return result, nil
+}
+
+// partsOf returns the members of a JSON object as parts of it, nil for anything else.
+func partsOf(object json.RawMessage) map[string]json.RawMessage {
+	if !isObject(object) {
+		return nil
+	}
+	fields := map[string]json.RawMessage{}
+	scan(object, func(key string, value json.RawMessage) { fields[key] = value })
+	return fields
 }
 
 // parseContent reads one block.
 func parseContent(raw json.RawMessage) tool.Content {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil {
-		return tool.Content{Raw: raw}
-	}
+	fields := partsOf(raw)
 	c := tool.Content{Type: text(fields["type"])}
 	switch c.Type {
 	case "text":
@@ -81,9 +87,11 @@ func parseContent(raw json.RawMessage) tool.Content {
 }
 
 func textBlock(c tool.Content, fields map[string]json.RawMessage, raw json.RawMessage) tool.Content {
-	if json.Unmarshal(fields["text"], &c.Text) != nil {
+	value := fields["text"]
+	if len(value) == 0 || value[0] != '"' && string(value) != "null" {
 		return tool.Content{Raw: raw}
 	}
+	c.Text = text(value)
 	return c
 }
 
@@ -99,8 +107,8 @@ func blobBlock(c tool.Content, data, raw json.RawMessage) tool.Content {
 
 // resourceBlock reads an embedded resource, which holds either text or a blob.
 func resourceBlock(c tool.Content, resource, raw json.RawMessage) tool.Content {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(resource, &fields) != nil || fields == nil {
+	fields := partsOf(resource)
+	if fields == nil {
 		return tool.Content{Raw: raw}
 	}
 	c.URI, c.MIME, c.Text = text(fields["uri"]), text(fields["mimeType"]), text(fields["text"])
@@ -113,13 +121,16 @@ func resourceBlock(c tool.Content, resource, raw json.RawMessage) tool.Content {
 // decodeBase64 reads a JSON string of base64, with or without padding. An empty
 // one gives an empty slice that is not nil.
 func decodeBase64(raw json.RawMessage) ([]byte, error) {
-	var s *string
-	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
+	if len(raw) < 2 || raw[0] != '"' {
 		return nil, errors.New("no string")
 	}
-	data, err := base64.StdEncoding.DecodeString(*s)
+	encoded := raw[1 : len(raw)-1]
+	if bytes.IndexByte(encoded, '\\') >= 0 {
+		encoded = []byte(text(raw))
+	}
+	data, err := base64.StdEncoding.AppendDecode([]byte{}, encoded)
 	if err != nil {
-		data, err = base64.RawStdEncoding.DecodeString(*s)
+		data, err = base64.RawStdEncoding.AppendDecode([]byte{}, encoded)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode base64: %w", err)

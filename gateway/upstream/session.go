@@ -140,6 +140,7 @@ func (o Options) withDefaults() Options {
 	if o.Budget == nil {
 		o.Budget = NewBudget(0)
 	}
+	o.Budget = o.Budget.share()
 	if o.Version == "" {
 		o.Version = "dev"
 	}

@@ -28,6 +28,7 @@ var (
 type sseConn struct {
 	client *http.Client
 	most   int64
+	room   *Budget
 	origin string
 	post   string // the address; set before the connection is handed out
 
@@ -40,7 +41,7 @@ type sseConn struct {
 // dialSSE opens the stream, which lasts as long as life, and waits for the address.
 func dialSSE(ctx, life context.Context, d *door, client *http.Client, endpoint string) (*sseConn, func(), error) {
 	c := &sseConn{
-		client: client, most: d.most, origin: d.origin,
+		client: client, most: d.most, room: d.room, origin: d.origin,
 		incoming: make(chan jsonrpc.Message, 16), closed: make(chan struct{}),
 	}
 	life, end := context.WithCancel(life)
@@ -82,18 +83,18 @@ func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- stri
 		return fmt.Errorf("%w: %s", errNoStream, status(resp))
 	}
 	known := false
-	err = readEvents(resp.Body, int(c.most), func(e event) {
+	err = readEvents(resp.Body, int(c.most), parcel{budget: c.room, done: ctx.Done()}, func(e event) {
 		switch {
 		case e.name == "endpoint" && !known:
 			known = true
-			address, err := c.resolve(resp.Request.URL, e.data)
+			address, err := c.resolve(resp.Request.URL, string(e.data))
 			if err != nil {
 				refuse(err)
 				return
 			}
 			named <- address
 		case e.name == "" || e.name == "message":
-			c.take([]byte(e.data))
+			c.take(e.data)
 		}
 	})
 	switch {

@@ -2,11 +2,11 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,7 +25,8 @@ type listener struct {
 	url    string
 	client *http.Client
 	wire   *wire
-	most   int    // bytes of one event
+	most   int // bytes of one event
+	room   *Budget
 	last   string // id of the last event
 }
 
@@ -76,7 +77,7 @@ func (l *listener) once(ctx context.Context) bool {
 	if resp.StatusCode != http.StatusOK || !isStream(resp) {
 		return false // 405, or a page: it is not offered
 	}
-	_ = readEvents(resp.Body, l.most, l.take) // its end is its end
+	_ = readEvents(resp.Body, l.most, parcel{budget: l.room, done: ctx.Done()}, l.take) // its end is its end
 	return ctx.Err() == nil
 }
 
@@ -85,45 +86,77 @@ func (l *listener) take(e event) {
 	if e.id != "" {
 		l.last = e.id
 	}
-	if msg, ok := parseMessage([]byte(e.data)).(*jsonrpc.Request); ok {
+	if msg, ok := parseMessage(e.data).(*jsonrpc.Request); ok {
 		l.wire.accept(msg)
 	}
 }
 
 // event is one server-sent event; name is "" for a plain message.
-type event struct{ name, id, data string }
+type event struct {
+	name, id string
+	data     []byte
+}
 
-// readEvents reads server-sent events until r ends or one is longer than most bytes.
-func readEvents(r io.Reader, most int, take func(event)) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, most)
+// readEvents reads server-sent events until r ends or one is longer than most bytes. line counts what is read.
+func readEvents(r io.Reader, most int, line parcel, take func(event)) error {
+	in := bufio.NewReader(r)
 	var name, id string
-	var data []string
+	var data [][]byte
 	size := 0
-	for lines.Scan() {
-		line := strings.TrimSuffix(lines.Text(), "\r")
-		field, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		if field != "" || line == "" { // a comment is not kept
-			size += len(line) + 1
+	for {
+		text, err := readLine(in, most, &line)
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		text = bytes.TrimSuffix(text, []byte("\r"))
+		field, value, _ := bytes.Cut(text, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		if len(field) > 0 || len(text) == 0 { // a comment is not kept
+			size += len(text) + 1
 		}
 		if size > most {
 			return tooLong(most)
 		}
 		switch {
-		case line == "":
-			take(event{name, id, strings.Join(data, "\n")})
+		case len(text) == 0:
+			take(event{name, id, joinLines(data)})
 			name, data, size = "", nil, 0
-		case field == "id":
-			id = value
-		case field == "event":
-			name = value
-		case field == "data":
+		case string(field) == "id":
+			id = string(value)
+		case string(field) == "event":
+			name = string(value)
+		case string(field) == "data":
 			data = append(data, value)
 		}
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return tooLong(most)
+}
+
+// readLine returns the next line without its end, in memory of its own.
+func readLine(in *bufio.Reader, most int, line *parcel) ([]byte, error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if line.add(part); line.size > most {
+			line.drop()
+			return nil, tooLong(most)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			line.drop()
+			return nil, err
+		}
+		text := line.take()
+		return text[:len(text)-1], nil
 	}
-	return lines.Err()
+}
+
+// joinLines makes no copy of a single line, as nearly all events have.
+func joinLines(lines [][]byte) []byte {
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return bytes.Join(lines, []byte("\n"))
 }

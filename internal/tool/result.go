@@ -114,10 +114,58 @@ func (c Content) value() Value {
 
 func textValue(text string) json.RawMessage {
 	trimmed := strings.TrimSpace(text)
-	if trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(trimmed)) {
-		return json.RawMessage(trimmed)
+	if trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
+		if raw := json.RawMessage(trimmed); json.Valid(raw) {
+			return raw
+		}
 	}
-	return mustJSON(text)
+	return quote(text)
+}
+
+// quote returns text as a JSON string. Texts can be large: there is one copy.
+func quote(text string) json.RawMessage {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	size := len(text) + 2
+	for i := range len(text) {
+		size += escaped(text[i])
+	}
+	quoted := append(make([]byte, 0, size), '"')
+	from := 0
+	for i := range len(text) {
+		c := text[i]
+		if escaped(c) == 0 {
+			continue
+		}
+		quoted = appendEscape(append(quoted, text[from:i]...), c)
+		from = i + 1
+	}
+	return append(append(quoted, text[from:]...), '"')
+}
+
+// escaped is how many bytes a byte of a text takes more in JSON.
+func escaped(c byte) int {
+	switch {
+	case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
+		return 1
+	case c < ' ':
+		return len(`\u0000`) - 1
+	}
+	return 0
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	switch c {
+	case '\n':
+		return append(b, '\\', 'n')
+	case '\r':
+		return append(b, '\\', 'r')
+	case '\t':
+		return append(b, '\\', 't')
+	case '"', '\\':
+		return append(b, '\\', c)
+	}
+	const digits = "0123456789abcdef"
+	return append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 }
 
 func resourceValue(c Content) json.RawMessage {

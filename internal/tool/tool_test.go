@@ -249,6 +249,20 @@ func TestValue(t *testing.T) {
 	}
 }
 
+// A text becomes the JSON string that says it; what is no character becomes U+FFFD.
+func FuzzTextValue(f *testing.F) {
+	for _, s := range []string{"", "a", "\"\\\n\r\t\b\x00\x1f\x7f", "<&>\u2028 é 😀", "\xff\xfea\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var got string
+		value := tool.Result{Content: []tool.Content{{Type: "text", Text: "." + s}}}.Value()
+		if err := json.Unmarshal(value.JSON, &got); err != nil || got != strings.ToValidUTF8("."+s, "\uFFFD") {
+			t.Errorf("%q became %s: %v", s, value.JSON, err)
+		}
+	})
+}
+
 func TestDigestTellsDefinitionsApart(t *testing.T) {
 	one := tool.Tool{ID: tool.ID{Upstream: "u", Name: "t"}, Description: "reads", Input: json.RawMessage(`{}`)}
 	other := one

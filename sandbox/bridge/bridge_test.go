@@ -311,6 +311,61 @@ func TestGuestThatDoesNotReadIsCutOff(t *testing.T) {
 	h.closed(t)
 }
 
+// TestLargeArgumentsWait has a guest that makes many calls with large arguments at once: those wait
+// for which there is no room, and one that is larger than all of it goes on by itself.
+func TestLargeArgumentsWait(t *testing.T) {
+	const calls = 4
+	begun, release := make(chan int, calls), make(chan struct{})
+	h := open(t, callerFunc(func(_ context.Context, call tool.Call) (tool.Result, error) {
+		begun <- len(call.Args)
+		<-release
+		return tool.Result{}, nil
+	}), bridge.Limits{Calls: calls, Concurrency: calls, InFlight: 100 << 10})
+	g := connect(t, h)
+	for i, size := range []int{60 << 10, 30 << 10, 200 << 10, 10} {
+		g.write(fmt.Sprintf(`{"type":"call","id":%d,"tool":"u.t","args":{"a":"%s"}}`, i+1, strings.Repeat("x", size)))
+	}
+	for range 2 {
+		<-begun
+	}
+	select {
+	case size := <-begun:
+		t.Errorf("a call with %d bytes is made without room for it", size)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(release)
+	for range 2 {
+		<-begun
+	}
+	for range calls {
+		g.read()
+	}
+	h.end(t, g)
+}
+
+// TestLargeResultsDoNotPileUp has a guest that asks for many large results at once and reads none.
+func TestLargeResultsDoNotPileUp(t *testing.T) {
+	const size, calls = 16 << 20, 16
+	text := strings.Repeat("x", size) // one for all: what is added is copies of the bridge
+	h := open(t, callerFunc(func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Content: []tool.Content{{Type: "text", Text: text}}}, nil
+	}), bridge.Limits{Calls: calls, Concurrency: calls, Write: 2 * time.Second, Traffic: 1 << 30})
+	before := heap()
+	g := connect(t, h)
+	for i := range calls {
+		g.write(fmt.Sprintf(`{"type":"call","id":%d,"tool":"u.t","args":{}}`, i+1))
+	}
+	most := int64(0)
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		most = max(most, heap()-before)
+	}
+	if most > 3*size {
+		t.Errorf("%d MiB are held for a guest that reads nothing", most>>20)
+	}
+	h.closed(t)
+}
+
 func TestClose(t *testing.T) {
 	t.Run("twice, before a guest", func(t *testing.T) {
 		b, path := listen(t)

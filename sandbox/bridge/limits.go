@@ -17,6 +17,9 @@ type Limits struct {
 	Concurrency int
 	// Frame is the size in bytes of the largest frame accepted; 0 is 16 MiB.
 	Frame int64
+	// InFlight is how many bytes the frames of the calls under way may have together, more
+	// wait; 0 is 32 MiB. One call may always go on.
+	InFlight int64
 	// Write is how long a guest that does not read may hold up its answers; 0 is 30 s.
 	Write time.Duration
 	// Emits is how many things a program may emit; 0 is 32.
@@ -51,7 +54,7 @@ func (l Limits) withDefaults() Limits {
 	if l.Traffic == 0 {
 		l.Traffic = 1 << 30
 	}
-	l.Room = l.Room.withDefaults()
+	l.Room, l.InFlight = l.Room.withDefaults(), cmp.Or(l.InFlight, 32<<20)
 	l.Emits, l.Emit, l.Emitted = cmp.Or(l.Emits, 32), cmp.Or(l.Emit, 4<<20), cmp.Or(l.Emitted, 8<<20)
 	return l
 }

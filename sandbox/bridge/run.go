@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/sync/semaphore"
 
 	"sallyport/internal/tool"
 )
@@ -62,7 +63,7 @@ func (b *Bridge) Run(ctx context.Context, program Program, account Account, star
 		return Report{}, err
 	}
 	account.Limits = account.Limits.withDefaults()
-	s := &session{Account: account, log: b.log.With("execution", account.Execution), conn: conn, replica: &b.replica, valueLimit: program.ValueLimit, slots: make(chan struct{}, account.Limits.Concurrency)}
+	s := &session{Account: account, log: b.log.With("execution", account.Execution), conn: conn, replica: &b.replica, valueLimit: program.ValueLimit, slots: make(chan struct{}, account.Limits.Concurrency), inFlight: semaphore.NewWeighted(account.Limits.InFlight)}
 	s.traffic.limit = account.Limits.Traffic
 	report, err := s.run(ctx, program, started)
 	switch {

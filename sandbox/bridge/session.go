@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/sync/semaphore"
 
+	"sallyport/internal/reclaim"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
 )
@@ -22,6 +24,7 @@ type session struct {
 	conn       conn
 	valueLimit int
 	slots      chan struct{}
+	inFlight   *semaphore.Weighted // bytes of Limits.InFlight
 	calls      sync.WaitGroup
 	made       atomic.Int64
 	emitted    emitted
@@ -29,6 +32,7 @@ type session struct {
 	replica    *replica
 	notes      []string
 
+	large sync.Mutex // lets one large result at a time be encoded and sent
 	write sync.Mutex // orders what is written, and guards over
 	over  bool
 }
@@ -162,8 +166,8 @@ func closedBy(err error) error {
 	return ErrClosed
 }
 
-// admit starts a call within the limits. The reader waits for a free slot, so
-// a flood of calls stops in the guest's own socket buffer.
+// admit starts a call within the limits. The reader waits for a free slot, and for room
+// for the arguments, so a flood of calls stops in the guest's own socket buffer.
 func (s *session) admit(ctx context.Context, frame incoming) {
 	limits := s.Limits
 	if n := s.made.Add(1); n > int64(limits.Calls) {
@@ -176,8 +180,16 @@ func (s *session) admit(ctx context.Context, frame incoming) {
 	case <-ctx.Done():
 		return
 	}
+	size := min(int64(frame.size), limits.InFlight)
+	if s.inFlight.Acquire(ctx, size) != nil {
+		<-s.slots
+		return
+	}
 	s.calls.Go(func() {
-		defer func() { <-s.slots }()
+		defer func() {
+			s.inFlight.Release(size)
+			<-s.slots
+		}()
 		s.call(ctx, frame)
 	})
 }
@@ -209,7 +221,7 @@ func (s *session) call(ctx context.Context, frame incoming) {
 	case result.IsError:
 		s.fail(frame.ID, p.explain(&tool.Error{Kind: tool.Failed, Message: failureText(result)}))
 	default:
-		s.succeed(frame.ID, valueOf(id, result))
+		s.deliver(frame.ID, id, result)
 	}
 }
 
@@ -226,9 +238,34 @@ func (s *session) peer(frame incoming) *peer {
 	return p
 }
 
+// largeResult is the length in bytes from which results are sent one after the other: encoded, they
+// would be in memory twice, however slowly the guest reads.
+const largeResult = 4 << 20
+
+// deliver sends what a program gets for a result.
+func (s *session) deliver(id int64, of tool.ID, result tool.Result) {
+	size := sizeOf(result)
+	if size > largeResult {
+		s.large.Lock()
+		defer s.large.Unlock()
+	}
+	value := valueOf(of, result)
+	reclaim.Copy(size)
+	s.succeed(id, value)
+}
+
 func (s *session) succeed(id int64, value tool.Value) {
 	frame, err := appendResult(nil, id, value)
 	s.answer(id, frame, err)
+}
+
+// sizeOf returns about how many bytes of memory a result takes.
+func sizeOf(result tool.Result) int {
+	size := len(result.Structured)
+	for _, c := range result.Content {
+		size += len(c.Text) + len(c.Data)
+	}
+	return size
 }
 
 // answer sends a result, or why it could not be encoded.
