@@ -21,7 +21,7 @@ func BenchmarkWorkspace(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = host.Close() })
-	for _, size := range []struct{ files, bytes int }{{0, 0}, {1000, 1000}, {10, 10 << 20}, {2000, 25 << 10}} {
+	for _, size := range []struct{ files, bytes int }{{0, 0}, {1000, 1000}, {10, 10 << 20}, {2000, 25 << 10}, {49_900, 200}} {
 		b.Run(fmt.Sprintf("%dx%d", size.files, size.bytes), func(b *testing.B) {
 			ws, err := workspace.Open(b.TempDir(), workspace.Options{})
 			if err != nil {

@@ -61,9 +61,12 @@ func (a *app) openRecords(log *slog.Logger, share bool) (*store.Store, error) {
 		patience = sharePatience
 	}
 	records, err := store.Open(filepath.Join(dir, recordsFolder), &store.Options{Logger: log, Patience: patience})
+	if errors.Is(err, store.ErrInUse) && !share && a.askRelease(context.Background()) {
+		records, err = store.Open(filepath.Join(dir, recordsFolder), &store.Options{Logger: log, Patience: releasePatience})
+	}
 	if used, ok := errors.AsType[*store.InUseError](err); ok {
 		if share {
-			log.Warn("another sallyport serve keeps the records here: those of this one end with it", "directory", dir, "process", used.PID)
+			log.Warn("another sallyport serve keeps the records here: those of this one end with it, and it takes over the schedules once that one is gone", "directory", dir, "process", used.PID)
 			return nil, nil
 		}
 		by := "another sallyport serve"

@@ -74,7 +74,7 @@ other verbs work beside it.`,
 	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
 	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
 	a.sandboxFlag(cmd)
-	flags.BoolVar(&s.share, "share", false, "where another serve has the data directory, work beside it: workspaces\nand skills are shared, records are in memory and end with this one")
+	flags.BoolVar(&s.share, "share", false, "where another serve has the data directory, work beside it: workspaces\nand skills are shared, records are in memory and end with this one; it takes over\nschedules when that one ends")
 	complete(cmd, "mode", modeTools, modeDirect)
 	complete(cmd, "profiles", append(config.AllProfiles(), "all")...)
 	return cmd
@@ -150,6 +150,8 @@ func (a *app) serve(ctx context.Context, s serving) (err error) {
 		}
 		defer func() { err = errors.Join(err, sv.flows.Close()) }()
 		opts.Workflows = sv.flows.mill
+	} else if s.share && a.dataDir() != "" {
+		sv.standby = &standby{app: a, load: load, log: log}
 	}
 	opts.Guides = func() map[string]string { return mcpserver.Guides(g, sv.tools()) }
 	sv.api = httpapi.New(sv.rationed(), opts)
@@ -197,6 +199,9 @@ func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*con
 	if s.flows != nil {
 		work.Go(func() { s.flows.run(ctx) })
 	}
+	if s.standby != nil {
+		work.Go(func() { s.standby.run(ctx) })
+	}
 	closeControl := a.openControl(s.log, d.withCodes(s.api))
 	return func() {
 		closeControl()
@@ -225,6 +230,8 @@ type service struct {
 	executions *access.Limits
 	// flows are the workflows, nil where this process has not the records.
 	flows *flows
+	// standby takes over the records of another process, nil where there is none.
+	standby *standby
 	// key signs what clients are handed that have to answer something.
 	key     []byte
 	notices *mcpserver.Notices

@@ -57,12 +57,18 @@ func newFlowsSite(t *testing.T) *flowsSite {
 }
 
 // serve starts the gateway.
-func (s *flowsSite) serve(t *testing.T) {
+func (s *flowsSite) serve(t *testing.T, more ...string) {
 	t.Helper()
-	s.cmd = exec.Command("sallyport", "serve", "--config", filepath.Join(s.dir, "upstreams.yaml"), "--http", "127.0.0.1:0")
-	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "XDG_RUNTIME_DIR="+s.dir, "XDG_CACHE_HOME="+s.dir, "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
+	s.cmd = s.command(append([]string{"serve", "--http", "127.0.0.1:0"}, more...)...)
 	url, _ := started(t, s.cmd)
 	s.url = strings.TrimSuffix(url, "/mcp")
+}
+
+// command runs sallyport with the settings and folders of the site.
+func (s *flowsSite) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("sallyport", append(args, "--config", filepath.Join(s.dir, "upstreams.yaml"))...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "XDG_RUNTIME_DIR="+s.dir, "XDG_CACHE_HOME="+s.dir, "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir)
+	return cmd
 }
 
 // api asks the API, and reads the answer.
