@@ -64,6 +64,9 @@ func campaign(ctx context.Context, sallyport string, kills int, seed uint64, ver
 	if err := os.WriteFile(c.settings(), []byte(settings), 0o600); err != nil {
 		return err
 	}
+	if err := c.writeWorkflows(); err != nil {
+		return err
+	}
 	for c.counts.kills < kills && ctx.Err() == nil {
 		line, err := c.round(ctx)
 		if err != nil {

@@ -11,10 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // chaos is one campaign.
@@ -27,55 +24,52 @@ type chaos struct {
 func (c *chaos) settings() string { return filepath.Join(c.dir, "upstreams.yaml") }
 func (c *chaos) data() string     { return filepath.Join(c.dir, "data") }
 
-// program is one that calls the tool once; changed ones spell the call otherwise, or catch its failure.
-func (c *chaos) program(key string, changed bool) (code, language string) {
-	if c.rand.IntN(2) == 0 {
-		code, language = fmt.Sprintf("from servers.crm import inc\nprint(inc(key=%q))\n", key), "python"
-		if changed {
-			code = fmt.Sprintf("from servers.crm import inc\nk = %q\nprint('again', inc(**{'key': k}))\n", key)
-		}
-		return code, language
-	}
-	code, language = fmt.Sprintf("import { inc } from 'servers/crm';\nconsole.log(await inc({ key: %q }));\n", key), "typescript"
-	if changed {
-		code = fmt.Sprintf("import { inc } from 'servers/crm';\nconst key = %q;\nconsole.log('again', await inc({ key }));\n", key)
-	}
-	return code, language
+// command is a verb of the binary, on the settings and data of the campaign.
+func (c *chaos) command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, c.binary, append(args, "--config", c.settings(), "--data", c.data())...)
+}
+
+// attempt is how one try at a call ended.
+type attempt struct {
+	said     string
+	killed   bool
+	ended    bool // no further try would do anything
+	approved int  // times that somebody said during it that the call be made
+}
+
+// way is how the tool is called in one round: the first try starts something, the others resume it.
+type way interface {
+	try(ctx context.Context, first, kill bool) (attempt, error)
 }
 
 // maxResumes is how often a program is resumed.
 const maxResumes = 4
 
-// round runs one program, kills its gateway, and resumes it until it has ended well or was resumed often enough.
+// round calls the tool once, kills the gateway that does it, and resumes until it has ended or was resumed often enough.
 func (c *chaos) round(ctx context.Context) (line string, err error) {
 	c.counts.rounds++
 	key := fmt.Sprintf("K%d", c.counts.rounds)
-	code, language := c.program(key, false)
-	arguments := map[string]any{"code": code, "language": language}
-	told, approved := []string{key, language}, 0
-	for attempt := range maxResumes + 1 {
-		said, killed, err := c.execute(ctx, arguments, key, attempt == 0 || c.rand.IntN(3) == 0)
+	w, name := c.way(key)
+	told, approved := []string{key, name}, 0
+	for n := range maxResumes + 1 {
+		a, err := w.try(ctx, n == 0, n == 0 || c.rand.IntN(3) == 0)
 		if err != nil {
 			return "", err
 		}
-		if killed {
-			said = "killed"
+		approved += a.approved
+		if a.killed {
+			a.said = "killed"
 		}
-		told = append(told, head(said))
-		if !killed && !strings.HasPrefix(said, "held") && !strings.Contains(said, "ToolError") {
+		told = append(told, head(a.said))
+		if a.ended {
 			break
 		}
-		answer, err := c.answer(ctx, said)
+		answer, err := c.answer(ctx, a.said)
 		if err != nil {
 			return "", err
 		}
 		if told = append(told, answer); answer == "approve" {
 			approved++
-		}
-		arguments = map[string]any{"code": "", "resume": "last"}
-		if c.rand.IntN(4) == 0 {
-			changed, other := c.program(key, true)
-			arguments = map[string]any{"code": changed, "language": other, "resume": "last"}
 		}
 	}
 	done, err := c.done(key)
@@ -90,50 +84,23 @@ func (c *chaos) round(ctx context.Context) (line string, err error) {
 	return line, nil
 }
 
+func (c *chaos) way(key string) (w way, name string) {
+	switch c.rand.IntN(8) {
+	case 0, 1:
+		return &run{chaos: c, key: key, workflow: "tool_step"}, "a tool step"
+	case 2:
+		return &run{chaos: c, key: key, workflow: "python_step"}, "a step in Python"
+	case 3:
+		return &run{chaos: c, key: key, workflow: "typescript_step"}, "a step in TypeScript"
+	case 4, 5:
+		return &program{chaos: c, key: key, asked: true}, "a program whose client is asked"
+	}
+	return &program{chaos: c, key: key}, "a program"
+}
+
 func head(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return text[:min(len(text), 90)]
-}
-
-// execute runs a program in a gateway of its own, which is killed some time after the program was sent, where that is wanted.
-func (c *chaos) execute(ctx context.Context, arguments map[string]any, key string, kill bool) (said string, killed bool, err error) {
-	cmd := exec.CommandContext(ctx, c.binary, "serve", "--config", c.settings(), "--data", c.data(), "--log-level", "error")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Stderr = os.Stderr
-	client := mcp.NewClient(&mcp.Implementation{Name: "chaos", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		return "", false, err
-	}
-	before, err := c.seen(key)
-	if err != nil {
-		return "", false, err
-	}
-	ended := make(chan struct{})
-	var result *mcp.CallToolResult
-	var failed error
-	go func() {
-		defer close(ended)
-		result, failed = session.CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: arguments})
-	}()
-	if kill {
-		c.wait(key, before, ended)
-		killed = cmd.Process.Kill() == nil
-		c.counts.kills++
-	}
-	<-ended
-	err = session.Close()
-	switch {
-	case killed:
-		time.Sleep(2 * slow) // the upstream does what it had begun
-		return "", true, nil
-	case failed != nil:
-		return "", false, failed
-	}
-	if text, ok := result.Content[0].(*mcp.TextContent); ok {
-		said = text.Text
-	}
-	return said, false, err
 }
 
 // wait waits until the upstream has been called, mostly, and then for some time by chance.
@@ -156,6 +123,29 @@ func (c *chaos) wait(key string, before int, ended <-chan struct{}) {
 	}
 }
 
+// killing runs work in a process, and kills it some time after it began, where that is wanted.
+func (c *chaos) killing(key string, kill bool, process func() *os.Process, work func()) (killed bool, err error) {
+	before, err := c.seen(key)
+	if err != nil {
+		return false, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		work()
+	}()
+	if kill {
+		c.wait(key, before, ended)
+		killed = process().Kill() == nil
+		c.counts.kills++
+	}
+	<-ended
+	if killed {
+		time.Sleep(2 * slow) // the upstream does what it had begun
+	}
+	return killed, nil
+}
+
 var approvalID = regexp.MustCompile(`\ba-[a-z0-9]{20,}\b`)
 
 // answer has a person say something about a program that is held, or nothing.
@@ -169,9 +159,7 @@ func (c *chaos) answer(ctx context.Context, said string) (string, error) {
 	if answer == "" {
 		return "no answer", nil
 	}
-	cmd := exec.CommandContext(ctx, c.binary, "approvals", answer, id, "--config", c.settings(), "--data", c.data())
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err := c.command(ctx, "approvals", answer, id).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", answer, err, out)
 	}
 	switch answer {
