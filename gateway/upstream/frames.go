@@ -155,12 +155,18 @@ type framer struct {
 	max  int
 	junk func(line []byte)
 	long parcel // a line that did not fit into the reader's buffer
+	// spoiled is the answer in place of one that was too long, nil for none.
+	spoiled *jsonrpc.Response
 }
 
 // next returns the messages of the next line that holds any, at least one.
 func (f *framer) next() ([]jsonrpc.Message, error) {
 	for {
 		line, err := f.line()
+		if spoiled := f.spoiled; spoiled != nil {
+			f.spoiled = nil
+			return []jsonrpc.Message{spoiled}, nil
+		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			msgs, rest := parseFrame(line)
 			for _, bad := range rest {
@@ -190,13 +196,37 @@ func (f *framer) line() ([]byte, error) {
 		part, err = f.in.ReadSlice('\n')
 		switch {
 		case message && f.long.size+len(part) > f.max:
-			f.long.drop()
-			return nil, tooLong(f.max)
+			return f.tooLong(part, err)
 		case message:
 			f.long.add(part)
 		}
 	}
 	return f.long.take(), err
+}
+
+// passedOver is how many bytes more than the limit are read of a line whose message is not wanted any more.
+const passedOver = 128 << 20
+
+// tooLong passes over the rest of a line that holds a message which is too long, so that only the
+// call fails that it answers. The link is dead where that cannot be known, or the line has no end.
+func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
+	var env envelope
+	env.scan(f.long.parts[0])
+	id, ok := parseID(env.ID)
+	size := f.long.size + len(part)
+	f.long.drop()
+	if !ok || !id.IsValid() {
+		return nil, tooLong(f.max)
+	}
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if size > f.max+passedOver {
+			return nil, tooLong(f.max)
+		}
+		part, err = f.in.ReadSlice('\n')
+		size += len(part)
+	}
+	f.spoiled = &jsonrpc.Response{ID: id, Error: tooLong(f.max)}
+	return nil, err
 }
 
 func mayBeMessage(line []byte) bool {

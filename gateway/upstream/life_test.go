@@ -176,6 +176,30 @@ func TestMessageOfMoreThan64MiB(t *testing.T) {
 	call(t, s, "echo", "{}")
 }
 
+// An answer that is too long, but ends, fails its own call only.
+func TestLongAnswerFailsItsCall(t *testing.T) {
+	t.Parallel()
+	cfg := settings(t, "good")
+	cfg.MaxMessage = 1 << 20
+	s := open(t, cfg, nil)
+	process := s.State().PID
+	errs := make(chan error)
+	go func() {
+		_, err := callContext(t.Context(), s, "slow", "")
+		errs <- err
+	}()
+	for range 2 {
+		_, err := callContext(t.Context(), s, "big", `{"n":3}`)
+		wantError(t, err, tool.Upstream, "message of more than 1 MiB")
+	}
+	if err := <-errs; err != nil {
+		t.Errorf("another call failed: %v", err)
+	}
+	if now := s.State().PID; now != process {
+		t.Error("the upstream was started again")
+	}
+}
+
 func TestStubbornProcessGroup(t *testing.T) {
 	cfg := settings(t, "stubborn")
 	s := open(t, cfg, nil)

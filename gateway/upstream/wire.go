@@ -143,7 +143,13 @@ func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 	w.veil.message(msg)
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
-		if w.deliver(msg) || !w.fromHandshake(msg) {
+		switch {
+		case w.deliver(msg):
+			return
+		case isTooLong(msg.Error): // whoever it was for would wait for ever
+			w.fail(msg.Error)
+			return
+		case !w.fromHandshake(msg):
 			return
 		}
 		w.learn(msg)
