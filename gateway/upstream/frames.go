@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strconv"
 	"sync"
 
@@ -212,22 +213,32 @@ const passedOver = 128 << 20
 func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
 	var env envelope
 	env.scan(f.long.parts[0])
-	id, ok := parseID(env.ID)
-	size := f.long.size + len(part)
+	size, tail := f.long.size+len(part), bytes.Clone(part)
 	f.long.drop()
-	if !ok || !id.IsValid() {
-		return nil, tooLong(f.max)
-	}
 	for errors.Is(err, bufio.ErrBufferFull) {
 		if size > f.max+passedOver {
 			return nil, tooLong(f.max)
 		}
 		part, err = f.in.ReadSlice('\n')
 		size += len(part)
+		tail = append(tail[max(0, len(tail)-longestTail):], part...)
+	}
+	if found := lastID.FindSubmatch(tail); env.ID == nil && found != nil {
+		env.ID = found[1]
+	}
+	id, ok := parseID(env.ID)
+	if !ok || !id.IsValid() {
+		return nil, tooLong(f.max)
 	}
 	f.spoiled = &jsonrpc.Response{ID: id, Error: tooLong(f.max)}
 	return nil, err
 }
+
+// lastID is the end of a message whose id comes after its result: one brace, so that no id in the result is meant.
+var lastID = regexp.MustCompile(`[,{]\s*"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+
+// longestTail is how many bytes before its last part are kept of a line that is passed over.
+const longestTail = 256
 
 func mayBeMessage(line []byte) bool {
 	line = bytes.TrimSpace(line)
