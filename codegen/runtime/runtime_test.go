@@ -106,11 +106,20 @@ except ValueError: pass
 else: raise AssertionError("parallel lost an exception")
 native = sallyport._native({"parts": [{"json": None}, {"blob": {"data": "AAH+/w==", "mime": "image/png", "name": "n"}}, {"parts": []}]})
 assert native[0] is None and native[1].data == b"\x00\x01\xfe\xff" and native[1].name == "n" and len(native[1]) == 4 and native[2] == []
-error = sallyport.bridge._parse(b'{"type":"result","id":-12,"value":{"json":' + b"[" * 100000 + b"]" * 100000 + b"}}")
+deep = b"[" * 100000 + b"]" * 100000
+error = sallyport.bridge._parse(b'{"type":"result","id":-12,"value":{"json":' + deep + b"}}")
 assert error["id"] == -12 and "nested too deeply" in error["error"]["message"], error
+assert open(error["error"]["message"].split("saved in ")[1], "rb").read() == deep, error
+error = sallyport.bridge._parse(b'{"type":"result","id":7,"value":{"parts":' + deep + b"}}")
+assert "saved" not in error["error"]["message"] and "ask for less" in error["error"]["hint"], error
+sallyport.bridge.WORKSPACE += "/none"
+error = sallyport.bridge._parse(b'{"type":"result","id":-12,"value":{"json":' + deep + b"}}")
+assert "saved" not in error["error"]["message"], error
 assert sorted(sallyport.__all__) == ["Blob", "ToolError", "async_call", "call", "describe", "emit", "iterate", "list_skills", "load", "load_skill", "parallel", "progress", "save", "save_skill", "search_tools", "shape_of"]
 `
-	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", script, dir)
+	cmd.Env = append(os.Environ(), "SALLYPORT_WORKSPACE="+t.TempDir())
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

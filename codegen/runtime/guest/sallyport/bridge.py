@@ -13,6 +13,7 @@ from . import ToolError, _Call, _listener
 LOST = "the gateway closed the bridge"
 OVER = "the program that made this call has ended"
 LARGE, CHUNK = 1 << 20, 1 << 16
+WORKSPACE = os.environ.get("SALLYPORT_WORKSPACE", "/workspace")
 FRAME = 16 << 20  # bytes of a frame, where the host does not say
 HOST = 0  # in place of a call's number: who waits for what the host says by itself
 
@@ -292,5 +293,23 @@ def _parse(payload):
     finally:
         if paused:
             gc.enable()
+    return _undecoded(payload, why)
+
+
+def _undecoded(payload, why):
+    """The answer to a call whose result cannot be decoded: what it was is in a file, if that is JSON."""
     number = int(payload[:64].split(b'"id":')[1].split(b",")[0])  # docs/bridge.md: type and id come first
-    return {"id": number, "error": {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}"}}
+    error = {"kind": "limit", "message": f"the result of {len(payload)} bytes {why}", "hint": "ask for less: a page, a filter, fewer fields"}
+    head = b'{"type":"result","id":%d,"value":{"json":' % number
+    path = f"{WORKSPACE}/result-{os.urandom(4).hex()}.json"
+    if payload.startswith(head):
+        try:
+            with open(path, "wb") as file:
+                file.write(memoryview(payload)[len(head) : -2])
+        except OSError:  # no room
+            if os.path.exists(path):
+                os.unlink(path)
+        else:
+            error["message"] += f"; it is saved in {path}"
+            error["hint"] = "read the file in pieces, or ask for less: a page, a filter, fewer fields"
+    return {"id": number, "error": error}
