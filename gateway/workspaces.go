@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -85,6 +86,9 @@ func ownWorkspace(limits sandbox.Limits) workspace.Options {
 }
 
 func unopened(err error) error {
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return &tool.Error{Kind: tool.Internal, Message: "the workspace could not be opened: the data directory cannot be written", Hint: "the operator's `sallyport doctor` says why", Err: err}
+	}
 	return &tool.Error{Kind: tool.Internal, Message: "the workspace could not be opened", Hint: "try again; if it stays, the operator's log says why", Err: err}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"sallyport/internal/filelock"
@@ -92,7 +94,12 @@ func openWith(dir string, opts Options, steps []step) (*Store, error) {
 		unlock()
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, ownerFile), strconv.AppendInt(nil, int64(os.Getpid()), 10), 0o600); err != nil {
+	err = os.WriteFile(filepath.Join(dir, ownerFile), strconv.AppendInt(nil, int64(os.Getpid()), 10), 0o600)
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) { // the engine would try for minutes
+		unlock()
+		return nil, fmt.Errorf("open records: %w", err)
+	}
+	if err != nil {
 		opts.Logger.Warn("records do not say who has them", "error", err)
 	}
 	return start(dir, opts, steps, unlock), nil
