@@ -27,6 +27,7 @@ type past struct {
 	attempt int
 	until   time.Time
 	resting bool // it is to be made again, and has not begun
+	begun   int  // how often it has begun, in all attempts
 	// executions are those that the attempt has begun, the newest last.
 	executions []string
 	pending    *Pending
@@ -160,7 +161,7 @@ func (h *history) step(e Event) {
 		p.begin(e)
 	case Retrying:
 		h.retries++
-		*p = past{last: Retrying, attempt: e.Attempt, until: e.Until, resting: true, earlier: p.lastExecution()}
+		*p = past{last: Retrying, attempt: e.Attempt, begun: p.begun, until: e.Until, resting: true, earlier: p.lastExecution()}
 	case Waits:
 		p.pending = e.Pending
 	case Answered:
@@ -172,7 +173,7 @@ func (h *history) step(e Event) {
 		}
 		h.learn(e.Read)
 		*p = past{
-			last: Ended, attempt: p.attempt, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start,
+			last: Ended, attempt: p.attempt, begun: p.begun, outcome: e.Outcome, output: e.Output, fault: e.Error, within: p.within, start: p.start,
 			earlier: p.lastExecution(), uncertain: (p.called || p.uncertain) && mayBeDone(e.Error),
 		}
 		if e.Outcome != outcomeFailed && e.Outcome != outcomeCanceled { // else somebody may go on with it
@@ -188,6 +189,7 @@ func (p *past) begin(e Event) {
 	}
 	p.called, p.uncertain = e.Tool != "", false
 	p.attempt = e.Attempt
+	p.begun++
 	if e.Execution != "" {
 		p.executions = append(p.executions, e.Execution)
 	}

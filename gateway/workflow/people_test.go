@@ -204,6 +204,42 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// An answer is about one call: the next one that is interrupted is asked about anew.
+func TestInterruptedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, records, d := &people{}, store.Memory(), standard()
+		d.tools["send"] = hang
+		texts := map[string]string{"flow": "steps: [{id: s, tool: t.send}]"}
+		e := engine(t, d, workflow.Options{People: p, Records: records}, texts)
+		r := begin(t, e, workflow.Start{Workflow: "flow"})
+		for killed := 1; killed <= 3; killed++ {
+			if err := e.Close(); err != nil { // which leaves no more than a kill does
+				t.Fatal(err)
+			}
+			e = engine(t, d, workflow.Options{People: p, Records: records}, texts)
+			synctest.Wait()
+			open := 0
+			for question, state := range p.questions() {
+				if state == approval.Waiting {
+					open++
+					p.say(question, approval.Allowed)
+				}
+			}
+			if made := len(d.made()); open != 1 || made != killed {
+				t.Errorf("after %d kills and %d answers there are %d calls, and %d questions", killed, killed-1, made, open)
+			}
+			synctest.Wait()
+		}
+		if err := e.Cancel(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A canceled run takes its questions back.
 func TestWithdrawn(t *testing.T) {
 	t.Parallel()

@@ -142,7 +142,7 @@ func (r *run) goOn(ctx context.Context, n *node, at spot, attempt int, harmless 
 	case interruptedRetry:
 		return result{}, false, nil
 	case interruptedAsk:
-		return r.askAgain(ctx, at, attempt)
+		return r.askAgain(ctx, at)
 	}
 	return result{}, false, interruptedError("its rule is not to make it again")
 }
@@ -157,10 +157,10 @@ func (p *past) interrupted(attempt int) bool {
 	return p != nil && max(p.attempt, 1) == attempt && (p.uncertain || p.last == Began || p.last == Waits && p.pending != nil && p.pending.Why == whyInterrupted)
 }
 
-// askAgain asks a person whether a step is made again that was interrupted.
-func (r *run) askAgain(ctx context.Context, at spot, attempt int) (out result, done bool, err error) {
+// askAgain asks a person whether a step is made again that was interrupted. Each time that it has begun is a question of its own.
+func (r *run) askAgain(ctx context.Context, at spot) (out result, done bool, err error) {
 	message := fmt.Sprintf("Step %s of workflow %s did not come to its end. It may have been done already. Make it again?", at.path, r.started.Workflow)
-	a, err := r.inquire(ctx, gateway.Question{Step: at.path + " (interrupted)", Attempt: attempt, Message: message, Doubt: true})
+	a, err := r.inquire(ctx, gateway.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
 	if err != nil {
 		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}
