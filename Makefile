@@ -1,4 +1,4 @@
-# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/clients/, tools/browser/ and tools/vectors/.
+# Everything that these targets build or download lands in .cache/ and in the node_modules/ of tools/upstreams/, tools/conformance/, tools/typecheck/, tools/clients/, tools/browser/, tools/vectors/ and tools/names/.
 # Only tools/prereq.sh says what a machine must have; it ends with one line that names what is missing.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -175,6 +175,16 @@ vectors: prereq-node prereq-go ## make index/meaning/vectors.bin anew (minutes);
 	@$(STEP) "encoding words" node tools/vectors/embed.mjs tools/vectors/words.txt .cache/vectors/words.f32
 	@echo "==> training" && go run ./tools/vectors
 
+CENSUS := github.com/ccojocar/zxcvbn-go@v1.0.4
+
+.PHONY: names
+names: prereq-node prereq-go ## make internal/names/names.bin anew (a minute) and judge it; it is committed, so only who changes how it is made needs this
+	@./tools/npm.sh tools/names "installing lists of names and WordNet (a few seconds, once)"
+	@mkdir -p .cache
+	@node tools/names/lists.mjs > .cache/names.json
+	@go mod download $(CENSUS)
+	@go run ./tools/names -goroot "$$(go env GOROOT)" -census "$$(go env GOMODCACHE)/$(CENSUS)" $(ARGS)
+
 PREFIX ?= /usr/local
 
 .PHONY: install
@@ -183,7 +193,7 @@ install: build runsc ## put the program, runsc, manual pages and completions bel
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded
-	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules
+	@rm -rf .cache dist tools/upstreams/node_modules tools/conformance/node_modules tools/typecheck/node_modules tools/clients/node_modules tools/browser/node_modules tools/vectors/node_modules tools/names/node_modules
 
 .PHONY: prereq prereq-go prereq-node prereq-demo prereq-test prereq-bench
 prereq: prereq-test ## say what this machine lacks for make demo and make test

@@ -15,10 +15,16 @@ import (
 	"sallyport/internal/tool"
 )
 
+// finder finds names and addresses in texts, in order and without overlaps; the caller only reads what it returns.
+type finder interface {
+	Find(ctx context.Context, principal string, texts []string) ([][]pii.Finding, error)
+	Close()
+}
+
 // analyst asks the recognizer of the settings about what upstreams say.
 type analyst struct {
 	settings config.Recognizer
-	client   *recognizer.Client // nil: its settings have references without a value
+	finder   finder // nil: its settings have references without a value
 	log      *slog.Logger
 	failing  atomic.Bool
 	rests    atomic.Int64 // until when it is not asked, in Unix nanoseconds
@@ -40,8 +46,17 @@ func newAnalyst(cfg *config.Recognizer, old *analyst, log *slog.Logger) (*analys
 		return a, nil
 	}
 	var err error
-	a.client, err = recognizer.New(RecognizerOf(*cfg))
-	return a, err
+	if a.finder, err = newFinder(*cfg); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func newFinder(cfg config.Recognizer) (finder, error) {
+	if cfg.Local {
+		return recognizer.NewLocal()
+	}
+	return recognizer.New(RecognizerOf(cfg))
 }
 
 // RecognizerOf returns the settings of a client.
@@ -57,8 +72,8 @@ func RecognizerOf(cfg config.Recognizer) recognizer.Settings {
 }
 
 func (a *analyst) close() {
-	if a != nil && a.client != nil {
-		a.client.Close()
+	if a != nil && a.finder != nil {
+		a.finder.Close()
 	}
 }
 
@@ -68,14 +83,16 @@ func (a *analyst) passes() bool { return a.settings.OnFailure == config.FailureP
 // ask returns what is in each of some texts.
 func (a *analyst) ask(ctx context.Context, texts pii.Texts) ([][]pii.Finding, error) {
 	switch {
-	case a.client == nil:
+	case a.finder == nil:
 		return nil, a.failed(ctx, a.settings.Problem)
 	case texts.Bytes > int(a.settings.MaxText):
 		return nil, fmt.Errorf("it has %s of text, more than privacy.recognizer.max_text (%s)", config.Size(texts.Bytes), a.settings.MaxText)
 	case a.passes() && time.Now().UnixNano() < a.rests.Load():
 		return nil, fmt.Errorf("it failed less than %s ago", rest)
 	}
-	found, err := a.client.Find(ctx, tool.Principal(ctx), texts.List)
+	limited, cancel := context.WithTimeout(ctx, a.settings.Timeout)
+	defer cancel()
+	found, err := a.finder.Find(limited, tool.Principal(ctx), texts.List)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.rests.Store(time.Now().Add(rest).UnixNano())

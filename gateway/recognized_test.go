@@ -86,6 +86,21 @@ func TestRecognized(t *testing.T) {
 	}
 }
 
+// TestRecognizedLocally: the model that is built in does so without anybody being asked.
+func TestRecognizedLocally(t *testing.T) {
+	t.Parallel()
+	const said = "Please tell Patricia Hernandez that Wolfgang Schneider has moved to 12 Main Street, Springfield."
+	cfg := settings(map[string]*site{"crm": newSite(t, func(s *site) {
+		s.tool("note", "A note.", "", func(json.RawMessage) *mcp.CallToolResult { return text(said) })
+		s.tool("echo", "Give back the arguments.", `"additionalProperties":true`, echo)
+	})})
+	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, Recognizer: &config.Recognizer{Local: true, Timeout: time.Minute, MaxText: config.MiB}}
+	g := open(t, cfg, nil)
+	g.Settle(t.Context())
+	wantAll(t, "note", askedAs(t.Context(), t, g, "crm.note", "{}"), "Please tell [NAME_1] that [NAME_2] has moved to [ADDRESS_1]")
+	wantAll(t, "back", askedAs(t.Context(), t, g, "crm.echo", `{"to":"[NAME_1] at [ADDRESS_1]"}`), "[NAME_1] at [ADDRESS_1]", "!Hernandez", "!Main Street")
+}
+
 // TestNotRecognized: what could not be looked through is refused, result, error and text alike, and says nothing of itself.
 func TestNotRecognized(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,8 @@ var rooms = []room{
 		"the pinned npm servers are named once, for make and for whoever installs them from the program"},
 	{"tools/vectors", []string{"index", "internal/testutil/judge"}, nil,
 		"what index/meaning has built in is learned from tools as index reads them, when somebody says so and never in a build"},
+	{"tools/names", []string{"internal/names", "internal/pii"}, nil,
+		"what internal/names has built in is made when somebody says so and never in a build, and judged beside what is found by form"},
 	{"internal/shape", nil, nil,
 		"what values have in common is a part of the vocabulary, and stands on the standard library alone"},
 	{"internal/tool", []string{"internal/shape"}, nil,

@@ -22,6 +22,8 @@ import (
 
 // Recognizer is a service that finds names and addresses in prose: a Presidio analyzer, or one that answers as it does.
 type Recognizer struct {
+	// Local stands for the model that is built in. Of the other settings it has Timeout, MaxText and OnFailure.
+	Local bool
 	// URL is that of the service, to which "/analyze" is added unless its path ends so.
 	URL string
 	// Headers go out with every request.
@@ -68,7 +70,16 @@ func defaultEntities() map[string]string {
 	return map[string]string{"PERSON": string(pii.Name), "LOCATION": string(pii.Address)}
 }
 
+// localRecognizer is the value of the setting that stands for the model that is built in.
+const localRecognizer = "local"
+
 func (d *decoder) recognizer(at path, n *yaml.Node, r *Recognizer) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		var name string
+		d.OneOf(&name, localRecognizer)(at, n)
+		*r = Recognizer{Local: true, Timeout: time.Minute, MaxText: 16 * MiB, OnFailure: FailureRefuse}
+		return
+	}
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { r.Problem = withProblem(r.Problem, b.message) }
 	defer func() { d.excused = nil }()
 	d.Fields(at, n, []key{
@@ -96,6 +107,9 @@ var (
 
 // problems never shows a part of the URL: it may hold a key.
 func (r Recognizer) problems(at path, custom map[string]string) []problem {
+	if r.Local {
+		return nil
+	}
 	all := slices.Concat(
 		between(at.To("timeout"), r.Timeout, 10*time.Millisecond, 5*time.Minute),
 		between(at.To("max_text"), r.MaxText, KiB, 64*MiB),

@@ -84,7 +84,7 @@ func (c *Client) ask(ctx context.Context, texts []string, numbers []int, found [
 	}
 	for range min(maxRequests, len(queue)) {
 		wg.Go(func() {
-			for one() { //nolint:revive // it does the work
+			for one() {
 			}
 		})
 	}

@@ -291,7 +291,7 @@ func TestConnections(t *testing.T) {
 	if _, err := client(t, settings(t, s.URL)).Find(t.Context(), "ann", []string{"Ann Lee"}); err != nil || calls.Load() != 2 {
 		t.Errorf("lost once: %v after %d calls", err, calls.Load())
 	}
-	gone, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to have an address where nobody listens
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestLoad(t *testing.T) {
 	c := client(t, settings(t, s.URL))
 	done := make(chan error, 20)
 	for range 20 {
-		go func() { _, err := c.Find(context.Background(), "ann", []string{"Ann Lee"}); done <- err }() //nolint:usetesting // it ends with the test
+		go func() { _, err := c.Find(context.Background(), "ann", []string{"Ann Lee"}); done <- err }()
 	}
 	for now.Load() < 4 {
 		time.Sleep(time.Millisecond)

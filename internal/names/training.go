@@ -1,0 +1,169 @@
+package names
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Example is a text and what is in it.
+type Example struct {
+	Text  string
+	Spans []Span
+}
+
+// Lists are the words of the classes: given names, surnames, common words, cities, regions, kinds of roads, titles,
+// other names; all in small letters.
+type Lists [classes][]string
+
+// Settings are those of the training.
+type Settings struct {
+	Rounds int
+	// Unlisted is the part of the words with a label that are learned as if no list had them.
+	Unlisted float64
+	// Lead is by how much the right tag has to win.
+	Lead float32
+	Seed uint64
+}
+
+// Train makes a model: an averaged perceptron over sequences. The same input makes the same model.
+func Train(lists Lists, examples []Example, s Settings) *Model {
+	m := &Model{scale: 1}
+	for c, words := range lists {
+		m.lists[c] = make(filter, (len(words)*10+7)/8+8)
+		for _, w := range words {
+			m.lists[c].add(hash(w))
+		}
+	}
+	t := &trainer{
+		model: m, settings: s, rand: rand.New(rand.NewPCG(s.Seed, 1)), //nolint:gosec // to be the same each time
+		features: make([]trained, 1<<hashBits),
+	}
+	order := t.rand.Perm(len(examples))
+	for range s.Rounds {
+		t.rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for _, i := range order {
+			t.learn(examples[i])
+		}
+	}
+	t.finish()
+	return m
+}
+
+// trained are the weights of one feature: those of now, and the sum of when they were changed.
+type trained struct {
+	now [tags]float32
+	sum [tags]float64
+}
+
+func (w *trained) change(right, wrong tag, step float64) {
+	w.now[right]++
+	w.sum[right] += step
+	w.now[wrong]--
+	w.sum[wrong] -= step
+}
+
+func (w *trained) mean(t int, steps float64) float32 { return w.now[t] - float32(w.sum[t]/steps) }
+
+type trainer struct {
+	model    *Model
+	settings Settings
+	rand     *rand.Rand
+	features []trained
+	moves    [tags]trained
+	steps    float64
+}
+
+func (t *trainer) learn(e Example) {
+	list := tokens(e.Text, nil)
+	ws := t.model.words(e.Text, list)
+	want := labels(list, e.Spans)
+	for i := range ws { // what no list has is learned by what is around it
+		if want[i] != outside && t.rand.Float64() < t.settings.Unlisted {
+			ws[i].in &^= givenName | surname | city
+			ws[i].digest = t.rand.Uint64()
+		}
+	}
+	got := t.guess(ws, want)
+	t.steps++
+	var room [maxFeatures]uint32
+	for i := range ws {
+		if got[i] != want[i] {
+			for _, f := range features(ws, i, room[:0]) {
+				t.features[f].change(want[i], got[i], t.steps)
+			}
+		}
+		if i > 0 && (got[i] != want[i] || got[i-1] != want[i-1]) {
+			t.moved(want[i-1], want[i], 1)
+			t.moved(got[i-1], got[i], -1)
+		}
+	}
+}
+
+func (t *trainer) moved(from, to tag, by float32) {
+	t.moves[from].now[to] += by
+	t.moves[from].sum[to] += float64(by) * t.steps
+}
+
+// guess returns the tags that the model would give, if wrong ones were better by the lead.
+func (t *trainer) guess(ws []word, want []tag) []tag {
+	scores := make([][tags]float32, len(ws))
+	var room [maxFeatures]uint32
+	for i := range ws {
+		for _, f := range features(ws, i, room[:0]) {
+			for k, v := range t.features[f].now {
+				scores[i][k] += v
+			}
+		}
+		for k := range scores[i] {
+			if tag(k) != want[i] { //nolint:gosec // under tags
+				scores[i][k] += t.settings.Lead
+			}
+		}
+	}
+	var moves [tags][tags]float32
+	for k := range t.moves {
+		moves[k] = t.moves[k].now
+	}
+	return best(scores, &moves)
+}
+
+// labels returns the tags that are right.
+func labels(list []token, spans []Span) []tag {
+	want := make([]tag, len(list))
+	for i, tok := range list {
+		for _, s := range spans {
+			if tok.start >= s.Start && tok.end <= s.End {
+				want[i] = tag(slices.Index(sorts[:], s.Sort)) //nolint:gosec // one of them
+			}
+		}
+	}
+	return want
+}
+
+// finish puts the means of the weights into the model, as whole numbers of one byte.
+func (t *trainer) finish() {
+	largest := float32(0)
+	for f := range t.features {
+		for k := range tags {
+			largest = max(largest, t.features[f].mean(k, t.steps), -t.features[f].mean(k, t.steps))
+		}
+	}
+	t.model.scale = max(largest/127, 1e-6)
+	t.model.features = make([]weights, len(t.features))
+	for f := range t.features {
+		for k := range tags {
+			v := t.features[f].mean(k, t.steps) / t.model.scale
+			if v < 0 {
+				v -= 0.5
+			} else {
+				v += 0.5
+			}
+			t.model.features[f][k] = int8(v)
+		}
+	}
+	for p := range tags {
+		for k := range tags {
+			t.model.moves[p][k] = t.moves[p].mean(k, t.steps)
+		}
+	}
+}
