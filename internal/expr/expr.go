@@ -177,6 +177,7 @@ type Program struct {
 	uses    []string
 	brief   bool // it ends before anybody could stop it
 
+	keys     []key
 	shape    *Shape
 	warnings []*Error
 }
@@ -200,7 +201,7 @@ func (e *Env) Compile(source string, want Type) (*Program, error) {
 	if err != nil {
 		return nil, &Error{Line: 1, Column: 1, Message: wording(err.Error())}
 	}
-	p := &Program{program: program, source: source, want: want, brief: brief}
+	p := &Program{program: program, source: source, want: want, brief: brief, keys: e.keysIn(ast.NativeRep().Expr())}
 	for _, ref := range ast.NativeRep().ReferenceMap() {
 		if slices.Contains(e.names, ref.Name) && !slices.Contains(p.uses, ref.Name) {
 			p.uses = append(p.uses, ref.Name)

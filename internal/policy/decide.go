@@ -44,7 +44,7 @@ func (p *Policy) search(ctx context.Context, c *Call) (v Decision, limits []want
 			continue
 		}
 		if !bound && (r.when != nil || r.cost != nil) {
-			vars, bound = variables(c), true
+			vars, bound = variables(c, p.named(name)), true
 		}
 		holds, err := r.holds(ctx, vars)
 		if err != nil {
@@ -124,7 +124,7 @@ func Trifecta(labels, read []string) bool {
 }
 
 // variables are those of a call; what costs something to make is made when it is looked at.
-func variables(c *Call) expr.Vars {
+func variables(c *Call, names spellings) expr.Vars {
 	annotations := map[string]bool{}
 	for name, hint := range map[string]*bool{"readOnly": c.Annotations.ReadOnly, "destructive": c.Annotations.Destructive, "idempotent": c.Annotations.Idempotent, "openWorld": c.Annotations.OpenWorld} {
 		if hint != nil {
@@ -133,14 +133,14 @@ func variables(c *Call) expr.Vars {
 	}
 	return expr.Bind(map[string]any{
 		"upstream": c.Tool.Upstream, "tool": strings.ReplaceAll(c.Tool.Name, "/", "."), "method": c.Tool.Method(), "annotations": annotations,
-		"args": c.arguments, "calls": c.counts,
+		"args": func() (any, error) { return c.arguments(names) }, "calls": c.counts,
 		"principal": c.Principal, "session": c.Session, "execution": c.Execution, "remote": c.Remote,
 		"labels": c.Labels, "read": c.Read, "time": c.Time,
 	})
 }
 
 // arguments are the call's.
-func (c *Call) arguments() (any, error) {
+func (c *Call) arguments(names spellings) (any, error) {
 	if c.Args == nil {
 		return map[string]any{}, nil
 	}
@@ -148,7 +148,10 @@ func (c *Call) arguments() (any, error) {
 	if _, ok := args.(map[string]any); !ok && err == nil {
 		return nil, errors.New("the arguments are no object")
 	}
-	return args, err
+	if err != nil {
+		return nil, err
+	}
+	return args, names.check(args)
 }
 
 func (c *Call) counts() (any, error) {

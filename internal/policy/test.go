@@ -17,7 +17,7 @@ func (p *Policy) Expected(ctx context.Context, c *Call) Action {
 	if !p.set.On {
 		return Allow
 	}
-	name, vars := c.name(), variables(c)
+	name, vars := c.name(), variables(c, nil)
 	best := Deny
 	for i := range p.rules {
 		r := &p.rules[i]

@@ -1,0 +1,112 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"sallyport/internal/expr"
+)
+
+// What an upstream may read otherwise than rules do.
+var (
+	errAlike    = errors.New("an object has two keys that differ only in case or encoding")
+	errSpelling = errors.New("a key differs only in case or encoding from one that a rule names")
+)
+
+// spellings are the names that rules look at, by what is the same for whoever compares keys without regard to case or encoding.
+type spellings map[string][]string
+
+// named are the names in the arguments that the rules for a tool look at.
+func (p *Policy) named(tool string) spellings {
+	s := spellings{}
+	for i := range p.rules {
+		if r := &p.rules[i]; r.covers(tool) {
+			s.add(r.when)
+			s.add(r.cost)
+		}
+	}
+	return s
+}
+
+func (s spellings) add(p *expr.Program) {
+	if p == nil {
+		return
+	}
+	for _, name := range p.Keys("args") {
+		s[fold(name)] = append(s[fold(name)], name)
+	}
+}
+
+// check finds keys that an upstream might take for others. Their order and their values do not matter.
+func (s spellings) check(value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		return s.object(v)
+	case []any:
+		for _, item := range v {
+			if err := s.check(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s spellings) object(object map[string]any) error {
+	seen := make(map[string]bool, len(object))
+	for key, value := range object {
+		folded := fold(key)
+		if seen[folded] {
+			return errAlike
+		}
+		seen[folded] = true
+		if !s.knows(folded, key) {
+			return errSpelling
+		}
+		if err := s.check(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knows reports whether a key is spelled as a rule has it, or is like none that a rule has.
+func (s spellings) knows(folded, key string) bool {
+	names, ok := s[folded]
+	if !ok {
+		return true
+	}
+	for _, name := range names {
+		if name == key {
+			return true
+		}
+	}
+	return false
+}
+
+// fold is the same for keys that differ only in case, in how their letters are encoded (NFKC) or in characters that show nothing.
+func fold(key string) string {
+	if isASCII(key) {
+		return strings.ToLower(key)
+	}
+	seen := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, key)
+	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(seen)))
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
