@@ -177,7 +177,7 @@ func checkSections(ctx context.Context, cfg *config.Config) (found []finding) {
 	if r := cfg.Privacy.Recognizer; r != nil {
 		found = append(found, checkRecognizer(ctx, *r))
 	}
-	return append(found, checkWorkflows(cfg)...)
+	return slices.Concat(found, checkPolicy(ctx, cfg), checkWorkflows(cfg))
 }
 
 func checkConfig(cfg *config.Config, err error) finding {

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/plain"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 func policyCommand(a *app) *cobra.Command {
@@ -75,6 +76,9 @@ func (a *app) policyTest(ctx context.Context) error {
 		return err
 	}
 	var b strings.Builder
+	for _, dead := range deadRules(ctx, cfg.Policy, p) {
+		a.say(dead)
+	}
 	failed := 0
 	for _, t := range cfg.Policy.Tests {
 		d, err := p.Run(ctx, t, labelsFor(cfg, t.Call))
@@ -98,6 +102,36 @@ func (a *app) policyTest(ctx context.Context) error {
 		return err
 	}
 	return status(exitFailed)
+}
+
+// deadRules tells of the rules that no call can come to, one line each.
+func deadRules(ctx context.Context, set policy.Settings, p *policy.Policy) (lines []string) {
+	name := func(i int) string {
+		if set.Rules[i].Name != "" {
+			return fmt.Sprintf("rule %q", plain.Line(set.Rules[i].Name, 100))
+		}
+		return fmt.Sprintf("rule %d", i+1)
+	}
+	for _, s := range p.Shadowed(ctx) {
+		why := "its condition is never true"
+		if s.By != s.Rule {
+			why = name(s.By) + " above it decides first"
+		}
+		lines = append(lines, fmt.Sprintf("%s can never decide: %s", name(s.Rule), why))
+	}
+	return lines
+}
+
+// checkPolicy tells of rules without effect.
+func checkPolicy(ctx context.Context, cfg *config.Config) (found []finding) {
+	p, err := policy.New(cfg.Policy, nil)
+	if err != nil { // the settings were read
+		return nil
+	}
+	for _, dead := range deadRules(ctx, cfg.Policy, p) {
+		found = append(found, finding{Check: sandbox.Check{Name: "policy", OK: true, Warn: true, Detail: dead, Fix: "move it up, or remove it"}})
+	}
+	return found
 }
 
 // labelsFor are those that the settings give a tool.
