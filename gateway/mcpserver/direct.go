@@ -23,6 +23,8 @@ type Gateway interface {
 	Offers() []gateway.Offered
 	Watch(f func()) (stop func())
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	// AlwaysDenied reports whether policy refuses all that whoever asks may call of a tool or a method.
+	AlwaysDenied(ctx context.Context, id tool.ID) bool
 }
 
 // DirectOptions configure direct mode; nil means all defaults.
@@ -224,7 +226,7 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		switch method {
 		case "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
-			return d.list(r, method, req)
+			return d.list(ctx, r, method, req)
 		case "tools/call", tool.GetPrompt, tool.ReadResource, tool.Complete:
 			return d.forward(ctx, r, method, req)
 		case tool.SetLogLevel:
@@ -297,8 +299,8 @@ func declare(r *roster, result mcp.Result) {
 	}
 }
 
-// list answers a list method from the roster.
-func (d *Direct) list(r *roster, method string, req mcp.Request) (mcp.Result, error) {
+// list answers a list method from the roster, without what is always refused to whoever asks.
+func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Request) (mcp.Result, error) {
 	var params struct {
 		Cursor []byte `json:"cursor"` // base64 of a key
 	}
@@ -306,9 +308,11 @@ func (d *Direct) list(r *roster, method string, req mcp.Request) (mcp.Result, er
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this cursor is none of ours"}
 	}
 	entries, next := r.page(method, string(params.Cursor))
-	raws := make([]json.RawMessage, len(entries))
-	for i, e := range entries {
-		raws[i] = e.raw
+	raws := make([]json.RawMessage, 0, len(entries))
+	for _, e := range entries {
+		if !d.verbs.AlwaysDenied(ctx, e.id) {
+			raws = append(raws, e.raw)
+		}
 	}
 	member := map[string]string{"tools/list": "tools", tool.ListPrompts: "prompts", tool.ListResources: "resources", tool.ListTemplates: "resourceTemplates"}[method]
 	result := object{member: encode(raws)}

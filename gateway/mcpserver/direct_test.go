@@ -22,6 +22,7 @@ import (
 	"sallyport/gateway/front"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
+	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
 )
 
@@ -108,8 +109,14 @@ type direct struct {
 
 func newDirect(t *testing.T, wireNames bool, ups ...config.Upstream) *direct {
 	t.Helper()
+	return newDirectPolicy(t, wireNames, policy.Settings{}, ups...)
+}
+
+// newDirectPolicy is newDirect with rules.
+func newDirectPolicy(t *testing.T, wireNames bool, rules policy.Settings, ups ...config.Upstream) *direct {
+	t.Helper()
 	cfg := config.Default()
-	cfg.Upstreams, cfg.Trust = ups, config.TrustAllow
+	cfg.Upstreams, cfg.Trust, cfg.Policy = ups, config.TrustAllow, rules
 	notices := &mcpserver.Notices{}
 	g, err := gateway.Open(&cfg, &gateway.Options{Asks: true, OnNotice: notices.Notice})
 	if err != nil {

@@ -29,6 +29,8 @@ type upstreams struct {
 	call   func(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
+func (u *upstreams) AlwaysDenied(context.Context, tool.ID) bool { return false }
+
 func (u *upstreams) Settle(context.Context)        {}
 func (u *upstreams) Offers() []gateway.Offered     { return u.offers }
 func (u *upstreams) Watch(func()) func()           { return func() {} }

@@ -37,6 +37,8 @@ type roster struct {
 type entry struct {
 	key string // its shown name or URI
 	raw json.RawMessage
+	// id is what policy judges when it is used: a tool, or the method of its upstream.
+	id tool.ID
 	// headers says that its schema asks for HTTP headers with arguments.
 	headers bool
 }
@@ -115,7 +117,7 @@ func (b *building) tool(t tool.Tool) {
 		return // no upstream sent it
 	}
 	b.roster.tools[shown], b.toolIDs[t.ID.String()] = t.ID, t.ID
-	b.add("tools/list", entry{shown, raw, strings.Contains(string(t.Input), "x-mcp-header")})
+	b.add("tools/list", entry{shown, raw, t.ID, strings.Contains(string(t.Input), "x-mcp-header")})
 }
 
 func (b *building) prompt(id tool.ID, p tool.Prompt) {
@@ -129,7 +131,7 @@ func (b *building) prompt(id tool.ID, p tool.Prompt) {
 	}
 	wire := tool.ID{Upstream: id.Upstream, Name: p.Name}
 	b.roster.prompts[shown], b.promptIDs[wire.String()] = wire, wire
-	b.add(tool.ListPrompts, entry{key: shown, raw: raw})
+	b.add(tool.ListPrompts, entry{key: shown, raw: raw, id: tool.ID{Upstream: id.Upstream, Name: tool.GetPrompt}})
 }
 
 // resource lists a resource or a template. The first upstream that has a URI
@@ -151,7 +153,7 @@ func (b *building) resource(upstream, method, member, uri string, raw json.RawMe
 	if method == tool.ListResources {
 		b.resources[shown] = upstream
 	}
-	b.add(method, entry{key: shown, raw: raw})
+	b.add(method, entry{key: shown, raw: raw, id: tool.ID{Upstream: upstream, Name: tool.ReadResource}})
 }
 
 func (b *building) add(method string, e entry) { b.lists[method] = append(b.lists[method], e) }
