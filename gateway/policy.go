@@ -153,7 +153,9 @@ func (g *Gateway) expected(ctx context.Context, id tool.ID, known bool) policy.A
 }
 
 // AlwaysDenied reports whether all calls of a tool, or of a method of an upstream, are refused to whoever asks.
-func (g *Gateway) AlwaysDenied(ctx context.Context, id tool.ID) bool { return g.expected(ctx, id, true) == policy.Deny }
+func (g *Gateway) AlwaysDenied(ctx context.Context, id tool.ID) bool {
+	return g.expected(ctx, id, true) == policy.Deny
+}
 
 // reasonDenied is that of a FoundHeld that the policy refuses.
 const reasonDenied = "denied"
