@@ -98,14 +98,43 @@ func TestCloseStopsWhatRuns(t *testing.T) {
 	}
 }
 
-// TestKilledHost kills a process with a running sandbox, and opens another host on the same state.
+// TestKilledHost kills a process with a running sandbox, and opens another host on the same state, or sweeps it.
 func TestKilledHost(t *testing.T) {
 	if state := os.Getenv("SALLYPORT_TEST_VICTIM"); state != "" {
 		victim(t, state)
 		return
 	}
 	runsc := testutil.Runsc(t)
-	state := testutil.ShortDir(t)
+	t.Run("open", func(t *testing.T) {
+		state, names := killedHost(t)
+		host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
+			t.Errorf("state of the killed gateway is still there: %v", hosts)
+		}
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, state, names...)
+	})
+	t.Run("sweep", func(t *testing.T) {
+		state, names := killedHost(t)
+		if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
+			t.Errorf("the killed gateway left %v", hosts)
+		}
+		if err := sandbox.Sweep(state, testutil.Logger(t)); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, state, names...)
+	})
+}
+
+// killedHost returns what a killed process left, and the names of its hosts.
+func killedHost(t *testing.T) (state string, names []string) {
+	t.Helper()
+	state = testutil.ShortDir(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHost$")
 	cmd.Env = append(os.Environ(), "SALLYPORT_TEST_VICTIM="+state)
 	stdout, err := cmd.StdoutPipe()
@@ -118,21 +147,11 @@ func TestKilledHost(t *testing.T) {
 	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "running\n" {
 		t.Fatalf("the victim said %q", line)
 	}
-	names := hostNames(t, state)
+	names = hostNames(t, state)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	testutil.NoProcesses(t, state)
-	host, err := sandbox.New(sandbox.Options{Runsc: runsc, Guest: runtime.Guest(), State: state, Logger: testutil.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if hosts, _ := filepath.Glob(filepath.Join(state, "host-*")); len(hosts) != 1 {
-		t.Errorf("state of the killed gateway is still there: %v", hosts)
-	}
-	if err := host.Close(); err != nil {
-		t.Error(err)
-	}
-	nothingLeft(t, state, names...)
+	return state, names
 }
 
 // victim runs a program and a service for ever and says when it has started.

@@ -70,6 +70,7 @@ func New(opts Options) (*Host, error) {
 	h.sessions = &sessions{host: h, idle: cmp.Or(opts.SessionIdle, 10*time.Minute), open: map[sessionKey]*session{}}
 	h.pool = newPool(h, opts.Pool)
 	h.filling.Go(func() { h.pool.fill(ctx) })
+	h.filling.Go(func() { h.sweep(ctx) })
 	h.close = sync.OnceValue(func() error {
 		h.mu.Lock()
 		cancel(stopped{Canceled})
@@ -150,7 +151,7 @@ func (h *Host) layOut() error {
 	if err != nil {
 		return err
 	}
-	h.clearStale(parent)
+	clearStale(parent, h.cgroups, h.log)
 	if err := exclusively(parent, func() error { return h.take(parent) }); err != nil {
 		return err
 	}
@@ -221,8 +222,34 @@ func (h *Host) remove() error {
 	return err
 }
 
+// sweepEvery is how often a host looks for what others have left that were killed.
+const sweepEvery = time.Minute
+
+// sweep clears away what killed hosts leave, until ctx ends.
+func (h *Host) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			clearStale(filepath.Dir(h.dir), h.cgroups, h.log)
+		}
+	}
+}
+
+// Sweep clears away what killed hosts have left below a state directory, as New does; "" is the usual one.
+func Sweep(state string, log *slog.Logger) error {
+	parent, err := stateDir(state)
+	if err == nil {
+		clearStale(parent, cgroups{way: Watching}, log)
+	}
+	return err
+}
+
 // clearStale removes the state of hosts that were killed: their lock is free.
-func (h *Host) clearStale(parent string) {
+func clearStale(parent string, c cgroups, log *slog.Logger) {
 	stale := map[string]*os.File{}
 	err := exclusively(parent, func() error {
 		dirs, err := filepath.Glob(filepath.Join(parent, "host-*"))
@@ -234,15 +261,11 @@ func (h *Host) clearStale(parent string) {
 		return err
 	})
 	if err != nil {
-		h.log.Warn("look for what a killed gateway left", "dir", parent, "error", err)
+		log.Warn("look for what a killed gateway left", "dir", parent, "error", err)
 	}
 	for dir, lock := range stale {
-		h.clear(dir)
+		killed, err := clearHost(c, dir)
+		log.Info("cleared what a killed gateway left", "dir", dir, "processes", killed, "error", err)
 		_ = lock.Close()
 	}
-}
-
-func (h *Host) clear(dir string) {
-	killed, err := clearHost(h.cgroups, dir)
-	h.log.Info("cleared what a killed gateway left", "dir", dir, "processes", killed, "error", err)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
 
@@ -35,6 +36,9 @@ var ErrNoInterpreter = errors.New("this environment has no such interpreter")
 
 // New returns the error of Platform.
 func New(Options) (*Host, error) { return nil, Platform() }
+
+// Sweep has nothing to clear away.
+func Sweep(string, *slog.Logger) error { return nil }
 
 // Checks says what is missing, which is Linux.
 func Checks(context.Context, Options) []Check {

@@ -88,12 +88,12 @@ func TestClearStale(t *testing.T) {
 	alive, err := lockDir(filepath.Join(parent, "host-alive"))
 	must(t, err, os.WriteFile(filepath.Join(parent, "host-dead", "lock"), nil, 0o600))
 	h := &Host{log: slog.New(slog.DiscardHandler), runsc: &runsc.Runsc{Path: "/bin/true"}}
-	h.clearStale(parent)
+	clearStale(parent, h.cgroups, h.log)
 	if left := names(t, parent); left != "host-alive other" {
 		t.Errorf("left: %s", left)
 	}
 	must(t, alive.Close())
-	h.clearStale(parent)
+	clearStale(parent, h.cgroups, h.log)
 	if left := names(t, parent); left != "other" {
 		t.Errorf("left: %s", left)
 	}
@@ -107,7 +107,7 @@ func TestHostsComeAndGoTogether(t *testing.T) {
 		all.Go(func() {
 			for range 25 {
 				h := &Host{log: slog.New(slog.DiscardHandler), runsc: &runsc.Runsc{Path: "/bin/true"}}
-				h.clearStale(parent)
+				clearStale(parent, h.cgroups, h.log)
 				if err := exclusively(parent, func() error { return h.take(parent) }); err != nil {
 					t.Errorf("start: %v", err)
 					return

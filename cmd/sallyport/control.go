@@ -121,6 +121,7 @@ func (a *app) openKept(dir string) (own *http.Client, closing func() error, err 
 		*cfg = config.Default()
 	}
 	cfg.Upstreams, cfg.Environments = nil, nil
+	go sweep(log)
 	g, err := gateway.Open(cfg, &gateway.Options{Logger: log, Version: buildVersion(), DataDir: dir, Records: records, NoPool: true})
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // openGateway opens a gateway with what all verbs give it besides opts.
@@ -28,7 +29,16 @@ func (a *app) openGateway(cfg *config.Config, log *slog.Logger, opts gateway.Opt
 		return a.newAuthorizer(up)
 	}
 	opts.Purpose = cmp.Or(opts.Purpose, "cli")
+	go sweep(log)
 	return gateway.Open(cfg, &opts)
+}
+
+// sweep clears away what killed gateways of this user have left: cgroups and files of sandboxes. A process that ends before leaves the
+// rest to the next one.
+func sweep(log *slog.Logger) {
+	if err := sandbox.Sweep("", log); err != nil {
+		log.Debug("what killed gateways have left stays", "error", err)
+	}
 }
 
 // withGateway opens a gateway for the time that use takes.

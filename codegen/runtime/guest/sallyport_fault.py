@@ -36,6 +36,14 @@ def describe(err, name):
     return found
 
 
+def forget_forks():
+    """Begins to count anew, for the next program of a session."""
+    try:
+        os.unlink(FORKS)
+    except OSError:
+        pass
+
+
 def of_fork(fault):
     """Prints the fault of a forked process, which nobody else tells of: few lines, and only of the first few processes."""
     try:
