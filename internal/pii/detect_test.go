@@ -24,7 +24,9 @@ func TestSecretsInText(t *testing.T) {
 		"|https://hooks.slack.com/services/T0" + "123ABCD/B0123ABCD/abcdEFGHijklMNOPqrstUVWX|",
 		"|https://discord.com/api/webhooks/123456789012345678/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_abcd|",
 		"Authorization: Basic |dXNlcjpwYXNzd29yZDEyMw==|", "curl -H 'Authorization: Bearer |abcdefghijklmnop123456|' x",
-		"ssn: |123-45-6789|", "|555-123-4567|", "+1 |", "|+49 (0)30 123456|", "|+44 (0)20 7946 0958|", "|+41 (0)44 668 18 00|", "|+43 (0)1 588000|", "|+31 (0)20 624 1111|", "|+39 (0)6 69821234|",
+		"api_key: |abcdef|", "api_key: |abcdef|...", "api_key: |abcdef123456|", "API_KEY=|abcdef1|", `api_key: "|abcdef|"`, "password: |qwerty|", "secret: |xkrbtw|", "my api_key is |abcdef123456|",
+		"api_key: required", "api_key: string", "api_key: ${KEY}", "api_key: strength of the key", "token: undefined", "api_key: rhythm", "api_key: length", "password: abc",
+		"ssn: |123-45-6789|", "my ssn is |123-45-6789|, call", "|555-123-4567|", "call |555-123-4567| now", "phone: |555-123-4567|", "+1 |", "|+49 (0)30 123456|", "|+44 (0)20 7946 0958|", "|+41 (0)44 668 18 00|", "|+43 (0)1 588000|", "|+31 (0)20 624 1111|", "|+39 (0)6 69821234|",
 		"the password is wrong", "password: please ask Bob", "Password: required", "token: see the docs", "password is required for login", "secret: <your secret here>",
 		"authorization: see RFC 7235", "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----", "AccountKey=<key>",
 	} {

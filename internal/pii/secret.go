@@ -342,7 +342,25 @@ func isPassword(text string) bool {
 	case strings.ContainsAny(text, "!@#$%^&+=~"):
 		return letters
 	}
-	return mixedCase(text) >= 3
+	return mixedCase(text) >= 3 || unspoken(strings.ToLower(text))
+}
+
+// unspoken reports whether letters are no word of any language: they have no vowel, or stand side by side in the
+// alphabet or on a keyboard.
+func unspoken(text string) bool {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return false
+	}
+	if !strings.ContainsAny(text, "aeiouy") {
+		return true
+	}
+	const run = 5
+	for i := 0; i+run <= len(text); i++ {
+		if strings.Contains("abcdefghijklmnopqrstuvwxyz qwertyuiop asdfghjkl zxcvbnm", text[i:i+run]) {
+			return true
+		}
+	}
+	return false
 }
 
 // nextParameter reports whether a value is empty, and what follows is the next parameter of a query: "password=&user=x".
