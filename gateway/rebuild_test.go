@@ -119,7 +119,7 @@ func TestDamagedRecords(t *testing.T) {
 	missingBefore(t, data, []string{fine.ID, fails.ID, keyless.ID}, []string{waits.Approvals[0].ID, allowed.Approvals[0].ID})
 	k = openKept(t, cfg, data)
 	defer func() { k.end(t) }()
-	wantRebuilt(t, k, ada, fine.ID, fails.ID, keyless.ID, waits.ID, allowed.ID)
+	wantRebuilt(ada, t, k, fine.ID, fails.ID, keyless.ID, waits.ID, allowed.ID)
 	if r, err := k.Recorded(ada, fails.ID); err != nil || r.Code != "1/0" || r.Status != sandbox.Failed {
 		t.Errorf("from its journal: %+v, %v", r, err)
 	}
@@ -165,7 +165,7 @@ func missingBefore(t *testing.T, data string, executions, approvals []string) {
 	}
 }
 
-func wantRebuilt(t *testing.T, k *kept, ctx context.Context, ids ...string) {
+func wantRebuilt(ctx context.Context, t *testing.T, k *kept, ids ...string) {
 	t.Helper()
 	slices.Sort(ids)
 	var listed []string
