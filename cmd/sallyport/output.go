@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"sallyport/internal/lists"
 	"sallyport/internal/plain"
 )
 
@@ -49,7 +50,7 @@ func (a *app) printJSON(v any) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	if err := enc.Encode(lists.Filled(v)); err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}
 	_, err := io.WriteString(a.stdout, escapeHidden(b.String()))
@@ -58,7 +59,7 @@ func (a *app) printJSON(v any) error {
 
 // printLine writes one JSON value to stdout, in one line.
 func (a *app) printLine(v any) error {
-	data, err := json.Marshal(v)
+	data, err := json.Marshal(lists.Filled(v))
 	if err != nil {
 		return fmt.Errorf("write json: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/internal/lists"
 	"sallyport/internal/plain"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -155,7 +156,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 		a.refuse(w, r, err)
 		return
 	}
-	data, err := json.Marshal(result)
+	data, err := encoded(result)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -166,6 +167,9 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 	}
 	write(w, status, "application/json", data)
 }
+
+// encoded is the JSON of an answer or event, without null for lists and maps that are empty.
+func encoded(v any) ([]byte, error) { return json.Marshal(lists.Filled(v)) }
 
 // may refuses whoever may not have a route.
 func (rt route) may(ctx context.Context) error {

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -183,7 +182,7 @@ func (s *stream) send(name string, value any) {
 }
 
 func event(b *bytes.Buffer, name string, value any) {
-	data, err := json.Marshal(value)
+	data, err := encoded(value)
 	if err != nil { // of types of ours
 		return
 	}

@@ -50,7 +50,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "its url must begin with http:// or https:// and name a host"}
 	}
 	life, end := context.WithCancel(context.Background())
-	base := newTransport(d.settings.Socket)
+	base, sockets := newTransport(d.settings.Socket)
 	errands := &errands{life: life}
 	door := &door{
 		base: base, origin: originOf(endpoint), headers: d.settings.Headers, most: d.settings.MaxMessage, room: d.opts.Budget, join: joiner(life),
@@ -62,6 +62,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	release := func() {
 		base.CloseIdleConnections()
 		errands.wait()
+		sockets.close()
 	}
 	dial := d.dialStreamable
 	if d.overSSE() {
@@ -167,7 +168,7 @@ func httpStatus(err error) int {
 
 // newTransport connects over TCP or, if socket is not "", over that Unix socket,
 // whatever the URL's host.
-func newTransport(socket string) *http.Transport {
+func newTransport(socket string) (*http.Transport, *sockets) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	dial, proxy := dialer.DialContext, http.ProxyFromEnvironment
 	if socket != "" {
@@ -176,14 +177,15 @@ func newTransport(socket string) *http.Transport {
 			return dialer.DialContext(ctx, "unix", socket)
 		}
 	}
+	sockets := newSockets(dial)
 	return &http.Transport{
 		Proxy:               proxy,
-		DialContext:         dial,
+		DialContext:         sockets.DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     90 * time.Second,
-	}
+	}, sockets
 }
 
 // joiner returns a function that gives a request's context a second end: that of life.

@@ -230,19 +230,20 @@ func TestEnvironmentIsAllowed(t *testing.T) {
 	t.Setenv("GATEWAY_TOKEN", "secret")
 	t.Setenv("XDG_TEST", "kept")
 	t.Setenv("TZ", "UTC")
+	t.Setenv("NODE_EXTRA_CA_CERTS", "/etc/company.pem")
 	s := open(t, settings(t, "good"), nil)
 	var env []string
 	if err := json.Unmarshal(call(t, s, "env", "{}").Structured, &env); err != nil {
 		t.Fatal(err)
 	}
-	allowed := []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM", "PASSWORD", "STARTS", "GORACE", modeVar}
+	allowed := []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "PASSWORD", "STARTS", "GORACE", modeVar}
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
 		if !slices.Contains(allowed, name) && !strings.HasPrefix(name, "XDG_") {
 			t.Errorf("the upstream sees %s", name)
 		}
 	}
-	if !slices.Contains(env, "XDG_TEST=kept") || !slices.Contains(env, "TZ=UTC") || !slices.Contains(env, "PASSWORD=[hidden]") {
+	if !slices.Contains(env, "XDG_TEST=kept") || !slices.Contains(env, "TZ=UTC") || !slices.Contains(env, "NODE_EXTRA_CA_CERTS=/etc/company.pem") || !slices.Contains(env, "SSL_CERT_FILE="+os.Getenv("SSL_CERT_FILE")) || !slices.Contains(env, "PASSWORD=[hidden]") {
 		t.Errorf("environment is %q", env)
 	}
 }

@@ -29,7 +29,8 @@ const (
 
 // inherited are the variables of the gateway that an upstream gets, besides XDG_*.
 // All others may hold secrets that are not the upstream's.
-var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM"}
+var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} // the authorities that a company adds
 
 // process is one running server and its process group.
 type process struct {

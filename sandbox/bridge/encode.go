@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"sallyport/internal/lists"
 	"sallyport/internal/tool"
 )
 
@@ -146,6 +147,6 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	encoder := json.NewEncoder(buf)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
+	err := encoder.Encode(lists.Filled(v))
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/internal/lists"
 	"sallyport/sandbox"
 )
 
@@ -39,6 +40,12 @@ type order struct {
 	Node         string              `json:"node"`
 	Source       bool                `json:"source"`
 	Layer        string              `json:"layer"` // what to compile, inside
+}
+
+// line is the order as the driver reads it, which goes through lists that are empty, too.
+func (o order) line() ([]byte, error) {
+	data, err := json.Marshal(lists.Filled(o))
+	return append(data, '\n'), err
 }
 
 // report is the line that it answers with.
@@ -160,11 +167,11 @@ var errEarly = errors.New("no whole answer")
 
 // converse tells the driver what to do, lets it reach the index, and takes what it fetched.
 func (i *Installer) converse(ctx context.Context, server *sandbox.Server, request Request, o order, staging string) (fetched, error) {
-	line, err := json.Marshal(o)
+	line, err := o.line()
 	if err != nil {
 		return fetched{}, err
 	}
-	if _, err := server.Write(append(line, '\n')); err != nil {
+	if _, err := server.Write(line); err != nil {
 		return fetched{}, fmt.Errorf("%w: %w", errEarly, err)
 	}
 	reader := bufio.NewReaderSize(server, 64<<10)

@@ -1,0 +1,61 @@
+package upstream
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// sockets are the connections of one transport. An HTTP/2 connection with a stream that has not quite ended is not idle, so
+// [http.Transport.CloseIdleConnections] would leave it open until its idle timeout.
+type sockets struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu   sync.Mutex
+	open map[*socket]bool // nil: closed
+}
+
+func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
+	return &sockets{dial: dial, open: map[*socket]bool{}}
+}
+
+// DialContext is for [http.Transport].
+func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := s.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	one := &socket{Conn: conn, of: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	s.open[one] = true
+	return one, nil
+}
+
+// close closes all connections, and those that are still being made.
+func (s *sockets) close() {
+	s.mu.Lock()
+	all := s.open
+	s.open = nil
+	s.mu.Unlock()
+	for one := range all {
+		_ = one.Conn.Close()
+	}
+}
+
+type socket struct {
+	net.Conn
+	of *sockets
+}
+
+// Close implements [net.Conn].
+func (s *socket) Close() error {
+	s.of.mu.Lock()
+	delete(s.of.open, s)
+	s.of.mu.Unlock()
+	return s.Conn.Close()
+}

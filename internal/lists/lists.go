@@ -1,0 +1,107 @@
+// Package lists readies values for readers of JSON in other languages. encoding/json writes a nil slice or map as null, which a
+// reader that was promised an array or an object cannot go through.
+package lists
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// Filled returns a value whose JSON is that of v, with an empty array or object where a nil slice or map of v would be null. v stays
+// as it is. Slices of bytes and what writes itself are left alone.
+func Filled(v any) any {
+	if v == nil {
+		return nil
+	}
+	from := reflect.ValueOf(v)
+	to := reflect.New(from.Type()).Elem()
+	to.Set(filled(from))
+	return to.Interface()
+}
+
+var (
+	jsonWriter = reflect.TypeFor[json.Marshaler]()
+	textWriter = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+func filled(v reflect.Value) reflect.Value {
+	t := v.Type()
+	if own(t) || own(reflect.PointerTo(t)) {
+		return v
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return filledPointer(v)
+	case reflect.Interface:
+		if !v.IsNil() {
+			return filled(v.Elem())
+		}
+	case reflect.Struct:
+		return filledStruct(v)
+	case reflect.Slice:
+		return filledSlice(v)
+	case reflect.Array:
+		all := reflect.New(t).Elem()
+		for i := range v.Len() {
+			all.Index(i).Set(filled(v.Index(i)))
+		}
+		return all
+	case reflect.Map:
+		return filledMap(v)
+	}
+	return v
+}
+
+// own holds for types that write themselves.
+func own(t reflect.Type) bool { return t.Implements(jsonWriter) || t.Implements(textWriter) }
+
+func filledPointer(v reflect.Value) reflect.Value {
+	if v.IsNil() {
+		return v
+	}
+	to := reflect.New(v.Type().Elem())
+	to.Elem().Set(filled(v.Elem()))
+	return to.Convert(v.Type())
+}
+
+func filledStruct(v reflect.Value) reflect.Value {
+	to := reflect.New(v.Type()).Elem()
+	to.Set(v)
+	fillFields(to)
+	return to
+}
+
+func fillFields(of reflect.Value) {
+	for i := range of.NumField() {
+		field, value := of.Type().Field(i), of.Field(i)
+		_, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous && field.Type.Kind() == reflect.Struct && !field.IsExported():
+			fillFields(value) // its exported fields can be set, it cannot
+		case !field.IsExported(), value.IsZero() && strings.Contains(options, "omit"):
+		default:
+			value.Set(filled(value))
+		}
+	}
+}
+
+func filledSlice(v reflect.Value) reflect.Value {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return v
+	}
+	all := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+	for i := range v.Len() {
+		all.Index(i).Set(filled(v.Index(i)))
+	}
+	return all
+}
+
+func filledMap(v reflect.Value) reflect.Value {
+	all := reflect.MakeMapWithSize(v.Type(), v.Len())
+	for key, value := range v.Seq2() {
+		all.SetMapIndex(key, filled(value))
+	}
+	return all
+}
