@@ -20,6 +20,7 @@ import (
 	"sallyport/gateway"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -213,7 +214,7 @@ type oracle struct {
 func newOracle(t *testing.T) *oracle {
 	t.Helper()
 	o := &oracle{}
-	o.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	o.web = tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.asked.Add(1)
 		if o.down.Load() {
 			http.Error(w, "{}", http.StatusInternalServerError)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -168,7 +168,7 @@ func TestKeepAudit(t *testing.T) {
 	}
 	records := store.Memory()
 	var sent atomic.Int32
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	collector := tlstest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		sent.Add(int32(strings.Count(string(body), `"eventName"`)))
 	}))

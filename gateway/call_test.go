@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -72,7 +72,7 @@ func TestCallChecksArguments(t *testing.T) {
 
 func TestSchemasAreNeverFetched(t *testing.T) {
 	var hits atomic.Int32
-	canary := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	canary := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		hits.Add(1)
 		fmt.Fprint(w, `{"type":"string"}`)
 	}))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestWhatWaitsIsNowhere: no text of a definition that nobody has approved is in an
@@ -28,7 +28,7 @@ import (
 func TestWhatWaitsIsNowhere(t *testing.T) {
 	var mu sync.Mutex
 	var sent bytes.Buffer
-	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	endpoint := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var asked struct{ Input []string }
 		_ = json.Unmarshal(body, &asked)

@@ -24,6 +24,7 @@ import (
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
 		panic(err)
 	}
-	code := m.Run()
+	code := tlstest.M{Tests: m}.Run()
 	if left := stateLeft(); len(left) > 0 {
 		fmt.Fprintln(os.Stderr, "left behind:", left)
 		code = 1
@@ -121,7 +122,7 @@ func newSite(t testing.TB, fill ...func(*site)) *site {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})}
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.Server }, nil)
-	s.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.web = tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case s.hang.Load():
 			_, _ = io.Copy(io.Discard, r.Body) // only then the end of the connection is seen

@@ -22,6 +22,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -162,17 +163,17 @@ func (tr trap) try(t *testing.T, web bool) {
 func (tr trap) open(t *testing.T, web bool) {
 	t.Helper()
 	h := &hostile{lock: filepath.Join(t.TempDir(), trust.FileName), cache: t.TempDir(), requests: tally{of: map[string]int{}}}
-	elsewhere := serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	elsewhere := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h.canary.Add(1)
 		http.Error(w, "no", http.StatusTeapot)
 	}))
 	defer stop(elsewhere)
-	good := serve(handler(t, upstreamtest.Good, ""))
+	good := serve(t, handler(t, upstreamtest.Good, ""))
 	defer stop(good)
 	bad := process(t, "bad", "")
 	bad.Env = config.Secrets{upstreamtest.Var: tr.mode, "GORACE": "atexit_sleep_ms=0", stockVar: mark(t.Name())}
 	if web {
-		site := serve(h.requests.count(handler(t, tr.mode, elsewhere.URL)))
+		site := serve(t, h.requests.count(handler(t, tr.mode, elsewhere.URL)))
 		defer stop(site)
 		bad = upstreamOf("bad", site.URL)
 	}
@@ -297,10 +298,11 @@ func handler(t *testing.T, mode, other string) http.Handler {
 	return handler
 }
 
-func serve(handler http.Handler) *httptest.Server {
+func serve(t *testing.T, handler http.Handler) *httptest.Server {
+	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = nil
-	server.Start()
+	tlstest.StartOld(t, server)
 	return server
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -20,7 +20,7 @@ import (
 // not the one that the cache kept, while the upstream is being connected.
 func TestArgumentsOfTodayAreNotRefused(t *testing.T) {
 	var parameter atomic.Value
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
 		s := &site{Server: mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil)}
 		name := parameter.Load().(string)
 		s.tool("get", "Get.", `"additionalProperties":false,"required":["`+name+`"],"properties":{"`+name+`":{"type":"string"}}`, echo)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"sallyport/codegen/schematest"
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -108,7 +108,7 @@ func compile(schema any) *jsonschema.Schema {
 func reflect(t *testing.T, tools []tool.Tool) (*gateway.Gateway, *mirror) {
 	t.Helper()
 	m := &mirror{tools: tools}
-	web := httptest.NewServer(m)
+	web := tlstest.NewServer(t, m)
 	t.Cleanup(web.Close)
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{upstreamOf("up", web.URL)}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestValues holds what programs get for a result against the table that the
@@ -31,7 +31,7 @@ func TestValues(t *testing.T) {
 	}
 	var result atomic.Pointer[json.RawMessage] // requests that are no call come whenever they like
 	result.Store(new(json.RawMessage))
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerRaw(w, r, *result.Load()) }))
+	web := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerRaw(w, r, *result.Load()) }))
 	defer web.Close()
 	cfg := config.Default()
 	cfg.Upstreams = []config.Upstream{upstreamOf("up", web.URL)}

@@ -2,17 +2,17 @@ package endpoint_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"sallyport/bench/endpoint"
 	"sallyport/bench/ledger"
+	"sallyport/internal/testutil/tlstest"
 )
 
 func TestAddresses(t *testing.T) {
 	var asked string
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.String() }))
+	s := tlstest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.String() }))
 	defer s.Close()
 	for _, test := range []struct {
 		path string

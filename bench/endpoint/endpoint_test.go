@@ -20,6 +20,7 @@ import (
 	"sallyport/bench/endpoint/endpointtest"
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -115,7 +116,7 @@ func TestTask(t *testing.T) {
 				if used != talk.Used || used.Input <= used.Cached || used.Cached == 0 || used.Output == 0 || (used.Stored > 0) != (api == endpoint.Anthropic) {
 					t.Errorf("used %+v, and %+v", used, talk.Used)
 				}
-				if e.Model() != endpointtest.Model || !strings.HasPrefix(talk.Served, endpointtest.Model+"-2026") || e.Host() != strings.TrimPrefix(s.URL, "http://") {
+				if e.Model() != endpointtest.Model || !strings.HasPrefix(talk.Served, endpointtest.Model+"-2026") || e.Host() != strings.TrimPrefix(s.URL, "https://") {
 					t.Errorf("model %s, served %s, host %s", e.Model(), talk.Served, e.Host())
 				}
 			})
@@ -257,7 +258,7 @@ func TestFaults(t *testing.T) {
 		{"long wait", endpoint.OpenAI, status(429, "Retry-After", "300"), 1, tool.Limit, "answered 429: said so to [key] (try again in 5m0s)"},
 		{"long rest", endpoint.OpenAI, status(503, "Retry-After", "3600"), 1, tool.Upstream, "answered 503: said so to [key] (try again in 1h0m0s)"},
 		{"broken", endpoint.Anthropic, status(500), 5, tool.Upstream, "answered 500: said so to [key] (its log may say why)"},
-		{"broken off", endpoint.OpenAI, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 5, tool.Upstream, "EOF (its log may say why)"},
+		{"broken off", endpoint.OpenAI, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 5, tool.Upstream, "INTERNAL_ERROR; received from peer (its log may say why)"},
 		{"stream", endpoint.OpenAI, body("data: {}\n\ndata: [DONE]\n\n"), 1, tool.Upstream, "/chat/completions streams its answer, which it was not asked to"},
 		{"stream of messages", endpoint.Anthropic, body("\nevent: message_start\ndata: {}\n\n"), 1, tool.Upstream, "/messages streams its answer"},
 		{"TLS", endpoint.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
@@ -283,10 +284,15 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var asked atomic.Int32
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked.Add(1)
 				test.answer(w, r)
-			}))
+			})
+			start := func() *httptest.Server { return tlstest.NewServer(t, handler) }
+			if test.name == "TLS" {
+				start = func() *httptest.Server { return httptest.NewServer(handler) }
+			}
+			s := start()
 			defer s.Close()
 			e := open(t, endpoint.Settings{URL: s.URL, API: test.api, Key: endpointtest.Key, Model: "m", Backoff: time.Microsecond})
 			_, err := e.Begin().Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
@@ -304,7 +310,7 @@ func TestFaults(t *testing.T) {
 // An endpoint that says nothing costs a task its time, and no more.
 func TestHang(t *testing.T) {
 	asked, gone := make(chan bool, 1), make(chan bool)
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := tlstest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body json.RawMessage
 		_ = json.NewDecoder(r.Body).Decode(&body) // only then the server sees that a client goes
 		asked <- true
@@ -322,10 +328,10 @@ func TestHang(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
+	s := tlstest.NewServer(t, http.NotFoundHandler())
 	s.Close()
 	_, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL})
-	if err == nil || !strings.Contains(err.Error(), "no answer from 127.0.0.1") || !strings.Contains(err.Error(), "see that it runs") {
+	if err == nil || !strings.Contains(err.Error(), "no answer from localhost") || !strings.Contains(err.Error(), "see that it runs") {
 		t.Error(err)
 	}
 }
@@ -384,7 +390,7 @@ func TestAnswered(t *testing.T) {
 		`{"choices":[{"message":{"tool_calls":["x"]}}],` + usage + `}`:                     1,
 		`{"error":"no"}`: 0,
 	} {
-		s := httptest.NewServer(body(answer))
+		s := tlstest.NewServer(t, body(answer))
 		talk := open(t, endpoint.Settings{URL: s.URL, Key: endpointtest.Key, Model: "m"}).Begin()
 		_, _ = talk.Next(t.Context(), &ledger.Transcript{Prompt: "hello"})
 		if talk.Turns != turns || talk.Used != (agent.Usage{Input: 10 * turns, Output: 2 * turns}) {
@@ -399,7 +405,7 @@ func TestAnswered(t *testing.T) {
 
 // Where the time is over between two tries, it is known what the last one came to.
 func TestNoTimeForAnotherTry(t *testing.T) {
-	s := httptest.NewServer(status(429, "Retry-After", "60"))
+	s := httptest.NewServer(status(429, "Retry-After", "60")) // HTTP/1.1, whose connections tell when they are idle
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: func(error) { cancel() }}) // all has been read then
@@ -414,7 +420,7 @@ func TestNoTimeForAnotherTry(t *testing.T) {
 
 // Without a name an endpoint that says nothing is given up soon.
 func TestModelsHang(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	s := tlstest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer s.Close()
 	_, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL, Listing: 20 * time.Millisecond})
 	if fault, ok := errors.AsType[*tool.Error](err); !ok || fault.Kind != tool.Timeout || !strings.Contains(err.Error(), "does not say within 20ms which models it has (--name MODEL says which model)") {
@@ -431,7 +437,7 @@ func TestModels(t *testing.T) {
 		{`{"data":[{"id":"one\ntwo"}]}`, "has 1: one two"},
 		{`{"data":[{"id":"` + strings.Repeat("long", 99) + `"}]}`, "has 1: longlong"},
 	} {
-		s := httptest.NewServer(body(test.list))
+		s := tlstest.NewServer(t, body(test.list))
 		e, err := endpoint.Open(t.Context(), endpoint.Settings{URL: s.URL})
 		if err != nil && test.want == "" || err == nil && (test.want != "" || e.Model() != "one") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", test.list, err)

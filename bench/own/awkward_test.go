@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"sallyport/bench/own"
 	"sallyport/gateway"
 	"sallyport/internal/config"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -36,7 +36,7 @@ func serving(t *testing.T, tools ...offered) config.Upstream {
 		s.AddTool(&mcp.Tool{Name: one.name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}, InputSchema: json.RawMessage(one.schema)},
 			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return one.answer(), nil })
 	}
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	t.Cleanup(web.Close)
 	return config.Upstream{Name: "some", ID: "some", URL: web.URL, Timeout: time.Minute, Concurrency: 4, MaxMessage: config.MiB}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -26,6 +25,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -222,7 +222,7 @@ func counting(t *testing.T) (config.Upstream, func() []string) {
 	add("refused", "", &mcp.ToolAnnotations{ReadOnlyHint: true})
 	add("asked", "", &mcp.ToolAnnotations{ReadOnlyHint: true})
 	add("reads", "", &mcp.ToolAnnotations{ReadOnlyHint: true})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	t.Cleanup(web.Close)
 	return config.Upstream{Name: "counting", ID: "counting", URL: web.URL, Timeout: time.Minute, Concurrency: 4, MaxMessage: config.MiB}, func() []string {
 		mu.Lock()

@@ -174,7 +174,7 @@ func (r *modelRig) refused(t *testing.T) {
 	if !first.Right || first.Answer != "17:45" || first.Mode != "code" || first.Turns != 3 || first.Calls != 2 || first.Tokens.Stored == 0 || first.Run != 1 {
 		t.Errorf("first line %+v", first)
 	}
-	if first.Endpoint != strings.TrimPrefix(s.URL, "http://") || first.API != "anthropic" || first.Model != endpointtest.Model || first.Versions.Runsc == "" || len(first.Versions.Servers) != 5 || len(first.Upstreams) != 5 {
+	if first.Endpoint != strings.TrimPrefix(s.URL, "https://") || first.API != "anthropic" || first.Model != endpointtest.Model || first.Versions.Runsc == "" || len(first.Versions.Servers) != 5 || len(first.Upstreams) != 5 {
 		t.Errorf("first line %+v", first)
 	}
 	if second.Right || second.Mode != "direct" || second.Turns != 0 || !strings.Contains(second.Why, "answered 403") {
@@ -201,7 +201,7 @@ func (r *modelRig) silent(t *testing.T) {
 	}
 	s.Before(says("stop", "it is "+endpointtest.Key), says("length", "it is"), hang, hang, hang)
 	stdout, stderr, code := r.run(nil, "--model", s.URL, "--modes", "direct", "--upstreams", "needed", "--runs", "6", "--time", "500ms")
-	if code != 124 || s.Asked() != 5 || !strings.Contains(stderr, "sallyport: no answer from "+strings.TrimPrefix(s.URL, "http://")+" within 500ms\nhint: --time gives a task longer") {
+	if code != 124 || s.Asked() != 5 || !strings.Contains(stderr, "sallyport: no answer from "+strings.TrimPrefix(s.URL, "https://")+" within 500ms\nhint: --time gives a task longer") {
 		t.Errorf("status %d after %d requests:\n%s", code, s.Asked(), stderr)
 	}
 	for _, want := range []string{`failed, answered "it is [key]", not "17:45" (1 turn, 10 tokens in`, "(finish_reason length) (1 turn, 10 tokens in, 2 out"} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // guarded is the built binary with all of the guard on, before two real npm upstreams, the hostile one and a desk of
@@ -382,7 +382,7 @@ func newCounter(t *testing.T) *counter {
 		}
 		return fmt.Sprint(answer.Action, " ", answer.Content["name"]), nil
 	})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(func() {
 		_ = web.Config.Close()
 		web.Close()

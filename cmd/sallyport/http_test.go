@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // site is the built binary, serving over HTTP the everything-server of npm and a
@@ -89,7 +89,7 @@ func newGate(t *testing.T) *gate {
 			return nil, ctx.Err()
 		}
 	})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(func() {
 		_ = web.Config.Close()
 		web.Close()

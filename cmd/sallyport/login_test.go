@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // desk is the built binary that serves over HTTP to a client with a bearer
@@ -48,7 +48,7 @@ func (r *recorder) start(t *testing.T) string {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "plain was here"}}}, nil, nil
 	})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	web := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.seen = append(r.seen, fmt.Sprint(req.URL, req.Header))
 		r.mu.Unlock()

@@ -21,13 +21,14 @@ import (
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/testutil/authserver"
 	"sallyport/internal/testutil/golden"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestMain makes the test binary every program that a script names: sallyport
 // itself, and what stands on both sides of it.
 func TestMain(m *testing.M) {
 	upstreamtest.Main()
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tlstest.M{Tests: m}, map[string]func(){
 		"sallyport":  main,
 		"toyserver":  toyServer,
 		"listserver": listServer,
@@ -97,6 +98,7 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Defer(func() { os.RemoveAll(dir) })
 	env.Setenv("XDG_RUNTIME_DIR", dir)
+	env.Setenv("SSL_CERT_FILE", os.Getenv("SSL_CERT_FILE"))
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every command takes a second to exit
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 	env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, ".data"))

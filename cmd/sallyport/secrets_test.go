@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -29,6 +28,7 @@ import (
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // hoard is a gateway with a secret wherever an operator may put one, before upstreams
@@ -107,7 +107,7 @@ func newHoard(t *testing.T) *hoard {
 
 func (h *hoard) settings(person, robot, runsc string) string {
 	over := h.overHTTP()
-	host := strings.TrimPrefix(over, "http://")
+	host := strings.TrimPrefix(over, "https://")
 	return fmt.Sprintf(`env_file: own/secrets.env
 trust: allow
 upstreams:
@@ -123,7 +123,7 @@ upstreams:
   dying: {command: leaky, args: [%[1]q, die], env: {TOKEN: "${HOARD_ENV}"}}
   person: {url: %[5]q, auth: {store: file}}
   robot: {url: %[6]q, auth: {type: client_credentials, client_id: robot, client_secret: %[7]q}}
-  userinfo: {url: "http://me:%[8]s@%[9]s/mcp"}
+  userinfo: {url: "https://me:%[8]s@%[9]s/mcp"}
 search: {embeddings: {url: "%[4]s/embeddings", model: m, headers: {Authorization: "Bearer %[10]s"}}}
 privacy: {mode: detect, recognizer: {url: "%[4]s/recognizer", headers: {Authorization: "Bearer %[15]s"}}}
 sandbox: {runsc: %[11]q, pool: {max: 0, min: 0}}
@@ -141,7 +141,7 @@ profiles: [all]
 // overHTTP is a leaky server, and one whose errors say the same.
 func (h *hoard) overHTTP() string {
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return upstreamtest.Leaky(h.list) }, nil)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := tlstest.NewServer(h.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/mcp" {
 			handler.ServeHTTP(w, r)
 			return

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 
 	"sallyport/gateway/embeddings"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestBombs: an answer that unpacks to a hundred megabytes, or is of endless empty vectors, costs
@@ -29,7 +29,7 @@ func TestBombs(t *testing.T) {
 		"empty": {[]byte(`{"data":[` + strings.Repeat("{},", 1<<24) + `{}]}`), false},
 		"deep":  {[]byte(`{"data":` + strings.Repeat("[", 1<<19)), false},
 	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if body.packed {
 				w.Header().Set("Content-Encoding", "gzip")
 			}

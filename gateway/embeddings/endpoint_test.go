@@ -14,6 +14,7 @@ import (
 
 	"sallyport/gateway/embeddings"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -65,7 +66,7 @@ func newEndpoint(t testing.TB) *endpoint {
 	t.Helper()
 	e := &endpoint{}
 	e.dims.Store(dims)
-	e.web = httptest.NewServer(e)
+	e.web = tlstest.NewServer(t, e)
 	t.Cleanup(e.web.Close)
 	return e
 }

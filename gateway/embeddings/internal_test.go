@@ -4,12 +4,13 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestRest: pauses grow, and are never shorter than the endpoint asks for.
@@ -58,7 +59,7 @@ func TestRetryAfter(t *testing.T) {
 		time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat):       0,
 		time.Now().Add(2000 * time.Hour).UTC().Format(http.TimeFormat): time.Hour,
 	} {
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		web := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", text)
 			w.WriteHeader(http.StatusTooManyRequests)
 		}))

@@ -3,16 +3,16 @@ package embeddings_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"sallyport/gateway/embeddings"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestKeysOfTheAddressAreNotShown: an endpoint may repeat the key that its address has.
 func TestKeysOfTheAddressAreNotShown(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"error":{"message":"bad key %s of %s, password %s, at %s"}}`, r.URL.Query().Get("key"), user, password, r.URL.RawQuery)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // shop is a real upstream that sells when it is let, and asks its client for a name and a model for a poem.
@@ -54,7 +54,7 @@ func newShop(t *testing.T) (url string, sold *atomic.Int32) {
 		}
 		return answer.Content.(*mcp.TextContent).Text, nil
 	})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(func() {
 		_ = web.Config.Close()
 		web.Close()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // rawServer is an upstream that answers with bytes of its own.
@@ -39,7 +39,7 @@ type rawServer struct {
 func newRawServer(t *testing.T, answers map[string]string) *rawServer {
 	t.Helper()
 	s := &rawServer{answers: answers, got: map[string]json.RawMessage{}}
-	web := httptest.NewServer(s)
+	web := tlstest.NewServer(t, s)
 	t.Cleanup(web.Close)
 	s.url = web.URL
 	return s
@@ -368,7 +368,7 @@ func asker(t *testing.T, stateless bool) string {
 		}
 		return hello(answer), nil
 	})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
 	t.Cleanup(func() {
 		_ = web.Config.Close()
 		web.Close()

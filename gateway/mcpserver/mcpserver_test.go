@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tokens"
 )
 
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("XDG_RUNTIME_DIR", dir); err != nil {
 		panic(err)
 	}
-	code := m.Run()
+	code := tlstest.M{Tests: m}.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -49,7 +49,7 @@ func newMeter(t *testing.T) *meter {
 	m := &meter{Server: mcp.NewServer(&mcp.Implementation{Name: "meter", Version: "1"}, nil)}
 	m.tool("tick")
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return m.Server }, nil)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.down.Load() {
 			http.Error(w, "down", http.StatusServiceUnavailable)
 			return

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +18,7 @@ import (
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -110,7 +110,7 @@ func newTalker(t *testing.T, stateless bool) *talker {
 		up.canceled <- struct{}{}
 		return "", ctx.Err()
 	})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up.Server },
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up.Server },
 		&mcp.StreamableHTTPOptions{Stateless: stateless, PropagateRequestCancellation: true}))
 	t.Cleanup(func() {
 		_ = web.Config.Close()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"sallyport/gateway/upstream"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -247,7 +247,7 @@ func TestScopeMissingThenTokenRefused(t *testing.T) {
 // No other origin gets a token, and no error shows one.
 func TestTokenStaysAtItsOrigin(t *testing.T) {
 	var strays atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
+	other := tlstest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
 	defer other.Close()
 	web := newSite(t, nil)
 	k := &keys{}

@@ -17,6 +17,7 @@ import (
 
 	"sallyport/gateway/upstream"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -36,8 +37,7 @@ func newSite(t *testing.T, opts *mcp.StreamableHTTPOptions) *site {
 	t.Helper()
 	s := &site{}
 	s.restart(opts)
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(s.Close)
+	s.Server = tlstest.NewServer(t, http.HandlerFunc(s.serve))
 	return s
 }
 
@@ -286,7 +286,7 @@ func TestHTTPSilentOnDiscover(t *testing.T) {
 
 func TestHTTPRedirect(t *testing.T) {
 	var strays atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
+	other := tlstest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
 	defer other.Close()
 	web := newSite(t, nil)
 	web.redirect("/there")
@@ -363,6 +363,8 @@ func TestHTTPRetryable(t *testing.T) {
 // TestHTTPNotDelivered: where each request has a connection of its own, one that finds nobody says so.
 func TestHTTPNotDelivered(t *testing.T) {
 	web := newSite(t, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	web.Server = httptest.NewUnstartedServer(http.HandlerFunc(web.serve))
+	tlstest.StartOld(t, web.Server) // over HTTP/2 requests share a connection
 	web.Config.SetKeepAlivesEnabled(false)
 	s := open(t, web.settings(), nil)
 	call(t, s, "echo", "{}")

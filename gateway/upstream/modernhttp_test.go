@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -32,7 +33,7 @@ func askingServer(t *testing.T, opts *mcp.StreamableHTTPOptions) *httptest.Serve
 		}
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: string(req.Params.Arguments), RequestedSchema: map[string]any{"type": "object"}}}}, nil
 	})
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, opts))
+	web := tlstest.NewServer(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, opts))
 	t.Cleanup(web.Close)
 	return web
 }
@@ -87,7 +88,7 @@ func TestArgumentsInHeaders(t *testing.T) {
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		if r.Header.Get("Mcp-Method") == "tools/call" {
 			got = append(got, r.Header.Get("Mcp-Name"), r.Header.Get("Mcp-Param-Region"), r.Header.Get("Mcp-Param-Deep-N"), r.Header.Get("Mcp-Param-Yes"))

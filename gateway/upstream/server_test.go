@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/internal/testutil/tlstest"
 )
 
 // modeVar makes the test binary an upstream instead of running tests. Its value
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 	mode, ok := os.LookupEnv(modeVar)
 	switch {
 	case !ok:
-		os.Exit(m.Run())
+		os.Exit(tlstest.M{Tests: m}.Run())
 	case mode == "sdk" || mode == "sdk,late":
 		if mode == "sdk,late" {
 			time.Sleep(600 * time.Millisecond)

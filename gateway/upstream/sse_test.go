@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"sallyport/gateway/upstream"
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -97,7 +97,7 @@ func TestNoMCPServer(t *testing.T) {
 // endpointSite sends one endpoint event and what follows it.
 func endpointSite(t *testing.T, endpoint, rest string) upstream.Settings {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			w.WriteHeader(http.StatusAccepted)
 			return
@@ -115,11 +115,11 @@ func endpointSite(t *testing.T, endpoint, rest string) upstream.Settings {
 
 func TestSSEHostile(t *testing.T) {
 	var strays atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
+	other := tlstest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strays.Add(1) }))
 	defer other.Close()
 	tests := []struct{ endpoint, rest, says string }{
 		{other.URL + "/take", "", "messages sent to " + other.URL + ", which is another origin"},
-		{"//" + strings.TrimPrefix(other.URL, "http://") + "/take", "", "which is another origin"},
+		{"//" + strings.TrimPrefix(other.URL, "https://") + "/take", "", "which is another origin"},
 		{"://", "", "names no address"},
 		{"/post", "data: " + strings.Repeat("x", 200_000) + "\n\n", "message of more than 100000 bytes"},
 		{"/post", strings.Repeat("data: xxxxxxxxxxxxxxxxxxxxxxxxxxx\n", 10_000), "message of more than 100000 bytes"},

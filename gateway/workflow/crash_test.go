@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/approval"
 	"sallyport/internal/store"
 	"sallyport/internal/store/storetest"
+	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
 )
 
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(tlstest.M{Tests: m}.Run())
 }
 
 // crashing has every kind of step. What is interrupted is made again, but for "unsure", which may have been done.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sallyport/internal/audit"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // writerDir and fullDir are the variables that make the test binary a writer, and one whose disk is full.
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(fullDir) != "":
 		err = fill(os.Getenv(fullDir))
 	default:
-		os.Exit(m.Run())
+		os.Exit(tlstest.M{Tests: m}.Run())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // taken is a sink in memory that fails when it is told to.
@@ -192,16 +192,23 @@ func checkSyslog(t *testing.T, message string, priority int, want audit.Record, 
 	}
 }
 
-// TestSyslogStream: over TCP each message stands behind its length (RFC 6587), and after the server has gone a new connection is made.
+// TestSyslogStream: over TCP and TLS each message stands behind its length (RFC 6587), and after the server has gone a new connection is made.
 func TestSyslogStream(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer plain.Close()
+	secret, address := tlstest.Listen(t)
+	t.Run("tcp", func(t *testing.T) { syslogStream(t, plain, "tcp://"+plain.Addr().String()) })
+	t.Run("tls", func(t *testing.T) { syslogStream(t, secret, "tls://"+address) })
+}
+
+func syslogStream(t *testing.T, listener net.Listener, address string) {
+	t.Helper()
 	all := event(t, call("a.one"), audit.Event{Kind: audit.Call, Tool: "x\ny", Decision: "deny"}, audit.Event{Kind: audit.ExecutionStart, Text: strings.Repeat("é\n", 20_000)})
-	sink := sinkOf(t, config.AuditSinks{Syslog: &config.Syslog{Address: "tcp://" + listener.Addr().String(), Facility: 13}}, "syslog")
+	sink := sinkOf(t, config.AuditSinks{Syslog: &config.Syslog{Address: address, Facility: 13}}, "syslog")
 	for range 2 {
 		done := make(chan error, 1)
 		go func() { done <- sink.Send(t.Context(), all) }()
@@ -268,7 +275,7 @@ func TestOTLP(t *testing.T) {
 	t.Parallel()
 	answer, status := "{}", http.StatusOK
 	var got otlpWire
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.URL.Path != "/v1/logs" || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Authorization") != "Bearer k" {
 			t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 		}
@@ -348,7 +355,7 @@ func TestSurrealDB(t *testing.T) {
 	t.Parallel()
 	var rows []map[string]any
 	seen := map[any]bool{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		user, password, _ := r.BasicAuth()
 		if r.Method != http.MethodPost || r.URL.Path != "/sql" || string(body) != "CREATE execution_log CONTENT $row;" || user != "writer" || password != "p" ||

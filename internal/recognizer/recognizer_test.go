@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -305,7 +304,7 @@ func TestConnections(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	other := tlstest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	t.Cleanup(other.Close)
 	s := recognizertest.New(t, nil)
 	away := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +29,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"sallyport/internal/testutil"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // entry is one entry of a layer, as it is written in tests: a file, unless it says otherwise.
@@ -94,7 +94,7 @@ func newStore(t testing.TB) *store {
 	t.Helper()
 	s := &store{}
 	real := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := tlstest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.between != nil && r.Method != http.MethodPut && r.Method != http.MethodPost && r.Method != http.MethodPatch {
 			s.asked.Add(1)
 			s.between(w, r, real)
@@ -103,7 +103,7 @@ func newStore(t testing.TB) *store {
 		real.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	s.host = strings.TrimPrefix(server.URL, "http://")
+	s.host = strings.TrimPrefix(server.URL, "https://")
 	return s
 }
 

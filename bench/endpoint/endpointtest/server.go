@@ -21,6 +21,7 @@ import (
 	"sallyport/bench/endpoint"
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // Key is the key that is asked for, Model the only model that there is.
@@ -91,7 +92,7 @@ func New(tb testing.TB, api endpoint.API, world func() *suite.World) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", s.models)
 	mux.HandleFunc("POST "+s.talk.path(), s.turn)
-	s.Server = httptest.NewServer(mux)
+	s.Server = tlstest.NewServer(tb, mux)
 	tb.Cleanup(s.stop)
 	return s
 }

@@ -2,17 +2,18 @@ package oauth
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"sallyport/internal/testutil/tlstest"
 )
 
 // TestGuardEncodings: however this machine is written, a public upstream cannot send us to it. The canary counts who comes.
 func TestGuardEncodings(t *testing.T) {
 	var hits atomic.Int64
-	canary := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	canary := tlstest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	defer canary.Close()
 	at, err := url.Parse(canary.URL)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/upstream/oauth/oauthtest"
 	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/testutil/tlstest"
 )
 
 func TestLogin(t *testing.T) {
@@ -111,7 +112,7 @@ func TestMetadataRefused(t *testing.T) {
 // Before there was metadata of resources, a server's origin was its issuer.
 func TestLoginWithoutResourceMetadata(t *testing.T) {
 	w := newWorld(t, nil, &oauthtest.Options{NoMetadata: true})
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	front := tlstest.NewServer(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		target := w.as.URL + "/.well-known/oauth-authorization-server"
 		if r.URL.Path != "/.well-known/oauth-authorization-server" {
 			http.NotFound(rw, r)
@@ -125,7 +126,7 @@ func TestLoginWithoutResourceMetadata(t *testing.T) {
 		defer answer.Body.Close()
 		var all map[string]any
 		_ = json.NewDecoder(answer.Body).Decode(&all)
-		all["issuer"], all["authorization_response_iss_parameter_supported"] = "http://"+r.Host, false
+		all["issuer"], all["authorization_response_iss_parameter_supported"] = "https://"+r.Host, false
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(all)
 	}))

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // Span is one that has arrived; ids are in hex.
@@ -48,7 +48,7 @@ type Collector struct {
 func New(tb testing.TB, refuse ...int) *Collector {
 	tb.Helper()
 	c := &Collector{metrics: map[string]*metricspb.Metric{}, refuse: refuse}
-	web := httptest.NewServer(c)
+	web := tlstest.NewServer(tb, c)
 	tb.Cleanup(web.Close)
 	c.URL = web.URL
 	return c

@@ -14,7 +14,6 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,6 +21,8 @@ import (
 
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
+
+	"sallyport/internal/testutil/tlstest"
 )
 
 // Options configure a [Server]. The zero value is usable.
@@ -80,7 +81,7 @@ func New(tb testing.TB, opts *Options) *Server {
 	}
 	s.store = newStore(tb, s.opts)
 	mux := http.NewServeMux()
-	web := httptest.NewServer(mux)
+	web := tlstest.NewServer(tb, mux)
 	tb.Cleanup(web.Close)
 	s.URL = web.URL
 	provider, err := op.NewProvider(&op.Config{

@@ -74,28 +74,88 @@ func mustMake(t testing.TB) authority {
 	return a
 }
 
-// NewServer serves over TLS until the test ends. Its URL names localhost, as programs verify names and not addresses.
+// NewServer serves over TLS until the test ends, by HTTP/2 to who can. Its URL names localhost, as programs verify names and
+// not addresses.
 func NewServer(t testing.TB, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{mustMake(t).leaf}, MinVersion: tls.VersionTLS12}
-	server.StartTLS()
-	server.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	Start(t, server)
 	t.Cleanup(server.Close)
 	return server
 }
 
-// Authority returns a file with the authority of the servers, after those that this machine trusts.
-func Authority(t testing.TB) string {
+// Start starts a server as [NewServer] does. The caller ends it.
+func Start(t testing.TB, server *httptest.Server) {
 	t.Helper()
+	start(t, server, "h2", "http/1.1")
+}
+
+// StartOld is Start for servers that know HTTP/1.1 only, such as those whose handlers take a connection over.
+func StartOld(t testing.TB, server *httptest.Server) {
+	t.Helper()
+	start(t, server, "http/1.1")
+}
+
+func start(t testing.TB, server *httptest.Server, protocols ...string) {
+	t.Helper()
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{mustMake(t).leaf}, MinVersion: tls.VersionTLS12, NextProtos: protocols}
+	server.EnableHTTP2 = protocols[0] == "h2"
+	server.StartTLS()
+	server.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+}
+
+// Listen listens over TLS for a protocol that is not HTTP until the test ends, and returns its HOST:PORT as well.
+func Listen(t testing.TB) (listener net.Listener, address string) {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{mustMake(t).leaf}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener, strings.Replace(listener.Addr().String(), "127.0.0.1", "localhost", 1)
+}
+
+// M is what a TestMain runs in place of its [testing.M]: this process, and what it starts, trust the authority of the servers by
+// SSL_CERT_FILE, as a person has the product trust the authority of a company.
+type M struct{ Tests interface{ Run() int } }
+
+// Run runs the tests and returns the exit code.
+func (m M) Run() int {
+	a, err := made()
+	if err != nil {
+		panic(err)
+	}
+	dir, err := os.MkdirTemp("", "authority-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "authorities.pem")
+	if err := os.WriteFile(path, a.beside(), 0o600); err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("SSL_CERT_FILE", path); err != nil {
+		panic(err)
+	}
+	return m.Tests.Run()
+}
+
+// beside is the authority after those that this machine trusts.
+func (a authority) beside() []byte {
 	system, _ := os.ReadFile("/etc/ssl/certs/ca-certificates.crt") // not every machine has it there
 	if named := os.Getenv("SSL_CERT_FILE"); named != "" {
 		if data, err := os.ReadFile(named); err == nil {
 			system = data
 		}
 	}
+	return append(append(system, '\n'), a.pem...)
+}
+
+// Authority returns a file with the authority of the servers, after those that this machine trusts.
+func Authority(t testing.TB) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "authorities.pem")
-	if err := os.WriteFile(path, append(append(system, '\n'), mustMake(t).pem...), 0o600); err != nil {
+	if err := os.WriteFile(path, mustMake(t).beside(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

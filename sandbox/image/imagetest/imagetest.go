@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"log"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,13 +27,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"sallyport/internal/testutil/tlstest"
 )
 
 // Push makes an image for this machine of the layers, each a tar archive, puts it
 // into a registry that lasts as long as the test, and returns how it is pinned.
 func Push(tb testing.TB, layers ...[]byte) string {
 	tb.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)))) //nolint:forbidigo // the registry's own log, which goes nowhere
+	server := tlstest.NewServer(tb, registry.New(registry.Logger(log.New(io.Discard, "", 0)))) //nolint:forbidigo // the registry's own log, which goes nowhere
 	tb.Cleanup(server.Close)
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH})
 	for _, data := range layers {
@@ -46,7 +47,7 @@ func Push(tb testing.TB, layers ...[]byte) string {
 			tb.Fatal(err)
 		}
 	}
-	repository, err := name.NewRepository(strings.TrimPrefix(server.URL, "http://") + "/tests/interpreter")
+	repository, err := name.NewRepository(strings.TrimPrefix(server.URL, "https://") + "/tests/interpreter")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"sallyport/internal/testutil/authserver"
+	"sallyport/internal/testutil/tlstest"
 )
 
 // Options configure a [Resource]. The zero value is usable.
@@ -102,8 +103,10 @@ func start(tb testing.TB, handler http.Handler, socket string) string {
 		}
 		_ = web.Listener.Close()
 		web.Listener = listener
+		web.Start()
+	} else {
+		tlstest.Start(tb, web)
 	}
-	web.Start()
 	tb.Cleanup(func() {
 		_ = web.Config.Close() // streams too, which Close alone would wait for
 		web.Close()
