@@ -109,7 +109,7 @@ func TestBenchModel(t *testing.T) {
 }
 
 // changing is what differs between runs: addresses, times, tokens.
-var changing = regexp.MustCompile(`127\.0\.0\.1:\d+|\d+(\.\d+)? ?m?s\b|\d[\d,]*\d`)
+var changing = regexp.MustCompile(`localhost:\d+|\d+(\.\d+)? ?m?s\b|\d[\d,]*\d`)
 
 // What is there so far is printed when somebody has seen enough.
 func (r *modelRig) interrupted(t *testing.T) {
@@ -209,7 +209,7 @@ func (r *modelRig) silent(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stderr)
 		}
 	}
-	if !strings.HasPrefix(stdout, "a b at 127.0.0.1:") || !strings.Contains(stdout, ", 5 runs of 6, each with the servers of its task alone\n") {
+	if !strings.HasPrefix(stdout, "a b at localhost:") || !strings.Contains(stdout, ", 5 runs of 6, each with the servers of its task alone\n") {
 		t.Errorf("printed\n%s", stdout)
 	}
 	s = r.endpoint(endpoint.OpenAI)
