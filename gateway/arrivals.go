@@ -17,6 +17,16 @@ const (
 	glance = 20 * time.Millisecond
 )
 
+// Await waits for one upstream, by its id, or for "" as those do who name none: no longer than upstreams arrive one soon after the
+// other. Nobody waits for one whose definitions are in the cache.
+func (g *Gateway) Await(ctx context.Context, upstream string) {
+	if upstream == "" {
+		g.settleMost(ctx)
+	} else {
+		g.settle(ctx, upstream)
+	}
+}
+
 // settleMost waits for the upstreams on behalf of somebody who names none: no longer than they arrive one soon after the
 // other, so that one that does not answer keeps nobody.
 func (g *Gateway) settleMost(ctx context.Context) {

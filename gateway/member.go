@@ -229,7 +229,7 @@ func (m *member) offers(lang codegen.Language) string {
 
 func (m *member) offered() Offered {
 	up := m.cfg.Load()
-	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.state()}
+	return Offered{ID: m.id, Name: up.Name, Description: up.Description, Offer: m.view.Load().offer, State: m.state(), Unknown: !m.tried.Load()}
 }
 
 func (m *member) status() Upstream {

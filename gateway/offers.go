@@ -17,6 +17,8 @@ type Offered struct {
 	// Offer has only what may be called; the caller must not change what it holds.
 	Offer tool.Offer
 	State upstream.State
+	// Unknown says that nobody knows yet what it offers: it has not been tried, and is not in the cache.
+	Unknown bool
 }
 
 // Running reports whether the upstream is connected, so that a call starts nothing.

@@ -207,7 +207,7 @@ func TestResumeAtOnce(t *testing.T) {
 	g, l := resuming(t, nil)
 	failed := went(t.Context(), t, g, gateway.Program{Code: "from servers.ledger import book\nbook(name='a')\n1/0"}, sandbox.Failed)
 	var work sync.WaitGroup
-	won := make(chan string, 4)
+	won := make(chan string, 8)
 	for range cap(won) {
 		work.Go(func() {
 			e, err := g.Execute(t.Context(), gateway.Program{Resume: failed.ID, Code: "from servers.ledger import book\nbook(name='a')\nbook(name='b')"})

@@ -141,11 +141,7 @@ func (g *Gateway) Search(ctx context.Context, s Search) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	if s.Upstream == "" {
-		g.settleMost(ctx)
-	} else {
-		g.settle(ctx, s.Upstream)
-	}
+	g.Await(ctx, s.Upstream)
 	begun := time.Now()
 	found, err := g.search(ctx, s, lang)
 	if err == nil {

@@ -224,10 +224,14 @@ const patience = 2 * time.Minute
 
 // settle waits for the upstreams, and says for which if that takes long.
 func (a *app) settle(ctx context.Context, g *gateway.Gateway) error {
+	return a.waitFor(ctx, g, g.Settle)
+}
+
+func (a *app) waitFor(ctx context.Context, g *gateway.Gateway, wait func(ctx context.Context)) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		g.Settle(ctx)
+		wait(ctx)
 	}()
 	select {
 	case <-done:

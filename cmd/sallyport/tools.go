@@ -50,14 +50,18 @@ that clients of serve see, for each profile.`,
 
 func (a *app) tools(ctx context.Context, only string, asJSON, refresh bool) error {
 	return a.withGateway(ctx, gateway.Options{Settle: patience, Fresh: refresh}, func(ctx context.Context, g *gateway.Gateway) error {
-		if _, err := chosen(g.Upstreams(), only); err != nil {
-			return err // without waiting for any
-		}
-		if err := a.settle(ctx, g); err != nil {
-			return err
-		}
 		ups, err := chosen(g.Upstreams(), only)
 		if err != nil {
+			return err // without waiting for any
+		}
+		wait := g.Settle
+		if only != "" {
+			wait = func(ctx context.Context) { g.Await(ctx, ups[0].ID) }
+		}
+		if err := a.waitFor(ctx, g, wait); err != nil {
+			return err
+		}
+		if ups, err = chosen(g.Upstreams(), only); err != nil {
 			return err
 		}
 		tools := toolsOf(g.Tools(), ups)

@@ -14,8 +14,8 @@ import (
 
 // Catalog is what this face needs to tell of tools, and to call them.
 type Catalog interface {
-	// Settle waits until every upstream has been tried, or the time for that is over.
-	Settle(ctx context.Context)
+	// Await waits for one upstream, or for "" until most have been tried.
+	Await(ctx context.Context, upstream string)
 	// Tools are all that may be called, sorted by id.
 	Tools() []tool.Tool
 	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
@@ -53,7 +53,7 @@ type ToolSummary struct {
 
 func (a *api) tools(r *http.Request) (ToolList, error) {
 	query := queryOf(r)
-	a.verbs.Settle(r.Context())
+	a.verbs.Await(r.Context(), query.text("upstream"))
 	list, from := ToolList{Tools: []ToolSummary{}}, query.text("cursor")
 	for _, t := range a.verbs.Tools() {
 		if up := query.text("upstream"); up != "" && t.ID.Upstream != up {
@@ -135,7 +135,7 @@ type ToolText struct {
 }
 
 func (a *api) toolInfo(r *http.Request) (ToolInfo, error) {
-	a.verbs.Settle(r.Context())
+	a.verbs.Await(r.Context(), r.PathValue("upstream"))
 	view, err := a.verbs.ToolView(r.Context(), tool.ID{Upstream: r.PathValue("upstream"), Name: r.PathValue("tool")})
 	if err != nil {
 		return ToolInfo{}, err

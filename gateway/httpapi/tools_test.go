@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-func (house) Settle(context.Context) {}
+func (house) Await(context.Context, string) {}
 
 // Tools has five tools of two upstreams; the text of one is hostile.
 func (house) Tools() []tool.Tool {

@@ -19,7 +19,8 @@ import (
 
 // Gateway is what direct mode needs of the gateway.
 type Gateway interface {
-	Settle(ctx context.Context)
+	// Await waits for one upstream, or for "" until most have been tried.
+	Await(ctx context.Context, upstream string)
 	Offers() []gateway.Offered
 	Watch(f func()) (stop func())
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
@@ -68,6 +69,9 @@ type Direct struct {
 	notices outbox
 	work    sync.WaitGroup
 	close   func()
+
+	// promised is set when a client was told of capabilities of upstreams that nobody knew yet.
+	promised atomic.Bool
 }
 
 // NewDirect returns direct mode on a gateway. Close it.
@@ -218,10 +222,16 @@ func same(a, b []entry) bool {
 func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		r, need := d.roster.Load(), family(method)
-		if isAboutAll(method) || need != nil && !r.has(need) {
-			r = d.settled(ctx)
+		switch {
+		case method == "initialize" || method == "server/discover":
+			r = d.current() // a handshake waits for no upstream
+			if r.unknown {
+				d.promised.Store(true)
+			}
+		case isAboutAll(method) || need != nil && !r.has(need):
+			r = d.settled(ctx, "")
 		}
-		if need != nil && !r.has(need) {
+		if need != nil && !r.has(need) && !d.promised.Load() {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no upstream has " + method}
 		}
 		switch method {
@@ -243,18 +253,22 @@ func (d *Direct) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // isAboutAll says whether the answer to a method depends on all upstreams.
 func isAboutAll(method string) bool {
 	switch method {
-	case "initialize", "server/discover", "subscriptions/listen", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
+	case "subscriptions/listen", "tools/list", tool.ListPrompts, tool.ListResources, tool.ListTemplates:
 		return true
 	}
 	return false
 }
 
-// settled returns the roster once every upstream has been tried, or the time
-// for that is over.
-func (d *Direct) settled(ctx context.Context) *roster {
+// settled returns the roster once an upstream has been tried, or for "" most of them, or the time for that is over.
+func (d *Direct) settled(ctx context.Context, upstream string) *roster {
 	ctx, cancel := bare(ctx)
 	defer cancel()
-	d.verbs.Settle(ctx)
+	d.verbs.Await(ctx, upstream)
+	return d.current()
+}
+
+// current is the roster of now.
+func (d *Direct) current() *roster {
 	d.refresh()
 	return d.roster.Load()
 }

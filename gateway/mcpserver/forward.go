@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -26,7 +28,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 	}
 	call, err := route(r, method, params)
 	if err != nil { // or its upstream has not been tried yet
-		if call, err = route(d.settled(ctx), method, params); err != nil {
+		if call, err = route(d.settled(ctx, sought(d.verbs.Offers(), params)), method, params); err != nil {
 			return nil, err
 		}
 	}
@@ -45,6 +47,17 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 		raw, err = answer(d.call(ctx, call))
 	}
 	return finish(ctx, method, c.modern, raw, err)
+}
+
+// sought is the upstream that a name in a request begins with, "" for none.
+func sought(offers []gateway.Offered, params object) string {
+	name := cmp.Or(text1(params["name"]), strings.TrimPrefix(text1(params["uri"]), foreign))
+	for _, up := range offers {
+		if rest, ok := strings.CutPrefix(name, up.ID); ok && (strings.HasPrefix(rest, "__") || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/")) {
+			return up.ID
+		}
+	}
+	return ""
 }
 
 // talk makes a call for a modern client, or goes on with one that waits.

@@ -31,7 +31,7 @@ type upstreams struct {
 
 func (u *upstreams) AlwaysDenied(context.Context, tool.ID) bool { return false }
 
-func (u *upstreams) Settle(context.Context)        {}
+func (u *upstreams) Await(context.Context, string) {}
 func (u *upstreams) Offers() []gateway.Offered     { return u.offers }
 func (u *upstreams) Watch(func()) func()           { return func() {} }
 func (u *upstreams) Upstreams() []gateway.Upstream { return nil }

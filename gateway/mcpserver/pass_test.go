@@ -283,7 +283,7 @@ type late struct {
 
 func (l *late) Watch(f func()) func() { l.tell = f; return func() {} }
 
-func (l *late) Settle(context.Context) {
+func (l *late) Await(context.Context, string) {
 	if !l.settled {
 		time.Sleep(time.Second)
 		l.offers, l.settled = []gateway.Offered{offering("up", "slow")}, true

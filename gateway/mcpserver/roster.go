@@ -29,6 +29,8 @@ type roster struct {
 	templates []template
 	// able are the capabilities of each upstream, in the order of the settings.
 	able []ability
+	// unknown says that there is an upstream of which nobody knows yet what it offers; it may have all capabilities.
+	unknown bool
 	// instructions of all upstreams.
 	instructions string
 }
@@ -104,7 +106,16 @@ func (b *building) upstream(up gateway.Offered) {
 	}
 	a := ability{upstream: up.ID}
 	_ = json.Unmarshal(up.Offer.Server.Capabilities, &a) // one that says nonsense can do nothing
+	if up.Unknown {
+		b.unknown, a = true, anything(up.ID)
+	}
 	b.able = append(b.able, a)
+}
+
+// anything is what an upstream may be able to do of which nobody knows yet.
+func anything(upstream string) ability {
+	some := json.RawMessage("{}")
+	return ability{upstream: upstream, Prompts: some, Completions: some, Logging: some, Resources: &struct{ Subscribe bool }{true}}
 }
 
 func (b *building) tool(t tool.Tool) {
