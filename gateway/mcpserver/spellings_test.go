@@ -64,7 +64,7 @@ func TestPoliciesAgainstSpellings(t *testing.T) {
 	}
 	t.Run("what is allowed", func(t *testing.T) { // so the rest is no accident
 		t.Parallel()
-		odd := newRawServer(t, oddAnswers())
+		odd := newRawServer(t, answers)
 		c := newDirectPolicy(t, false, allow(`args.to == "ann" && args.n < 1000`, "odd.*"), upstream("odd", odd.url, "")).dialogue("2025-11-25")
 		if got := c.ask("tools/call", `{"name":"odd__odd_tool","arguments":{"to":"ann","n":999.0}}`); !strings.Contains(got, "hologram") {
 			t.Error(got)
