@@ -27,9 +27,10 @@ func gossip(s *site) {
 		heard = in.Text
 		session := req.Session
 		_ = session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1, Message: "progress " + heard})
-		_ = session.Log(ctx, &mcp.LoggingMessageParams{Level: "emergency", Logger: "log of " + heard, Data: map[string]any{"said": heard, "list": []string{backwards(heard)}}})
+		_ = session.Log(ctx, &mcp.LoggingMessageParams{Level: "emergency", Logger: "log of " + heard, Data: map[string]any{"said": heard, "list": []string{backwards(heard)}}}) //nolint:staticcheck // servers of today log
 		_, elicited := session.Elicit(ctx, &mcp.ElicitParams{Message: "elicitation " + heard, RequestedSchema: json.RawMessage(
 			`{"type":"object","properties":{"a":{"type":"string","title":` + quoted(heard) + `,"description":` + quoted(heard) + `,"default":` + quoted(heard) + `}}}`)})
+		//nolint:staticcheck // servers of today sample
 		_, sampled := session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 5, SystemPrompt: "system " + heard,
 			Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "sampling " + heard}}}})
 		r := text("errors: " + errorText(elicited) + errorText(sampled))

@@ -47,17 +47,25 @@ func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Res
 	} else if err != nil {
 		return tool.Result{}, s.callError(ctx, limited, call.Tool.Name, time.Since(begin), err)
 	}
-	result, err := r.read(raw)
+	result, err := s.resultOf(r, raw)
 	if err != nil {
 		return tool.Result{}, s.badAnswer(call.Tool.Name, err)
 	}
-	if size := len(raw); r.method == "tools/call" && call.Execution != "" && !call.Rounds {
-		result.Raw = nil // programs get what is made of it, and it can be large
-		s.opts.Budget.keep(result)
-		reclaim.Copy(size)
-	}
 	l.served.Store(true)
 	s.noteWish(call)
+	return result, nil
+}
+
+// resultOf reads the result of a request. Programs get what is made of it, and not the message, which can be large.
+func (s *Session) resultOf(r *request, raw json.RawMessage) (tool.Result, error) {
+	size := len(raw)
+	result, err := r.read(raw)
+	if err != nil || r.method != "tools/call" || r.call.Execution == "" || r.call.Rounds {
+		return result, err
+	}
+	result.Raw = nil
+	s.opts.Budget.keep(result)
+	reclaim.Copy(size)
 	return result, nil
 }
 

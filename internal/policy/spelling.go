@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -77,15 +78,7 @@ func (s spellings) object(object map[string]any) error {
 // knows reports whether a key is spelled as a rule has it, or is like none that a rule has.
 func (s spellings) knows(folded, key string) bool {
 	names, ok := s[folded]
-	if !ok {
-		return true
-	}
-	for _, name := range names {
-		if name == key {
-			return true
-		}
-	}
-	return false
+	return !ok || slices.Contains(names, key)
 }
 
 // fold is the same for keys that differ only in case, in how their letters are encoded (NFKC) or in characters that show nothing.

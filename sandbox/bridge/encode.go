@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"sallyport/internal/lists"
 	"sallyport/internal/tool"
 )
 
@@ -147,6 +146,6 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	encoder := json.NewEncoder(buf)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(lists.Filled(v))
+	err := encoder.Encode(v)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
