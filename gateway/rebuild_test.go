@@ -169,7 +169,7 @@ func wantRebuilt(ctx context.Context, t *testing.T, k *kept, ids ...string) {
 	t.Helper()
 	slices.Sort(ids)
 	var listed []string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		page, err := k.Executions(ctx, gateway.ExecutionFilter{})
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ func TestCheckRecognizer(t *testing.T) {
 		URL: s.URL, CA: tlstest.Authority(t), Language: "en", Threshold: 0.5, Batch: true, Timeout: 10 * time.Second,
 		Entities: map[string]string{"PERSON": "name"}, OnFailure: config.FailureRefuse,
 	}
+	stranger := httptest.NewTLSServer(s) // by an authority that nobody here trusts
+	t.Cleanup(stranger.Close)
 	for _, c := range []struct {
 		name        string
 		change      func(*config.Recognizer)
@@ -31,7 +34,7 @@ func TestCheckRecognizer(t *testing.T) {
 		{"unknown language", func(r *config.Recognizer) { r.Language = "tlh" }, false, false, "refused: it answered HTTP 500", "language or entities"},
 		{"passes", func(r *config.Recognizer) { r.Language, r.OnFailure = "tlh", config.FailurePass }, true, true, "are not found: it answered HTTP 500", "language or entities"},
 		{"path", func(r *config.Recognizer) { r.URL += "/v1" }, false, false, "HTTP 404", "privacy.recognizer.url"},
-		{"certificate", func(r *config.Recognizer) { r.CA = "" }, false, false, "its certificate is not trusted", "privacy.recognizer.ca"},
+		{"certificate", func(r *config.Recognizer) { r.URL = stranger.URL }, false, false, "its certificate is not trusted", "privacy.recognizer.ca"},
 	} {
 		r := cfg
 		c.change(&r)

@@ -138,6 +138,13 @@ func (s *session) leave(kept bool) {
 	s.calls.Wait()
 }
 
+// ended reports whether nobody reads answers any more.
+func (s *session) ended() bool {
+	s.write.Lock()
+	defer s.write.Unlock()
+	return s.over
+}
+
 var errOver = errors.New("the program has ended")
 
 // send writes one frame. A guest that cannot be written to is cut off: it would

@@ -248,6 +248,9 @@ func (s *session) deliver(id int64, of tool.ID, result tool.Result) {
 	if size > largeResult {
 		s.large.Lock()
 		defer s.large.Unlock()
+		if s.ended() {
+			return
+		}
 	}
 	value := valueOf(of, result)
 	reclaim.Copy(size)
