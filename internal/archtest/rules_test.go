@@ -157,7 +157,7 @@ var dependencies = map[string]string{
 	"github.com/google/go-cmp":                     "readable differences in tests",
 	"github.com/google/go-containerregistry":       "OCI images: pulled, verified, flattened",
 	"github.com/gorilla/websocket":                 "the bridge between sandbox and gateway",
-	"github.com/minio/highwayhash":                 "the checksum that the engine of the records keeps of each",
+	"github.com/minio/highwayhash":                 "the checksum that the engine of the records keeps of each; the engine has it built in already",
 	"github.com/modelcontextprotocol/go-sdk":       "the protocol, as client and as server",
 	"github.com/nats-io/nats-server/v2":            "records and logs, embedded: durable, fenced, and the same on a cluster",
 	"github.com/nats-io/nats.go":                   "how one speaks with it",
@@ -194,4 +194,4 @@ var dependencies = map[string]string{
 	"gopkg.in/yaml.v3":                                                  "upstreams.yaml and workflows",
 }
 
-const maxDependencies = 45
+const maxDependencies = 46
