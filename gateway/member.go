@@ -13,6 +13,7 @@ import (
 	"sallyport/codegen"
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
+	"sallyport/internal/argcheck"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
@@ -321,7 +322,7 @@ func (v *view) names() []string { return slices.Sorted(maps.Keys(v.entries)) }
 // for as long as the definition stays.
 type entry struct {
 	tool.Tool
-	input    func() *inputSchema
+	input    func() *argcheck.Schema
 	defaults func() map[string]any // of the arguments at the top
 	digest   func() string         // Digest, made once
 	declares func() bool           // what its results look like is in the definition
@@ -330,7 +331,7 @@ type entry struct {
 func newEntry(t tool.Tool) *entry {
 	return &entry{
 		Tool:     t,
-		input:    sync.OnceValue(func() *inputSchema { return compileSchema(t.Input) }),
+		input:    sync.OnceValue(func() *argcheck.Schema { return argcheck.Compile(t.Input) }),
 		defaults: sync.OnceValue(func() map[string]any { return schemaDefaults(t.Input) }),
 		digest:   sync.OnceValue(t.Digest),
 		declares: sync.OnceValue(func() bool { return len(t.Output) > 0 && codegen.DeclaresResult(t) }),

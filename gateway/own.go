@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/argcheck"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -20,7 +21,7 @@ const ownID = "sallyport"
 
 // ownTool is what the gateway answers itself.
 type ownTool struct {
-	input func() *inputSchema
+	input func() *argcheck.Schema
 	run   func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
@@ -34,7 +35,7 @@ func newOwn(g *Gateway) map[string]ownTool {
 	return own
 }
 
-func ownInput(properties string, required ...string) func() *inputSchema {
+func ownInput(properties string, required ...string) func() *argcheck.Schema {
 	schema := `{"type":"object","additionalProperties":false,"properties":{` + properties + `}`
 	if len(required) > 0 {
 		schema += `,"required":["` + strings.Join(required, `","`) + `"]`
@@ -60,7 +61,7 @@ func (g *Gateway) owned(next Handler) Handler {
 		if len(args) == 0 || string(args) == "null" {
 			args = []byte("{}")
 		}
-		if err := t.input().refuse(args); err != nil {
+		if err := t.input().Check(args); err != nil {
 			return tool.Result{}, err
 		}
 		text, err := t.run(ctx, args)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"sallyport/internal/argcheck"
 	"sallyport/internal/config"
 	"sallyport/internal/pii"
 	"sallyport/internal/tool"
@@ -170,13 +171,13 @@ func (g *Gateway) private(next Handler) Handler {
 }
 
 // fits reports whether arguments that were refused fit once tokens have become values.
-func (g *Gateway) fits(ctx context.Context, s *inputSchema, call tool.Call) bool {
+func (g *Gateway) fits(ctx context.Context, s *argcheck.Schema, call tool.Call) bool {
 	r := g.privacy.rules.Load()
 	if !r.on || !pii.Has(string(call.Args)) {
 		return false
 	}
 	args, restored, err := g.privacy.vault(ctx).RestoreJSON(call.Args, r.mayGet(call.Tool))
-	return err == nil && len(restored) > 0 && s.refuse(args) == nil
+	return err == nil && len(restored) > 0 && s.Check(args) == nil
 }
 
 // withoutCause leaves of an error's causes only whether its context had ended: others quote the upstream.

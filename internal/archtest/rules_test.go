@@ -77,6 +77,8 @@ var rooms = []room{
 		"what values have in common is a part of the vocabulary, and stands on the standard library alone"},
 	{"internal/tool", []string{"internal/shape"}, nil,
 		"internal/tool is the vocabulary that all others share, so it stands on the standard library alone, and on the shapes that a tool's results have"},
+	{"internal/argcheck", []string{"internal/nearest", "internal/plain", "internal/tool"}, nil,
+		"arguments are checked against a schema from the two texts alone"},
 	{"internal/...", []string{"internal/..."}, nil,
 		"internal is the ground floor: nothing there imports a room above"},
 }

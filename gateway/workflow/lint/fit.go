@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/gateway"
 	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/argcheck"
 	"sallyport/internal/expr"
 	"sallyport/internal/nearest"
 )
@@ -156,7 +156,7 @@ func (c *checker) fits(in binding.Scope, v spec.Value, schema json.RawMessage, w
 	if err != nil {
 		return
 	}
-	for _, m := range gateway.Misfits(schema, data) {
+	for _, m := range argcheck.Explain(schema, data) {
 		c.wrong(at(v, m.At).Pos, "%s: %s", what, m.Message)
 	}
 }

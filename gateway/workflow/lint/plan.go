@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway"
 	"sallyport/gateway/workflow/binding"
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/argcheck"
 	"sallyport/internal/expr"
 	"sallyport/internal/plain"
 	"sallyport/internal/policy"
@@ -173,7 +173,7 @@ func misfits(name string, schema json.RawMessage, value any) (problems []string)
 	if err != nil || hasUnknown(value) {
 		return nil
 	}
-	for _, m := range gateway.Misfits(schema, data) {
+	for _, m := range argcheck.Explain(schema, data) {
 		problems = append(problems, "input "+strings.Join(append([]string{name}, m.At...), ".")+": "+m.Message)
 	}
 	return problems

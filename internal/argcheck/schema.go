@@ -1,4 +1,7 @@
-package gateway
+// Package argcheck checks the arguments of a tool call against the tool's input schema, and explains what is wrong with
+// them in words that a model can act on. Schema and arguments are both hostile: the upstream wrote the one, a program in
+// a sandbox the other. What is too large or too deep to be checked in bounded time is not checked.
+package argcheck
 
 import (
 	"bytes"
@@ -13,15 +16,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// inputSchema is a tool's input schema, made ready to check arguments. Schema
-// and arguments are both hostile: the one was written by the upstream, the other
-// by a program in a sandbox, and the checker recurses, has no time limit, and
-// panics on odd numbers. What is too large or too deep for it is not checked.
-type inputSchema struct {
+// Schema is a compiled input schema. It is safe for concurrent use.
+type Schema struct {
 	names []string // the properties, sorted
-	open  bool     // there may be others
+	open  bool     // other properties are allowed
 	raw   json.RawMessage
-	// check is nil where the schema cannot be compiled; meter counts its steps.
+	// check is nil if the schema cannot be compiled; meter counts the steps of a check.
 	check *jsonschema.Schema
 	meter *meter
 }
@@ -34,8 +34,9 @@ const (
 	maxSteps       = 100_000
 )
 
-func compileSchema(input json.RawMessage) *inputSchema {
-	s := &inputSchema{open: true, raw: input, meter: &meter{}}
+// Compile compiles an input schema. One that cannot be compiled allows everything.
+func Compile(input json.RawMessage) *Schema {
+	s := &Schema{open: true, raw: input, meter: &meter{}}
 	var keywords map[string]json.RawMessage
 	var properties map[string]json.RawMessage
 	if json.Unmarshal(input, &keywords) != nil {
@@ -45,7 +46,7 @@ func compileSchema(input json.RawMessage) *inputSchema {
 		s.names = slices.Sorted(maps.Keys(properties))
 		s.open = len(s.names) == 0 || isOpen(keywords)
 	}
-	s.check = compile(input, s.meter)
+	s.check = compileSchema(input, s.meter)
 	return s
 }
 
@@ -69,9 +70,9 @@ const (
 	meterURL  = "tool:///meter"
 )
 
-func compile(input json.RawMessage, m *meter) (check *jsonschema.Schema) {
+func compileSchema(input json.RawMessage, m *meter) (check *jsonschema.Schema) {
 	defer func() {
-		if recover() != nil { // some numbers in a schema do that
+		if recover() != nil { // some numbers in a schema make the library panic
 			check = nil
 		}
 	}()
@@ -98,8 +99,8 @@ func compile(input json.RawMessage, m *meter) (check *jsonschema.Schema) {
 	return check
 }
 
-// validate returns what of args does not fit, nil if all fits or cannot be checked.
-func (s *inputSchema) validate(args json.RawMessage) (invalid *jsonschema.ValidationError) {
+// validate returns the violations of args, nil if there are none or args cannot be checked.
+func (s *Schema) validate(args json.RawMessage) (invalid *jsonschema.ValidationError) {
 	if s.check == nil || len(args) > maxArgsChecked {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (s *inputSchema) validate(args json.RawMessage) (invalid *jsonschema.Valida
 	s.meter.mu.Lock()
 	defer s.meter.mu.Unlock()
 	defer func() {
-		if recover() != nil { // the meter has run out
+		if recover() != nil { // the meter stopped the check
 			invalid = nil
 		}
 	}()
@@ -122,14 +123,14 @@ func (s *inputSchema) validate(args json.RawMessage) (invalid *jsonschema.Valida
 	return invalid
 }
 
-// noLoader refuses to fetch a schema: a $ref of an upstream must not make us read a file or a URL.
+// noLoader refuses to load a schema: a $ref of an upstream must not read a file or fetch a URL.
 type noLoader struct{}
 
 // Load always fails.
 func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
 
-// meter stops a check that takes too long, by a panic, which is the only way
-// out of it: a few lines of anyOf and $ref can ask for more steps than there is time.
+// meter stops a check that takes too many steps. It panics, as the library has no other way to stop: a few lines of
+// anyOf and $ref can take exponential time.
 type meter struct {
 	mu    sync.Mutex
 	steps int
@@ -142,10 +143,10 @@ func (m *meter) Validate(*jsonschema.ValidatorContext, any) {
 	}
 }
 
-// extent is how large a JSON value is.
+// extent is the size of a JSON value.
 type extent struct {
 	nodes, depth int
-	odd          bool // it holds a number that takes long to compute with
+	odd          bool // a number in it is too large to compute with
 }
 
 func measure(v any) extent {
@@ -173,7 +174,7 @@ func measure(v any) extent {
 	return size
 }
 
-// isOdd reports whether a number is far beyond what a float can hold.
+// isOdd reports whether a number is far beyond the range of a float64.
 func isOdd(number string) bool {
 	_, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	n, err := strconv.Atoi(exponent)

@@ -1,4 +1,4 @@
-package gateway
+package argcheck
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
 		begin := time.Now()
-		err := compileSchema(schema).refuse(args)
+		err := Compile(schema).Check(args)
 		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -41,9 +41,9 @@ func FuzzArguments(f *testing.F) {
 
 // BenchmarkArguments is what every call pays.
 func BenchmarkArguments(b *testing.B) {
-	schema := compileSchema(json.RawMessage(`{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}}}}`))
+	schema := Compile(json.RawMessage(`{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}}}}`))
 	for b.Loop() {
-		if err := schema.refuse(json.RawMessage(`{"title":"a note","tags":["one","two","three"]}`)); err != nil {
+		if err := schema.Check(json.RawMessage(`{"title":"a note","tags":["one","two","three"]}`)); err != nil {
 			b.Fatal(err)
 		}
 	}

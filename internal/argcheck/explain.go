@@ -1,4 +1,4 @@
-package gateway
+package argcheck
 
 import (
 	"encoding/json"
@@ -19,30 +19,30 @@ import (
 )
 
 const (
-	maxFaults  = 3
-	maxChoices = 12 // of names or values that one fault lists
+	maxMessages  = 3
+	maxChoices = 12 // names or values that one message lists
 )
 
-// faults words what a check found: where, what was expected, what was probably meant.
-type faults struct {
+// explainer collects messages about violations: where, what was expected, what was probably meant.
+type explainer struct {
 	schema, args any // parsed
 	printer      *message.Printer
-	said         map[string]bool // places and names that a fault has explained
+	said         map[string]bool // paths and names that a message covers
 	found        []string
-	at           [][]string // where each is
+	at           [][]string // the path of each
 }
 
-// describeInvalid names the first faults of args.
-func describeInvalid(err *jsonschema.ValidationError, schema, args json.RawMessage) string {
-	f := faults{printer: message.NewPrinter(language.English), said: map[string]bool{}}
-	_ = json.Unmarshal(schema, &f.schema) // what cannot be read here has no names to suggest
+// describe explains the first violations of args.
+func describe(err *jsonschema.ValidationError, schema, args json.RawMessage) string {
+	f := explainer{printer: message.NewPrinter(language.English), said: map[string]bool{}}
+	_ = json.Unmarshal(schema, &f.schema) // without names there are no suggestions
 	_ = json.Unmarshal(args, &f.args)
 	f.walk(err)
 	return strings.Join(f.found, "; ")
 }
 
-func (f *faults) walk(e *jsonschema.ValidationError) {
-	if len(f.found) == maxFaults {
+func (f *explainer) walk(e *jsonschema.ValidationError) {
+	if len(f.found) == maxMessages {
 		return
 	}
 	causes := e.Causes
@@ -61,10 +61,9 @@ func (f *faults) walk(e *jsonschema.ValidationError) {
 	}
 }
 
-// branch picks, of the branches that all do not fit, the one that was probably
-// meant: not one of another type or with another constant, and then the one with
-// the fewest faults. Where each is of another type, all are told.
-func (f *faults) branch(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+// branch picks the branch of anyOf or oneOf that was probably meant: not one of another type or with another constant, and of
+// the others the one with the fewest violations. If all are of another type, it returns all.
+func (f *explainer) branch(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	var best []*jsonschema.ValidationError
 	fewest := 0
 	for _, cause := range e.Causes {
@@ -79,8 +78,7 @@ func (f *faults) branch(e *jsonschema.ValidationError) []*jsonschema.ValidationE
 	return best
 }
 
-// weigh counts the faults of a branch for a value at that depth, and reports
-// whether it can have been meant.
+// weigh counts the violations of a branch for a value at that depth, and reports whether the branch can have been meant.
 func weigh(e *jsonschema.ValidationError, depth int) (n int, meant bool) {
 	switch e.ErrorKind.(type) {
 	case *kind.Type:
@@ -99,8 +97,8 @@ func weigh(e *jsonschema.ValidationError, depth int) (n int, meant bool) {
 	return n, meant
 }
 
-// text words one fault, "" if another has said it.
-func (f *faults) text(e *jsonschema.ValidationError) string {
+// text is the message for one violation, "" if another message covers it.
+func (f *explainer) text(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		if text := f.missing(e, k.Missing); text != "" {
@@ -120,7 +118,7 @@ func (f *faults) text(e *jsonschema.ValidationError) string {
 
 // missing tells of a property that is not there while another with a name much
 // like it is, inside of the parameters; those themselves have a hint of their own.
-func (f *faults) missing(e *jsonschema.ValidationError, names []string) string {
+func (f *explainer) missing(e *jsonschema.ValidationError, names []string) string {
 	if len(e.InstanceLocation) == 0 {
 		return ""
 	}
@@ -136,10 +134,10 @@ func (f *faults) missing(e *jsonschema.ValidationError, names []string) string {
 }
 
 // unknown tells of properties that a schema forbids, and what it has instead.
-func (f *faults) unknown(e *jsonschema.ValidationError, names, known []string) string {
+func (f *explainer) unknown(e *jsonschema.ValidationError, names, known []string) string {
 	slices.Sort(names)
 	var parts []string
-	for _, name := range names[:min(len(names), maxFaults)] {
+	for _, name := range names[:min(len(names), maxMessages)] {
 		if f.said[place(e.InstanceLocation)+name] {
 			continue
 		}
@@ -182,7 +180,7 @@ func list(names []string) string {
 }
 
 // properties are the names that the schema at a place of ours has, sorted.
-func (f *faults) properties(schemaAt string) []string {
+func (f *explainer) properties(schemaAt string) []string {
 	pointer, ok := strings.CutPrefix(schemaAt, schemaURL+"#")
 	if !ok {
 		return nil

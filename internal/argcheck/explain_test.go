@@ -1,4 +1,4 @@
-package gateway
+package argcheck
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ func TestFaultsAtDepth(t *testing.T) {
 		{`{"what":true}`, `what: got boolean, want string; what: got boolean, want object`},
 		{`{"ref":{"repositry":1}}`, `ref: unknown property "repositry": did you mean repository?`},
 	} {
-		err := compileSchema(json.RawMessage(schema)).refuse(json.RawMessage(test.args))
+		err := Compile(json.RawMessage(schema)).Check(json.RawMessage(test.args))
 		if err == nil || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 400 {
 			t.Errorf("%s:\n got %v\nwant %s", test.args, err, test.want)
 		}
@@ -45,7 +45,7 @@ func TestFaultsOfRealTools(t *testing.T) {
 		{"github", "push_files", `{"owner":"o","repo":"r","branch":"b","message":"m","files":[{"path":"p","contents":"c"}]}`, `files.0: missing property "content", got "contents": did you mean content?`},
 		{"filesystem", "list_directory_with_sizes", `{"path":"x","sortBy":"sizes"}`, `sortBy: got "sizes": did you mean "size"?`},
 	} {
-		err := compileSchema(realSchema(t, test.server, test.tool)).refuse(json.RawMessage(test.args))
+		err := Compile(realSchema(t, test.server, test.tool)).Check(json.RawMessage(test.args))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s.%s(%s):\n got %v\nwant %s", test.server, test.tool, test.args, err, test.want)
 		}
