@@ -178,11 +178,9 @@ func TestObservedAcrossRuns(t *testing.T) {
 		t.Errorf("the wrapper: %s", got)
 	}
 	s.tool("list_issues", "List issues, and more.", noArgs, echo)
-	mustCall(t, g, "up.list_issues") // by the definition of yesterday, so nothing is learned
-	wantSignature(t, g, "up.list_issues", "() -> Any")
-	wantStub(t, g, "up/list_issues.py", "-> Any:")
-	mustCall(t, g, "up.list_issues")
+	mustCall(t, g, "up.list_issues") // the definition is compared before it is sent: what is learned is of the new one
 	wantSignature(t, g, "up.list_issues", "() -> dict[str, Any]  # observed 1x")
+	wantStub(t, g, "up/list_issues.py", "observed 1x")
 	mustClose(t, g)
 }
 
