@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	maxMessages  = 3
-	maxChoices = 12 // names or values that one message lists
+	maxMessages = 3
+	maxChoices  = 12 // names or values that one message lists
 )
 
 // explainer collects messages about violations: where, what was expected, what was probably meant.
