@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -104,7 +105,16 @@ type execution struct {
 	stderr *clip
 	ctx    context.Context //nolint:containedctx // ends with the program
 	stop   context.CancelCauseFunc
+	// started says that the guest has the program.
+	started atomic.Bool
 }
+
+// connectGrace is how long a guest that is gone is waited for before it has the program. After that its connection ends once all
+// that it sent is read, such as files for a slow workspace: readGrace bounds that.
+const (
+	connectGrace = 50 * time.Millisecond
+	readGrace    = 30 * time.Second
+)
 
 // run waits for the program's end, whatever it is. The box may be used again if its guest then stays.
 func (b *box) run(ctx context.Context, job Job, caller bridge.Caller) (Outcome, error) {
@@ -145,7 +155,10 @@ func (e *execution) follow(caller bridge.Caller) (Outcome, error) {
 	program := bridge.Program{Code: e.job.Code, File: e.job.File, ValueLimit: limits.Value, Keep: e.job.Session != "", Variables: e.job.Variables}
 	account := e.account(caller, clock)
 	e.box.stays = false
-	report, err := e.box.bridge.Run(e.ctx, program, account, func() { clock.Reset(limits.Timeout) })
+	report, err := e.box.bridge.Run(e.ctx, program, account, func() {
+		e.started.Store(true)
+		clock.Reset(limits.Timeout)
+	})
 	e.box.stays, e.box.seen = report.Kept, time.Now()
 	cause := e.cause(err)
 	if report.Started && err != nil {
@@ -214,8 +227,15 @@ func (e *execution) settle(err error) {
 func (e *execution) watchProcess() {
 	select {
 	case <-e.box.process.Done():
-		time.Sleep(50 * time.Millisecond) // what the guest said last may still be on its way
-		e.stop(bridge.ErrClosed)
+		wait := connectGrace
+		if e.started.Load() {
+			wait = readGrace
+		}
+		select {
+		case <-time.After(wait):
+			e.stop(bridge.ErrClosed)
+		case <-e.ctx.Done():
+		}
 	case <-e.ctx.Done():
 	}
 }
