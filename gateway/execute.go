@@ -89,7 +89,9 @@ type Execution struct {
 	Warnings []typecheck.Warning
 
 	journaled bool // it can be gone on with
-	tally     *tally
+	// pending is the call that it spent most of its time on, for status [sandbox.TimedOut]: "x.y did not answer for 59 s".
+	pending string
+	tally   *tally
 }
 
 // maxCode is the largest program, in bytes.
@@ -245,6 +247,11 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	within, ended := running.holding.within(ctx)
 	e.Outcome, err = g.runner.run(within, job, agent{g, running})
 	ended()
+	if e.Status == sandbox.TimedOut {
+		if took, of := running.calls.unanswered(e.Limits.Timeout / 2); took > 0 {
+			e.pending = fmt.Sprintf("%s did not answer for %.1f s", of, took.Seconds())
+		}
+	}
 	running.live.output.end()
 	g.settleHeld(ctx, e, running)
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)

@@ -278,6 +278,26 @@ func compact(args json.RawMessage) []byte {
 	return short.Bytes()
 }
 
+// unanswered returns the tool of the first call that was pending for at least this long when the program ended.
+func (l *callList) unanswered(least time.Duration) (waited time.Duration, of tool.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.calls {
+		took := c.Duration
+		switch c.Outcome {
+		case unfinished:
+			took = time.Since(c.Begun)
+		case string(tool.Canceled):
+		default:
+			continue
+		}
+		if took >= least {
+			return took, c.Tool
+		}
+	}
+	return 0, tool.ID{}
+}
+
 // list returns what was called so far.
 func (l *callList) list() ([]RecordedCall, int) {
 	l.mu.Lock()

@@ -111,6 +111,9 @@ func (e Execution) Ending() string {
 	case sandbox.Exited:
 		return fmt.Sprintf("exited with status %d", e.Exit)
 	case sandbox.TimedOut:
+		if e.pending != "" {
+			return fmt.Sprintf("stopped: it ran longer than %g s: %s. Ask it for less, or do without it.", e.Limits.Timeout.Seconds(), e.pending)
+		}
 		return fmt.Sprintf("stopped: it ran longer than %g s. Do less at a time, or call tools in parallel.", e.Limits.Timeout.Seconds())
 	case sandbox.OutOfCPU:
 		return fmt.Sprintf("stopped: it used up %g s of processor time. Work on less data at a time, or find a quicker way.", e.Limits.CPU.Seconds())
