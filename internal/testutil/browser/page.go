@@ -210,7 +210,9 @@ func (p *Page) Follow(selector string) int {
 // Fill puts a text into a field, in place of what it has.
 func (p *Page) Fill(selector, text string) {
 	p.tb.Helper()
-	p.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+	field := chromedp.CSS(selector)
+	// Not SendKeys: it reads the node's attributes without their lock, while chromedp hears of those that Clear has changed.
+	p.do("fill "+selector, chromedp.WaitVisible(field), chromedp.Clear(field), chromedp.Focus(field), chromedp.KeyEvent(text))
 }
 
 // Press presses keys one after the other, by what they write or by their names: Tab, Enter, Escape, ArrowDown, ArrowUp.
