@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"sallyport/gateway/upstream"
 )
 
 const (
@@ -35,8 +38,9 @@ func (g *Gateway) settleMost(ctx context.Context) {
 	begun := g.patient.Load().Add(-g.opts.Settle)
 	last, left := begun, -1
 	for now := time.Now(); ; now = time.Now() {
-		waiting := len(g.catalog.untried())
-		if waiting == 0 || now.Sub(begun) > arriving && now.Sub(last) > between {
+		unseen := g.catalog.unseen()
+		waiting := len(unseen)
+		if waiting == 0 || now.Sub(begun) > arriving && now.Sub(last) > between && !slices.ContainsFunc(unseen, isReady) {
 			return
 		}
 		if waiting != left && left >= 0 {
@@ -48,6 +52,9 @@ func (g *Gateway) settleMost(ctx context.Context) {
 		}
 	}
 }
+
+// isReady reports whether an upstream has answered, so that its tools are searched soon.
+func isReady(m *member) bool { return m.state().Status == upstream.Ready }
 
 // settleFor waits for the upstreams that a program names, and for no other. What a skill of its calls is not to be seen
 // in it.

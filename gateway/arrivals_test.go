@@ -27,3 +27,33 @@ func TestNobodyWaitsForWhomTheyDoNotName(t *testing.T) {
 		t.Errorf("after %v: %s", time.Since(begun), found.Text())
 	}
 }
+
+// TestConnectedUpstreamsAreWaitedFor: an upstream that has answered is searched, however long its tools take to be indexed, and
+// until then an answer says that it is not there yet.
+func TestConnectedUpstreamsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	c, err := gateway.OpenSlowCatalog(settings(map[string]*site{"calc": newSite(t, calc)}), release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		c.Await(t.Context())
+	}()
+	select {
+	case <-waited:
+		t.Error("nobody waits for an upstream that is connected")
+	case <-time.After(7 * time.Second):
+	}
+	if up := c.Upstreams()[0]; up.Problem() != "still connecting" {
+		t.Errorf("%+v: %q", up, up.Problem())
+	}
+	close(release)
+	<-waited
+	if up := c.Upstreams()[0]; up.Problem() != "" || up.State.Tools == 0 {
+		t.Errorf("%+v: %q", up, up.Problem())
+	}
+}

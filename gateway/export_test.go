@@ -3,9 +3,14 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/upstream"
+	"sallyport/internal/config"
 	"sallyport/internal/journal"
+	"sallyport/internal/mask"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -76,3 +81,31 @@ func SetApprovalWait(g *Gateway, d time.Duration) {
 	cfg.Approval.Wait = d
 	g.cfg.Store(&cfg)
 }
+
+// SlowCatalog is a catalog that shows what upstreams offer only when release is closed.
+type SlowCatalog struct{ g *Gateway }
+
+// OpenSlowCatalog begins to connect to the upstreams of cfg.
+func OpenSlowCatalog(cfg *config.Config, release <-chan struct{}) (*SlowCatalog, error) {
+	g := &Gateway{opts: Options{Logger: slog.New(slog.DiscardHandler), Settle: 30 * time.Second, secrets: &mask.Book{}, budget: upstream.NewBudget(0)}}
+	until := time.Now().Add(g.opts.Settle)
+	g.patient.Store(&until)
+	var opened atomic.Bool
+	c, err := openCatalog(cfg, g.opts, func(func() map[string][]byte) error {
+		if opened.Swap(true) { // the first shows what is known without upstreams
+			<-release
+		}
+		return nil
+	})
+	g.catalog = c
+	return &SlowCatalog{g}, err
+}
+
+// Await waits as a search does.
+func (c *SlowCatalog) Await(ctx context.Context) { c.g.settleMost(ctx) }
+
+// Upstreams are the upstreams as a search has them.
+func (c *SlowCatalog) Upstreams() []Upstream { return c.g.Upstreams() }
+
+// Close ends it.
+func (c *SlowCatalog) Close() error { return c.g.catalog.close() }

@@ -271,6 +271,8 @@ type Upstream struct {
 	Held int
 	// Known says that it is known what it offers, in this run or from an earlier one.
 	Known bool
+	// Arriving says that searches do not have what it offers yet.
+	Arriving bool
 	// Cached says that what is known of it is of an earlier run: it was not connected in this one.
 	Cached bool
 }
@@ -278,6 +280,7 @@ type Upstream struct {
 // Problem says why an upstream is not available, "" if it is: in one line, fit to be shown.
 func (u Upstream) Problem() string {
 	switch {
+	case u.Arriving && u.State.Error == "" && u.State.Status != upstream.Closed:
 	case u.State.Status == upstream.Ready, u.State.Error == "" && u.Known && u.State.Status != upstream.Closed:
 		return "" // a call starts it
 	case u.State.Error != "":

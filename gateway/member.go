@@ -239,8 +239,19 @@ func (m *member) status() Upstream {
 		ID: m.id, Name: up.Name, Description: up.Description, State: m.state(),
 		Known: v.known, Cached: v.known && !m.fresh.Load(),
 	}
+	status.Arriving = !status.Cached && !m.isSearched()
 	status.State.Tools, status.Held = len(v.entries), len(v.held)
 	return status
+}
+
+// isSearched reports whether searches have seen what came of the first attempt to connect.
+func (m *member) isSearched() bool {
+	select {
+	case <-m.shown:
+		return true
+	default:
+		return false
+	}
 }
 
 // state is that of the session, or of one that is about to be there.

@@ -28,13 +28,20 @@ func (g *Gateway) Missing() []string {
 
 // untried are the upstreams that no snapshot shows yet.
 func (c *catalog) untried() (ids []string) {
+	for _, m := range c.unseen() {
+		ids = append(ids, m.id)
+	}
+	return ids
+}
+
+func (c *catalog) unseen() (all []*member) {
 	for _, m := range c.roster.Load().members {
 		select {
 		case <-m.shown:
 		case <-m.ended:
 		default:
-			ids = append(ids, m.id)
+			all = append(all, m)
 		}
 	}
-	return ids
+	return all
 }
