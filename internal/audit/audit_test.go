@@ -146,6 +146,10 @@ func TestTampered(t *testing.T) {
 		{"edited", func(l [][]byte) [][]byte { l[6] = bytes.Replace(l[6], []byte("allow"), []byte("deny!"), 1); return l }, 7, "edited"},
 		{"hash edited", func(l [][]byte) [][]byte { l[6][len(l[6])-4] ^= 1; return l }, 7, ""}, // edited or, where that is no digit any more, no record
 		{"no record", func(l [][]byte) [][]byte { l[6] = []byte("{}"); return l }, 7, "no record"},
+		{"time changed", func(l [][]byte) [][]byte {
+			l[6] = bytes.Replace(l[6], []byte(`"time":"2`), []byte(`"time":"3`), 1)
+			return l
+		}, 7, "edited"},
 		{"rewritten", func(l [][]byte) [][]byte { l[6] = audit.Rewrite(l[6], "allow", "deny"); return l }, 7, ""},
 		{"removed", func(l [][]byte) [][]byte { return slices.Delete(l, 6, 7) }, 7, "missing"},
 		{"several removed", func(l [][]byte) [][]byte { return slices.Delete(l, 6, 9) }, 7, "records 7 to 9 are missing"},
@@ -187,6 +191,21 @@ func TestTampered(t *testing.T) {
 		}
 		if got := verify(t, dir, &audit.Checks{Mirror: mirrorOf(t, whole)}); got.OK() || got.Problems[0].Seq != 30 {
 			t.Errorf("with a copy: %+v", got)
+		}
+	})
+	t.Run("a file removed", func(t *testing.T) {
+		files, err := filepath.Glob(filepath.Join(whole, "records-*.jsonl"))
+		if err != nil || len(files) < 3 {
+			t.Fatal(files, err)
+		}
+		for _, f := range files {
+			dir := copied(t, whole)
+			if err := os.Remove(filepath.Join(dir, filepath.Base(f))); err != nil {
+				t.Fatal(err)
+			}
+			if got := verify(t, dir, nil); got.OK() || !strings.Contains(got.Problems[0].Text, "missing") {
+				t.Errorf("%s: %+v", filepath.Base(f), got)
+			}
 		}
 	})
 	t.Run("a forged head", func(t *testing.T) {
