@@ -18,7 +18,8 @@ const (
 	largeMessage = 4 << 20
 	// chunkSize is how much of a message is read before it is asked again whether there is room.
 	chunkSize = 1 << 20
-	// roomPatience is how long a message waits for room at most: what holds others may never let them go.
+	// roomPatience is how long a message waits for room: then it is read without room, in place of the one that was,
+	// which may be slow, or although nothing was freed, which others may hold for ever.
 	roomPatience = 10 * time.Second
 	// roomPoll is how often it is looked for memory that nobody uses any more.
 	roomPoll = 100 * time.Millisecond
@@ -36,7 +37,9 @@ type Budget struct {
 
 	mu      sync.Mutex
 	used    int64
-	beyond  *parcel // may go on without room
+	reading int64     // the part of used that messages have which are still being read
+	beyond  *parcel   // may go on without room
+	since   time.Time // when it was let
 	freed   chan struct{}
 	freeing bool
 }
@@ -56,18 +59,34 @@ func (b *Budget) share() *Budget {
 	return part
 }
 
-// take counts n more bytes of a message, or returns what tells that there may be room.
-func (b *Budget) take(p *parcel, n int64, anyway bool) <-chan struct{} {
+// take counts n more bytes of a message, or returns what tells that there may be room. With late the message takes the
+// place of the one that is read without room.
+func (b *Budget) take(p *parcel, n int64, late, anyway bool) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used+n > b.most && b.beyond != p && !anyway {
-		if b.beyond != nil || b.used > b.most {
+		if b.beyond == nil && !late && b.isOver() || b.beyond != nil && !(late && time.Since(b.since) >= roomPatience) {
 			return b.freed
 		}
-		b.beyond = p
+		b.beyond, b.since = p, time.Now()
 	}
 	b.used += n
+	b.reading += n
 	return nil
+}
+
+// isOver reports whether messages that have been read have to go before another is read without room. If all is used by
+// messages that are half read, there is nothing to wait for.
+func (b *Budget) isOver() bool { return b.used > b.most && b.used-b.reading > b.most/4 }
+
+// lets reports whether a message may go on without room. It is nil for that of the process.
+func (b *Budget) lets(p *parcel) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.beyond == p
 }
 
 // wait counts n more bytes of a message once there is room for them, or done is closed.
@@ -75,21 +94,22 @@ func (b *Budget) wait(p *parcel, n int64, done <-chan struct{}) {
 	if b.parent != nil {
 		defer b.parent.wait(p, n, done)
 	}
-	room := b.take(p, n, false)
+	anyway := b.parent.lets(p) // the others wait for it there
+	room := b.take(p, n, false, anyway)
 	if room == nil {
 		return
 	}
-	late := time.NewTimer(roomPatience)
-	defer late.Stop()
+	patience := time.NewTimer(roomPatience)
+	defer patience.Stop()
 	poll := time.NewTicker(roomPoll)
 	defer poll.Stop()
-	for anyway := false; room != nil; room = b.take(p, n, anyway) {
+	for late := false; room != nil; room = b.take(p, n, late, anyway) {
 		select {
 		case <-room:
 		case <-poll.C:
 			runtime.GC() // finds the messages that nobody refers to any more
-		case <-late.C:
-			anyway = true
+		case <-patience.C:
+			late = true
 		case <-done:
 			anyway = true
 		}
@@ -103,6 +123,7 @@ func (b *Budget) read(p *parcel) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.reading -= p.counted
 	if b.beyond == p {
 		b.beyond = nil
 		b.tell()

@@ -80,6 +80,39 @@ func TestBudgetHeld(t *testing.T) {
 	})
 }
 
+// Messages that wait longer than the patience do not stop each other: each is read in one go when it is its turn.
+func TestBudgetOfSlowMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := NewBudget(10 << 20).share()
+		const each, pause = 12, 700 * time.Millisecond
+		begin := time.Now()
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		most := int64(0)
+		for range 6 {
+			all.Go(func() {
+				p := parcel{budget: budget}
+				for range each {
+					p.add(make([]byte, chunkSize))
+					mu.Lock()
+					most = max(most, budget.parent.now())
+					mu.Unlock()
+					time.Sleep(pause)
+				}
+				p.drop()
+			})
+		}
+		all.Wait()
+		if took := time.Since(begin); took > 6*each*pause {
+			t.Errorf("6 messages took %v, one after the other they take %v", took, 6*each*pause)
+		}
+		if most > 6*each<<20/2 {
+			t.Errorf("%d bytes at once", most)
+		}
+		time.Sleep(2 * freeDelay)
+	})
+}
+
 // One upstream that uses up its part does not hold up another, and what it uses counts for the process.
 func TestBudgetOfAnUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
