@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/config"
@@ -18,6 +19,8 @@ import (
 type admission struct {
 	parallel int
 	limits   func() config.Sandbox // queue and how long one waits in it
+
+	delegated atomic.Int64 // calls whose programs have left their seats to what they called
 
 	mu      sync.Mutex
 	taken   int
@@ -46,6 +49,19 @@ type seat struct {
 
 	mu           sync.Mutex
 	taken, ended bool
+}
+
+// maxDelegated is how many calls may go on at once, for each program that may run, that run programs themselves: whoever calls
+// keeps its sandbox.
+const maxDelegated = 16
+
+// delegate counts one more of them, and reports whether it may go on.
+func (a *admission) delegate() bool {
+	if a.delegated.Add(1) <= int64(maxDelegated*a.parallel) {
+		return true
+	}
+	a.delegated.Add(-1)
+	return false
 }
 
 // enter waits for a seat. Errors are *tool.Error.

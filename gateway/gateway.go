@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -222,13 +223,22 @@ func (g *Gateway) Close() error { return g.close() }
 
 // Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
 // itself is none, see [tool.Result].
-func (g *Gateway) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (g *Gateway) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
+	defer g.recovered(ctx, call, &result, &err)
 	call = ofRun(ctx, call)
-	result, err := g.call(ctx, call)
+	result, err = g.call(ctx, call)
 	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.catalog.over() {
 		return tool.Result{}, closedError() // the reason for whatever went wrong
 	}
 	return result, err
+}
+
+// recovered makes an error of a panic during a call: it would end the programs of all others, too. It is deferred.
+func (g *Gateway) recovered(ctx context.Context, call tool.Call, result *tool.Result, err *error) {
+	if cause := recover(); cause != nil {
+		g.log.ErrorContext(ctx, "panic during a call", "tool", call.Tool, "panic", cause, "stack", string(debug.Stack()))
+		*result, *err = tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the gateway failed during the call", Hint: "it may have been done; the operator's log has the reason"}
+	}
 }
 
 // dispatch is the end of the chain: the upstream's session.
@@ -238,10 +248,19 @@ func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, er
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if m.calls.begin() {
+		if !m.calls.begin() {
+			continue // the settings have just put another in its place, or it closes
+		}
+		if m.own == nil {
 			return m.call(ctx, call)
 		}
-		// The settings have just put another in its place, or it closes.
+		done, err := delegate(ctx)
+		if err != nil {
+			m.calls.end()
+			return tool.Result{}, err
+		}
+		defer done()
+		return m.call(ctx, call)
 	}
 }
 

@@ -60,6 +60,7 @@ type live struct {
 	mu     sync.Mutex
 	state  string
 	pauses int // calls that wait for a person
+	idle   int // calls for which it needs no seat: those, and calls of this process's own upstreams
 }
 
 // lives are the executions that go on, the oldest first.
@@ -158,13 +159,46 @@ func (x *live) still(more int) {
 	switch {
 	case x.pauses == 0:
 		x.state = LiveRunning
-		x.seat.back()
 	case x.pauses == 1 && more > 0:
 		x.state = LiveWaiting
-		x.seat.leave()
 	}
+	x.yield(more)
 	x.mu.Unlock()
 	x.set.changed()
+}
+
+// yield gives the seat to another program while there are calls that need none. It is called with mu held.
+func (x *live) yield(more int) {
+	x.idle += more
+	switch {
+	case x.idle == 0:
+		x.seat.back()
+	case x.idle == 1 && more > 0:
+		x.seat.leave()
+	}
+}
+
+// delegate gives the seat of the program that calls to others until done is called: what it calls may run programs itself, and
+// without a free seat they would wait for each other. The error is for one call too many that waits so.
+func delegate(ctx context.Context) (done func(), err error) {
+	r := runningOf(ctx)
+	if r == nil {
+		return func() {}, nil
+	}
+	x := r.live
+	if !x.seat.of.delegate() {
+		return nil, &tool.Error{Kind: tool.Busy, Message: "too many programs wait for programs that they have started", Hint: "try again later", Retryable: true}
+	}
+	give := func(more int) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.yield(more)
+	}
+	give(1)
+	return func() {
+		give(-1)
+		x.seat.of.delegated.Add(-1)
+	}, nil
 }
 
 // now is the execution as it is.

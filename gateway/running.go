@@ -63,7 +63,8 @@ type agent struct {
 }
 
 // Call implements [bridge.Caller].
-func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (a agent) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
+	defer a.gateway.recovered(ctx, call, &result, &err)
 	leave, err := a.holding.begin(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -77,7 +78,7 @@ func (a agent) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if clock := tool.ClockOf(ctx); clock != nil {
 		ctx = tool.WithClock(ctx, liveClock{clock, a.live})
 	}
-	result, err := a.answer(ctx, call)
+	result, err = a.answer(ctx, call)
 	a.calls.sample(result)
 	end(outcome(result, err), textSize(result))
 	return result, err

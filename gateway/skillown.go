@@ -35,6 +35,11 @@ func (g *Gateway) saveForProgram(ctx context.Context, args json.RawMessage) (str
 	if in.From != "" {
 		in.Language = "" // it is that of the execution
 	}
+	done, err := delegate(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
 	return g.SaveSkill(ctx, SkillDraft{Name: in.Name, Code: in.Code, Description: in.Description, Language: in.Language, From: in.From, Params: in.Params, Tests: in.Tests, Scope: in.Scope})
 }
 

@@ -217,16 +217,31 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 			return failedTests(one, err.Error())
 		}
 	}
-	running := newRunning(ctx, job.ID, Program{})
+	e, program := Execution{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, Program{Code: job.Code, Language: string(one.Language)}
+	running := newRunning(ctx, job.ID, program)
 	running.skill = &one
-	e, program, started := Execution{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, Program{Code: job.Code}, time.Now()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	running.live = g.goLive(running, program, stop)
+	defer g.lives.remove(running.live)
+	if err := g.admit(ctx, &e, running.live); err != nil {
+		return err
+	}
+	defer running.live.seat.end()
+	started := time.Now()
 	if err := g.auditStart(ctx, &e, program); err != nil {
 		return err
 	}
-	e.Outcome, err = g.runner.run(ctx, job, agent{g, running})
+	within, ended := running.holding.within(ctx)
+	e.Outcome, err = g.runner.run(within, job, agent{g, running})
+	ended()
+	g.settleHeld(ctx, &e, running)
 	g.auditEnd(ctx, &e, program, started, running.calls, err)
 	if err != nil {
 		return err
+	}
+	if e.Status == Held {
+		return failedTests(one, "they call a tool that needs approval, and nobody answered in time: let them do without it")
 	}
 	if e.Failed() || failedNodeTests(one, e) {
 		return failedTests(one, e.Text())

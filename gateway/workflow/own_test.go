@@ -32,6 +32,7 @@ func exposedFlows() map[string]string {
 		"many":   `{steps: [{id: each, for_each: "${{ [1, 2, 3, 4] }}", concurrency: 4, steps: [{id: x, tool: workflows.double, with: {numbers: ["${{ item }}"]}}]}]}`,
 		"fives":  `{steps: [{id: each, for_each: "${{ lists.range(6) }}", steps: [{id: x, tool: workflows.five}]}]}`,
 		"five":   `{expose: true, steps: [{id: each, for_each: "${{ lists.range(5) }}", steps: [{id: x, if: "false", wait: {for: 1ms}}]}]}`,
+		"coded":  `{expose: true, inputs: {n: integer}, steps: [{id: x, code: "n + 1", with: {n: "${{ inputs.n }}"}}], outputs: {sum: {type: integer, value: "${{ steps.x.output }}"}}}`,
 		"hidden": `{steps: [{id: x, wait: {for: 1ms}}]}`,
 	}
 }
@@ -195,6 +196,30 @@ func TestOwnFromPrograms(t *testing.T) {
 	out, err := g.Execute(t.Context(), gateway.Program{Code: "from servers import workflows\nworkflows.sure()['by']", Timeout: time.Second, Peer: p})
 	if err != nil || out.Status != sandbox.OK || out.Value.Text != `"the user"` || !strings.HasPrefix(p.message(), "Sallyport: workflows.sure asks:") {
 		t.Errorf("%v, asked %q\n%s", err, p.message(), out.Text())
+	}
+}
+
+// TestOwnRunPrograms: programs that wait for workflows do not keep the programs of these workflows from running.
+func TestOwnRunPrograms(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", testutil.ShortDir(t))
+	g, _ := attached(t, func(cfg *config.Config) {
+		cfg.Sandbox.Runsc, cfg.Sandbox.Typecheck, cfg.Sandbox.Parallel = testutil.Runsc(t), false, 1
+	})
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			out, err := g.Execute(t.Context(), gateway.Program{Timeout: 25 * time.Second, Code: `
+from concurrent.futures import ThreadPoolExecutor
+from servers import workflows
+list(ThreadPoolExecutor(2).map(lambda n: workflows.coded(n=n)["sum"], [1, 2]))`})
+			if err != nil || out.Status != sandbox.OK || out.Value == nil || out.Value.Text != "[2,3]" {
+				t.Errorf("%v\n%s", err, out.Text())
+			}
+		})
+	}
+	all.Wait()
+	if running, waiting := g.Load(); running != 0 || waiting != 0 {
+		t.Errorf("%d run and %d wait at the end", running, waiting)
 	}
 }
 
