@@ -174,7 +174,24 @@ func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition)
 	for _, up := range g.Upstreams() {
 		opts.Upstreams = append(opts.Upstreams, up.ID)
 	}
+	opts.Upstreams = append(opts.Upstreams, gateway.WorkflowsID)
+	opts.Tools = append(opts.Tools, exposedTools(opts.Workflows)...)
 	return opts
+}
+
+// exposedTools are the tools that workflows with "expose: true" are.
+func exposedTools(workflows map[string]*spec.Definition) (tools []tool.Tool) {
+	var wires []string
+	for _, name := range slices.Sorted(maps.Keys(workflows)) {
+		if d := workflows[name]; d.Expose {
+			wires = append(wires, name)
+			tools = append(tools, tool.Tool{Wire: name, Description: d.Description, Input: spec.InputSchema(d), Output: spec.OutputSchema(d)})
+		}
+	}
+	for i, name := range tool.Identifiers(wires) {
+		tools[i].ID = tool.ID{Upstream: gateway.WorkflowsID, Name: name}
+	}
+	return tools
 }
 
 func (a *app) printLinting(l *linting, looked string, asJSON bool) error {
