@@ -22,7 +22,7 @@ const maxMarked = 3000
 // spaces remember which files hold what labelled results may have gone into, by workspaces, in a store.
 type spaces struct {
 	kept    *store.Bucket
-	resting resting
+	breaker store.Breaker
 	log     *slog.Logger
 
 	mu     sync.Mutex
@@ -83,7 +83,7 @@ func (m *markedSpace) load() {
 		return
 	}
 	var entry store.Entry
-	err := m.spaces.resting.try(context.Background(), func(ctx context.Context) (err error) {
+	err := m.spaces.breaker.Do(context.Background(), func(ctx context.Context) (err error) {
 		entry, err = m.spaces.kept.Get(ctx, m.key)
 		return err
 	})
@@ -138,7 +138,7 @@ func (m *markedSpace) set(change func(m *marks)) {
 	}
 	data, err := json.Marshal(m.marks)
 	if err == nil {
-		err = m.spaces.resting.try(context.Background(), func(ctx context.Context) error {
+		err = m.spaces.breaker.Do(context.Background(), func(ctx context.Context) error {
 			_, err := m.spaces.kept.Put(ctx, m.key, data)
 			return err
 		})

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sallyport/internal/plain"
@@ -148,33 +147,6 @@ func (g *Gateway) Records(ctx context.Context) iter.Seq2[Record, error] {
 func (g *Gateway) unreadable(ctx context.Context, err error) error {
 	g.log.ErrorContext(ctx, "records cannot be read", "error", err)
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
-}
-
-const (
-	// recordPatience is how long an answer waits for its record to be kept,
-	recordPatience = 2 * time.Second
-	// recordRest is for how long nothing is tried after that was not enough.
-	recordRest = 30 * time.Second
-)
-
-// errResting says that a store has just not answered, which a full disk makes it do.
-var errResting = errors.New("not tried, as the store did not answer a moment ago")
-
-// resting keeps a store that does not answer from costing every execution its patience.
-type resting struct{ until atomic.Int64 }
-
-// try does something with the store, in bounded time.
-func (r *resting) try(ctx context.Context, do func(context.Context) error) error {
-	if time.Now().UnixNano() < r.until.Load() {
-		return errResting
-	}
-	bounded, cancel := context.WithTimeout(ctx, recordPatience)
-	defer cancel()
-	err := do(bounded)
-	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		r.until.Store(time.Now().Add(recordRest).UnixNano())
-	}
-	return err
 }
 
 // record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.

@@ -31,7 +31,7 @@ type recorder struct {
 	spent   func(answered, read int) // hears the tokens of each execution
 	hasty   bool                     // the process ends soon: tokens are estimated
 	log     *slog.Logger
-	resting resting
+	breaker store.Breaker
 	briefs  briefs
 	rebuild func(ctx context.Context) // makes damaged records again; nil does nothing
 
@@ -250,7 +250,7 @@ func (r *recorder) write(ctx context.Context, record Record) error {
 	if err != nil {
 		return err
 	}
-	return r.resting.try(ctx, func(ctx context.Context) error {
+	return r.breaker.Do(ctx, func(ctx context.Context) error {
 		_, err := r.records.Put(ctx, keyOf(record.Principal, record.ID), data)
 		return err
 	})

@@ -47,7 +47,7 @@ const maxSessions = 4096
 // earlier one: a program of one that has ended since may count on what is gone.
 type sessions struct {
 	kept    *store.Bucket
-	resting resting
+	breaker store.Breaker
 	mu      sync.Mutex
 	used    []usedSession // in this run, the latest last
 }
@@ -80,7 +80,7 @@ func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err er
 	if s.kept == nil {
 		return false, nil
 	}
-	err = s.resting.try(ctx, func(ctx context.Context) error {
+	err = s.breaker.Do(ctx, func(ctx context.Context) error {
 		_, err := s.kept.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
 		return err
 	})

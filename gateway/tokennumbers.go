@@ -15,7 +15,7 @@ import (
 // numbers were given is kept.
 type tokenNumbers struct {
 	kept    *store.Bucket
-	resting resting
+	breaker store.Breaker
 	log     *slog.Logger
 }
 
@@ -38,7 +38,7 @@ func (p *privacy) shareNumbers(in *store.Store, log *slog.Logger) error {
 
 // lease implements [pii.Lease]. Where the store does not answer, numbers are far away and random.
 func (n *tokenNumbers) lease(principal string, size int) (base int) {
-	err := n.resting.try(context.Background(), func(ctx context.Context) error {
+	err := n.breaker.Do(context.Background(), func(ctx context.Context) error {
 		const tries = 10
 		err := store.ErrConflict
 		for range tries {

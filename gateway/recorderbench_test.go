@@ -1,0 +1,34 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// BenchmarkRecord is what a record adds to an execution: a program of 2 KB with 10 calls, written through to the disk.
+func BenchmarkRecord(b *testing.B) {
+	records, err := store.Open(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	j, err := openRecorder(Options{Records: records}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	calls := &callList{}
+	for b.Loop() {
+		*calls = callList{}
+		for range 10 {
+			calls.begin(&madeCall{tool: tool.ID{Upstream: "a", Name: "b"}, definition: "digest", arguments: strings.Repeat("a", 64)})
+		}
+		r := Record{ID: NewExecution(), Code: strings.Repeat("print(1)\n", 230)}
+		r.Calls, r.Made = calls.list()
+		if err := j.write(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
