@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"unicode"
 
+	"sallyport/gateway/call"
 	"sallyport/gateway/clicks"
 	"sallyport/gateway/embeddings"
 	"sallyport/index"
@@ -236,7 +237,7 @@ func who(ctx context.Context) clicks.Who {
 
 // followed notes which tools were called with success: those of whoever has
 // searched before move up.
-func (g *Gateway) followed(next Handler) Handler {
+func (g *Gateway) followed(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		result, err := next(ctx, call)
 		store := g.aids.clicks.Load()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/tool"
 )
 
@@ -12,7 +13,7 @@ import (
 // that tells what would: tools that are not there, and arguments that do not fit
 // the input schema. A schema that is of no use for that is no reason to refuse a
 // call: the upstream then judges for itself.
-func (g *Gateway) checked(next Handler) Handler {
+func (g *Gateway) checked(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if args := bytes.TrimSpace(call.Args); len(args) == 0 || string(args) == "null" {
 			call.Args = json.RawMessage("{}")

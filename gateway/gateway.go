@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/call"
 	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
 	"sallyport/index"
@@ -113,7 +114,7 @@ type Gateway struct {
 	// policies decide about calls, flows are what has been read.
 	policies policies
 	flows    flows
-	call     Handler
+	call     call.Handler
 	close    func() error
 
 	started   *config.Config // as it was opened
@@ -180,7 +181,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
+	g.call = call.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
 	g.recorder.start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/journal"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
@@ -48,7 +49,7 @@ func (v verdict) denied() error {
 
 // guarded decides about each call before it goes anywhere, and keeps what was decided and how it went:
 // the upstream is connected first, judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
-func (g *Gateway) guarded(next Handler) Handler {
+func (g *Gateway) guarded(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		at, err := g.arrive(ctx, call.Tool)
 		if err != nil {

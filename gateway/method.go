@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -16,18 +17,18 @@ import (
 
 // method makes a call that asks for no tool but for one of the methods of
 // [tool.Call]: lists are answered here, all else is checked and goes on to the session.
-func (g *Gateway) method(ctx context.Context, call tool.Call, next Handler) (tool.Result, error) {
-	m, err := g.catalog.member(call.Tool.Upstream)
+func (g *Gateway) method(ctx context.Context, c tool.Call, next call.Handler) (tool.Result, error) {
+	m, err := g.catalog.member(c.Tool.Upstream)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	var args map[string]json.RawMessage
-	if json.Unmarshal(call.Args, &args) != nil || args == nil {
+	if json.Unmarshal(c.Args, &args) != nil || args == nil {
 		return tool.Result{}, wrong("arguments must be one JSON object", "")
 	}
-	switch call.Tool.Method() {
+	switch c.Tool.Method() {
 	case tool.ListResources, tool.ListTemplates, tool.ListPrompts:
-		return g.list(ctx, m, call.Tool.Method())
+		return g.list(ctx, m, c.Tool.Method())
 	case tool.GetPrompt:
 		err = g.checkPrompt(ctx, m, args)
 	case tool.ReadResource, tool.Subscribe, tool.Unsubscribe:
@@ -36,12 +37,12 @@ func (g *Gateway) method(ctx context.Context, call tool.Call, next Handler) (too
 		err = checkLogLevel(args)
 	case tool.Complete: // the upstream knows best what it can complete
 	default:
-		err = unknown("method", call.Tool.Name, "")
+		err = unknown("method", c.Tool.Name, "")
 	}
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return next(ctx, call)
+	return next(ctx, c)
 }
 
 // list answers from the catalog, with the entries as they were sent.

@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	"sallyport/gateway/call"
 	"sallyport/gateway/shapes"
 	"sallyport/internal/tool"
 )
 
 // observed learns from good results what the results of a tool look like, where
 // its upstream does not say. The call does not wait for that.
-func (g *Gateway) observed(next Handler) Handler {
+func (g *Gateway) observed(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if call.Tool.Method() != "tools/call" || g.catalog.shapes.Store == nil {
 			return next(ctx, call)

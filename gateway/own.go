@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -44,7 +45,7 @@ func ownInput(properties string, required ...string) func() *argcheck.Schema {
 }
 
 // owned answers calls of the gateway itself.
-func (g *Gateway) owned(next Handler) Handler {
+func (g *Gateway) owned(next call.Handler) call.Handler {
 	own := newOwn(g)
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		if call.Tool.Upstream != ownID {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/config"
 	"sallyport/internal/pii"
@@ -136,7 +137,7 @@ func (p *privacy) vault(ctx context.Context) *pii.Vault {
 // private puts tokens in place of personal data in what an upstream sends, and
 // values in place of tokens in what it gets. It stands next to the upstream, so that
 // all others (what is learned, logged, cached and recorded) see tokens only.
-func (g *Gateway) private(next Handler) Handler {
+func (g *Gateway) private(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		r := g.privacy.rules.Load()
 		if !r.on || g.catalog.attached(call.Tool.Upstream) { // what this process offers has tokens, as who asked for it

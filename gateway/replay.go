@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
 )
@@ -46,7 +47,7 @@ func (g *Gateway) newMadeCall(call tool.Call) *madeCall {
 }
 
 // replayed answers a call from the journal of the execution that is resumed, where it has been made already.
-func (g *Gateway) replayed(next Handler) Handler {
+func (g *Gateway) replayed(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		run, made := runningOf(ctx), madeBy(ctx)
 		if run == nil || made == nil || run.journal == nil {
@@ -105,7 +106,7 @@ func (g *Gateway) strangers(ctx context.Context, run *running, call tool.Call) e
 }
 
 // journaled notes in the execution's journal that a call begins, and what it came to.
-func (g *Gateway) journaled(next Handler) Handler {
+func (g *Gateway) journaled(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		run, made := runningOf(ctx), madeBy(ctx)
 		if run == nil || made == nil || run.journal == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/approval"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -23,7 +24,7 @@ const (
 func (g *Gateway) Telemetry() *telemetry.Telemetry { return g.opts.Telemetry }
 
 // measured is around all that becomes of a call: policy, approval, waiting, the upstream.
-func (g *Gateway) measured(next Handler) Handler {
+func (g *Gateway) measured(next call.Handler) call.Handler {
 	t := g.opts.Telemetry
 	if t == nil {
 		return next
@@ -55,7 +56,7 @@ func (g *Gateway) upstreamLabel(id string) string {
 }
 
 // sent is around what goes to an upstream: that is told the span.
-func (g *Gateway) sent(next Handler) Handler {
+func (g *Gateway) sent(next call.Handler) call.Handler {
 	t := g.opts.Telemetry
 	if t == nil {
 		return next

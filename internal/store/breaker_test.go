@@ -44,4 +44,3 @@ func TestBreaker(t *testing.T) {
 		}
 	})
 }
-

@@ -2,29 +2,14 @@ package gateway
 
 import (
 	"context"
-	"slices"
 	"time"
 
+	"sallyport/gateway/call"
 	"sallyport/internal/tool"
 )
 
-// Handler makes one call.
-type Handler func(ctx context.Context, call tool.Call) (tool.Result, error)
-
-// Middleware puts something around a handler: it may look at the call, change
-// it, refuse it, and look at what came back.
-type Middleware func(next Handler) Handler
-
-// chain puts the middlewares around the handler; the first one sees a call first.
-func chain(end Handler, around ...Middleware) Handler {
-	for _, middleware := range slices.Backward(around) {
-		end = middleware(end)
-	}
-	return end
-}
-
 // logged writes a line per call: which tool, how it went, how long, and nothing of what was said.
-func (g *Gateway) logged(next Handler) Handler {
+func (g *Gateway) logged(next call.Handler) call.Handler {
 	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		start := time.Now()
 		result, err := next(ctx, call)
