@@ -28,7 +28,7 @@ func (g *Gateway) checked(next call.Handler) call.Handler {
 		if err = entry.input().Check(call.Args); err != nil {
 			err = g.recheck(ctx, entry, call, err)
 		}
-		if err != nil && g.fits(ctx, entry.input(), call) {
+		if err != nil && g.fitsRestored(ctx, entry, call) {
 			err = nil
 		}
 		if err != nil {
@@ -36,6 +36,12 @@ func (g *Gateway) checked(next call.Handler) call.Handler {
 		}
 		return next(ctx, call)
 	}
+}
+
+// fitsRestored reports whether arguments that were refused fit once tokens have become values.
+func (g *Gateway) fitsRestored(ctx context.Context, judged *entry, call tool.Call) bool {
+	args, err := g.Privacy.Arguments(ctx, call)
+	return err == nil && judged.input().Check(args) == nil
 }
 
 // recheck looks at the definition of today before arguments are refused by one of

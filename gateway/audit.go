@@ -6,13 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
-	"sallyport/internal/pii"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
@@ -114,9 +112,7 @@ const maxAuditOutput = 4 << 10
 // withoutPrivate returns a text with names of kinds in place of personal data and secrets, whatever the settings of privacy say.
 func (g *Gateway) withoutPrivate(text string) string {
 	text = g.opts.secrets.For("").Text(text)
-	return g.privacy.rules.Load().detector.Replace(text, nil, func(kind pii.Kind, _ string, _ bool) (string, bool) {
-		return "[" + strings.ToUpper(string(kind)) + "]", true
-	})
+	return g.Privacy.Redact(text)
 }
 
 // auditApproval keeps what a person is asked and answers, before it counts; what cannot be kept does not.

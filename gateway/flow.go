@@ -176,8 +176,8 @@ func (g *Gateway) Recall(ctx context.Context, origins []Origin) {
 // where both are of one principal. Tokens are forgotten with the process.
 func (g *Gateway) Carry(from, to context.Context) {
 	g.Recall(to, g.Read(from))
-	if who := tool.Principal(from); who == tool.Principal(to) && g.privacy.rules.Load().on {
-		g.privacy.vaults.Share(who, tool.Session(from), tool.Session(to))
+	if who := tool.Principal(from); who == tool.Principal(to) {
+		g.Privacy.Share(who, tool.Session(from), tool.Session(to))
 	}
 }
 

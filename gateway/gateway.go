@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"sallyport/gateway/call"
+	"sallyport/gateway/privacy"
 	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
 	"sallyport/index"
@@ -108,7 +109,8 @@ type Gateway struct {
 	recorder *recorder
 	// auditor puts on record what happens.
 	auditor *auditor
-	privacy privacy
+	// Privacy keeps personal data from models.
+	Privacy *privacy.Tokenizer
 	// approvals are what people are asked about calls.
 	approvals approvals
 	// policies decide about calls, flows are what has been read.
@@ -143,9 +145,11 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.log = g.opts.Logger
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
-	if err := g.privacy.adopt(cfg, g.log); err != nil {
+	tokenizer, err := privacy.New(cfg, g.log)
+	if err != nil {
 		return nil, err
 	}
+	g.Privacy = tokenizer
 	rules, err := g.compilePolicy(cfg)
 	if err != nil {
 		return nil, err
@@ -154,7 +158,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if say := g.opts.OnNotice; say != nil {
 		g.opts.OnNotice = func(id, method string, params json.RawMessage) {
 			if method == "notifications/message" {
-				params = g.privacy.masked(id, params)
+				params = g.Privacy.RedactNotice(id, params)
 			}
 			say(id, method, params)
 		}
@@ -181,11 +185,11 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = call.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.private)
+	g.call = call.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
 	g.recorder.start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
-		g.privacy.close()
+		g.Privacy.Close()
 		g.environments.close()
 		err := g.runner.close()
 		g.approvals.clients.close()
@@ -199,7 +203,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 
 // openRecords opens what is kept in the store; in memory, for nil.
 func (g *Gateway) openRecords(in *store.Store) (err error) {
-	if err = g.privacy.shareNumbers(in, g.log); err != nil {
+	if err = g.Privacy.ShareNumbers(in); err != nil {
 		return err
 	}
 	if g.recorder, err = openRecorder(g.opts, func() config.Journal { return g.cfg.Load().Journal }); err != nil {

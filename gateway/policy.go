@@ -93,13 +93,9 @@ func (g *Gateway) facts(ctx context.Context, r *policyRules, call tool.Call) *po
 
 // seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.
 func (g *Gateway) seenByUpstream(ctx context.Context, call tool.Call) (any, error) {
-	args := call.Args
-	if r := g.privacy.rules.Load(); r.on {
-		restored, _, err := g.privacy.vault(ctx).RestoreJSON(args, r.mayGet(call.Tool))
-		if err != nil {
-			return nil, err
-		}
-		args = restored
+	args, err := g.Privacy.Arguments(ctx, call)
+	if err != nil {
+		return nil, err
 	}
 	return expr.Decode(args)
 }

@@ -162,22 +162,22 @@ func TestPrivacyModes(t *testing.T) {
 
 func TestSanitize(t *testing.T) {
 	g, _ := guarded(t, config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"crm.*"}}, nil)
-	clean, found, err := g.Sanitize(t.Context(), "mail ann@corp.example, [EMAIL_7]")
+	clean, found, err := g.Privacy.Mask(t.Context(), "mail ann@corp.example, [EMAIL_7]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _, _ := g.Sanitize(t.Context(), clean)
+	again, _, _ := g.Privacy.Mask(t.Context(), clean)
 	if clean != "mail [EMAIL_1], [TEXT_1]" || again != clean || found != "1 email" {
 		t.Errorf("%q, %q, %q", clean, again, found)
 	}
-	_, err = g.Unmask(t.Context(), clean)
+	_, err = g.Privacy.Unmask(t.Context(), clean)
 	wantError(t, err, tool.Denied, "keep personal data from models")
 	cfg := config.Default()
 	cfg.Privacy = config.Privacy{RestoreTo: []string{"model"}}
 	if err := g.Reload(&cfg); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := g.Unmask(t.Context(), clean); err != nil || text != "mail ann@corp.example, [EMAIL_7]" {
+	if text, err := g.Privacy.Unmask(t.Context(), clean); err != nil || text != "mail ann@corp.example, [EMAIL_7]" {
 		t.Errorf("%q %v", text, err)
 	}
 }

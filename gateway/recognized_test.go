@@ -80,7 +80,7 @@ func TestRecognized(t *testing.T) {
 	if after, _ := s.Asked(); len(after) != len(before) {
 		t.Errorf("one word was sent: %q", after[len(before):])
 	}
-	clean, found, err := g.Sanitize(t.Context(), "Zoë Quarrendon is in Kraków")
+	clean, found, err := g.Privacy.Mask(t.Context(), "Zoë Quarrendon is in Kraków")
 	if err != nil || clean != "[NAME_1] is in [ADDRESS_1]" || found != "1 address, 1 name" {
 		t.Errorf("%q %q %v", clean, found, err)
 	}
@@ -112,7 +112,7 @@ func TestNotRecognized(t *testing.T) {
 	}
 	wantAll(t, "error", askedAs(t.Context(), t, g, "crm.fail", "{}"), "could not be looked through", "!Quarrendon")
 	wantAll(t, "plain", askedAs(t.Context(), t, g, "crm.plain", "{}"), "ok")
-	if clean, _, err := g.Sanitize(t.Context(), "Zoë Quarrendon is in Kraków"); err == nil {
+	if clean, _, err := g.Privacy.Mask(t.Context(), "Zoë Quarrendon is in Kraków"); err == nil {
 		t.Errorf("sanitized to %q", clean)
 	}
 	if said := log.find("the recognizer of personal data fails"); len(said) != 1 || said[0]["reason"] != "it answered HTTP 500" {

@@ -112,7 +112,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	if err := g.auditReload(cfg); err != nil {
 		return err
 	}
-	if err := g.privacy.adopt(cfg, g.log); err != nil { // before an upstream that the settings bring is called
+	if err := g.Privacy.Apply(cfg); err != nil { // before an upstream that the settings bring is called
 		return err
 	}
 	g.policies.rules.Store(rules)

@@ -91,10 +91,10 @@ func (g *Gateway) answerFromJournal(ctx context.Context, call tool.Call, run *ru
 
 // strangers refuses a call with tokens that an answer from the journal brought, or a workflow's log, and that mean nothing any more.
 func (g *Gateway) strangers(ctx context.Context, run *running, call tool.Call) error {
-	if run != nil && run.replay == nil && !run.unwaited || run == nil && unwaitedBy(ctx) == "" || !g.privacy.rules.Load().on {
+	if run != nil && run.replay == nil && !run.unwaited || run == nil && unwaitedBy(ctx) == "" {
 		return nil
 	}
-	token := g.privacy.vault(ctx).Stranger(string(call.Args))
+	token := g.Privacy.Unknown(ctx, call)
 	if token == "" {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/privacy"
 	"sallyport/internal/config"
 	"sallyport/internal/recognizer"
 	"sallyport/sandbox"
@@ -30,7 +30,7 @@ func checkRecognizer(ctx context.Context, cfg config.Recognizer) finding {
 	if cfg.Problem != "" {
 		return failed(cfg.Problem, remedy(cfg.Problem))
 	}
-	client, err := recognizer.New(gateway.RecognizerOf(cfg))
+	client, err := recognizer.New(privacy.RecognizerOf(cfg))
 	if err != nil {
 		return failed(err.Error(), "correct privacy.recognizer in upstreams.yaml")
 	}

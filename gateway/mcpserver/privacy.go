@@ -9,7 +9,7 @@ import (
 
 // Privacy is what profile privacy needs of the gateway.
 type Privacy interface {
-	Sanitize(ctx context.Context, text string) (clean, found string, err error)
+	Mask(ctx context.Context, text string) (clean, found string, err error)
 	Unmask(ctx context.Context, text string) (string, error)
 }
 
@@ -32,7 +32,7 @@ func restoreTool() *mcp.Tool {
 }
 
 // privacy answers the tools of profile privacy.
-type privacy struct{ verbs Privacy }
+type privacy struct{ tokens Privacy }
 
 func (p privacy) extras() []extra {
 	return []extra{{sanitizeTool(), p.sanitize}, {restoreTool(), p.restore}}
@@ -43,7 +43,7 @@ func (p privacy) sanitize(ctx context.Context, args json.RawMessage) (*mcp.CallT
 	if err != nil {
 		return nil, err
 	}
-	clean, found, err := p.verbs.Sanitize(ctx, given)
+	clean, found, err := p.tokens.Mask(ctx, given)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (p privacy) restore(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 	if err != nil {
 		return nil, err
 	}
-	return said(p.verbs.Unmask(ctx, given))
+	return said(p.tokens.Unmask(ctx, given))
 }
 
 // maxPrivate is the longest text that is gone through, in bytes.

@@ -96,7 +96,7 @@ func TestPrivacyTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = g.Close() }()
-	client := connectWith(t, g, &mcpserver.Options{Privacy: g, Profiles: cfg.Profiles})
+	client := connectWith(t, g, &mcpserver.Options{Privacy: g.Privacy, Profiles: cfg.Profiles})
 	for _, test := range []struct{ tool, text, want string }{
 		{"sanitize_pii", "mail ann@corp.example or [EMAIL_1], card 4111 1111 1111 1111", "mail [EMAIL_1] or [TEXT_1], card [CARD_1]\n(found: 1 card, 1 email)"},
 		{"sanitize_pii", "nothing", "nothing"},

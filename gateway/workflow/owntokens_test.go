@@ -38,7 +38,7 @@ func TestTokensOfWorkflows(t *testing.T) {
 	}
 	g.Settle(t.Context())
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
-	token, _, _ := g.Sanitize(ctx, "ann@corp.example")
+	token, _, _ := g.Privacy.Mask(ctx, "ann@corp.example")
 	args, _ := json.Marshal(map[string]string{"to": token})
 	result, err := callOwn(ctx, g, "mail", string(args))
 	said := string(result.Structured)

@@ -1,4 +1,4 @@
-package gateway
+package privacy
 
 import (
 	"context"
@@ -114,7 +114,7 @@ func (a *analyst) failed(ctx context.Context, reason string) error {
 }
 
 // learn asks the recognizer about the texts that walk goes through, if there is one. The error is for the caller of a tool.
-func (v *visit) learn(ctx context.Context, walk func(*pii.Look)) error {
+func (v *redaction) learn(ctx context.Context, walk func(*pii.Look)) error {
 	a := v.rules.analyst
 	if a == nil || v.mode == config.PrivacyOff || v.mode == "" {
 		return nil
@@ -147,7 +147,7 @@ func (v *visit) learn(ctx context.Context, walk func(*pii.Look)) error {
 }
 
 // unlearned decides what becomes of what could not be looked through.
-func (v *visit) unlearned(ctx context.Context, err error) error {
+func (v *redaction) unlearned(ctx context.Context, err error) error {
 	if a := v.rules.analyst; a.passes() || !v.hides() {
 		a.log.DebugContext(ctx, "passed without the recognizer", "tool", v.id.String(), "reason", err.Error())
 		return nil
@@ -159,7 +159,7 @@ func (v *visit) unlearned(ctx context.Context, err error) error {
 }
 
 // recognized returns what the recognizer found in a text.
-func (v *visit) recognized(text string) []pii.Finding {
+func (v *redaction) recognized(text string) []pii.Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.heard[text]

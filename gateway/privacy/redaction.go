@@ -1,4 +1,4 @@
-package gateway
+package privacy
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-// visit is what privacy does around one call.
-type visit struct {
-	rules *privacyRules
+// redaction is what privacy does around one call.
+type redaction struct {
+	rules *rules
 	vault *pii.Vault
 	id    tool.ID
 	mode  config.PrivacyMode
@@ -29,7 +29,7 @@ type visit struct {
 }
 
 // open puts values in place of the tokens in a call.
-func (v *visit) open(call tool.Call) (tool.Call, error) {
+func (v *redaction) open(call tool.Call) (tool.Call, error) {
 	may := v.rules.mayGet(call.Tool)
 	v.echo = v.vault.Echo(call.Tool.Upstream, string(call.Args), v.hides())
 	args, restored, err := v.rules.detector.Arguments(v.vault, call.Args, may)
@@ -56,12 +56,12 @@ func (v *visit) open(call tool.Call) (tool.Call, error) {
 }
 
 // hides reports whether values get tokens, rather than being counted only.
-func (v *visit) hides() bool {
+func (v *redaction) hides() bool {
 	return v.mode == config.PrivacyTokenize || v.mode == config.PrivacyBlock
 }
 
 // swap gives tokens. Text that looks like a token gets one whatever the mode is.
-func (v *visit) swap(kind pii.Kind, value string, number bool) (string, bool) {
+func (v *redaction) swap(kind pii.Kind, value string, number bool) (string, bool) {
 	if kind != pii.Text {
 		v.count(kind)
 		if !v.hides() {
@@ -72,19 +72,19 @@ func (v *visit) swap(kind pii.Kind, value string, number bool) (string, bool) {
 }
 
 // swapEcho gives tokens to what the upstream was given, whatever the mode is.
-func (v *visit) swapEcho(kind pii.Kind, value string, number bool) (string, bool) {
+func (v *redaction) swapEcho(kind pii.Kind, value string, number bool) (string, bool) {
 	v.count(kind)
 	return v.vault.PartToken(kind, value, number, v.id.Upstream), true
 }
 
-func (v *visit) count(kind pii.Kind) {
+func (v *redaction) count(kind pii.Kind) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.counts[kind]++
 }
 
 // look is how a result is gone through. whole: as it was sent, with the structured content in it.
-func (v *visit) look(whole bool) *pii.Look {
+func (v *redaction) look(whole bool) *pii.Look {
 	l := &pii.Look{Echo: v.echo.Find, EchoSwap: v.swapEcho, Recognized: v.recognized, Only: v.mode == config.PrivacyOff || v.mode == ""}
 	if v.hides() {
 		l.Names = v.vault.Names
@@ -98,7 +98,7 @@ func (v *visit) look(whole bool) *pii.Look {
 }
 
 // result hides what is in a result. A program gets no raw one.
-func (v *visit) result(ctx context.Context, r tool.Result, program bool) (tool.Result, error) {
+func (v *redaction) result(ctx context.Context, r tool.Result, program bool) (tool.Result, error) {
 	if program {
 		r.Raw = nil
 	}
@@ -115,7 +115,7 @@ func (v *visit) result(ctx context.Context, r tool.Result, program bool) (tool.R
 }
 
 // scattered returns the kind of a value that the upstream was given and gives back in pieces, "" for none.
-func (v *visit) scattered(r tool.Result) pii.Kind {
+func (v *redaction) scattered(r tool.Result) pii.Kind {
 	var text strings.Builder
 	for _, c := range r.Content {
 		if kind := v.echo.Scattered(json.RawMessage(c.Text)); kind != "" {
@@ -132,7 +132,7 @@ func (v *visit) scattered(r tool.Result) pii.Kind {
 }
 
 // through goes through all texts of a result with one look.
-func (v *visit) through(r tool.Result, look *pii.Look) tool.Result {
+func (v *redaction) through(r tool.Result, look *pii.Look) tool.Result {
 	r.Content = slices.Clone(r.Content)
 	for i := range r.Content {
 		v.block(&r.Content[i], look, look)
@@ -152,7 +152,7 @@ func (v *visit) through(r tool.Result, look *pii.Look) tool.Result {
 	return r
 }
 
-func (v *visit) hidden(r tool.Result) tool.Result {
+func (v *redaction) hidden(r tool.Result) tool.Result {
 	look, bare := v.look(false), v.look(false)
 	bare.Fields = nil
 	if len(r.Content) > 0 {
@@ -176,7 +176,7 @@ func (v *visit) hidden(r tool.Result) tool.Result {
 	return r
 }
 
-func (v *visit) block(c *tool.Content, look, bare *pii.Look) {
+func (v *redaction) block(c *tool.Content, look, bare *pii.Look) {
 	d := v.rules.detector
 	c.Text = d.Replace(c.Text, look, v.swap)
 	c.URI = d.Replace(c.URI, bare, v.swap)
@@ -187,7 +187,7 @@ func (v *visit) block(c *tool.Content, look, bare *pii.Look) {
 }
 
 // failure hides what is in an error.
-func (v *visit) failure(ctx context.Context, err error) error {
+func (v *redaction) failure(ctx context.Context, err error) error {
 	e := *tool.AsError(err)
 	if unknown := v.learn(ctx, func(look *pii.Look) {
 		v.rules.detector.Replace(e.Message, look, v.swap)
@@ -205,7 +205,7 @@ func (v *visit) failure(ctx context.Context, err error) error {
 }
 
 // said tells what was found: "2 email, 1 phone".
-func (v *visit) said() string {
+func (v *redaction) said() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var parts []string
@@ -218,7 +218,7 @@ func (v *visit) said() string {
 // guarded is the peer of a call whose upstream's words are hidden from it.
 type guarded struct {
 	tool.Peer
-	visit *visit
+	visit *redaction
 }
 
 // Notify implements [tool.Peer].

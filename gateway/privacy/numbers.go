@@ -1,4 +1,4 @@
-package gateway
+package privacy
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"sallyport/internal/store"
+	"sallyport/internal/workspace"
 )
 
 // tokenNumbers gives each vault numbers that the principal's other vaults, of this process and of those
@@ -22,8 +23,9 @@ type tokenNumbers struct {
 // mostNumber is where numbers begin anew: a token has nine digits at most.
 const mostNumber = 900_000_000
 
-// shareNumbers has vaults take their numbers from a store; nil leaves that to the process.
-func (p *privacy) shareNumbers(in *store.Store, log *slog.Logger) error {
+// ShareNumbers takes the numbers of tokens from a store, so that processes do not use the same ones; nil leaves them to
+// this process.
+func (p *Tokenizer) ShareNumbers(in *store.Store) error {
 	if in == nil {
 		return nil
 	}
@@ -31,7 +33,7 @@ func (p *privacy) shareNumbers(in *store.Store, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	n := &tokenNumbers{kept: kept, log: log}
+	n := &tokenNumbers{kept: kept, log: p.log}
 	p.vaults.Lease = n.lease
 	return nil
 }
@@ -42,7 +44,7 @@ func (n *tokenNumbers) lease(principal string, size int) (base int) {
 		const tries = 10
 		err := store.ErrConflict
 		for range tries {
-			if base, err = n.take(ctx, keyOf(principal), size); !errors.Is(err, store.ErrConflict) {
+			if base, err = n.take(ctx, store.Key{workspace.Folder(principal)}, size); !errors.Is(err, store.ErrConflict) {
 				break
 			}
 		}

@@ -1,0 +1,292 @@
+// Package privacy keeps personal data away from models and their programs: they see tokens, upstreams get the values
+// (docs/privacy.md says what is promised).
+package privacy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"sallyport/gateway/call"
+	"sallyport/internal/config"
+	"sallyport/internal/pii"
+	"sallyport/internal/tool"
+)
+
+// Tokenizer replaces personal data in what upstreams send by tokens, and tokens in what they get by their values, where
+// the settings say so. Values are kept in memory only, by principal and session. It is safe for concurrent use.
+type Tokenizer struct {
+	rules  atomic.Pointer[rules]
+	vaults pii.Vaults
+	log    *slog.Logger
+}
+
+// New returns a tokenizer with the settings of cfg.
+func New(cfg *config.Config, log *slog.Logger) (*Tokenizer, error) {
+	t := &Tokenizer{log: log}
+	return t, t.Apply(cfg)
+}
+
+// rules are the compiled settings.
+type rules struct {
+	// on: some upstream has a mode, or a model can ask for tokens.
+	on       bool
+	detector *pii.Detector
+	modes    map[string]config.PrivacyMode // by upstream
+	fields   []fieldsOf
+	to       []string
+	never    []string
+	// binary is where results have base64, and what is nobody's to read.
+	binary *pii.Fields
+	// analyst asks a recognizer; nil: there is none.
+	analyst *analyst
+}
+
+type fieldsOf struct {
+	tools string
+	paths *pii.Fields
+}
+
+// binaryPaths lead to bytes in the results of all methods, and to what only the upstream understands.
+func binaryPaths() []string {
+	return []string{"$.content[*].data", "$.content[*].resource.blob", "$.contents[*].blob", "$.messages[*].content.data", "$.messages[*].content.resource.blob", "$.requestState"}
+}
+
+// Apply replaces the settings. Tokens that were given stay valid.
+func (p *Tokenizer) Apply(cfg *config.Config) error {
+	set := cfg.Privacy
+	opts := &pii.Options{Allow: set.Allow, Custom: map[string]*regexp.Regexp{}}
+	for _, k := range set.Kinds {
+		opts.Kinds = append(opts.Kinds, pii.Kind(k))
+	}
+	for name, text := range set.Custom {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("read privacy.custom.%s: %w", name, err)
+		}
+		opts.Custom[name] = re
+	}
+	r := &rules{on: cfg.Profiles.Has(config.ProfilePrivacy), modes: map[string]config.PrivacyMode{}, to: set.RestoreTo, never: set.RestoreNever}
+	for _, up := range cfg.Upstreams {
+		mode := up.Privacy
+		if mode == "" {
+			mode = set.Mode
+		}
+		r.modes[up.ID] = mode
+		r.on = r.on || mode != config.PrivacyOff && mode != ""
+	}
+	var err error
+	if r.detector, err = pii.New(opts); err != nil {
+		return err
+	}
+	if r.binary, err = pii.ParseFields(binaryPaths()); err != nil {
+		return err
+	}
+	for _, tools := range slices.Sorted(maps.Keys(set.Fields)) {
+		paths, err := pii.ParseFields(set.Fields[tools])
+		if err != nil {
+			return fmt.Errorf("read privacy.fields: %w", err)
+		}
+		r.fields = append(r.fields, fieldsOf{tools, paths})
+	}
+	var old *analyst
+	if before := p.rules.Load(); before != nil {
+		old = before.analyst
+	}
+	if r.analyst, err = newAnalyst(set.Recognizer, old, p.log); err != nil {
+		return err
+	}
+	p.rules.Store(r)
+	if old != r.analyst {
+		old.close()
+	}
+	return nil
+}
+
+// Close ends the recognizer.
+func (p *Tokenizer) Close() { p.rules.Load().analyst.close() }
+
+// On reports whether any call may have tokens.
+func (p *Tokenizer) On() bool { return p.rules.Load().on }
+
+// matches reports whether a glob names a tool.
+func matches(globs []string, id tool.ID) bool {
+	name := id.Upstream + "." + strings.ReplaceAll(id.Name, "/", ".")
+	return slices.ContainsFunc(globs, func(g string) bool { ok, _ := path.Match(g, name); return ok })
+}
+
+// mayGet says which values a tool gets: those that came from its own upstream, and
+// all if the settings name it; none if they say never.
+func (r *rules) mayGet(id tool.ID) pii.May {
+	never, to := matches(r.never, id), matches(r.to, id)
+	return func(_ pii.Kind, origins []string) bool {
+		return !never && (to || slices.Contains(origins, id.Upstream))
+	}
+}
+
+func (r *rules) fieldsOf(id tool.ID) *pii.Fields {
+	for _, f := range r.fields {
+		if matches([]string{f.tools}, id) {
+			return f.paths
+		}
+	}
+	return nil
+}
+
+func (p *Tokenizer) vault(ctx context.Context) *pii.Vault {
+	return p.vaults.Of(tool.Principal(ctx), tool.Session(ctx))
+}
+
+// Middleware replaces personal data in results by tokens, and tokens in arguments by values. It is the last one before the
+// upstream, so that all others (what is learned, logged, cached and recorded) see tokens only. Upstreams for which own
+// reports true get tokens as they are: they are of this process.
+func (p *Tokenizer) Middleware(own func(upstream string) bool) call.Middleware {
+	return func(next call.Handler) call.Handler {
+		return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+			r := p.rules.Load()
+			if !r.on || own(call.Tool.Upstream) {
+				return next(ctx, call)
+			}
+			return p.redacted(ctx, r, call, next)
+		}
+	}
+}
+
+// redacted makes a call with values in place of tokens, and returns its result with tokens in place of values.
+func (p *Tokenizer) redacted(ctx context.Context, r *rules, call tool.Call, next call.Handler) (tool.Result, error) {
+	v := &redaction{rules: r, vault: p.vault(ctx), id: call.Tool, mode: r.modes[call.Tool.Upstream], counts: map[pii.Kind]int{}}
+	call, err := v.open(call)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if call.Peer != nil {
+		call.Peer = guarded{call.Peer, v}
+	}
+	result, err := next(ctx, call)
+	if err != nil {
+		return tool.Result{}, v.failure(ctx, err)
+	}
+	if result, err = v.result(ctx, result, call.Execution != "" && !call.Rounds); err != nil {
+		return tool.Result{}, err
+	}
+	if kind := v.scattered(result); kind != "" {
+		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has a value that it was given (%s) in pieces", call.Tool, kind), Hint: "the call was made; have the tool return no parts of the value"}
+	}
+	if found := v.said(); found != "" && v.mode != config.PrivacyOff {
+		p.log.InfoContext(ctx, "personal data in a result", "tool", call.Tool.String(), "execution", call.Execution, "mode", string(v.mode), "found", found)
+		if v.mode == config.PrivacyBlock {
+			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has personal data (%s), which the settings block", call.Tool, found), Hint: "ask for less, or for other fields; the operator's privacy settings decide"}
+		}
+	}
+	return result, nil
+}
+
+// Arguments returns the arguments of a call as its upstream would get them: with values in place of tokens.
+func (p *Tokenizer) Arguments(ctx context.Context, call tool.Call) (json.RawMessage, error) {
+	r := p.rules.Load()
+	if !r.on || !pii.Has(string(call.Args)) {
+		return call.Args, nil
+	}
+	args, _, err := p.vault(ctx).RestoreJSON(call.Args, r.mayGet(call.Tool))
+	return args, err
+}
+
+// Share has the tokens of one session of a principal mean the same in another one.
+func (p *Tokenizer) Share(principal, from, to string) {
+	if p.On() {
+		p.vaults.Share(principal, from, to)
+	}
+}
+
+// Unknown returns a token in a call's arguments that has no value in this session, "" for none.
+func (p *Tokenizer) Unknown(ctx context.Context, call tool.Call) string {
+	if !p.On() {
+		return ""
+	}
+	return p.vault(ctx).Stranger(string(call.Args))
+}
+
+// Redact replaces personal data by names of its kinds, whatever the settings say.
+func (p *Tokenizer) Redact(text string) string {
+	return p.rules.Load().detector.Replace(text, nil, kindOf)
+}
+
+func kindOf(kind pii.Kind, _ string, _ bool) (string, bool) {
+	return "[" + strings.ToUpper(string(kind)) + "]", true
+}
+
+// withoutCause leaves of an error's causes only whether its context had ended: others quote the upstream.
+func withoutCause(err error) error {
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, cause) {
+			return cause
+		}
+	}
+	return nil
+}
+
+// RedactNotice replaces personal data by names of its kinds in what an upstream sends outside of calls, where the settings
+// hide what it sends.
+func (p *Tokenizer) RedactNotice(upstream string, params json.RawMessage) json.RawMessage {
+	r := p.rules.Load()
+	if mode := r.modes[upstream]; !r.on || mode != config.PrivacyTokenize && mode != config.PrivacyBlock {
+		return params
+	}
+	return r.detector.ReplaceJSON(params, nil, kindOf)
+}
+
+// Mask puts tokens in place of the personal data in a model's text, and says what
+// it found: "2 email, 1 phone", "" for nothing. Tokens in it stay.
+func (p *Tokenizer) Mask(ctx context.Context, text string) (clean, found string, err error) {
+	v := &redaction{rules: p.rules.Load(), vault: p.vault(ctx), id: tool.ID{Upstream: config.RestoreToModel}, mode: config.PrivacyTokenize, counts: map[pii.Kind]int{}}
+	ours := map[string]bool{} // before there are more
+	v.rules.detector.Replace(text, &pii.Look{Only: true}, func(_ pii.Kind, value string, _ bool) (string, bool) {
+		ours[value] = v.vault.Gave(value)
+		return "", false
+	})
+	err = v.learn(ctx, func(look *pii.Look) { v.rules.detector.Replace(text, look, v.swap) })
+	if err != nil {
+		return "", "", err
+	}
+	clean = v.rules.detector.Replace(text, &pii.Look{Recognized: v.recognized}, func(kind pii.Kind, value string, number bool) (string, bool) {
+		if kind == pii.Text && ours[value] {
+			return "", false
+		}
+		return v.swap(kind, value, number)
+	})
+	return clean, v.said(), nil
+}
+
+// Unmask puts values in place of the tokens in a text for a model, where the settings let it.
+func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
+	r := p.rules.Load()
+	if !slices.Contains(r.to, config.RestoreToModel) || slices.Contains(r.never, config.RestoreToModel) {
+		return "", &tool.Error{Kind: tool.Denied, Message: "the settings keep personal data from models",
+			Hint: "pass tokens to tools as they are: those that may have the values get them"}
+	}
+	out, _, err := p.vault(ctx).Restore(text, func(pii.Kind, []string) bool { return true })
+	if err != nil {
+		return "", unrestored(err)
+	}
+	return out, nil
+}
+
+// unrestored is the error of a call whose tokens cannot be put back.
+func unrestored(err error) error {
+	hint := "get it anew from the tool that it came from"
+	switch {
+	case errors.Is(err, pii.ErrUnknown):
+		hint = "take tokens from results of this session; to send it as text, write it in two pairs of brackets: [[EMAIL_1]]"
+	case errors.Is(err, pii.ErrGlued):
+		hint = "put a space or a sign beside the token"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Hint: hint, Err: err}
+}
