@@ -133,7 +133,7 @@ fuzz: prereq-demo runsc upstreams checkers clients browser ## run every fuzzer f
 bench: bench-latency
 bench-latency: prereq-demo build runsc checkers ## how long everything takes beside something bare in the same run (a quarter of an hour; quiet machine); ARGS="-only 'warm|startup' -n 10"
 	@$(STEP) "building the harness" go build $(VCS) -o "$(BIN)/latency" ./bench/latency
-	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Issue 11: latency beside something bare (make bench-latency)" -out bench/results/issue-11-latency -doc docs/benchmarks.md $(ARGS)
+	@"$(BIN)/latency" -sallyport "$(BIN)/sallyport" -title "Latency beside something bare (make bench-latency)" -out bench/results/latency -doc docs/benchmarks.md $(ARGS)
 
 .PHONY: bench-go
 bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go benchmarks
@@ -141,7 +141,7 @@ bench-go: prereq-demo runsc upstreams checkers clients browser ## run the Go ben
 
 .PHONY: soak
 soak: prereq-demo runsc ## let 20 clients run programs of all kinds for SOAK (5m), crashes among them, and count what is left
-	@SALLYPORT_SOAK="$(SOAK)" SALLYPORT_SOAK_RESULT="$(CURDIR)/bench/results/issue-6-soak.txt" go test -count=1 -timeout 60m -v -run '^TestSoak$$' ./sandbox
+	@SALLYPORT_SOAK="$(SOAK)" SALLYPORT_SOAK_RESULT="$(CURDIR)/bench/results/soak.txt" go test -count=1 -timeout 60m -v -run '^TestSoak$$' ./sandbox
 
 KILLS ?= 40
 
@@ -153,7 +153,7 @@ chaos: prereq-demo build runsc ## kill a real gateway KILLS (40) times during ca
 .PHONY: bench-load
 bench-load: prereq-go build runsc ## have 200 clients at the API of a real gateway for a minute; ARGS="-clients 50 -for 10s"
 	@$(STEP) "building the clients" go build $(VCS) -o "$(BIN)/load" ./bench/load
-	@"$(BIN)/load" -sallyport "$(BIN)/sallyport" -out bench/results/issue-10-load.txt $(ARGS)
+	@"$(BIN)/load" -sallyport "$(BIN)/sallyport" -out bench/results/load.txt $(ARGS)
 
 .PHONY: bench-tokens
 bench-tokens: prereq-bench build runsc upstreams ## what a model reads and writes for each task, in three modes (minutes); ARGS="-only join -sizes 5,25"
@@ -166,7 +166,7 @@ bench-pii: prereq-go ## judge the detector of personal data on made text and on 
 
 .PHONY: bench-search
 bench-search: prereq-go ## judge the search on ../shared/retrieval and ../shared/catalog; ARGS="-worst 20 -sets livemcp/step"
-	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/issue-11-search -doc docs/benchmarks.md)
+	@go run ./bench/search $(or $(ARGS),-tokens -out bench/results/search -doc docs/benchmarks.md)
 
 .PHONY: vectors
 vectors: prereq-node prereq-go ## make index/meaning/vectors.bin anew (minutes); it is committed, so only who changes how it is made needs this

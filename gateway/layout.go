@@ -37,7 +37,7 @@ const every = maxLimit + 1
 
 // sureBelow is which part of the first one's score the second may have for the
 // first to be what was asked for: of the judged queries over the catalogue it is so
-// for 33 in 34 of the odd half then, 71 in 74 of all (bench/results/issue-5-answer.txt).
+// for 33 in 34 of the odd half then, 71 in 74 of all (bench/results/answer-layout.txt).
 const sureBelow = 0.7
 
 // coversAll is how much of a query the best hit must have to be told with its
@@ -114,7 +114,7 @@ func (l *layout) shares(s Search, list []candidate) []share {
 
 // rankedShares goes by how sure it is that the first is what was asked for. The
 // numbers are those that cost a model least, answer and second tries together
-// (bench/results/issue-5-answer.txt).
+// (bench/results/answer-layout.txt).
 func (l *layout) rankedShares(list []candidate) []share {
 	top := l.found.Detail
 	if n := exact(list); n > 0 {

@@ -11,7 +11,7 @@ import (
 // and vectors say is added up. It was fitted on the odd queries of the judged
 // sets: those that a tool fits against those that none fits, and those of which the
 // upstreams with the right tools were taken away. A hit below honestBelow is
-// the nearest there is, not an answer. bench/results/issue-5-ranking.txt has
+// the nearest there is, not an answer. bench/results/ranking-steps.txt has
 // what it reaches on the even ones.
 const (
 	// How much of two rare words the hit's score is.

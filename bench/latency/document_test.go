@@ -16,7 +16,7 @@ import (
 // TestDocument holds docs/benchmarks.md to the results beside it; before the first whole run both are missing.
 func TestDocument(t *testing.T) {
 	want := ""
-	switch m, rows, err := readResults("../results/issue-11-latency.jsonl"); {
+	switch m, rows, err := readResults("../results/latency.jsonl"); {
 	case err == nil:
 		want = strings.TrimSpace(section(m, rows))
 	case !errors.Is(err, fs.ErrNotExist):

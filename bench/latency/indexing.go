@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// The bars of issue 5, which are for indexes that are worth the name.
+	// The bars, which are for indexes that are worth the name.
 	barBuild  = 10_000 // tools a second
 	barHeld   = 10     // KB a tool
 	barsBegin = 2000   // tools
@@ -165,7 +165,7 @@ func (b *bench) indexing(ctx context.Context, size int) error {
 	return nil
 }
 
-// addIndex adds what it took to make both, what of our time went where, and what both hold, with the bars of issue 5.
+// addIndex adds what it took to make both, what of our time went where, and what both hold, with their bars.
 func (b *bench) addIndex(p *pair, ours, bare []float64) {
 	size := float64(len(p.tools))
 	built := make([]float64, len(ours))

@@ -157,7 +157,7 @@ func verdict(rows []row) string {
 		"# row says otherwise, serve has replaced what sandboxes were used up, and nothing that it started used processor time or came or went for 120 ms: that work is in\n"+
 		"# no time but in the processor time. The ratio is our median time to the bare one, also where the unit is a rate: below 1 is faster. p99 is the largest where n\n"+
 		"# is below 100.\n"+
-		"# The nearest peers need 6 to 50 ms for a script with one call, in the gateway's own process and without isolation (quoted from issue 6, not measured here).\n")
+		"# The nearest peers need 6 to 50 ms for a script with one call, in the gateway's own process and without isolation (quoted, not measured here).\n")
 	b.WriteString("# " + tally(rows) + "\n")
 	return b.String()
 }

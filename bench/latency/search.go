@@ -40,7 +40,7 @@ func searching(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// barQuery is issue 5's bar on a query of so many tools, in milliseconds; 0 where it has none.
+// barQuery is the bar on a query of so many tools, in milliseconds; 0 where it has none.
 func barQuery(tools int) float64 {
 	return map[int]float64{2000: 2, 100_000: 15}[tools]
 }

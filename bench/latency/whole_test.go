@@ -37,7 +37,7 @@ func without(r row) string {
 
 // TestTwins: each row of the results has something bare beside it, but for those that are listed with a reason.
 func TestTwins(t *testing.T) {
-	_, rows, err := readResults("../results/issue-11-latency.jsonl")
+	_, rows, err := readResults("../results/latency.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

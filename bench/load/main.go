@@ -210,7 +210,7 @@ func (g *gate) sample(lasts time.Duration) <-chan []int64 {
 // results are for people.
 func results(clients int, lasts time.Duration, r load.Report, resident []int64, before, after state) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Issue 10: %d concurrent POST /execute for %s (make bench-load)\n%s, %d processors, clients and upstream on the same machine\n\n", clients, lasts, runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(&b, "%d concurrent POST /execute for %s (make bench-load)\n%s, %d processors, clients and upstream on the same machine\n\n", clients, lasts, runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
 	for _, status := range slices.Sorted(maps.Keys(r.Answers)) {
 		fmt.Fprintf(&b, "%-28s %8d\n", fmt.Sprintf("answers %d", status), r.Answers[status])
 	}

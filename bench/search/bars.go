@@ -21,7 +21,7 @@ const (
 	mostRefused = .03
 )
 
-// bars are what issue 5 asks for. Oblique queries were its paraphrases until milder ones were written.
+// bars are what search is held to. Oblique queries were the paraphrases until milder ones were written.
 func bars() []bar {
 	good := func(m mean) bool { return !m.None }
 	return []bar{

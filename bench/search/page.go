@@ -51,7 +51,7 @@ func section(o origin, all []mean) (string, error) {
 	pageBars(&b, all)
 	pageEngines(&b, all, beside)
 	pageBelow(&b, all)
-	fmt.Fprintf(&b, "Commit %s; every half, metric and engine, and tokens, are in [issue-11-search.txt](../bench/results/issue-11-search.txt).\n", o.Commit)
+	fmt.Fprintf(&b, "Commit %s; every half, metric and engine, and tokens, are in [search.txt](../bench/results/search.txt).\n", o.Commit)
 	return b.String(), nil
 }
 
@@ -121,7 +121,7 @@ func three(v float64) string { return fmt.Sprintf("%.3f", v) }
 // pageBars says which bars are met: by the half that checks and by all queries.
 func pageBars(b *strings.Builder, all []mean) {
 	mine := of(all, ours)
-	b.WriteString("\n**The bars of issue 5**; met: by the even queries and by all\n\n")
+	b.WriteString("\n**The bars for search**; met: by the even queries and by all\n\n")
 	columns(b, "queries", "n even", "metric", "asked for", "even", "odd: fitted", "all", "")
 	for _, bar := range bars() {
 		even, n := bar.reached(mine, checking)

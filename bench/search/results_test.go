@@ -14,7 +14,7 @@ import (
 
 // TestDocument holds docs/benchmarks.md to the results beside it.
 func TestDocument(t *testing.T) {
-	o, all, err := readMeans("../results/issue-11-search.jsonl")
+	o, all, err := readMeans("../results/search.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

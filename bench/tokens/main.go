@@ -127,7 +127,7 @@ func (o *options) setSizes(text string) error {
 // setOut leaves the results of a whole run alone when only a part is measured.
 func (o *options) setOut() error {
 	if o.out == "" && !o.part() {
-		o.out = "bench/results/issue-11-tokens"
+		o.out = "bench/results/tokens"
 	}
 	if o.report && o.part() {
 		return errors.New("-report takes no -only and no -sizes: it shows what is in the file")

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// TestGuard is issue 8, point by point, in both eras: what a client sees of it, what upstreams get to see, and what
+// TestGuard is policy, privacy, approval and audit together, in both eras: what a client sees of it, what upstreams get to see, and what
 // the operator's commands say. Each era has one gateway, first with a client that can be asked; it is killed, and
 // started again with one that cannot.
 func TestGuard(t *testing.T) {

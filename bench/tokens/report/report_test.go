@@ -170,7 +170,7 @@ func TestReadRefuses(t *testing.T) {
 // Nobody edits figures: text, page and plots are those that the committed lines of JSON make.
 func TestPageIsMadeOfResults(t *testing.T) {
 	const root = "../../.."
-	r, _ := read(t, filepath.Join(root, "bench/results/issue-11-tokens.jsonl"))
+	r, _ := read(t, filepath.Join(root, "bench/results/tokens.jsonl"))
 	for name, want := range map[string]string{report.Summary: r.Short(), report.Section: r.Markdown()} {
 		section, err := doc.Section(filepath.Join(root, "docs/benchmarks.md"), name)
 		if err != nil {
@@ -180,7 +180,7 @@ func TestPageIsMadeOfResults(t *testing.T) {
 			t.Errorf("docs/benchmarks.md (make bench-tokens ARGS=-report):\n%s", diff)
 		}
 	}
-	made := map[string]string{filepath.Join(root, "bench/results/issue-11-tokens.txt"): r.Text()}
+	made := map[string]string{filepath.Join(root, "bench/results/tokens.txt"): r.Text()}
 	for name, plot := range r.Plots() {
 		made[filepath.Join(root, "docs/benchmarks", name)] = plot
 	}
