@@ -54,6 +54,7 @@ func newClub(t *testing.T, rs *oauthtest.Options, change func(up *config.Upstrea
 	c.rs = oauthtest.New(t, c.as, rs)
 	c.up = upstreamOf("tickets", c.rs.URL)
 	c.up.Socket = rs.Socket
+	c.up.Timeout = time.Minute // 50 calls at once, with logins between, on a busy machine
 	if change != nil {
 		change(&c.up)
 	}

@@ -206,9 +206,9 @@ func (e *Engine) limit(l *live) {
 	}
 }
 
-// told notes how a run stands, after that has changed.
+// told notes how a run stands, after that has changed. The end of a run is noted while the engine closes, too: the log has it.
 func (e *Engine) told(run Run) {
-	if e.base.Err() != nil {
+	if e.base.Err() != nil && !run.Status.Over() {
 		return
 	}
 	if err := e.logs.PutSummary(context.WithoutCancel(e.base), run); err != nil {
