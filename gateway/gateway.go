@@ -145,24 +145,16 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.log = g.opts.Logger
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
-	tokenizer, err := privacy.New(cfg, g.log)
-	if err != nil {
+	var err error
+	if g.Privacy, err = privacy.New(cfg, g.log); err != nil {
 		return nil, err
 	}
-	g.Privacy = tokenizer
 	rules, err := g.compilePolicy(cfg)
 	if err != nil {
 		return nil, err
 	}
 	g.policies.rules.Store(rules)
-	if say := g.opts.OnNotice; say != nil {
-		g.opts.OnNotice = func(id, method string, params json.RawMessage) {
-			if method == "notifications/message" {
-				params = g.Privacy.RedactNotice(id, params)
-			}
-			say(id, method, params)
-		}
-	}
+	g.opts.OnNotice = redactLogs(g.Privacy, g.opts.OnNotice)
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
 	g.admission = admission{parallel: cmp.Or(cfg.Sandbox.Parallel, config.Default().Sandbox.Parallel), limits: func() config.Sandbox { return g.cfg.Load().Sandbox }}
@@ -199,6 +191,19 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.aid(cfg.Search)
 	opts.Telemetry.Watch(g.state)
 	return g, nil
+}
+
+// redactLogs removes personal data from log messages of upstreams before they are passed on.
+func redactLogs(tokenizer *privacy.Tokenizer, pass func(id, method string, params json.RawMessage)) func(id, method string, params json.RawMessage) {
+	if pass == nil {
+		return nil
+	}
+	return func(id, method string, params json.RawMessage) {
+		if method == "notifications/message" {
+			params = tokenizer.RedactNotice(id, params)
+		}
+		pass(id, method, params)
+	}
 }
 
 // openRecords opens what is kept in the store; in memory, for nil.
