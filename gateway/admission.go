@@ -13,36 +13,36 @@ import (
 	"sallyport/internal/tool"
 )
 
-// admission lets only so many programs run at once. The others wait in lines, one for each principal and one for each run of a
-// workflow, and the lines take turns: who asks for many programs does not keep another's from their turn. It is safe
-// for concurrent use.
+// admission limits how many programs run at once. The others wait in queues, one for each principal and each workflow run.
+// The queues are served round-robin, so a principal with many programs does not delay those of others. It is safe for
+// concurrent use.
 type admission struct {
 	parallel int
 	limits   func() config.Sandbox // queue and how long one waits in it
 
-	delegated atomic.Int64 // calls whose programs have left their seats to what they called
+	delegated atomic.Int64 // calls in flight whose programs have released their slots
 
 	mu      sync.Mutex
 	taken   int
-	lines   []*line // that have somebody waiting, the next one first
-	waiting int     // in lines that are bounded
-	usual   float64 // seconds that programs have had their seat lately
+	lines   []*line // queues that are not empty, the next one first
+	waiting int     // programs in bounded queues
+	usual   float64 // moving average of the seconds for which a program has its slot
 }
 
-// line is who waits of one principal, or of a run.
+// line is the queue of a principal, or of a workflow run.
 type line struct {
 	key     string
-	patient bool // a run of a workflow waits as long as it takes, and is not bounded here
+	patient bool // of a workflow run: it has no timeout and no bound here
 	turns   []*turn
 }
 
-// turn is one program that waits.
+// turn is a waiting program.
 type turn struct {
-	given chan *seat // holds one; closed for nobody's turn any more
+	given chan *seat // gets the slot; closed when the program is refused
 }
 
-// seat is what a program has while it runs. While it waits for a person it leaves it; when it goes on it has one again, if
-// none is free one more than there are: who answers does not wait, too.
+// seat is the slot of a running program. The program releases it while it waits for a person or for programs that it has
+// started, and takes it back afterwards without waiting, even if that exceeds the limit.
 type seat struct {
 	of    *admission
 	since time.Time
@@ -51,11 +51,10 @@ type seat struct {
 	taken, ended bool
 }
 
-// maxDelegated is how many calls may go on at once, for each program that may run, that run programs themselves: whoever calls
-// keeps its sandbox.
+// maxDelegated is the limit of concurrent calls that run programs themselves, per slot: each caller keeps its sandbox.
 const maxDelegated = 16
 
-// delegate counts one more of them, and reports whether it may go on.
+// delegate counts one more such call and reports whether it is within the limit.
 func (a *admission) delegate() bool {
 	if a.delegated.Add(1) <= int64(maxDelegated*a.parallel) {
 		return true
@@ -64,7 +63,7 @@ func (a *admission) delegate() bool {
 	return false
 }
 
-// enter waits for a seat. Errors are *tool.Error.
+// enter waits for a slot. Errors are *tool.Error.
 func (a *admission) enter(ctx context.Context) (*seat, error) {
 	t, s, err := a.line(ctx)
 	if err != nil || s != nil {
@@ -95,7 +94,7 @@ func (a *admission) enter(ctx context.Context) (*seat, error) {
 	return nil, err
 }
 
-// line gives a seat at once, or a place in a line.
+// line returns a slot if one is free, else a place in a queue.
 func (a *admission) line(ctx context.Context) (*turn, *seat, error) {
 	box := a.limits()
 	run := unwaitedBy(ctx)
@@ -122,7 +121,8 @@ func (a *admission) line(ctx context.Context) (*turn, *seat, error) {
 	return t, nil, nil
 }
 
-// makeRoom sends the last one of the longest line away for somebody whose own line is shorter by more than one. It is called with mu held.
+// makeRoom refuses the last program of the longest queue, if that queue is longer than the caller's own by more than one.
+// It is called with mu held.
 func (a *admission) makeRoom(own int) bool {
 	mine := 0
 	if own >= 0 {
@@ -144,7 +144,7 @@ func (a *admission) makeRoom(own int) bool {
 	return true
 }
 
-// next gives free seats to those whose turn it is: one of each line, then it is the next line's. It is called with mu held.
+// next hands out free slots, round-robin over the queues. It is called with mu held.
 func (a *admission) next() {
 	for a.taken < a.parallel && len(a.lines) > 0 {
 		l := a.lines[0]
@@ -161,7 +161,7 @@ func (a *admission) next() {
 	}
 }
 
-// forget takes somebody out of the lines, and returns the seat that was given to him meanwhile, nil for none.
+// forget removes a waiting program from its queue. It returns the slot that the program got in the meantime, nil for none.
 func (a *admission) forget(t *turn) *seat {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -182,7 +182,7 @@ func (a *admission) forget(t *turn) *seat {
 	return <-t.given // given, or closed
 }
 
-// leave gives the seat to others. Again it does nothing.
+// leave releases the slot. A second call does nothing.
 func (s *seat) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *seat) leave() {
 	s.of.next()
 }
 
-// back is when the program goes on that has left its seat.
+// back takes a released slot back.
 func (s *seat) back() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *seat) back() {
 	s.of.taken++
 }
 
-// end is the end of the program.
+// end releases the slot for good and records how long it was held.
 func (s *seat) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -221,7 +221,7 @@ func (s *seat) end() {
 	s.of.usual += weight * (time.Since(s.since).Seconds() - s.of.usual)
 }
 
-// maxAfter is the longest time after which somebody is told to try again.
+// maxAfter is the longest Retry-After.
 const maxAfter = time.Minute
 
 func (a *admission) busy() error {
@@ -230,14 +230,14 @@ func (a *admission) busy() error {
 	return a.busyNow()
 }
 
-// busyNow tells when there may be room: half of those who wait now have had their turn then. It is called with mu held.
+// busyNow estimates when to retry: when half of the waiting programs have run. It is called with mu held.
 func (a *admission) busyNow() error {
 	seconds := math.Ceil(a.usual * float64(a.waiting+1) / 2 / float64(max(1, a.parallel)))
 	after := min(maxAfter, max(time.Second, time.Duration(seconds)*time.Second))
 	return &tool.Error{Kind: tool.Busy, Message: "too many programs are running", Hint: fmt.Sprintf("try again in %d s", int(after.Seconds())), Retryable: true, After: after}
 }
 
-// load is how many programs run, and how many wait for their turn.
+// load returns the number of running and of waiting programs.
 func (a *admission) load() (running, waiting int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,5 +247,5 @@ func (a *admission) load() (running, waiting int) {
 	return a.taken, waiting
 }
 
-// Load returns how many programs run now, without those that wait for a person, and how many wait for their turn.
+// Load returns the number of running programs, without those that have released their slots, and of waiting ones.
 func (g *Gateway) Load() (running, waiting int) { return g.admission.load() }

@@ -13,7 +13,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// The states of an execution that goes on.
+// The states of an active execution.
 const (
 	// LiveQueued: others run, and it waits for its turn. LiveWaiting: it waits for a person.
 	LiveQueued  = "queued"
@@ -43,12 +43,12 @@ type Live struct {
 type LiveCall struct {
 	Tool  tool.ID
 	Begun time.Time
-	// Duration and Outcome are those of [RecordedCall]; while it goes on Outcome is "".
+	// Duration and Outcome are those of [RecordedCall]; during the call Outcome is "".
 	Duration time.Duration
 	Outcome  string
 }
 
-// live is what can be seen of one execution while it goes on.
+// live is an active execution.
 type live struct {
 	*running
 	about  Live // what does not change
@@ -72,7 +72,7 @@ type lives struct {
 	timer    *time.Timer // set while watchers are about to be told
 }
 
-// tellEvery is how often watchers are told at most.
+// tellEvery is the shortest time between two notifications of watchers.
 const tellEvery = 100 * time.Millisecond
 
 // changed has watchers told, soon.
@@ -220,7 +220,7 @@ func (x *live) now() Live {
 	return now
 }
 
-// notBegun is the end of a program whose turn has not come: whoever asked has gone, which is its outcome, or it was refused.
+// notBegun ends an execution that was not admitted: it was canceled while it waited, or refused.
 func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, r *running, err error) (Execution, error) {
 	if ctx.Err() == nil {
 		return Execution{}, err
@@ -233,7 +233,7 @@ func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, r 
 	return e, nil
 }
 
-// visible are the executions of whoever asks, all for an operator, the oldest first.
+// visible returns the active executions of the caller, or all of them for an operator, oldest first.
 func (l *lives) visible(ctx context.Context) []*live {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +259,7 @@ func (l *lives) find(ctx context.Context, id string) *live {
 	return nil
 }
 
-// Running returns the executions of whoever asks that have not ended, for an operator those of all, the oldest first.
+// Running returns the active executions of the caller, or all of them for an operator, oldest first.
 func (g *Gateway) Running(ctx context.Context) []Live {
 	list := g.lives.visible(ctx)
 	all := make([]Live, len(list))
@@ -282,12 +282,13 @@ func (g *Gateway) LiveOf(ctx context.Context, id string) (Live, bool) {
 // called. f must not block.
 func (g *Gateway) WatchRunning(f func()) (stop func()) { return g.lives.watchers.add(f) }
 
-// canceled is why an execution ended that somebody has stopped.
+// canceled is the cause of an execution's end when a person or another client stopped it.
 type canceledBy struct{ who string }
 
 func (c canceledBy) Error() string { return "canceled by " + c.who }
 
-// CancelExecution stops an execution of whoever asks, anybody's for an operator. It does not wait for its end. Errors are *tool.Error.
+// CancelExecution stops an execution of the caller, or any execution for an operator. It does not wait for its end. Errors
+// are *tool.Error.
 func (g *Gateway) CancelExecution(ctx context.Context, id string) error {
 	x := g.lives.find(ctx, id)
 	if x == nil {
@@ -316,7 +317,7 @@ func (g *Gateway) hideSecrets(e *Execution) {
 	}
 }
 
-// noteCanceled says in the outcome who has stopped a program, where that was nobody who waits for it.
+// noteCanceled adds to the outcome who stopped a program, unless it was the client that waits for it.
 func noteCanceled(ctx context.Context, o *sandbox.Outcome) {
 	if by := (canceledBy{}); o.Status == sandbox.Canceled && errors.As(context.Cause(ctx), &by) {
 		o.Notes = append(o.Notes, "it was stopped by "+plain.Line(by.who, 100))

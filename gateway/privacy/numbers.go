@@ -20,7 +20,7 @@ type tokenNumbers struct {
 	log     *slog.Logger
 }
 
-// mostNumber is where numbers begin anew: a token has nine digits at most.
+// mostNumber is where numbering restarts from 0: a token has at most nine digits.
 const mostNumber = 900_000_000
 
 // ShareNumbers takes the numbers of tokens from a store, so that processes do not use the same ones; nil leaves them to

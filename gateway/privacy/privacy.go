@@ -37,16 +37,16 @@ func New(cfg *config.Config, log *slog.Logger) (*Tokenizer, error) {
 
 // rules are the compiled settings.
 type rules struct {
-	// on: some upstream has a mode, or a model can ask for tokens.
+	// on reports whether any upstream has a mode, or a model can ask for tokens.
 	on       bool
 	detector *pii.Detector
 	modes    map[string]config.PrivacyMode // by upstream
 	fields   []fieldsOf
 	to       []string
 	never    []string
-	// binary is where results have base64, and what is nobody's to read.
+	// binary are the paths of base64 data and of opaque values in results. They are not searched.
 	binary *pii.Fields
-	// analyst asks a recognizer; nil: there is none.
+	// analyst calls the recognizer; nil without one.
 	analyst *analyst
 }
 
@@ -279,7 +279,7 @@ func (p *Tokenizer) Unmask(ctx context.Context, text string) (string, error) {
 	return out, nil
 }
 
-// unrestored is the error of a call whose tokens cannot be put back.
+// unrestored returns the error of a call with tokens that cannot be replaced by their values.
 func unrestored(err error) error {
 	hint := "get it anew from the tool that it came from"
 	switch {

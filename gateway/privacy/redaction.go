@@ -215,7 +215,7 @@ func (v *redaction) said() string {
 	return strings.Join(parts, ", ")
 }
 
-// guarded is the peer of a call whose upstream's words are hidden from it.
+// guarded is the peer of a call. It gets tokens in place of personal data in the upstream's requests.
 type guarded struct {
 	tool.Peer
 	visit *redaction

@@ -179,7 +179,7 @@ func list(names []string) string {
 	return text
 }
 
-// properties are the names that the schema at a place of ours has, sorted.
+// properties returns the sorted names of the properties at a location of the schema.
 func (f *explainer) properties(schemaAt string) []string {
 	pointer, ok := strings.CutPrefix(schemaAt, schemaURL+"#")
 	if !ok {
