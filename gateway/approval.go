@@ -143,7 +143,7 @@ type waiting struct {
 	peer    tool.Peer
 }
 
-// wait waits until somebody has answered, or has had the time for it.
+// wait waits for an answer, for as long as the settings allow.
 func (w *waiting) wait(ctx context.Context, a Approval) (verdict, error) {
 	defer w.gateway.approvals.book.Leave(w.id)
 	defer tool.Pause(ctx)()
@@ -214,7 +214,7 @@ func (w *waiting) gone(ctx context.Context) (verdict, error) {
 	return w.verdict, context.Cause(ctx)
 }
 
-// held ends a call that nobody has answered. A program's is stopped.
+// held ends a call without an answer. If it is a program's, the program is stopped.
 func (w *waiting) held(ctx context.Context) (verdict, error) {
 	v := w.verdict
 	v.approval = w.id

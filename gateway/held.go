@@ -30,7 +30,7 @@ type holding struct {
 	asked int
 	held  bool
 	late  *time.Timer
-	turn  chan struct{} // holds one: whoever has it asks the client
+	turn  chan struct{} // a lock: one call at a time asks the client
 }
 
 func newHolding() *holding { return &holding{turn: make(chan struct{}, 1)} }

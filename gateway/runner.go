@@ -58,7 +58,7 @@ func (r *runner) run(ctx context.Context, job sandbox.Job, caller bridge.Caller)
 	return outcome, refusal
 }
 
-// errElsewhere is for what has to be on the machine of the sandboxes, and is only where the gateway is.
+// errElsewhere is the error for features that need the sandboxes on the gateway's machine.
 var errElsewhere = errors.New("the sandboxes are on another machine (sandbox.remote)")
 
 // local is the host of this machine's sandboxes.
@@ -69,7 +69,7 @@ func local(h host) (*sandbox.Host, error) {
 	return nil, errElsewhere
 }
 
-// serve starts a service beside the programs. Who closes the runner has closed it before.
+// serve starts a service in a sandbox of its own. It must be closed before the runner.
 func (r *runner) serve(service sandbox.Service) (*sandbox.Server, error) {
 	host, err := r.take()
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *runner) serve(service sandbox.Service) (*sandbox.Server, error) {
 	return here.Serve(service)
 }
 
-// borrow returns the host to somebody who does not run programs, until release is called.
+// borrow returns the host for uses other than running programs, until release is called.
 // Who closes the runner has ended it before.
 func (r *runner) borrow() (host host, release func(), err error) {
 	host, err = r.take()
