@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
@@ -70,7 +71,7 @@ func (a *admission) enter(ctx context.Context) (*seat, error) {
 		return s, err
 	}
 	var late <-chan time.Time
-	if unwaitedBy(ctx) == "" {
+	if toolcall.ScopeOf(ctx).Run == "" {
 		timer := time.NewTimer(a.limits().QueueWait)
 		defer timer.Stop()
 		late = timer.C
@@ -97,7 +98,7 @@ func (a *admission) enter(ctx context.Context) (*seat, error) {
 // line returns a slot if one is free, else a place in a queue.
 func (a *admission) line(ctx context.Context) (*turn, *seat, error) {
 	box := a.limits()
-	run := unwaitedBy(ctx)
+	run := toolcall.ScopeOf(ctx).Run
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.taken < a.parallel && len(a.lines) == 0 {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/mask"
 	"sallyport/internal/tool"
@@ -91,7 +92,7 @@ func TestTurns(t *testing.T) {
 		},
 		"runs of workflows wait as long as it takes": func(ctx context.Context) (*hall, string) {
 			h := newHall(1, 1, 2500*time.Millisecond)
-			run := Unwaited(ctx, "r-1")
+			run := toolcall.Unattended(ctx, "r-1")
 			for range 4 {
 				h.enterAs(run, "ann")
 			}

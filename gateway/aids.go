@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"unicode"
 
-	"sallyport/gateway/call"
 	"sallyport/gateway/clicks"
 	"sallyport/gateway/embeddings"
+	"sallyport/gateway/toolcall"
 	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
@@ -237,15 +237,15 @@ func who(ctx context.Context) clicks.Who {
 
 // followed notes which tools were called with success: those of whoever has
 // searched before move up.
-func (g *Gateway) followed(next call.Handler) call.Handler {
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		result, err := next(ctx, call)
+func (g *Gateway) followed(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		result, err := next(ctx, c)
 		store := g.aids.clicks.Load()
-		if store == nil || err != nil || result.IsError || call.Tool.Method() != "tools/call" || asks(call, result) {
+		if store == nil || err != nil || result.IsError || c.Tool.Method() != "tools/call" || asks(c, result) {
 			return result, err
 		}
-		if digest := g.digest(call.Tool); digest != "" {
-			store.Called(who(ctx), call.Execution, call.Tool, digest)
+		if digest := g.digest(c.Tool); digest != "" {
+			store.Called(who(ctx), c.Execution, c.Tool, digest)
 		}
 		return result, nil
 	}

@@ -5,13 +5,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
+	"sallyport/internal/watch"
 )
 
 const (
@@ -21,14 +22,12 @@ const (
 	// maxPausedAll how many of all.
 	maxPaused    = 16
 	maxPausedAll = 64
-	// maxAsked is about how much one execution may ask people.
-	maxAsked = 32
 )
 
 // approvals is the broker between calls and the people who are asked about them.
 type approvals struct {
 	book     *approval.Book
-	watchers watchers
+	watchers watch.List
 	clients  clientQuestions
 
 	mu     sync.Mutex
@@ -57,36 +56,36 @@ func (a *approvals) pause(principal string) (leave func(), ok bool) {
 
 // approve asks a person about a call. An error says that nobody can answer now, and ends the call. A program's call does
 // not return then before the program has been stopped.
-func (g *Gateway) approve(ctx context.Context, call tool.Call, v verdict) (verdict, error) {
-	request, err := g.request(ctx, call, v)
+func (g *Gateway) approve(ctx context.Context, c tool.Call, v toolcall.Verdict) (toolcall.Verdict, error) {
+	request, err := g.request(ctx, c, v)
 	if err != nil {
 		return v, err
 	}
 	if decided, ok, err := g.decided(ctx, request, v, ""); ok || err != nil {
 		return decided, err
 	}
-	r := runningOf(ctx)
-	if r == nil && unwaitedBy(ctx) != "" {
-		return g.leaveStanding(ctx, call, request, v)
+	r := toolcall.ExecutionOf(ctx)
+	if r == nil && toolcall.ScopeOf(ctx).Run != "" {
+		return g.leaveStanding(ctx, c, request, v)
 	}
-	if r != nil && !r.holding.mayAsk() {
-		v.action, v.message = policy.Deny, call.Tool.String()+" needs approval, and this program has asked for too much already"
+	if r != nil && !r.Holding.MayAsk() {
+		v.Action, v.Message = policy.Deny, c.Tool.String()+" needs approval, and this program has asked for too much already"
 		return v, nil
 	}
 	a, err := g.approvals.book.Ask(ctx, request)
 	if err != nil {
 		return v, g.approvalError(ctx, "", a, err)
 	}
-	g.approvals.watchers.tell()
-	w := &waiting{gateway: g, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: call.Peer}
+	g.approvals.watchers.Notify()
+	w := &waiting{gateway: g, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: c.Peer}
 	if r != nil {
-		w.peer = r.peer
+		w.peer = r.Peer
 	}
 	return w.wait(ctx, a)
 }
 
 // decided returns what has been decided about a call already. own is the question that it waits for, "" for none.
-func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdict, own string) (verdict, bool, error) {
+func (g *Gateway) decided(ctx context.Context, request approval.Request, v toolcall.Verdict, own string) (toolcall.Verdict, bool, error) {
 	a, found, err := g.approvals.book.Find(ctx, request, own)
 	if err != nil {
 		return v, false, g.approvalError(ctx, a.ID, a, err)
@@ -94,22 +93,22 @@ func (g *Gateway) decided(ctx context.Context, request approval.Request, v verdi
 	if !found {
 		return v, false, nil
 	}
-	v.approval = a.ID
-	if v.doubt {
+	v.Approval = a.ID
+	if v.Doubt {
 		return answeredDoubt(v, a), true, nil
 	}
 	if a.State == approval.Denied {
-		v.action, v.message = policy.Deny, refusal(a)
+		v.Action, v.Message = policy.Deny, refusal(a)
 		return v, true, nil
 	}
-	v.action = policy.Allow
+	v.Action = policy.Allow
 	return v, true, nil
 }
 
 // renew gives an approval of one call back where the upstream has not done it yet: it asks first (2026-07-28), and the
 // client makes the same call again with its answers.
-func (g *Gateway) renew(ctx context.Context, v verdict, result tool.Result) {
-	if v.approval == "" || !bytes.Contains(result.Raw, []byte("input_required")) {
+func (g *Gateway) renew(ctx context.Context, v toolcall.Verdict, result tool.Result) {
+	if v.Approval == "" || !bytes.Contains(result.Raw, []byte("input_required")) {
 		return
 	}
 	var said struct {
@@ -118,8 +117,8 @@ func (g *Gateway) renew(ctx context.Context, v verdict, result tool.Result) {
 	if json.Unmarshal(result.Raw, &said) != nil || said.Type != "input_required" {
 		return
 	}
-	if err := g.approvals.book.Renew(context.WithoutCancel(ctx), v.approval); err != nil {
-		g.log.WarnContext(ctx, "approval is used up", "approval", v.approval, "error", err)
+	if err := g.approvals.book.Renew(context.WithoutCancel(ctx), v.Approval); err != nil {
+		g.log.WarnContext(ctx, "approval is used up", "approval", v.Approval, "error", err)
 	}
 }
 
@@ -138,16 +137,16 @@ type waiting struct {
 	id      string
 	expires time.Time
 	request approval.Request
-	verdict verdict
-	running *running
+	verdict toolcall.Verdict
+	running *toolcall.Execution
 	peer    tool.Peer
 }
 
 // wait waits for an answer, for as long as the settings allow.
-func (w *waiting) wait(ctx context.Context, a Approval) (verdict, error) {
+func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error) {
 	defer w.gateway.approvals.book.Leave(w.id)
 	defer tool.Pause(ctx)()
-	if w.running != nil && w.running.unwaited && w.peer == nil {
+	if w.running != nil && w.running.Unwaited && w.peer == nil {
 		return w.held(ctx)
 	}
 	leave, ok := w.gateway.approvals.pause(w.request.Principal)
@@ -174,7 +173,7 @@ func (w *waiting) wait(ctx context.Context, a Approval) (verdict, error) {
 }
 
 // follow waits for an answer, wherever it comes from.
-func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (verdict, error) {
+func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (toolcall.Verdict, error) {
 	for {
 		changed := w.gateway.approvals.book.Changed()
 		if v, ok, err := w.gateway.decided(ctx, w.request, w.verdict, w.id); ok || err != nil {
@@ -202,29 +201,27 @@ func (w *waiting) done(ctx context.Context) {
 	if err := w.gateway.approvals.book.Withdraw(context.WithoutCancel(ctx), w.id); err != nil {
 		w.gateway.log.WarnContext(ctx, "approval is not withdrawn", "approval", w.id, "error", err)
 	}
-	w.gateway.approvals.watchers.tell()
+	w.gateway.approvals.watchers.Notify()
 }
 
 // gone is for a call whose program has ended, or whose client has. Where the program was stopped since it waits for people,
 // or since the gateway ends, the question stands: the execution that resumes it finds the answer.
-func (w *waiting) gone(ctx context.Context) (verdict, error) {
-	if !w.gateway.runner.closing() && (w.running == nil || !w.running.holding.isHeld()) {
+func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
+	if !w.gateway.runner.closing() && (w.running == nil || !w.running.Holding.Suspended()) {
 		w.done(ctx)
 	}
 	return w.verdict, context.Cause(ctx)
 }
 
 // held ends a call without an answer. If it is a program's, the program is stopped.
-func (w *waiting) held(ctx context.Context) (verdict, error) {
+func (w *waiting) held(ctx context.Context) (toolcall.Verdict, error) {
 	v := w.verdict
-	v.approval = w.id
+	v.Approval = w.id
 	if w.running == nil {
 		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id, Err: &Waits{w.id, w.expires},
 			Hint: "a person can give it with `sallyport approvals approve " + w.id + "`; make the same call again then"}
 	}
-	w.running.holding.hold()
+	w.running.Holding.Suspend()
 	<-ctx.Done()
-	return v, errHeld
+	return v, toolcall.ErrSuspended
 }
-
-var errHeld = errors.New("the call waits for approval")

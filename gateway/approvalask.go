@@ -9,33 +9,34 @@ import (
 	"fmt"
 	"strings"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
 // request is a call as people are asked about it.
-func (g *Gateway) request(ctx context.Context, call tool.Call, v verdict) (approval.Request, error) {
-	canonical, shown, err := approval.Readable(call.Args)
+func (g *Gateway) request(ctx context.Context, c tool.Call, v toolcall.Verdict) (approval.Request, error) {
+	canonical, shown, err := approval.Readable(c.Args)
 	if err != nil {
 		return approval.Request{}, &tool.Error{Kind: tool.Invalid, Message: "the call needs approval, and its arguments cannot be shown: " + err.Error()}
 	}
 	definition := ""
-	if e, known := g.catalog.known(call.Tool); known {
+	if e, known := g.catalog.known(c.Tool); known {
 		definition = e.digest()
 	}
 	sum := sha256.New()
-	for _, part := range append([]string{call.Tool.String(), definition, string(canonical)}, doubtOrigins(ctx)...) {
+	for _, part := range append([]string{c.Tool.String(), definition, string(canonical)}, doubtOrigins(ctx)...) {
 		fmt.Fprintf(sum, "%d %s ", len(part), part)
 	}
 	request := approval.Request{
-		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Upstream: call.Tool.Upstream, Tool: call.Tool.String(),
-		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: plain.Line(v.rule, 100), Reason: plain.Line(v.reason, 300),
-		Single: v.doubt, Doubt: v.doubt,
+		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Upstream: c.Tool.Upstream, Tool: c.Tool.String(),
+		Arguments: shown, Digest: hex.EncodeToString(sum.Sum(nil)), Rule: plain.Line(v.Rule, 100), Reason: plain.Line(v.Reason, 300),
+		Single: v.Doubt, Doubt: v.Doubt,
 	}
-	if r := runningOf(ctx); r != nil {
-		request.Execution, request.Root = r.id, r.root
-	} else if by := unwaitedBy(ctx); by != "" {
+	if r := toolcall.ExecutionOf(ctx); r != nil {
+		request.Execution, request.Root = r.Id, r.Root
+	} else if by := toolcall.ScopeOf(ctx).Run; by != "" {
 		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, g.standing()
 	}
 	return request, nil
@@ -55,8 +56,8 @@ func shortSession(id string) string {
 func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if w.running != nil {
 		select {
-		case w.running.holding.turn <- struct{}{}:
-			defer func() { <-w.running.holding.turn }()
+		case w.running.Holding.Turn <- struct{}{}:
+			defer func() { <-w.running.Holding.Turn }()
 		case <-ctx.Done():
 			return
 		}
@@ -65,7 +66,7 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if now, err := w.gateway.approvals.book.Get(ctx, w.id); err != nil || now.State != approval.Waiting || w.covered(ctx) {
 		return
 	}
-	reply, err := w.peer.Ask(context.WithValue(ctx, approvalKey{}, w.id), "elicitation/create", w.question(a))
+	reply, err := w.peer.Ask(w.asking(ctx), "elicitation/create", w.question(a))
 	if err != nil {
 		return // nobody answers
 	}
@@ -77,7 +78,7 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if _, err := w.gateway.approvals.book.Answer(ctx, w.id, answer); err != nil && !errors.Is(err, approval.ErrAnswered) {
 		w.gateway.log.WarnContext(ctx, "answer is not taken", "approval", w.id, "error", err)
 	}
-	w.gateway.approvals.watchers.tell()
+	w.gateway.approvals.watchers.Notify()
 }
 
 // covered waits for nothing: a question of before that was answered for longer makes this one needless, and whoever
@@ -93,22 +94,6 @@ func (w *waiting) covered(ctx context.Context) bool {
 		}
 	}
 	return false
-}
-
-type approvalKey struct{}
-
-// Approving returns the approval that a client is asked for within ctx, "" where it is asked something else.
-func Approving(ctx context.Context) string {
-	id, _ := ctx.Value(approvalKey{}).(string)
-	return id
-}
-
-// ExecutionOf returns the execution that a call within ctx is made by, "" if by none.
-func ExecutionOf(ctx context.Context) string {
-	if r := runningOf(ctx); r != nil {
-		return r.id
-	}
-	return ""
 }
 
 // question is an elicitation. It begins with our name, as those of upstreams begin with theirs.
@@ -211,4 +196,11 @@ func resultOf(text string) json.RawMessage {
 		return nil
 	}
 	return data
+}
+
+// asking returns ctx for the request to the client.
+func (w *waiting) asking(ctx context.Context) context.Context {
+	s := toolcall.ScopeOf(ctx)
+	s.Approval = w.id
+	return s.In(ctx)
 }

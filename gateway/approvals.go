@@ -58,7 +58,7 @@ func (g *Gateway) Approvals(ctx context.Context) ([]Approval, error) {
 }
 
 // WatchApprovals has f called after each question and each answer, until stop is called. f must not block.
-func (g *Gateway) WatchApprovals(f func()) (stop func()) { return g.approvals.watchers.add(f) }
+func (g *Gateway) WatchApprovals(f func()) (stop func()) { return g.approvals.watchers.Add(f) }
 
 // Answer answers a question for an operator, once; all others are told that there is none. By is the operator's name where the answer names nobody.
 // Errors are *tool.Error.
@@ -74,7 +74,7 @@ func (g *Gateway) Answer(ctx context.Context, id string, answer Answer) (Approva
 	if err != nil {
 		return Approval{}, g.approvalError(ctx, id, a, err)
 	}
-	g.approvals.watchers.tell()
+	g.approvals.watchers.Notify()
 	return a, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -20,7 +21,7 @@ type Own interface {
 	// Offer is what there is now. Tools need a Wire name, a Description and schemas; their IDs are made of it.
 	Offer() tool.Offer
 	// Call runs a tool, named as on the wire. It ends soon after ctx does.
-	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 }
 
 // Attach puts an upstream of this process into the catalog: its tools are found, wrapped, called, judged and put on record as
@@ -40,7 +41,7 @@ func (c *catalog) attach(up config.Upstream, own Own) (*member, error) {
 	old := c.roster.Load()
 	switch {
 	case c.over():
-		return nil, closedError()
+		return nil, toolcall.ClosedError()
 	case tool.Identifier(up.ID) != up.ID || up.ID == ownID:
 		return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.60q is no id for an upstream", up.ID)}
 	case old.byID[up.ID] != nil:
@@ -137,19 +138,19 @@ type ownSession struct {
 }
 
 // Call runs one call, until the session ends.
-func (s *ownSession) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (s *ownSession) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if !s.enter() {
-		return tool.Result{}, closedError()
+		return tool.Result{}, toolcall.ClosedError()
 	}
 	defer s.work.Done()
-	if call.Tool.Method() != "tools/call" {
-		return tool.Result{}, &tool.Error{Kind: tool.Invalid, Message: "upstream " + s.id + " has no " + call.Tool.Name, Hint: "it has tools only"}
+	if c.Tool.Method() != "tools/call" {
+		return tool.Result{}, &tool.Error{Kind: tool.Invalid, Message: "upstream " + s.id + " has no " + c.Tool.Name, Hint: "it has tools only"}
 	}
-	call.Tool.Name = s.wire(call.Tool.Name)
+	c.Tool.Name = s.wire(c.Tool.Name)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	result, err := s.Own.Call(ctx, call)
+	result, err := s.Own.Call(ctx, c)
 	if err == nil && result.Raw == nil {
 		result.Raw = asSent(result)
 	}
@@ -181,7 +182,7 @@ func (s *ownSession) enter() bool {
 
 func (s *ownSession) Connect(context.Context) error {
 	if s.ctx.Err() != nil {
-		return closedError()
+		return toolcall.ClosedError()
 	}
 	return nil
 }

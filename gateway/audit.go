@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
@@ -34,32 +35,32 @@ func (g *Gateway) on(ctx context.Context, e audit.Event) audit.Event {
 func (a *auditor) kept() bool { return a != nil && a.dir != "" }
 
 // about is an event about a call.
-func (g *Gateway) about(ctx context.Context, kind audit.Kind, call tool.Call) audit.Event {
-	return g.on(ctx, audit.Event{Kind: kind, Execution: call.Execution, Tool: call.Tool.String()})
+func (g *Gateway) about(ctx context.Context, kind audit.Kind, c tool.Call) audit.Event {
+	return g.on(ctx, audit.Event{Kind: kind, Execution: c.Execution, Tool: c.Tool.String()})
 }
 
 // auditCall keeps what was decided about a call before it is made; what cannot be kept is not done.
-func (g *Gateway) auditCall(ctx context.Context, call tool.Call, v verdict) error {
+func (g *Gateway) auditCall(ctx context.Context, c tool.Call, v toolcall.Verdict) error {
 	if !g.auditor.kept() {
 		return nil
 	}
-	e := g.about(ctx, audit.Call, call)
-	e.Decision, e.Rule, e.Approval = string(v.action), v.rule, v.approval
-	if known, ok := g.catalog.known(call.Tool); ok {
+	e := g.about(ctx, audit.Call, c)
+	e.Decision, e.Rule, e.Approval = string(v.Action), v.Rule, v.Approval
+	if known, ok := g.catalog.known(c.Tool); ok {
 		e.Definition = known.digest()
 	}
-	e.Arguments = g.auditor.digest(compact(call.Args))
+	e.Arguments = g.auditor.digest(toolcall.Compact(c.Args))
 	return g.auditor.append(e)
 }
 
 // auditResult keeps how a call went. It is done by now: that it cannot be kept is logged.
-func (g *Gateway) auditResult(ctx context.Context, call tool.Call, result tool.Result, err error, took time.Duration) {
+func (g *Gateway) auditResult(ctx context.Context, c tool.Call, result tool.Result, err error, took time.Duration) {
 	if !g.auditor.kept() {
 		return
 	}
-	e := g.about(ctx, audit.Result, call)
-	e.Outcome, e.Micros, e.Bytes = outcome(result, err), took.Microseconds(), textSize(result)
-	if call.Execution != "" {
+	e := g.about(ctx, audit.Result, c)
+	e.Outcome, e.Micros, e.Bytes = toolcall.Outcome(result, err), took.Microseconds(), toolcall.TextSize(result)
+	if c.Execution != "" {
 		e.Saved = g.meter.estimate(e.Bytes)
 	}
 	_ = g.auditor.append(e) // append has logged it, and the next call is refused
@@ -85,12 +86,12 @@ func (g *Gateway) execution(ctx context.Context, kind audit.Kind, e *Execution, 
 }
 
 // auditEnd keeps how a program ended, or why it could not be run.
-func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, started time.Time, calls *callList, failed error) {
+func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, started time.Time, calls *toolcall.List, failed error) {
 	if !g.auditor.kept() {
 		return
 	}
 	event := g.execution(ctx, audit.ExecutionEnd, e, program)
-	made, read := calls.sums()
+	made, read := calls.Sums()
 	event.Outcome, event.Exit, event.Micros, event.Calls = string(e.Status), e.Exit, time.Since(started).Microseconds(), made
 	if failed != nil {
 		event.Outcome = "not_run:" + string(tool.AsError(failed).Kind)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -77,7 +78,7 @@ func (a *auditor) append(e audit.Event) error {
 		err = l.Append(e)
 	}
 	if errors.Is(err, audit.ErrClosed) {
-		return closedError()
+		return toolcall.ClosedError()
 	}
 	if err == nil {
 		if a != nil && a.failed.Swap(false) {

@@ -14,6 +14,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/index"
 	"sallyport/internal/config"
+	"sallyport/internal/watch"
 )
 
 // catalog keeps what the upstreams offer, and what is made from it: the wrappers
@@ -31,7 +32,7 @@ type catalog struct {
 	slots    chan struct{} // how many upstreams may be starting at once
 	roster   atomic.Pointer[roster]
 	snapshot atomic.Pointer[snapshot]
-	watchers watchers
+	watchers watch.List
 
 	changed  chan struct{}
 	ended    <-chan struct{}
@@ -189,7 +190,7 @@ func (c *catalog) rebuild(r *roster) error {
 	next, tools, offers := assemble(r)
 	err := errors.Join(c.publish(next.files), c.index.Replace(tools), c.offered.Replace(offers))
 	c.snapshot.Store(next)
-	c.watchers.tell()
+	c.watchers.Notify()
 	c.log.Debug("catalog rebuilt", "tools", len(next.tools), "changed", changed, "duration", time.Since(start))
 	return err
 }

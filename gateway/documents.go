@@ -109,16 +109,16 @@ func describeOffer(d document, detail Detail, lang codegen.Language) FoundTool {
 	if detail == Summary {
 		return found
 	}
-	module, call := "resources", offerCall(d.Kind, d.ID.Name)
+	module, c := "resources", offerCall(d.Kind, d.ID.Name)
 	if d.Kind == index.Prompt {
-		module, call = "prompts", promptCall(d, lang)
+		module, c = "prompts", promptCall(d, lang)
 	}
 	found.Import = codegen.Import(tool.ID{Upstream: d.ID.Upstream, Name: module}, lang)
 	result := map[bool]string{true: " -> {messages: [...]}", false: " -> str | Blob"}[d.Kind == index.Prompt]
 	if lang == codegen.TypeScript {
 		result = map[bool]string{true: ": Promise<{messages: [...]}>", false: ": Promise<string | Blob>"}[d.Kind == index.Prompt]
 	}
-	found.Text = call + result
+	found.Text = c + result
 	if d.Kind == index.Template {
 		found.Notes = []string{"fill in {...} of the URI first"}
 	}
@@ -140,11 +140,11 @@ func promptCall(d document, lang codegen.Language) string {
 		optional := map[bool]string{true: "", false: "?"}[a.Required]
 		args = append(args, name+optional+": "+map[bool]string{true: "string", false: "str"}[lang == codegen.TypeScript])
 	}
-	call := "prompts.get(" + literal(d.ID.Name)
+	c := "prompts.get(" + literal(d.ID.Name)
 	if len(args) > 0 {
-		call += ", {" + strings.Join(args, ", ") + "}"
+		c += ", {" + strings.Join(args, ", ") + "}"
 	}
-	return call + ")"
+	return c + ")"
 }
 
 // fullOffer is all there is to tell.

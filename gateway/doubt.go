@@ -6,21 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/journal"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
-
-// doubt is why a call may have been done already. Only a person's answer about this call ends it, and that answer is on
-// record before anything is done about it.
-type doubt struct {
-	why string
-	// calls are those of before that it may repeat. The first is the same call, or all are calls of the same tool with
-	// other arguments, which it may be another spelling of.
-	calls []*past
-	exact bool
-}
 
 // repeatable reports whether a tool says now that a second call does no more than the first.
 func (g *Gateway) repeatable(id tool.ID) bool {
@@ -56,15 +47,44 @@ func uncertain(c journal.Call) bool {
 	return !c.Err.Retryable && !slices.Contains([]tool.Kind{tool.Failed, tool.Invalid, tool.NotFound}, c.Err.Kind)
 }
 
-// doubtOf says why a call may have been done already: found is the same call of before, kin are those that it may be another
-// spelling of. It is nil where it cannot have been, or does no harm.
-func (g *Gateway) doubtOf(found *past, kin []*past, r *replay) *doubt {
+// pastDoubt is a doubt about calls of the execution before. It implements [doubt].
+type pastDoubt struct {
+	replay *replay
+	run    *toolcall.Execution
+	made   *toolcall.Attempt
+	text   string
+	// calls are those that it may repeat. The first is the same call, or all are calls of the same tool with
+	// other arguments, which it may be another spelling of.
+	calls []*past
+	exact bool
+}
+
+// doubtOf returns why a call may have been done already: found is the same call of the execution before, kin are those that it may be
+// another spelling of. It is nil where it cannot have been, or does no harm.
+func (r *replay) doubtOf(found *past, kin []*past, run *toolcall.Execution, made *toolcall.Attempt) *pastDoubt {
 	switch {
-	case found != nil && found.fate == doubtful && !g.harmless(found.Call):
-		return &doubt{why: doubtText(found.Call, "it", r.resumes), calls: []*past{found}, exact: true}
+	case found != nil && found.fate == doubtful && !r.gateway.harmless(found.Call):
+		return &pastDoubt{r, run, made, doubtText(found.Call, "it", r.resumes), []*past{found}, true}
 	case found == nil && len(kin) > 0:
-		why := doubtText(kin[0].Call, "a call with other arguments", r.resumes) + "; this may be the same call"
-		return &doubt{why: why, calls: kin}
+		text := doubtText(kin[0].Call, "a call with other arguments", r.resumes) + "; this may be the same call"
+		return &pastDoubt{r, run, made, text, kin, false}
+	}
+	return nil
+}
+
+func (d *pastDoubt) Reason() string { return d.text }
+
+func (d *pastDoubt) Origins() (origins []string) {
+	for _, p := range d.calls {
+		origins = append(origins, p.Origin)
+	}
+	return origins
+}
+
+func (d *pastDoubt) Decide(ctx context.Context, decision journal.Decision, result tool.Result, failed *tool.Error) error {
+	if err := d.replay.decide(d.run.Journal, d.made, d, decision, result, failed); err != nil {
+		d.replay.gateway.unjournaled(ctx, d.run, err)
+		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 	}
 	return nil
 }
@@ -86,60 +106,52 @@ func doubtText(c journal.Call, what, resumes string) string {
 const doubtRule = "resume"
 
 // doubted has a person decide about a call that may have been done already, whatever the rules say but no.
-func doubted(ctx context.Context, v verdict) verdict {
-	made := madeBy(ctx)
-	if made == nil || made.doubt == nil || v.action == policy.Deny {
+func doubted(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
+	made := toolcall.AttemptOf(ctx)
+	if made == nil || made.Doubt == nil || v.Action == policy.Deny {
 		return v
 	}
-	v.action, v.rule, v.doubt = policy.Ask, strings.TrimPrefix(v.rule+", "+doubtRule, ", "), true
-	v.reason = strings.TrimSuffix(made.doubt.why+"; "+v.reason, "; ")
+	v.Action, v.Rule, v.Doubt = policy.Ask, strings.TrimPrefix(v.Rule+", "+doubtRule, ", "), true
+	v.Reason = strings.TrimSuffix(made.Doubt.Reason()+"; "+v.Reason, "; ")
 	return v
 }
 
 // recordDecision puts on record what a person has said about a call that may have been done already, before the program learns it.
 // It is for an answer that does not have the call made.
-func (g *Gateway) recordDecision(ctx context.Context, v verdict) error {
-	run, made := runningOf(ctx), madeBy(ctx)
-	if v.decision == "" || made == nil || made.doubt == nil {
+func recordDecision(ctx context.Context, v toolcall.Verdict) error {
+	made := toolcall.AttemptOf(ctx)
+	if v.Decision == "" || made == nil || made.Doubt == nil {
 		return nil
 	}
 	var failed *tool.Error
-	if v.decision == journal.Left {
-		failed = tool.AsError(v.denied())
+	if v.Decision == journal.Left {
+		failed = tool.AsError(v.Denied())
 	}
-	if err := run.replay.decide(run.journal, made, v.decision, v.result, failed); err != nil {
-		g.unjournaled(ctx, run, err)
-		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
-	}
-	return nil
+	return made.Doubt.Decide(ctx, v.Decision, v.Result, failed)
 }
 
 // answeredDoubt is a verdict by what a person has said about a call that may have been done already.
-func answeredDoubt(v verdict, a Approval) verdict {
+func answeredDoubt(v toolcall.Verdict, a Approval) toolcall.Verdict {
 	switch a.State {
 	case approval.Done:
-		v.decision, v.result = journal.Done, tool.Result{Structured: a.Result}
+		v.Decision, v.Result = journal.Done, tool.Result{Structured: a.Result}
 		if a.Result == nil {
-			v.result = tool.Result{Content: []tool.Content{{Type: "text", Text: "done: no result was given"}}}
+			v.Result = tool.Result{Content: []tool.Content{{Type: "text", Text: "done: no result was given"}}}
 		}
-		v.action = policy.Allow
+		v.Action = policy.Allow
 	case approval.Denied:
-		v.decision, v.action = journal.Left, policy.Deny
-		v.message = refusal(a) + ": it may have been done, and is not made again"
+		v.Decision, v.Action = journal.Left, policy.Deny
+		v.Message = refusal(a) + ": it may have been done, and is not made again"
 	default:
-		v.action = policy.Allow
+		v.Action = policy.Allow
 	}
 	return v
 }
 
 // doubtOrigins are the calls of before that a call may repeat: what a person says is about these, and no others that are the same.
 func doubtOrigins(ctx context.Context) (origins []string) {
-	made := madeBy(ctx)
-	if made == nil || made.doubt == nil {
-		return nil
+	if made := toolcall.AttemptOf(ctx); made != nil && made.Doubt != nil {
+		return made.Doubt.Origins()
 	}
-	for _, p := range made.doubt.calls {
-		origins = append(origins, p.Origin)
-	}
-	return origins
+	return nil
 }

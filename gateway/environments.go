@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -181,7 +182,7 @@ func (e *environments) begin(r recipe) *making {
 	}
 	m := &making{done: make(chan struct{})}
 	if e.quit.Err() != nil {
-		m.err = closedError()
+		m.err = toolcall.ClosedError()
 		close(m.done)
 		return m
 	}

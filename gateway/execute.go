@@ -54,7 +54,7 @@ type Program struct {
 	Folder string
 	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
 	// for tests of workflows, which have stubs.
-	Instead func(ctx context.Context, call tool.Call) (tool.Result, error)
+	Instead func(ctx context.Context, c tool.Call) (tool.Result, error)
 	// Begun hears the id of the execution when it is its turn, before it runs; nil is nobody.
 	Begun func(id string)
 	// Printed gets what it prints, as it does, in order. It must not block; nil is nobody.
@@ -157,15 +157,15 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program,
 		return Execution{}, err
 	}
 	defer g.runner.leave()
-	running := newRunning(ctx, job.ID, program)
+	running := program.running(ctx, job.ID)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	running.live = g.goLive(running, program, stop)
-	defer g.lives.remove(running.live)
-	if err := g.admit(ctx, &e, running.live); err != nil {
-		return g.notBegun(ctx, program, e, running, err)
+	x := g.goLive(running, program, stop)
+	defer g.lives.remove(x)
+	if err := g.admit(ctx, &e, x); err != nil {
+		return g.notBegun(ctx, program, e, x, err)
 	}
-	defer running.live.seat.end()
+	defer x.seat.end()
 	if program.Begun != nil {
 		program.Begun(job.ID)
 	}
@@ -177,25 +177,27 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program,
 		g.undo(ctx, running, before)
 		return Execution{}, err
 	}
-	if err := g.run(ctx, job, program, &e, running); err != nil {
+	if err := g.run(ctx, job, program, &e, x); err != nil {
 		g.undo(ctx, running, before)
-		g.auditEnd(ctx, &e, program, started, running.calls, err)
+		g.auditEnd(ctx, &e, program, started, running.Calls, err)
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
 		return Execution{}, err
 	}
-	e.Notes = append(e.Notes, running.replay.notes()...)
+	if running.Replay != nil {
+		e.Notes = append(e.Notes, running.Replay.Notes()...)
+	}
 	noteCanceled(ctx, &e.Outcome)
 	g.hideSecrets(&e)
-	e.Resume, e.journaled = g.canResume(&e, running), running.journal != nil
+	e.Resume, e.journaled = g.canResume(&e, running), running.Journal != nil
 	g.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
 	g.explainMissing(&e, job.Interpreter, program.Environment)
 	if e.Fault != nil {
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
-	g.auditEnd(ctx, &e, program, started, running.calls, nil)
+	g.auditEnd(ctx, &e, program, started, running.Calls, nil)
 	g.record(ctx, program, &e, started, running)
 	g.skills.ended(ctx, e)
 	return e, nil
@@ -219,7 +221,8 @@ func checkCode(code string) error {
 }
 
 // run runs a program and has its types checked meanwhile.
-func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, running *running) error {
+func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, x *live) error {
+	running := x.Execution
 	ws, err := g.workspaceOf(ctx, program, e.Limits)
 	if err != nil {
 		return err
@@ -235,7 +238,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 		job.Workspace = ws
 	}
 	code := job.Code
-	job.Printed = running.live.output.printed
+	job.Printed = x.output.printed
 	if err := g.compile(ctx, &job, program, ws, e); err != nil || e.Fault != nil {
 		return err
 	}
@@ -244,15 +247,15 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	if program.File == "" {
 		check = g.checks.begin(ctx, job.Interpreter, code)
 	}
-	within, ended := running.holding.within(ctx)
-	e.Outcome, err = g.runner.run(within, job, agent{g, running})
+	within, ended := running.Holding.Context(ctx)
+	e.Outcome, err = g.runner.run(within, job, agent{g, x})
 	ended()
 	if e.Status == sandbox.TimedOut {
-		if took, of := running.calls.unanswered(e.Limits.Timeout / 2); took > 0 {
+		if took, of := running.Calls.Unanswered(e.Limits.Timeout / 2); took > 0 {
 			e.pending = fmt.Sprintf("%s did not answer for %.1f s", of, took.Seconds())
 		}
 	}
-	running.live.output.end()
+	x.output.end()
 	g.settleHeld(ctx, e, running)
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	if _, ok := g.mapping(ctx, program.Workspace); ok {

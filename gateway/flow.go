@@ -1,75 +1,15 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
-
-// Origin says what brought a label first.
-type Origin struct {
-	Label string `json:"label"`
-	// Tool is whose result it was; File the path of a file in a workspace that somebody wrote who had read such results.
-	Tool string `json:"tool,omitempty"`
-	File string `json:"file,omitempty"`
-	// Execution made the call, or wrote the file; "" is a client's call.
-	Execution string    `json:"execution,omitempty"`
-	Time      time.Time `json:"time"`
-}
-
-// trail is what an execution or a session has read, by labels, and what it has called. It is safe for concurrent use.
-type trail struct {
-	mu    sync.Mutex
-	read  map[string]Origin
-	calls map[string]int64
-	used  time.Time
-}
-
-// note adds labels; of several that bring one the first stays.
-func (t *trail) note(origins ...Origin) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, o := range origins {
-		if _, known := t.read[o.Label]; known {
-			continue
-		}
-		if t.read == nil {
-			t.read = map[string]Origin{}
-		}
-		t.read[o.Label] = o
-	}
-}
-
-// count notes that a tool was called.
-func (t *trail) count(id tool.ID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.calls == nil {
-		t.calls = map[string]int64{}
-	}
-	t.calls[id.Upstream]++
-	t.calls[id.Upstream+"."+strings.ReplaceAll(id.Name, "/", ".")]++
-}
-
-// called is how often each tool and upstream was called.
-func (t *trail) called() map[string]int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.calls)
-}
-
-// origins are what brought the labels, sorted by them.
-func (t *trail) origins() []Origin {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.SortedFunc(maps.Values(t.read), func(a, b Origin) int { return cmp.Compare(a.Label, b.Label) })
-}
 
 const (
 	// sessionMemory is for how long it is remembered what a session has read, after it did so the last time.
@@ -81,15 +21,21 @@ const (
 // flows remember what sessions have read, in memory, and which files of workspaces were written by whom who had read what.
 type flows struct {
 	mu     sync.Mutex
-	trails map[string]*trail
+	trails map[string]*sessionTrail
 	spaces *spaces
+}
+
+// sessionTrail is the trail of a session.
+type sessionTrail struct {
+	toolcall.Trail
+	used time.Time // guarded by flows.mu
 }
 
 // trailKey names the session that ctx is of.
 func trailKey(ctx context.Context) string { return tool.Principal(ctx) + "\x00" + tool.Session(ctx) }
 
 // session returns the trail of a session. With fresh it is made where there is none, and kept for another while.
-func (f *flows) session(key string, fresh bool) *trail {
+func (f *flows) session(key string, fresh bool) *sessionTrail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
@@ -102,7 +48,7 @@ func (f *flows) session(key string, fresh bool) *trail {
 		return t
 	}
 	if t == nil {
-		t = &trail{}
+		t = &sessionTrail{}
 		f.shrink(now)
 		f.trails[key] = t
 	}
@@ -113,12 +59,12 @@ func (f *flows) session(key string, fresh bool) *trail {
 // shrink forgets what is old, or the one that was used the longest time ago.
 func (f *flows) shrink(now time.Time) {
 	if f.trails == nil {
-		f.trails = map[string]*trail{}
+		f.trails = map[string]*sessionTrail{}
 	}
 	if len(f.trails) < maxTrails {
 		return
 	}
-	maps.DeleteFunc(f.trails, func(_ string, t *trail) bool { return now.Sub(t.used) > sessionMemory })
+	maps.DeleteFunc(f.trails, func(_ string, t *sessionTrail) bool { return now.Sub(t.used) > sessionMemory })
 	oldest := slices.SortedFunc(maps.Keys(f.trails), func(a, b string) int { return f.trails[a].used.Compare(f.trails[b].used) })
 	for _, key := range oldest[:len(oldest)/10] {
 		delete(f.trails, key)
@@ -126,25 +72,25 @@ func (f *flows) shrink(now time.Time) {
 }
 
 // note adds what was read to the session, and to the execution if there is one.
-func (f *flows) note(session string, running *running, origins ...Origin) {
+func (f *flows) note(session string, running *toolcall.Execution, origins ...toolcall.Origin) {
 	if len(origins) == 0 {
 		return
 	}
-	f.session(session, true).note(origins...)
+	f.session(session, true).Add(origins...)
 	if running != nil {
-		running.trail.note(origins...)
+		running.Trail.Add(origins...)
 	}
 }
 
 // origins are what brought the labels that were read so far in the session and in the execution.
-func (f *flows) origins(session string, running *running) []Origin {
-	var all []Origin
+func (f *flows) origins(session string, running *toolcall.Execution) []toolcall.Origin {
+	var all []toolcall.Origin
 	if running != nil {
-		all = running.trail.origins()
+		all = running.Trail.Origins()
 	}
 	if t := f.session(session, false); t != nil {
-		for _, o := range t.origins() {
-			if !slices.ContainsFunc(all, func(known Origin) bool { return known.Label == o.Label }) {
+		for _, o := range t.Origins() {
+			if !slices.ContainsFunc(all, func(known toolcall.Origin) bool { return known.Label == o.Label }) {
 				all = append(all, o)
 			}
 		}
@@ -155,21 +101,21 @@ func (f *flows) origins(session string, running *running) []Origin {
 // readSoFar are the labels of all that whoever calls has read so far.
 func (f *flows) readSoFar(ctx context.Context) []string {
 	var all []string
-	for _, o := range f.origins(trailKey(ctx), runningOf(ctx)) {
+	for _, o := range f.origins(trailKey(ctx), toolcall.ExecutionOf(ctx)) {
 		all = append(all, o.Label)
 	}
 	return all
 }
 
 // Read are the labels of all that was read in the session that ctx is of, with what brought each first.
-func (g *Gateway) Read(ctx context.Context) []Origin {
-	return g.flows.origins(trailKey(ctx), runningOf(ctx))
+func (g *Gateway) Read(ctx context.Context) []toolcall.Origin {
+	return g.flows.origins(trailKey(ctx), toolcall.ExecutionOf(ctx))
 }
 
 // Recall notes that what origins say was read in the session that ctx is of, or on its behalf: what a run brought back,
 // or what it had read before the gateway was started anew.
-func (g *Gateway) Recall(ctx context.Context, origins []Origin) {
-	g.flows.note(trailKey(ctx), runningOf(ctx), origins...)
+func (g *Gateway) Recall(ctx context.Context, origins []toolcall.Origin) {
+	g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...)
 }
 
 // Carry has what the session of from has read count as read in that of to, and tokens of personal data mean the same in both,
@@ -182,19 +128,19 @@ func (g *Gateway) Carry(from, to context.Context) {
 }
 
 // taint notes what a call may bring in, by its labels, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
-func (g *Gateway) taint(ctx context.Context, call tool.Call, labels []string) {
+func (g *Gateway) taint(ctx context.Context, c tool.Call, labels []string) {
 	if !g.policies.rules.Load().on {
 		return
 	}
-	running := runningOf(ctx)
+	running := toolcall.ExecutionOf(ctx)
 	if running != nil {
-		running.trail.count(call.Tool)
-	} else if unwaitedBy(ctx) != "" {
-		g.flows.session(trailKey(ctx), true).count(call.Tool)
+		running.Trail.Count(c.Tool)
+	} else if toolcall.ScopeOf(ctx).Run != "" {
+		g.flows.session(trailKey(ctx), true).Count(c.Tool)
 	}
-	var origins []Origin
+	var origins []toolcall.Origin
 	for _, label := range labels {
-		origins = append(origins, Origin{Label: label, Tool: call.Tool.String(), Execution: call.Execution, Time: time.Now().UTC()})
+		origins = append(origins, toolcall.Origin{Label: label, Tool: c.Tool.String(), Execution: c.Execution, Time: time.Now().UTC()})
 	}
 	g.flows.note(trailKey(ctx), running, origins...)
 }

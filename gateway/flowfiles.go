@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -44,9 +45,9 @@ func openSpaces(in *store.Store, log *slog.Logger) (*spaces, error) {
 // marks are what files of a workspace may hold.
 type marks struct {
 	// Files are by their paths.
-	Files map[string][]Origin `json:"files,omitempty"`
+	Files map[string][]toolcall.Origin `json:"files,omitempty"`
 	// Whole is of all files: of those that are being changed right now, by who does it, and of too many to tell apart.
-	Whole map[string][]Origin `json:"whole,omitempty"`
+	Whole map[string][]toolcall.Origin `json:"whole,omitempty"`
 }
 
 // tooMany is the key in Whole of what was too much to tell apart, unread of what cannot be read.
@@ -95,19 +96,19 @@ func (m *markedSpace) load() {
 		err = json.Unmarshal(entry.Value, &m.marks)
 	}
 	if m.Files == nil {
-		m.Files = map[string][]Origin{}
+		m.Files = map[string][]toolcall.Origin{}
 	}
 	if m.Whole == nil {
-		m.Whole = map[string][]Origin{}
+		m.Whole = map[string][]toolcall.Origin{}
 	}
 	if m.loaded = err == nil; err != nil {
 		m.spaces.log.Error("labels of a workspace cannot be read, it is taken to hold private and untrusted data", "error", err)
-		m.Whole[unread] = []Origin{{Label: policy.Private}, {Label: policy.Untrusted}}
+		m.Whole[unread] = []toolcall.Origin{{Label: policy.Private}, {Label: policy.Untrusted}}
 	}
 }
 
 // file returns what a file may hold.
-func (m *markedSpace) file(path string) []Origin {
+func (m *markedSpace) file(path string) []toolcall.Origin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.load()
@@ -149,26 +150,26 @@ func (m *markedSpace) set(change func(m *marks)) {
 }
 
 // distinct has one origin for each label of all files, and of more.
-func distinct(files map[string][]Origin, more []Origin) []Origin {
-	var all trail
-	all.note(more...)
+func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []toolcall.Origin {
+	var all toolcall.Trail
+	all.Add(more...)
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		all.note(files[path]...)
+		all.Add(files[path]...)
 	}
-	return all.origins()
+	return all.Origins()
 }
 
 // watched is a workspace that notes what is read from it, and marks what is written by whoever has read labelled results.
 type watched struct {
 	space
 	gateway *Gateway
-	session string   // a key of flows.trails
-	running *running // nil for a client's own tools
+	session string              // a key of flows.trails
+	running *toolcall.Execution // nil for a client's own tools
 	marks   *markedSpace
 }
 
 // watch has a workspace watched, where there are rules at all.
-func (g *Gateway) watch(ctx context.Context, ws space, name string, running *running) space {
+func (g *Gateway) watch(ctx context.Context, ws space, name string, running *toolcall.Execution) space {
 	if !g.policies.rules.Load().on || ws == nil {
 		return ws
 	}
@@ -208,7 +209,7 @@ func (w *watched) Open(path string) (workspace.File, error) {
 	return f, err
 }
 
-func (w *watched) file(path string) []Origin {
+func (w *watched) file(path string) []toolcall.Origin {
 	origins := w.marks.file(path)
 	for i := range origins {
 		origins[i].File, origins[i].Tool = path, ""
@@ -248,18 +249,18 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 }
 
 // origins are what was read by whoever writes, as they are told of a file.
-func (w *watched) origins() []Origin {
+func (w *watched) origins() []toolcall.Origin {
 	origins := w.gateway.flows.origins(w.session, w.running)
 	for i := range origins {
 		if w.running != nil {
-			origins[i].Execution = w.running.id
+			origins[i].Execution = w.running.Id
 		}
 	}
 	return origins
 }
 
 // settle marks what was written. What was not taken stays as it was, and so does its mark.
-func (m *marks) settle(changed []workspace.File, updated workspace.Updated, origins []Origin) {
+func (m *marks) settle(changed []workspace.File, updated workspace.Updated, origins []toolcall.Origin) {
 	for _, f := range changed {
 		_, taken := updated.Versions[f.Path]
 		switch {

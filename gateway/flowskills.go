@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -22,16 +23,16 @@ func (g *Gateway) markSkill(ctx context.Context, name string, shared bool) {
 	if len(origins) == 0 {
 		return
 	}
-	if r := runningOf(ctx); r != nil {
+	if r := toolcall.ExecutionOf(ctx); r != nil {
 		for i := range origins {
-			origins[i].Execution = r.id
+			origins[i].Execution = r.Id
 		}
 	}
 	g.flows.skillMarks(tool.Principal(ctx), shared).set(func(m *marks) {
-		var all trail
-		all.note(m.Files[name]...)
-		all.note(origins...)
-		m.Files[name] = all.origins()
+		var all toolcall.Trail
+		all.Add(m.Files[name]...)
+		all.Add(origins...)
+		m.Files[name] = all.Origins()
 	})
 }
 

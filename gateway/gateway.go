@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/gateway/call"
 	"sallyport/gateway/privacy"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
 	"sallyport/index"
@@ -116,7 +116,7 @@ type Gateway struct {
 	// policies decide about calls, flows are what has been read.
 	policies policies
 	flows    flows
-	call     call.Handler
+	call     toolcall.Handler
 	close    func() error
 
 	started   *config.Config // as it was opened
@@ -177,7 +177,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = call.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
+	g.call = toolcall.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
 	g.recorder.start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
@@ -233,28 +233,28 @@ func (g *Gateway) Close() error { return g.close() }
 
 // Call runs one tool. Its errors are *tool.Error; a tool that reports a failure
 // itself is none, see [tool.Result].
-func (g *Gateway) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
-	defer g.recovered(ctx, call, &result, &err)
-	call = ofRun(ctx, call)
-	result, err = g.call(ctx, call)
+func (g *Gateway) Call(ctx context.Context, c tool.Call) (result tool.Result, err error) {
+	defer g.recovered(ctx, c, &result, &err)
+	c = ofRun(ctx, c)
+	result, err = g.call(ctx, c)
 	if err != nil && tool.AsError(err).Kind == tool.Upstream && g.catalog.over() {
-		return tool.Result{}, closedError() // the reason for whatever went wrong
+		return tool.Result{}, toolcall.ClosedError() // the reason for whatever went wrong
 	}
 	return result, err
 }
 
 // recovered makes an error of a panic during a call: it would end the programs of all others, too. It is deferred.
-func (g *Gateway) recovered(ctx context.Context, call tool.Call, result *tool.Result, err *error) {
+func (g *Gateway) recovered(ctx context.Context, c tool.Call, result *tool.Result, err *error) {
 	if cause := recover(); cause != nil {
-		g.log.ErrorContext(ctx, "panic during a call", "tool", call.Tool, "panic", cause, "stack", string(debug.Stack()))
+		g.log.ErrorContext(ctx, "panic during a call", "tool", c.Tool, "panic", cause, "stack", string(debug.Stack()))
 		*result, *err = tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the gateway failed during the call", Hint: "it may have been done; the operator's log has the reason"}
 	}
 }
 
 // dispatch is the end of the chain: the upstream's session.
-func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (g *Gateway) dispatch(ctx context.Context, c tool.Call) (tool.Result, error) {
 	for {
-		m, err := g.catalog.member(call.Tool.Upstream)
+		m, err := g.catalog.member(c.Tool.Upstream)
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -262,16 +262,24 @@ func (g *Gateway) dispatch(ctx context.Context, call tool.Call) (tool.Result, er
 			continue // the settings have just put another in its place, or it closes
 		}
 		if m.own == nil {
-			return m.call(ctx, call)
+			return m.call(ctx, c)
 		}
-		done, err := delegate(ctx)
+		done, err := yield(ctx)
 		if err != nil {
 			m.calls.end()
 			return tool.Result{}, err
 		}
 		defer done()
-		return m.call(ctx, call)
+		return m.call(ctx, c)
 	}
+}
+
+// yield gives up the turn of the program that makes the call, if one does, until done is called.
+func yield(ctx context.Context) (done func(), err error) {
+	if r := toolcall.ExecutionOf(ctx); r != nil && r.Yield != nil {
+		return r.Yield()
+	}
+	return func() {}, nil
 }
 
 // Settle waits until every upstream has been tried once, or the time for that is over.
@@ -341,8 +349,4 @@ func unknown(what, name, near string) *tool.Error {
 		err.Hint = "did you mean " + near + "?"
 	}
 	return err
-}
-
-func closedError() *tool.Error {
-	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 }

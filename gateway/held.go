@@ -5,9 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -18,93 +17,9 @@ import (
 // is in its journal: the execution that resumes it does not do that again.
 const Held sandbox.Status = "held"
 
-// heldGrace is how long the other calls of a program may take to end that is held.
-const heldGrace = 5 * time.Second
-
-// holding stops a program that waits for people, in good order: calls under way end before.
-type holding struct {
-	mu    sync.Mutex
-	stop  context.CancelFunc // of the program
-	calls int                // under way
-	still int                // of them, those that end with the program only
-	asked int
-	held  bool
-	late  *time.Timer
-	turn  chan struct{} // a lock: one call at a time asks the client
-}
-
-func newHolding() *holding { return &holding{turn: make(chan struct{}, 1)} }
-
-// within returns the context of the program, which ends when it is held, and what is to be called after its end.
-func (h *holding) within(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	h.mu.Lock()
-	h.stop = cancel
-	h.mu.Unlock()
-	return ctx, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.late != nil {
-			h.late.Stop()
-		}
-		cancel()
-	}
-}
-
-// begin notes a call. Of a program that is held none begins: it waits for the program's end. Call end after it.
-func (h *holding) begin(ctx context.Context) (end func(), err error) {
-	h.mu.Lock()
-	if h.held {
-		h.mu.Unlock()
-		<-ctx.Done()
-		return nil, errHeld
-	}
-	h.calls++
-	h.mu.Unlock()
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.calls--
-		h.end()
-	}, nil
-}
-
-// mayAsk counts what a program asks people, and says whether it may.
-func (h *holding) mayAsk() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.asked++
-	return h.asked <= maxAsked
-}
-
-// hold notes that a call waits for the program's end, which comes when the other calls have ended, or soon.
-func (h *holding) hold() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.still++
-	if !h.held {
-		h.held = true
-		h.late = time.AfterFunc(heldGrace, h.stop)
-	}
-	h.end()
-}
-
-// end stops the program if all that its calls do is wait for that. It is called with mu held.
-func (h *holding) end() {
-	if h.held && h.calls <= h.still {
-		h.stop()
-	}
-}
-
-func (h *holding) isHeld() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.held
-}
-
 // settleHeld says of an execution that was stopped for it what it waits for. One that ended otherwise waits for nothing.
-func (g *Gateway) settleHeld(ctx context.Context, e *Execution, r *running) {
-	if !r.holding.isHeld() {
+func (g *Gateway) settleHeld(ctx context.Context, e *Execution, r *toolcall.Execution) {
+	if !r.Holding.Suspended() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -126,7 +41,7 @@ func (g *Gateway) settleHeld(ctx context.Context, e *Execution, r *running) {
 	if e.Status == sandbox.Canceled {
 		e.Status = Held
 	}
-	g.approvals.watchers.tell()
+	g.approvals.watchers.Notify()
 }
 
 // heldText tells what a person has to do, and then the model.

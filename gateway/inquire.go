@@ -52,7 +52,7 @@ func (g *Gateway) Inquire(ctx context.Context, q Question) (Approval, error) {
 	if err != nil {
 		return Approval{}, g.approvalError(ctx, "", a, err)
 	}
-	g.approvals.watchers.tell()
+	g.approvals.watchers.Notify()
 	if a.State == approval.Waiting {
 		g.askClient(ctx, a, q.Peer)
 	}
@@ -91,6 +91,6 @@ func (g *Gateway) Withdraw(ctx context.Context, id string) error {
 	if err := g.approvals.book.Withdraw(ctx, id); err != nil {
 		return g.approvalError(ctx, id, Approval{}, err)
 	}
-	g.approvals.watchers.tell()
+	g.approvals.watchers.Notify()
 	return nil
 }

@@ -1,17 +1,14 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
-	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -39,12 +36,12 @@ type Record struct {
 	Started  time.Time      `json:"started"`
 	Duration time.Duration  `json:"duration"`
 	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
-	Calls []RecordedCall `json:"calls,omitempty"`
-	Made  int            `json:"made,omitempty"`
+	Calls []toolcall.Record `json:"calls,omitempty"`
+	Made  int               `json:"made,omitempty"`
 	// Line is where in the program it failed, from 1; 0 where it did not, or nobody knows.
 	Line int `json:"line,omitempty"`
 	// Read is what it had read at its end, with its session, by labels.
-	Read []Origin `json:"read,omitempty"`
+	Read []toolcall.Origin `json:"read,omitempty"`
 	// Stdout, Stderr and Value are sizes in bytes, with what was cut from the answer.
 	Stdout int64 `json:"stdout,omitempty"`
 	Stderr int64 `json:"stderr,omitempty"`
@@ -55,37 +52,7 @@ type Record struct {
 	TokensRead int `json:"tokens_read,omitempty"`
 }
 
-// RecordedCall is one call that a program made.
-type RecordedCall struct {
-	Tool tool.ID `json:"tool"`
-	// Digest is that of the tool's definition at the call, see [tool.Tool.Digest]; "" for what is no upstream's tool.
-	Digest string `json:"digest,omitempty"`
-	// Arguments is the SHA-256 of the arguments in compact JSON, in hex.
-	Arguments string `json:"arguments"`
-	// Decision is what became of it by the policy ("allow", "deny", "ask" for one that nobody has answered), "" where there is none. Rule and
-	// Reason say why, Labels are those of what it brought.
-	Decision string   `json:"decision,omitempty"`
-	Rule     string   `json:"rule,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
-	Labels   []string `json:"labels,omitempty"`
-	// Approval is the id of what a person was asked about it, "" if nobody was.
-	Approval string `json:"approval,omitempty"`
-	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
-	Outcome string `json:"outcome"`
-	// Replayed says that it was not made, but answered from the journal of the execution before.
-	Replayed bool `json:"replayed,omitempty"`
-	// Begun is when it began, the zero time where that was not kept.
-	Begun    time.Time     `json:"begun,omitzero"`
-	Duration time.Duration `json:"duration"`
-	// Size is how many bytes of text the result had, or of structured content where there is no text.
-	Size int64 `json:"size,omitempty"`
-}
-
-const (
-	// maxRecordedCalls is how many calls of an execution are kept.
-	maxRecordedCalls = 1000
-	unfinished       = "unfinished"
-)
+const ()
 
 // keyOf keeps each principal's records apart.
 func keyOf(principal string, id ...string) store.Key {
@@ -150,9 +117,8 @@ func (g *Gateway) unreadable(ctx context.Context, err error) error {
 }
 
 // record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
-func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, running *running) {
-	e.tally = newTally(&g.meter, e.Text(), running.calls)
-	running.tally = e.tally
+func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, running *toolcall.Execution) {
+	e.tally = newTally(&g.meter, e.Text(), running.Calls)
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
 		Environment: program.Environment, Language: e.Language, Code: program.Code, Resumes: program.Resume,
@@ -166,14 +132,14 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	if e.Value != nil {
 		r.Value = e.Value.Size
 	}
-	r.Calls, r.Made = running.calls.list()
-	_, read := running.calls.sums()
+	r.Calls, r.Made = running.Calls.All()
+	_, read := running.Calls.Sums()
 	r.TokensRead = int(g.meter.estimate(read))
 	r.Read = g.flows.origins(trailKey(ctx), running)
 	if e.Fault != nil {
 		r.Line = failedAt(e.Fault)
 	}
-	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, e.Fault); err != nil {
+	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, e.tally, e.Fault); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }
@@ -186,93 +152,4 @@ func failedAt(f *bridge.Fault) int {
 		}
 	}
 	return 0
-}
-
-// callList is what a program calls, as it calls it.
-type callList struct {
-	mu    sync.Mutex
-	calls []RecordedCall
-	made  int
-	bytes int64 // of the results of all that have ended
-	// samples are the beginnings of results, held their bytes.
-	samples []string
-	held    int
-}
-
-// begin notes a call, gives it what is to be called when it is decided what becomes of it, and returns what is to be called when it has
-// ended. What made says at its end is noted too.
-func (l *callList) begin(made *madeCall) (end func(outcome string, size int64)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.made++
-	if len(l.calls) == maxRecordedCalls {
-		made.decided = func(verdict) {}
-		return func(_ string, size int64) { l.add(size) }
-	}
-	at, start := len(l.calls), time.Now()
-	l.calls = append(l.calls, RecordedCall{Tool: made.tool, Digest: made.definition, Arguments: made.arguments, Outcome: unfinished, Begun: start.UTC()})
-	made.decided = func(v verdict) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c := &l.calls[at]
-		c.Decision, c.Rule, c.Reason, c.Labels, c.Approval = string(v.action), v.rule, v.reason, nil, v.approval
-		if v.action == policy.Allow {
-			c.Labels = v.labels
-		}
-	}
-	return func(outcome string, size int64) {
-		l.add(size)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c := &l.calls[at]
-		c.Outcome, c.Duration, c.Size, c.Replayed = outcome, time.Since(start), size, made.replayed
-	}
-}
-
-func (l *callList) add(size int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bytes += size
-}
-
-// sums are how many calls were made, and how many bytes their results had.
-func (l *callList) sums() (made int, bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.made, l.bytes
-}
-
-func compact(args json.RawMessage) []byte {
-	var short bytes.Buffer
-	if json.Compact(&short, args) != nil {
-		return args
-	}
-	return short.Bytes()
-}
-
-// unanswered returns the tool of the first call that was pending for at least this long when the program ended.
-func (l *callList) unanswered(least time.Duration) (waited time.Duration, of tool.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.calls {
-		took := c.Duration
-		switch c.Outcome {
-		case unfinished:
-			took = time.Since(c.Begun)
-		case string(tool.Canceled):
-		default:
-			continue
-		}
-		if took >= least {
-			return took, c.Tool
-		}
-	}
-	return 0, tool.ID{}
-}
-
-// list returns what was called so far.
-func (l *callList) list() ([]RecordedCall, int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]RecordedCall(nil), l.calls...), l.made
 }

@@ -77,8 +77,8 @@ func (g *Gateway) Journaled(ctx context.Context, id string, after, limit int) (J
 	if limit <= 0 || limit > maxViewed {
 		limit = maxViewed
 	}
-	for _, call := range c.Calls[from:min(from+limit, len(c.Calls))] {
-		view.Calls = append(view.Calls, journaledCall(call))
+	for _, req := range c.Calls[from:min(from+limit, len(c.Calls))] {
+		view.Calls = append(view.Calls, journaledCall(req))
 	}
 	return view, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
@@ -33,7 +34,7 @@ func (g *Gateway) arrive(ctx context.Context, id tool.ID) (arrival, error) {
 
 // leaving returns what is asked before the call is sent: it keeps here what was decided about by another definition than
 // the upstream has when the call would leave, unless the rules allow it by that one too.
-func (g *Gateway) leaving(ctx context.Context, call tool.Call, at arrival) func(tool.Tool) error {
+func (g *Gateway) leaving(ctx context.Context, c tool.Call, at arrival) func(tool.Tool) error {
 	if at.entry == nil {
 		return nil
 	}
@@ -41,18 +42,18 @@ func (g *Gateway) leaving(ctx context.Context, call tool.Call, at arrival) func(
 		if sameDefinition(now, at.entry) {
 			return nil
 		}
-		m, err := g.catalog.member(call.Tool.Upstream)
+		m, err := g.catalog.member(c.Tool.Upstream)
 		if err != nil {
 			return err
 		}
-		e, err := m.find(call.Tool)
+		e, err := m.find(c.Tool)
 		switch {
 		case err != nil:
 			return err
 		case !sameDefinition(now, e): // it is about to be judged, or the settings have changed
-			return changedMeanwhile(call.Tool)
+			return changedMeanwhile(c.Tool)
 		}
-		return g.allowsStill(ctx, call)
+		return g.allowsStill(ctx, c)
 	}
 }
 
@@ -63,19 +64,19 @@ func sameDefinition(t tool.Tool, e *entry) bool {
 }
 
 // allowsStill decides again about a call that was allowed, or approved, by an earlier definition.
-func (g *Gateway) allowsStill(ctx context.Context, call tool.Call) error {
+func (g *Gateway) allowsStill(ctx context.Context, c tool.Call) error {
 	r := g.policies.rules.Load()
 	if !r.on {
 		return nil
 	}
-	d := r.Uncounted().Decide(ctx, g.facts(ctx, r, call))
+	d := r.Uncounted().Decide(ctx, g.facts(ctx, r, c))
 	switch d.Action {
 	case policy.Allow:
 		return nil
 	case policy.Deny:
-		return verdict{message: refusedBy(call.Tool, d)}.denied()
+		return toolcall.Verdict{Message: refusedBy(c.Tool, d)}.Denied()
 	}
-	return changedMeanwhile(call.Tool)
+	return changedMeanwhile(c.Tool)
 }
 
 func changedMeanwhile(id tool.ID) error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -73,12 +74,12 @@ func interrupted(c *journal.Contents, p keptProgram, last time.Time) Record {
 	if r.Workspace == defaultWorkspace {
 		r.Workspace = ""
 	}
-	for _, call := range c.Calls {
-		if !call.Asked {
+	for _, req := range c.Calls {
+		if !req.Asked {
 			continue
 		}
-		if r.Made++; len(r.Calls) < maxRecordedCalls {
-			r.Calls = append(r.Calls, RecordedCall{Tool: call.Tool, Digest: call.Definition, Arguments: call.Arguments, Outcome: outcomeIn(call)})
+		if r.Made++; len(r.Calls) < toolcall.MaxRecords {
+			r.Calls = append(r.Calls, toolcall.Record{Tool: req.Tool, Digest: req.Definition, Arguments: req.Arguments, Outcome: outcomeIn(req)})
 		}
 	}
 	return r
@@ -87,11 +88,11 @@ func interrupted(c *journal.Contents, p keptProgram, last time.Time) Record {
 func outcomeIn(c journal.Call) string {
 	switch {
 	case c.State == journal.Begun:
-		return unfinished
+		return toolcall.Unfinished
 	case c.Err != nil:
 		return string(cmp.Or(c.Err.Kind, tool.Internal))
 	}
-	return outcome(c.Result, nil)
+	return toolcall.Outcome(c.Result, nil)
 }
 
 // recover puts on record what processes have left that are gone.

@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
+	"sallyport/internal/watch"
 	"sallyport/sandbox"
 )
 
@@ -50,7 +52,7 @@ type LiveCall struct {
 
 // live is an active execution.
 type live struct {
-	*running
+	*toolcall.Execution
 	about  Live // what does not change
 	output *output
 	stop   context.CancelCauseFunc
@@ -67,7 +69,7 @@ type live struct {
 type lives struct {
 	mu       sync.Mutex
 	list     []*live
-	watchers watchers
+	watchers watch.List
 	told     time.Time
 	timer    *time.Timer // set while watchers are about to be told
 }
@@ -88,18 +90,19 @@ func (l *lives) tell() {
 	l.mu.Lock()
 	l.timer, l.told = nil, time.Now()
 	l.mu.Unlock()
-	l.watchers.tell()
+	l.watchers.Notify()
 }
 
 // goLive notes an execution, until remove is called.
-func (g *Gateway) goLive(r *running, program Program, stop context.CancelCauseFunc) *live {
-	x := &live{running: r, stop: stop, set: &g.lives, state: LiveQueued, about: Live{
-		ID: r.id, Principal: r.principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
+func (g *Gateway) goLive(r *toolcall.Execution, program Program, stop context.CancelCauseFunc) *live {
+	x := &live{Execution: r, stop: stop, set: &g.lives, state: LiveQueued, about: Live{
+		ID: r.Id, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
 		Code: program.Code, Started: time.Now().UTC(),
 	}}
 	if program.Workspace != defaultWorkspace {
 		x.about.Workspace = program.Workspace
 	}
+	r.Yield = x.delegate
 	x.output = newOutput(g.hide, program.Printed, g.lives.changed)
 	g.lives.mu.Lock()
 	g.lives.list = append(g.lives.list, x)
@@ -126,7 +129,7 @@ func (g *Gateway) admit(ctx context.Context, e *Execution, x *live) error {
 	if g.runner.closing() {
 		s.end()
 		x.stop(nil)
-		return closedError()
+		return toolcall.ClosedError()
 	}
 	e.Queued = time.Since(asked)
 	x.mu.Lock()
@@ -178,14 +181,9 @@ func (x *live) yield(more int) {
 	}
 }
 
-// delegate gives the seat of the program that calls to others until done is called: what it calls may run programs itself, and
-// without a free seat they would wait for each other. The error is for one call too many that waits so.
-func delegate(ctx context.Context) (done func(), err error) {
-	r := runningOf(ctx)
-	if r == nil {
-		return func() {}, nil
-	}
-	x := r.live
+// delegate gives the seat to others until done is called, for a call that may run programs itself: without a free seat they would
+// wait for each other. The error is for one call too many that waits so.
+func (x *live) delegate() (done func(), err error) {
 	if !x.seat.of.delegate() {
 		return nil, &tool.Error{Kind: tool.Busy, Message: "too many programs wait for programs that they have started", Hint: "try again later", Retryable: true}
 	}
@@ -207,28 +205,28 @@ func (x *live) now() Live {
 	x.mu.Lock()
 	now.State = x.state
 	x.mu.Unlock()
-	calls, made := x.calls.list()
+	calls, made := x.Calls.All()
 	now.Made = made
 	for _, c := range calls {
-		call := LiveCall{Tool: c.Tool, Begun: c.Begun, Duration: c.Duration, Outcome: c.Outcome}
-		if c.Outcome == unfinished {
-			call.Outcome, call.Duration = "", time.Since(c.Begun)
+		req := LiveCall{Tool: c.Tool, Begun: c.Begun, Duration: c.Duration, Outcome: c.Outcome}
+		if c.Outcome == toolcall.Unfinished {
+			req.Outcome, req.Duration = "", time.Since(c.Begun)
 		}
-		now.Calls = append(now.Calls, call)
+		now.Calls = append(now.Calls, req)
 	}
 	now.Output, now.Bytes = x.output.last()
 	return now
 }
 
 // notBegun ends an execution that was not admitted: it was canceled while it waited, or refused.
-func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, r *running, err error) (Execution, error) {
+func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, x *live, err error) (Execution, error) {
 	if ctx.Err() == nil {
 		return Execution{}, err
 	}
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
-	if !r.unwaited { // else it would have to be gone on with, by a run that knows what never began
-		g.record(ctx, program, &e, r.live.about.Started, r)
+	if !x.Unwaited { // else it would have to be gone on with, by a run that knows what never began
+		g.record(ctx, program, &e, x.about.Started, x.Execution)
 	}
 	return e, nil
 }
@@ -242,7 +240,7 @@ func (l *lives) visible(ctx context.Context) []*live {
 	}
 	var own []*live
 	for _, x := range l.list {
-		if x.principal == tool.Principal(ctx) {
+		if x.Principal == tool.Principal(ctx) {
 			own = append(own, x)
 		}
 	}
@@ -252,7 +250,7 @@ func (l *lives) visible(ctx context.Context) []*live {
 // find returns one of them, nil if there is none.
 func (l *lives) find(ctx context.Context, id string) *live {
 	for _, x := range l.visible(ctx) {
-		if x.id == id {
+		if x.Id == id {
 			return x
 		}
 	}
@@ -280,7 +278,7 @@ func (g *Gateway) LiveOf(ctx context.Context, id string) (Live, bool) {
 
 // WatchRunning has f called when something has changed of the executions that go on, at most ten times a second, until stop is
 // called. f must not block.
-func (g *Gateway) WatchRunning(f func()) (stop func()) { return g.lives.watchers.add(f) }
+func (g *Gateway) WatchRunning(f func()) (stop func()) { return g.lives.watchers.Add(f) }
 
 // canceled is the cause of an execution's end when a person or another client stopped it.
 type canceledBy struct{ who string }

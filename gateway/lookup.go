@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
 )
@@ -10,7 +11,7 @@ import (
 // member returns an upstream by its id.
 func (c *catalog) member(id string) (*member, error) {
 	if c.over() {
-		return nil, closedError()
+		return nil, toolcall.ClosedError()
 	}
 	r := c.roster.Load()
 	if m, ok := r.byID[id]; ok {

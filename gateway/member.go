@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/codegen"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/argcheck"
@@ -61,7 +62,7 @@ type session interface {
 	Connect(ctx context.Context) error
 	// Refresh connects, or has the list of tools made anew.
 	Refresh(ctx context.Context) error
-	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	State() upstream.State
 	// Reset forgets failures of before.
 	Reset()
@@ -265,9 +266,9 @@ func (m *member) state() upstream.State {
 }
 
 // call runs one call, for which calls.begin was called.
-func (m *member) call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (m *member) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	defer m.calls.end()
-	result, err := m.session.Call(ctx, call)
+	result, err := m.session.Call(ctx, c)
 	if err != nil && ctx.Err() == nil && m.replaced.Load() && m.session.State().Status == upstream.Closed {
 		return tool.Result{}, &tool.Error{
 			Kind: tool.Upstream, Message: "upstream " + m.id + " was changed in the settings during the call", Err: err,
@@ -343,7 +344,7 @@ func newEntry(t tool.Tool) *entry {
 	return &entry{
 		Tool:     t,
 		input:    sync.OnceValue(func() *argcheck.Schema { return argcheck.Compile(t.Input) }),
-		defaults: sync.OnceValue(func() map[string]any { return schemaDefaults(t.Input) }),
+		defaults: sync.OnceValue(func() map[string]any { return toolcall.Defaults(t.Input) }),
 		digest:   sync.OnceValue(t.Digest),
 		declares: sync.OnceValue(func() bool { return len(t.Output) > 0 && codegen.DeclaresResult(t) }),
 	}

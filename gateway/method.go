@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway/call"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -17,7 +17,7 @@ import (
 
 // method makes a call that asks for no tool but for one of the methods of
 // [tool.Call]: lists are answered here, all else is checked and goes on to the session.
-func (g *Gateway) method(ctx context.Context, c tool.Call, next call.Handler) (tool.Result, error) {
+func (g *Gateway) method(ctx context.Context, c tool.Call, next toolcall.Handler) (tool.Result, error) {
 	m, err := g.catalog.member(c.Tool.Upstream)
 	if err != nil {
 		return tool.Result{}, err

@@ -6,34 +6,34 @@ import (
 	"path/filepath"
 	"slices"
 
-	"sallyport/gateway/call"
 	"sallyport/gateway/shapes"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
 
 // observed learns from good results what the results of a tool look like, where
 // its upstream does not say. The call does not wait for that.
-func (g *Gateway) observed(next call.Handler) call.Handler {
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		if call.Tool.Method() != "tools/call" || g.catalog.shapes.Store == nil {
-			return next(ctx, call)
+func (g *Gateway) observed(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if c.Tool.Method() != "tools/call" || g.catalog.shapes.Store == nil {
+			return next(ctx, c)
 		}
-		before, _ := g.catalog.known(call.Tool)
-		result, err := next(ctx, call)
-		if err != nil || result.IsError || asks(call, result) {
+		before, _ := g.catalog.known(c.Tool)
+		result, err := next(ctx, c)
+		if err != nil || result.IsError || asks(c, result) {
 			return result, err
 		}
-		e, known := g.catalog.known(call.Tool)
+		e, known := g.catalog.known(c.Tool)
 		if known && e == before && !e.declares() { // else it is not known which definition the result is of
-			g.catalog.shapes.Learn(call.Tool.Upstream, e.digest(), result)
+			g.catalog.shapes.Learn(c.Tool.Upstream, e.digest(), result)
 		}
 		return result, nil
 	}
 }
 
 // asks reports whether the result is a question (MCP 2026-07-28) that the caller answers itself.
-func asks(call tool.Call, result tool.Result) bool {
-	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
+func asks(c tool.Call, result tool.Result) bool {
+	return c.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
 }
 
 // learning is the store of observed shapes, and where it keeps them. The zero

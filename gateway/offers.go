@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	"sallyport/gateway/upstream"
 	"sallyport/internal/tool"
@@ -31,7 +29,7 @@ func (g *Gateway) Offers() []Offered { return g.catalog.offers() }
 // Watch has f called after each change of what the upstreams offer, or of which
 // there are, until stop. f must not block, nor call the gateway's Close or Reload.
 // When stop has returned, f is not called any more.
-func (g *Gateway) Watch(f func()) (stop func()) { return g.catalog.watchers.add(f) }
+func (g *Gateway) Watch(f func()) (stop func()) { return g.catalog.watchers.Add(f) }
 
 // Test connects to one upstream now, whatever went before, and tells how that
 // went. It is found by its id or by its name in the settings.
@@ -46,30 +44,4 @@ func (g *Gateway) Test(ctx context.Context, name string) error {
 	}
 	m.session.Reset()
 	return m.session.Connect(ctx)
-}
-
-// watchers are those who want to hear of new snapshots.
-type watchers struct {
-	mu   sync.Mutex
-	list []*func()
-}
-
-func (w *watchers) add(f func()) (stop func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list = append(w.list, &f)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.list = slices.DeleteFunc(w.list, func(other *func()) bool { return other == &f })
-	}
-}
-
-// tell calls all of them. stop waits for that.
-func (w *watchers) tell() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, f := range w.list {
-		(*f)()
-	}
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway/call"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -45,20 +45,20 @@ func ownInput(properties string, required ...string) func() *argcheck.Schema {
 }
 
 // owned answers calls of the gateway itself.
-func (g *Gateway) owned(next call.Handler) call.Handler {
+func (g *Gateway) owned(next toolcall.Handler) toolcall.Handler {
 	own := newOwn(g)
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		if call.Tool.Upstream != ownID {
-			return next(ctx, call)
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if c.Tool.Upstream != ownID {
+			return next(ctx, c)
 		}
-		t, ok := own[call.Tool.Name]
+		t, ok := own[c.Tool.Name]
 		if !ok {
-			return tool.Result{}, notOwn(call.Tool, slices.Sorted(maps.Keys(own)))
+			return tool.Result{}, notOwn(c.Tool, slices.Sorted(maps.Keys(own)))
 		}
 		if g.catalog.over() {
-			return tool.Result{}, closedError()
+			return tool.Result{}, toolcall.ClosedError()
 		}
-		args := bytes.TrimSpace(call.Args)
+		args := bytes.TrimSpace(c.Args)
 		if len(args) == 0 || string(args) == "null" {
 			args = []byte("{}")
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
 )
@@ -69,6 +70,7 @@ func endedWith(c journal.Call, end over) bool {
 
 // replay is what the calls of a program are compared with. A nil one knows of none. It is safe for concurrent use.
 type replay struct {
+	gateway *Gateway
 	resumes string
 	same    bool // the program is the one that made them
 
@@ -128,10 +130,7 @@ func (r *replay) add(p *past) {
 // take returns what a call was before, nil for a new one. Of several that are the same those that have an answer come
 // first, in their order. A new call of a tool whose calls may have been done is returned with those that it may be another
 // spelling of. The error is for a new one where an old one was due.
-func (r *replay) take(ctx context.Context, made *madeCall, harmless func(journal.Call) bool) (found *past, kin []*past, err error) {
-	if r == nil {
-		return nil, nil, nil
-	}
+func (r *replay) take(ctx context.Context, made *toolcall.Attempt, harmless func(journal.Call) bool) (found *past, kin []*past, err error) {
 	patience := time.NewTimer(replayPatience)
 	defer patience.Stop()
 	for patient := true; ; {
@@ -154,16 +153,16 @@ func (r *replay) take(ctx context.Context, made *madeCall, harmless func(journal
 }
 
 // look finds a call. One that is not there has to wait for stirred, or if that is nil for nothing.
-func (r *replay) look(made *madeCall, harmless func(journal.Call) bool, patient bool) (found *past, kin []*past, stirred <-chan struct{}, err error) {
+func (r *replay) look(made *toolcall.Attempt, harmless func(journal.Call) bool, patient bool) (found *past, kin []*past, stirred <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if found := r.find(pastKey{made.tool, made.arguments}); found != nil {
+	if found := r.find(pastKey{made.Tool, made.Arguments}); found != nil {
 		return found, nil, nil, nil
 	}
 	if r.diverged != nil && r.wanted > 0 {
 		return nil, nil, nil, r.diverged
 	}
-	kin = r.kinOf(made.tool, harmless)
+	kin = r.kinOf(made.Tool, harmless)
 	if r.wanted > 0 || patient && r.same && len(kin) > 0 {
 		return nil, nil, r.stirred, nil
 	}
@@ -214,9 +213,8 @@ func (r *replay) kinOf(id tool.ID, harmless func(journal.Call) bool) (kin []*pas
 }
 
 // release gives back a call that was taken and neither made nor decided about: it is as much in doubt as before.
-func (r *replay) release(made *madeCall) {
-	p := made.repeats
-	if r == nil || p == nil {
+func (r *replay) release(p *past) {
+	if p == nil {
 		return
 	}
 	r.mu.Lock()
@@ -230,15 +228,12 @@ func (r *replay) release(made *madeCall) {
 }
 
 // replace returns the places of the calls in whose place one is made now: they are carried no further.
-func (r *replay) replace(made *madeCall) (places []int) {
-	if r == nil {
-		return nil
-	}
+func (r *replay) replace(repeats *past, d *pastDoubt) (places []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	replaced := []*past{made.repeats}
-	if made.doubt != nil && !made.doubt.exact {
-		replaced = made.doubt.calls
+	replaced := []*past{repeats}
+	if d != nil && !d.exact {
+		replaced = d.calls
 	}
 	for _, p := range replaced {
 		if p == nil || p.gone {
@@ -271,10 +266,10 @@ func (r *replay) asked(w *journal.Writer, p *past) error {
 }
 
 // decide notes a person's answer about the calls that one may repeat: their result, or failed for one that is left.
-func (r *replay) decide(w *journal.Writer, made *madeCall, decision journal.Decision, result tool.Result, failed *tool.Error) error {
+func (r *replay) decide(w *journal.Writer, made *toolcall.Attempt, d *pastDoubt, decision journal.Decision, result tool.Result, failed *tool.Error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range made.doubt.calls {
+	for _, p := range d.calls {
 		if p.gone || p.place == 0 {
 			continue
 		}
@@ -283,11 +278,11 @@ func (r *replay) decide(w *journal.Writer, made *madeCall, decision journal.Deci
 		}
 		p.State, p.Lost, p.Decision, p.Result, p.Err, p.fate = journal.Ended, false, decision, result, failed, answered
 	}
-	if made.doubt.exact || decision != journal.Left {
+	if d.exact || decision != journal.Left {
 		return nil
 	}
-	r.add(&past{Call: journal.Call{Tool: made.tool, Arguments: made.arguments, State: journal.Ended, Decision: decision, Err: failed}, fate: answered})
-	return w.Leave(made.tool, made.definition, made.arguments, failed)
+	r.add(&past{Call: journal.Call{Tool: made.Tool, Arguments: made.Arguments, State: journal.Ended, Decision: decision, Err: failed}, fate: answered})
+	return w.Leave(made.Tool, made.Definition, made.Arguments, failed)
 }
 
 // due returns the first call that the program must ask for and has not, nil if there is none. It is called with mu held.
@@ -303,14 +298,14 @@ func (r *replay) due() (first *past) {
 }
 
 // diverge says that a program does something else than it did; nil where nothing was due.
-func (r *replay) diverge(made *madeCall) error {
+func (r *replay) diverge(made *toolcall.Attempt) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first := r.due()
 	if r.diverged == nil && first != nil {
-		what := fmt.Sprintf("was %s(%.8s), now %s(%.8s)", first.Tool, first.Arguments, made.tool, made.arguments)
-		if first.Tool == made.tool {
-			what = fmt.Sprintf("%s has other arguments (digest was %.8s, now %.8s)", made.tool, first.Arguments, made.arguments)
+		what := fmt.Sprintf("was %s(%.8s), now %s(%.8s)", first.Tool, first.Arguments, made.Tool, made.Arguments)
+		if first.Tool == made.Tool {
+			what = fmt.Sprintf("%s has other arguments (digest was %.8s, now %.8s)", made.Tool, first.Arguments, made.Arguments)
 		}
 		r.diverged = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("call %d differs from the journal of %s: %s", r.answered+1, r.resumes, what),
 			Hint: "the program depends on time, chance or files: make it the same each time, give new code with resume, or run it without"}
@@ -327,11 +322,8 @@ func (r *replay) diverge(made *madeCall) error {
 // maxUnasked is how many calls are named that were not asked for.
 const maxUnasked = 5
 
-// notes say what became of the calls of before.
-func (r *replay) notes() (notes []string) {
-	if r == nil {
-		return nil
-	}
+// Notes says what became of the calls of the execution that was resumed.
+func (r *replay) Notes() (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.diverged != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/expr"
 	"sallyport/internal/policy"
@@ -68,32 +69,32 @@ func (g *Gateway) subject(ctx context.Context, r *policyRules, id tool.ID) *poli
 }
 
 // judge says what the rules of the settings say of a call.
-func (g *Gateway) judge(ctx context.Context, call tool.Call) verdict {
+func (g *Gateway) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 	r := g.policies.rules.Load()
 	if !r.on {
-		return verdict{action: policy.Allow}
+		return toolcall.Verdict{Action: policy.Allow}
 	}
-	c := g.facts(ctx, r, call)
+	c := g.facts(ctx, r, req)
 	d := r.Decide(ctx, c)
-	return verdict{action: d.Action, judged: true, labels: noted(c.Labels), rule: d.Rule, reason: d.Reason, message: refusedBy(call.Tool, d), limited: d.Limited}
+	return toolcall.Verdict{Action: d.Action, Judged: true, Labels: noted(c.Labels), Rule: d.Rule, Reason: d.Reason, Message: refusedBy(req.Tool, d), Limited: d.Limited}
 }
 
 // facts are all that the policy sees of a call.
-func (g *Gateway) facts(ctx context.Context, r *policyRules, call tool.Call) *policy.Call {
-	c := g.subject(ctx, r, call.Tool)
+func (g *Gateway) facts(ctx context.Context, r *policyRules, req tool.Call) *policy.Call {
+	c := g.subject(ctx, r, req.Tool)
 	c.Read = g.flows.readSoFar(ctx)
-	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
-	if running := runningOf(ctx); running != nil {
-		c.Execution, c.Calls, c.Remote = running.root, running.trail.called, running.remote
-	} else if by := unwaitedBy(ctx); by != "" {
-		c.Execution, c.Calls = by, g.flows.session(trailKey(ctx), true).called
+	c.Args = func() (any, error) { return g.seenByUpstream(ctx, req) }
+	if running := toolcall.ExecutionOf(ctx); running != nil {
+		c.Execution, c.Calls, c.Remote = running.Root, running.Trail.Counts, running.Remote
+	} else if by := toolcall.ScopeOf(ctx).Run; by != "" {
+		c.Execution, c.Calls = by, g.flows.session(trailKey(ctx), true).Counts
 	}
 	return c
 }
 
 // seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.
-func (g *Gateway) seenByUpstream(ctx context.Context, call tool.Call) (any, error) {
-	args, err := g.Privacy.Arguments(ctx, call)
+func (g *Gateway) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
+	args, err := g.Privacy.Arguments(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +127,16 @@ func noted(labels []string) []string {
 }
 
 // PolicyWhy tells what becomes of a call that is not made, on behalf of whoever asks, by the rules in force. It is counted by no limit.
-func (g *Gateway) PolicyWhy(ctx context.Context, call tool.Call) (policy.Decision, error) {
-	if _, _, err := g.catalog.find(ctx, call.Tool); err != nil && call.Tool.Method() == "tools/call" {
+func (g *Gateway) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, error) {
+	if _, _, err := g.catalog.find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
 		return policy.Decision{}, err
 	}
-	if len(call.Args) == 0 {
-		call.Args = json.RawMessage("{}")
+	if len(req.Args) == 0 {
+		req.Args = json.RawMessage("{}")
 	}
 	r := g.policies.rules.Load()
-	c := g.subject(ctx, r, call.Tool)
-	c.Args = func() (any, error) { return g.seenByUpstream(ctx, call) }
+	c := g.subject(ctx, r, req.Tool)
+	c.Args = func() (any, error) { return g.seenByUpstream(ctx, req) }
 	return r.Uncounted().Decide(ctx, c), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -17,15 +18,15 @@ type programPeer struct {
 	client   tool.Peer
 	upstream string
 	ctx      context.Context //nolint:containedctx // of the one call, which it is asked during
-	running  *running
+	running  *toolcall.Execution
 }
 
 // asked returns who is asked during a call of a program.
-func (a agent) asked(ctx context.Context, call tool.Call) tool.Peer {
-	if a.peer == nil || call.Peer == nil {
-		return call.Peer
+func (a agent) asked(ctx context.Context, c tool.Call) tool.Peer {
+	if a.Peer == nil || c.Peer == nil {
+		return c.Peer
 	}
-	return programPeer{call.Peer, a.peer, call.Tool.Upstream, ctx, a.running}
+	return programPeer{c.Peer, a.Peer, c.Tool.Upstream, ctx, a.Execution}
 }
 
 // Ask implements [tool.Peer]. The program's clock stands still meanwhile. A program has no folders of its client's.
@@ -34,15 +35,22 @@ func (p programPeer) Ask(ctx context.Context, method string, params json.RawMess
 	if !ok {
 		return p.Peer.Ask(ctx, method, params)
 	}
-	if Approving(ctx) != "" { // of a workflow that the program calls: the gateway asks, and says so
+	if toolcall.ApprovalID(ctx) != "" { // of a workflow that the program calls: the gateway asks, and says so
 		signed = params
 	}
 	defer tool.Pause(p.ctx)()
-	reply, err := p.client.Ask(context.WithValue(ctx, runningKey{}, p.running), method, signed)
+	reply, err := p.client.Ask(p.scoped(ctx), method, signed)
 	if errors.Is(err, tool.ErrCannotAsk) {
 		return p.Peer.Ask(ctx, method, params) // which says what would help
 	}
 	return reply, err
+}
+
+// scoped returns ctx as the program's own.
+func (p programPeer) scoped(ctx context.Context) context.Context {
+	s := toolcall.ScopeOf(ctx)
+	s.Execution = p.running
+	return s.In(ctx)
 }
 
 // namedPeer is whoever started a run, asked during one of its calls.
@@ -53,7 +61,7 @@ type namedPeer struct {
 
 // Ask implements [tool.Peer].
 func (p namedPeer) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if signed, ok := inName(p.upstream, method, params); ok && Approving(ctx) == "" {
+	if signed, ok := inName(p.upstream, method, params); ok && toolcall.ApprovalID(ctx) == "" {
 		params = signed
 	}
 	return p.Peer.Ask(ctx, method, params)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/journal"
@@ -155,8 +156,8 @@ func addEvent(running map[string]*Record, e audit.Event) (over bool) {
 			Resumes: e.Resumes, Code: e.Text, Started: e.Time}
 	case r == nil:
 	case e.Kind == audit.Call:
-		if id, err := tool.ParseID(e.Tool); err == nil && len(r.Calls) < maxRecordedCalls {
-			r.Calls = append(r.Calls, RecordedCall{Tool: id, Digest: e.Definition, Decision: e.Decision, Rule: e.Rule, Approval: e.Approval, Outcome: unfinished, Begun: e.Time})
+		if id, err := tool.ParseID(e.Tool); err == nil && len(r.Calls) < toolcall.MaxRecords {
+			r.Calls = append(r.Calls, toolcall.Record{Tool: id, Digest: e.Definition, Decision: e.Decision, Rule: e.Rule, Approval: e.Approval, Outcome: toolcall.Unfinished, Begun: e.Time})
 		}
 	case e.Kind == audit.Result:
 		addResult(r, e)
@@ -169,7 +170,7 @@ func addEvent(running map[string]*Record, e audit.Event) (over bool) {
 
 func addResult(r *Record, e audit.Event) {
 	for i := range r.Calls {
-		if c := &r.Calls[i]; c.Tool.String() == e.Tool && c.Outcome == unfinished {
+		if c := &r.Calls[i]; c.Tool.String() == e.Tool && c.Outcome == toolcall.Unfinished {
 			c.Outcome, c.Duration, c.Size = e.Outcome, time.Duration(e.Micros)*time.Microsecond, e.Bytes
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
 	"sallyport/internal/store"
@@ -153,12 +154,12 @@ func (r *recorder) tidy() {
 // put keeps a record: at once, or where it is in a journal already, soon.
 //
 // Its tokens are estimates until it is in the store.
-func (r *recorder) put(ctx context.Context, record Record, run *running, fault *bridge.Fault) error {
-	err := r.note(ctx, record, run.journal, fault)
-	if err != nil && run.journal == nil {
+func (r *recorder) put(ctx context.Context, record Record, run *toolcall.Execution, cost *tally, fault *bridge.Fault) error {
+	err := r.note(ctx, record, run.Journal, fault)
+	if err != nil && run.Journal == nil {
 		return err
 	}
-	p := &pending{record: record, root: run.root, journal: run.journal, tally: run.tally, done: make(chan struct{})}
+	p := &pending{record: record, root: run.Root, journal: run.Journal, tally: cost, done: make(chan struct{})}
 	r.mu.Lock()
 	r.pending[record.ID] = p
 	queued := false

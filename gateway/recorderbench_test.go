@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
@@ -19,14 +20,14 @@ func BenchmarkRecord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	calls := &callList{}
+	calls := &toolcall.List{}
 	for b.Loop() {
-		*calls = callList{}
+		*calls = toolcall.List{}
 		for range 10 {
-			calls.begin(&madeCall{tool: tool.ID{Upstream: "a", Name: "b"}, definition: "digest", arguments: strings.Repeat("a", 64)})
+			calls.Begin(&toolcall.Attempt{Tool: tool.ID{Upstream: "a", Name: "b"}, Definition: "digest", Arguments: strings.Repeat("a", 64)})
 		}
 		r := Record{ID: NewExecution(), Code: strings.Repeat("print(1)\n", 230)}
-		r.Calls, r.Made = calls.list()
+		r.Calls, r.Made = calls.All()
 		if err := j.write(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}

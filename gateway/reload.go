@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 )
@@ -138,7 +139,7 @@ func (c *catalog) change(ups []config.Upstream) (counts, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	if c.over() {
-		return counts{}, closedError()
+		return counts{}, toolcall.ClosedError()
 	}
 	var n counts
 	old := c.roster.Load()

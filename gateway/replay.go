@@ -5,151 +5,154 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"sallyport/gateway/call"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
 )
 
-// madeCall is one call of a program, on its way down the chain.
-type madeCall struct {
-	tool tool.ID
-	// definition and arguments are digests; the latter is that of the arguments' canonical form.
-	definition, arguments string
-	kept                  []byte // the arguments, where the journal keeps them
-	left                  bool   // its journal knows of it
-	replayed              bool   // it was answered from the journal
-	repeats               *past  // the call of before that is made again, nil for a new one
-	doubt                 *doubt // why it may have been done already, nil if it cannot have been
-
-	decided func(verdict) // has its record say what becomes of it
-}
-
-type madeKey struct{}
-
-// madeBy returns the call of a program that is made within ctx, nil if none is.
-func madeBy(ctx context.Context) *madeCall {
-	m, _ := ctx.Value(madeKey{}).(*madeCall)
-	return m
-}
-
-func (g *Gateway) newMadeCall(call tool.Call) *madeCall {
-	m := &madeCall{tool: call.Tool}
+func (g *Gateway) newMadeCall(c tool.Call) *toolcall.Attempt {
+	m := &toolcall.Attempt{Tool: c.Tool}
 	var defaults map[string]any
-	if e, known := g.catalog.known(call.Tool); known {
-		m.definition, defaults = e.digest(), e.defaults()
+	if e, known := g.catalog.known(c.Tool); known {
+		m.Definition, defaults = e.digest(), e.defaults()
 	}
 	if g.cfg.Load().Journal.Successes {
-		m.kept = compact(call.Args)
+		m.Kept = toolcall.Compact(c.Args)
 	}
-	sum := sha256.Sum256(canonicalArguments(call.Args, defaults))
-	m.arguments = hex.EncodeToString(sum[:])
+	sum := sha256.Sum256(toolcall.Canonical(c.Args, defaults))
+	m.Arguments = hex.EncodeToString(sum[:])
 	return m
 }
 
 // replayed answers a call from the journal of the execution that is resumed, where it has been made already.
-func (g *Gateway) replayed(next call.Handler) call.Handler {
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		run, made := runningOf(ctx), madeBy(ctx)
-		if run == nil || made == nil || run.journal == nil {
-			if err := g.strangers(ctx, run, call); err != nil {
-				return tool.Result{}, err
-			}
-			return next(ctx, call)
+func (g *Gateway) replayed(next toolcall.Handler) toolcall.Handler {
+	next = g.refusalJournaled(next)
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx); run != nil && made != nil && run.Replay != nil {
+			return run.Replay.Call(ctx, c, next)
 		}
-		found, kin, err := run.replay.take(ctx, made, g.harmless)
-		if err != nil {
+		if err := g.strangers(ctx, toolcall.ExecutionOf(ctx), c, ""); err != nil {
 			return tool.Result{}, err
 		}
-		if found != nil && found.fate == answered {
-			return g.answerFromJournal(ctx, call, run, made, found)
+		return next(ctx, c)
+	}
+}
+
+// refusalJournaled puts a call of a program into its journal that was refused before it was sent.
+func (g *Gateway) refusalJournaled(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		result, err := next(ctx, c)
+		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
+		if err == nil || run == nil || made == nil || run.Journal == nil || made.Left || made.Replaces != nil {
+			return result, err
 		}
-		made.repeats, made.doubt = found, g.doubtOf(found, kin, run.replay)
-		defer run.replay.release(made)
-		if err := g.strangers(ctx, run, call); err != nil {
-			return tool.Result{}, err
-		}
-		result, err := next(ctx, call)
-		if err != nil && !made.left && made.repeats == nil && made.doubt == nil {
-			if err := run.journal.Refused(made.tool, made.definition, made.arguments, tool.AsError(err)); err != nil {
-				g.unjournaled(ctx, run, err)
-			}
+		if err := run.Journal.Refused(made.Tool, made.Definition, made.Arguments, tool.AsError(err)); err != nil {
+			g.unjournaled(ctx, run, err)
 		}
 		return result, err
 	}
 }
 
-// answerFromJournal answers a call as it was answered before.
-func (g *Gateway) answerFromJournal(ctx context.Context, call tool.Call, run *running, made *madeCall, found *past) (tool.Result, error) {
-	if err := run.replay.asked(run.journal, found); err != nil {
-		g.unjournaled(ctx, run, err)
+// Call implements [replayer].
+func (r *replay) Call(ctx context.Context, c tool.Call, next toolcall.Handler) (tool.Result, error) {
+	run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
+	found, kin, err := r.take(ctx, made, r.gateway.harmless)
+	if err != nil {
+		return tool.Result{}, err
 	}
-	made.replayed = true
-	g.taint(ctx, call, noted(g.labelsOf(g.policies.rules.Load(), call.Tool)))
-	run.finished(g, found.Call)
+	if found != nil && found.fate == answered {
+		return r.answer(ctx, c, run, made, found)
+	}
+	inDoubt := r.doubtOf(found, kin, run, made)
+	if inDoubt != nil {
+		made.Doubt = inDoubt
+	}
+	if found != nil || inDoubt != nil {
+		made.Replaces = func() []int { return r.replace(found, inDoubt) }
+	}
+	defer r.release(found)
+	if err := r.gateway.strangers(ctx, run, c, r.resumes); err != nil {
+		return tool.Result{}, err
+	}
+	return next(ctx, c)
+}
+
+// answer answers a call as it was answered before.
+func (r *replay) answer(ctx context.Context, c tool.Call, run *toolcall.Execution, made *toolcall.Attempt, found *past) (tool.Result, error) {
+	if err := r.asked(run.Journal, found); err != nil {
+		r.gateway.unjournaled(ctx, run, err)
+	}
+	made.Replayed = true
+	r.gateway.taint(ctx, c, noted(r.gateway.labelsOf(r.gateway.policies.rules.Load(), c.Tool)))
+	r.gateway.finished(run, found.Call)
 	return found.answer()
 }
 
 // strangers refuses a call with tokens that an answer from the journal brought, or a workflow's log, and that mean nothing any more.
-func (g *Gateway) strangers(ctx context.Context, run *running, call tool.Call) error {
-	if run != nil && run.replay == nil && !run.unwaited || run == nil && unwaitedBy(ctx) == "" {
+func (g *Gateway) strangers(ctx context.Context, run *toolcall.Execution, c tool.Call, resumes string) error {
+	if run != nil && resumes == "" && !run.Unwaited || run == nil && toolcall.ScopeOf(ctx).Run == "" {
 		return nil
 	}
-	token := g.Privacy.Unknown(ctx, call)
+	token := g.Privacy.Unknown(ctx, c)
 	if token == "" {
 		return nil
 	}
 	from, hint := "before the gateway was started anew", "get it anew: start another run"
-	if run != nil && run.replay != nil {
-		from, hint = "the journal of "+run.replay.resumes, "get it anew: run the program without resume"
+	if resumes != "" {
+		from, hint = "the journal of "+resumes, "get it anew: run the program without resume"
 	}
 	return &tool.Error{Kind: tool.Invalid, Message: "what " + token + " stands for is forgotten: it came from " + from, Hint: hint}
 }
 
 // journaled notes in the execution's journal that a call begins, and what it came to.
-func (g *Gateway) journaled(next call.Handler) call.Handler {
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		run, made := runningOf(ctx), madeBy(ctx)
-		if run == nil || made == nil || run.journal == nil {
-			return next(ctx, call)
+func (g *Gateway) journaled(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
+		if run == nil || made == nil || run.Journal == nil {
+			return next(ctx, c)
 		}
-		number, err := run.journal.Begin(journal.Start{
-			Tool: made.tool, Definition: made.definition, Arguments: made.arguments, Args: made.kept,
-			Replaces: run.replay.replace(made), Sync: g.cfg.Load().Journal.Sync && !g.repeatable(made.tool),
+		var replaces []int
+		if made.Replaces != nil {
+			replaces = made.Replaces()
+		}
+		number, err := run.Journal.Begin(journal.Start{
+			Tool: made.Tool, Definition: made.Definition, Arguments: made.Arguments, Args: made.Kept,
+			Replaces: replaces, Sync: g.cfg.Load().Journal.Sync && !g.repeatable(made.Tool),
 		})
 		if err != nil {
 			g.unjournaled(ctx, run, err)
-			if made.doubt != nil { // that it is made again has to be on record first
+			if made.Doubt != nil { // that it is made again has to be on record first
 				return tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 			}
 		}
-		made.left = true
-		result, err := next(ctx, call)
-		ended := journal.Call{Tool: made.tool, State: journal.Ended, Result: result}
-		if call.Tool.Method() == "tools/call" {
+		made.Left = true
+		result, err := next(ctx, c)
+		ended := journal.Call{Tool: made.Tool, State: journal.Ended, Result: result}
+		if c.Tool.Method() == "tools/call" {
 			ended.Result.Raw = nil // programs get what is made of it
 		}
 		if err != nil {
 			ended.Err = tool.AsError(err)
 		}
-		if err := run.journal.End(number, ended.Result, ended.Err); err != nil {
+		if err := run.Journal.End(number, ended.Result, ended.Err); err != nil {
 			g.unjournaled(ctx, run, err)
 		}
-		run.finished(g, ended)
+		g.finished(run, ended)
 		return result, err
 	}
 }
 
 // unjournaled says once that an execution cannot be resumed.
-func (g *Gateway) unjournaled(ctx context.Context, run *running, err error) {
-	run.unjournaled.Do(func() {
-		g.log.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.id, "error", err)
+func (g *Gateway) unjournaled(ctx context.Context, run *toolcall.Execution, err error) {
+	run.Unjournaled.Do(func() {
+		g.log.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.Id, "error", err)
 	})
 }
 
 // finished counts what it would be a pity to do again.
-func (r *running) finished(g *Gateway, c journal.Call) {
+func (g *Gateway) finished(r *toolcall.Execution, c journal.Call) {
 	if c.Err == nil && !c.Result.IsError && !g.readOnly(c.Tool) {
-		r.done.Add(1)
+		r.Done.Add(1)
 	}
 }
 

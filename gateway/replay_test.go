@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
 	"sallyport/internal/store"
@@ -30,8 +31,8 @@ func failedWith(kind tool.Kind, message string) func(*journal.Call) {
 	return func(c *journal.Call) { c.Result, c.Err = tool.Result{}, &tool.Error{Kind: kind, Message: message} }
 }
 
-func made(name, arguments string) *madeCall {
-	return &madeCall{tool: tool.ID{Upstream: "up", Name: name}, arguments: arguments}
+func made(name, arguments string) *toolcall.Attempt {
+	return &toolcall.Attempt{Tool: tool.ID{Upstream: "up", Name: name}, Arguments: arguments}
 }
 
 func never(journal.Call) bool { return false }
@@ -151,7 +152,7 @@ func TestRecordAfterTheAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &running{root: id, journal: w}, nil); err != nil {
+		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &toolcall.Execution{Root: id, Journal: w}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := r.find(ada, id); err != nil || got.Status != status {
@@ -220,7 +221,7 @@ func TestLeftByAKill(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err := r.stored(ada, "e-killed", false)
-	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != unfinished || got.Language != "python" {
+	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != toolcall.Unfinished || got.Language != "python" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := r.stored(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
@@ -257,7 +258,7 @@ func BenchmarkJournaled(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &running{root: id, journal: w}, nil); err != nil {
+		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &toolcall.Execution{Root: id, Journal: w}, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -144,7 +145,7 @@ func (g *Gateway) openResumed(ctx context.Context, id string) (*resumed, error) 
 		err = noExecution(id)
 	} else if f.Resumed != "" {
 		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
-	} else if r.end.Record.Status == sandbox.OK && unwaitedBy(ctx) == "" {
+	} else if r.end.Record.Status == sandbox.OK && toolcall.ScopeOf(ctx).Run == "" {
 		err = endedWell(id)
 	} else if g.orphan(f) {
 		err = noExecution(id)
@@ -195,7 +196,7 @@ func (g *Gateway) notResumable(ctx context.Context, id string, err error) error 
 }
 
 // begin gives an execution its journal, with what it goes on with. Without resume a program runs also where there can be none.
-func (g *Gateway) begin(ctx context.Context, run *running, program Program, before *resumed) error {
+func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program Program, before *resumed) error {
 	if g.recorder.root == "" {
 		return nil
 	}
@@ -205,39 +206,41 @@ func (g *Gateway) begin(ctx context.Context, run *running, program Program, befo
 	}
 	var carried []journal.Call
 	if before != nil {
-		run.root = h.Root
+		run.Root = h.Root
 		g.flows.note(trailKey(ctx), run, before.end.Record.Read...)
-		run.replay, carried = newReplay(before.file.Contents, before.end, before.same, before.only)
+		var answers *replay
+		answers, carried = newReplay(before.file.Contents, before.end, before.same, before.only)
+		answers.gateway, run.Replay = g, answers
 	}
 	opts := &journal.Options{}
 	if g.cfg.Load().Journal.Keep == 0 {
 		opts.Results = -1
 	}
-	run.journal, err = journal.Create(g.recorder.folder(run.principal), h, carried, opts)
+	run.Journal, err = journal.Create(g.recorder.folder(run.Principal), h, carried, opts)
 	if err == nil && before != nil {
-		if err = before.file.Resume(run.id); err != nil {
-			err = errors.Join(err, run.journal.Remove())
+		if err = before.file.Resume(run.Id); err != nil {
+			err = errors.Join(err, run.Journal.Remove())
 		}
 	}
 	if err == nil {
 		return nil
 	}
-	run.journal = nil
-	g.log.ErrorContext(ctx, "execution has no journal, and cannot be resumed", "execution", run.id, "error", err)
+	run.Journal = nil
+	g.log.ErrorContext(ctx, "execution has no journal, and cannot be resumed", "execution", run.Id, "error", err)
 	if before != nil {
 		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 	}
 	return nil
 }
 
-func header(run *running, p Program, before *resumed) (journal.Header, error) {
+func header(run *toolcall.Execution, p Program, before *resumed) (journal.Header, error) {
 	kept, err := json.Marshal(keptProgram{
 		Code: p.Code, Language: p.Language, File: p.File, Variables: p.Variables, Timeout: p.Timeout, Memory: p.Memory,
 		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace,
 	})
-	h := journal.Header{ID: run.id, Principal: run.principal, Session: run.session, Started: time.Now().UTC(), Program: kept}
-	if run.root != run.id {
-		h.Root = run.root
+	h := journal.Header{ID: run.Id, Principal: run.Principal, Session: run.Session, Started: time.Now().UTC(), Program: kept}
+	if run.Root != run.Id {
+		h.Root = run.Root
 	}
 	if before != nil {
 		h.Resumes, h.Root = before.file.ID, cmp.Or(before.file.Root, h.Root, before.file.ID)
@@ -246,22 +249,22 @@ func header(run *running, p Program, before *resumed) (journal.Header, error) {
 }
 
 // undo is for an execution that could not be run: it leaves what it was to go on with as it was.
-func (g *Gateway) undo(ctx context.Context, run *running, before *resumed) {
-	if run.journal == nil {
+func (g *Gateway) undo(ctx context.Context, run *toolcall.Execution, before *resumed) {
+	if run.Journal == nil {
 		return
 	}
 	var err error
 	if before != nil {
 		err = before.file.Resume("")
 	}
-	if err = errors.Join(err, run.journal.Remove()); err != nil {
-		g.log.ErrorContext(ctx, "journal is not removed", "execution", run.id, "error", err)
+	if err = errors.Join(err, run.Journal.Remove()); err != nil {
+		g.log.ErrorContext(ctx, "journal is not removed", "execution", run.Id, "error", err)
 	}
 }
 
 // canResume is what tells a model of a program that failed how its calls are not made again; "" where there is no need to.
-func (g *Gateway) canResume(e *Execution, run *running) string {
-	if run.journal == nil || !e.Failed() || run.done.Load() == 0 || g.cfg.Load().Journal.Keep == 0 {
+func (g *Gateway) canResume(e *Execution, run *toolcall.Execution) string {
+	if run.Journal == nil || !e.Failed() || run.Done.Load() == 0 || g.cfg.Load().Journal.Keep == 0 {
 		return ""
 	}
 	return e.ID

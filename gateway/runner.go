@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -98,7 +99,7 @@ func (r *runner) take() (host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
-		return nil, closedError()
+		return nil, toolcall.ClosedError()
 	}
 	if err := r.prepare(); err != nil {
 		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}
@@ -112,7 +113,7 @@ func (r *runner) hold() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
-		return closedError()
+		return toolcall.ClosedError()
 	}
 	r.runs.Add(1)
 	return nil

@@ -83,8 +83,8 @@ func (r Record) readTokens() (n int64) {
 	if r.TokensRead > 0 {
 		return int64(r.TokensRead)
 	}
-	for _, call := range r.Calls { // of before they were counted
-		n += call.Size * usualTokens / usualBytes
+	for _, c := range r.Calls { // of before they were counted
+		n += c.Size * usualTokens / usualBytes
 	}
 	return n
 }

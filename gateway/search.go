@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"sallyport/codegen"
+	"sallyport/gateway/toolcall"
 	"sallyport/index"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -269,7 +270,7 @@ func letters(name string) string {
 
 func searchError(err error) error {
 	if errors.Is(err, index.ErrClosed) {
-		return closedError()
+		return toolcall.ClosedError()
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return tool.AsError(err)

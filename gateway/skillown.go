@@ -35,7 +35,7 @@ func (g *Gateway) saveForProgram(ctx context.Context, args json.RawMessage) (str
 	if in.From != "" {
 		in.Language = "" // it is that of the execution
 	}
-	done, err := delegate(ctx)
+	done, err := yield(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -44,22 +45,6 @@ const (
 type analysis struct {
 	signatures, parameters []string
 	doc                    string
-}
-
-// candidateKey is what a test finds the skill by that it tests.
-type candidateKey struct{}
-
-// candidateOf is the skill that is tested by what is done with ctx, nil if none is.
-func candidateOf(ctx context.Context) *skill.Skill {
-	one, _ := ctx.Value(candidateKey{}).(*skill.Skill)
-	return one
-}
-
-func withCandidate(ctx context.Context, one *skill.Skill) context.Context {
-	if one == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, candidateKey{}, one)
 }
 
 // ask runs a Python program of ours about a text of somebody's and decodes its value.
@@ -157,7 +142,7 @@ func (g *Gateway) analyseTypeScript(ctx context.Context, one skill.Skill) (analy
 
 // compileSkill reports what is wrong with a skill in TypeScript as a program that imports it sees it.
 func (g *Gateway) compileSkill(ctx context.Context, one skill.Skill, program string) error {
-	_, err := bundle.Compile(program, g.catalog.current(), runtime.TypeScript, g.bundling(withCandidate(ctx, &one), sandbox.Job{}))
+	_, err := bundle.Compile(program, g.catalog.current(), runtime.TypeScript, g.bundling(toolcall.WithCandidate(ctx, &one), sandbox.Job{}))
 	if err == nil {
 		return nil
 	}
@@ -208,7 +193,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 		return err
 	}
 	job.Environment = environment
-	ctx = withCandidate(ctx, &one)
+	ctx = toolcall.WithCandidate(ctx, &one)
 	job.Code = strings.ReplaceAll(testPython, "MODULE", one.Module())
 	if one.Language == skill.TypeScript {
 		job.Interpreter = sandbox.Node
@@ -218,25 +203,25 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 		}
 	}
 	e, program := Execution{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, Program{Code: job.Code, Language: string(one.Language)}
-	running := newRunning(ctx, job.ID, program)
-	running.skill = &one
+	running := program.running(ctx, job.ID)
+	running.Skill = &one
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	running.live = g.goLive(running, program, stop)
-	defer g.lives.remove(running.live)
-	if err := g.admit(ctx, &e, running.live); err != nil {
+	x := g.goLive(running, program, stop)
+	defer g.lives.remove(x)
+	if err := g.admit(ctx, &e, x); err != nil {
 		return err
 	}
-	defer running.live.seat.end()
+	defer x.seat.end()
 	started := time.Now()
 	if err := g.auditStart(ctx, &e, program); err != nil {
 		return err
 	}
-	within, ended := running.holding.within(ctx)
-	e.Outcome, err = g.runner.run(within, job, agent{g, running})
+	within, ended := running.Holding.Context(ctx)
+	e.Outcome, err = g.runner.run(within, job, agent{g, x})
 	ended()
 	g.settleHeld(ctx, &e, running)
-	g.auditEnd(ctx, &e, program, started, running.calls, err)
+	g.auditEnd(ctx, &e, program, started, running.Calls, err)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -92,7 +93,7 @@ func (g *Gateway) skill(ctx context.Context, name string, version int) (foundSki
 	if err != nil {
 		return foundSkill{}, g.noSkill(ctx, asked)
 	}
-	if candidate := candidateOf(ctx); candidate != nil && candidate.Name == plainName {
+	if candidate := toolcall.ScopeOf(ctx).Candidate; candidate != nil && candidate.Name == plainName {
 		return foundSkill{Skill: *candidate}, nil
 	}
 	one, err := g.skills.store.Load(tool.Principal(ctx), plainName, version)
@@ -152,7 +153,7 @@ func (g *Gateway) SaveSkill(ctx context.Context, d SkillDraft) (string, error) {
 	switch {
 	case g.skills.store == nil:
 		return "", noSkills()
-	case candidateOf(ctx) != nil:
+	case toolcall.ScopeOf(ctx).Candidate != nil:
 		return "", &tool.Error{Kind: tool.Denied, Message: "a skill's tests cannot save skills"}
 	}
 	settings := g.cfg.Load().Skills

@@ -62,10 +62,10 @@ func (s *stats) add(r Record) {
 	s.answered += int64(r.Tokens)
 	s.read += r.readTokens()
 	s.partly = s.partly || r.TokensRead == 0 && r.Made > len(r.Calls)
-	for _, call := range r.Calls {
-		s.calls[call.Tool.Upstream]++
-		if call.Outcome != "ok" {
-			s.fail[call.Tool.Upstream]++
+	for _, c := range r.Calls {
+		s.calls[c.Tool.Upstream]++
+		if c.Outcome != "ok" {
+			s.fail[c.Tool.Upstream]++
 		}
 	}
 }
@@ -138,20 +138,4 @@ func failed(counts map[string]int) string {
 		return ""
 	}
 	return "; failed: " + counted(counts)
-}
-
-// textSize is how much of a result a client without programs would have put into a model's context.
-func textSize(r tool.Result) int64 {
-	if n := textOnly(r); n > 0 {
-		return n
-	}
-	return int64(len(r.Structured))
-}
-
-// textOnly is the size of its texts.
-func textOnly(r tool.Result) (n int64) {
-	for _, c := range r.Content {
-		n += int64(len(c.Text))
-	}
-	return n
 }

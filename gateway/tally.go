@@ -5,16 +5,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tokens"
-	"sallyport/internal/tool"
 )
 
 const (
 	// maxAnswerCounted is how much of an answer is counted, in bytes, maxResultCounted how much of a call's result, and
 	// maxResultsCounted of all results of a program.
-	maxAnswerCounted  = 64 << 10
-	maxResultCounted  = 16 << 10
-	maxResultsCounted = 64 << 10
+	maxAnswerCounted = 64 << 10
 	// usualBytes and usualTokens are of texts that tools give, for when nothing was counted yet.
 	usualBytes, usualTokens = 3200, 1000
 )
@@ -46,13 +44,13 @@ type tally struct {
 	meter  *tokenMeter
 	answer string
 	size   int64 // of the answer, in bytes
-	calls  *callList
+	calls  *toolcall.List
 
 	once           sync.Once
 	answered, read int
 }
 
-func newTally(m *tokenMeter, answer string, calls *callList) *tally {
+func newTally(m *tokenMeter, answer string, calls *toolcall.List) *tally {
 	return &tally{meter: m, answer: strings.Clone(answer[:min(len(answer), maxAnswerCounted)]), size: int64(len(answer)), calls: calls}
 }
 
@@ -63,7 +61,7 @@ func (t *tally) sums(exactly bool) (answered, read int) {
 		return 0, 0
 	}
 	t.once.Do(func() {
-		samples, bytes := t.calls.sampled()
+		samples, bytes := t.calls.Samples()
 		count := t.meter.count
 		if !exactly {
 			count = func(s string) int { return int(t.meter.estimate(int64(len(s)))) }
@@ -85,33 +83,6 @@ func proportion(tokens int, counted, all int64) int {
 		return tokens
 	}
 	return int(float64(tokens) * float64(all) / float64(counted))
-}
-
-// sample keeps the beginning of a result, to be counted.
-func (l *callList) sample(r tool.Result) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	room := min(maxResultCounted, maxResultsCounted-l.held)
-	keep := func(text string) {
-		if n := min(len(text), room); n > 0 {
-			l.samples = append(l.samples, strings.Clone(text[:n]))
-			room, l.held = room-n, l.held+n
-		}
-	}
-	for _, c := range r.Content {
-		keep(c.Text)
-	}
-	if textOnly(r) == 0 {
-		keep(string(r.Structured[:min(len(r.Structured), max(room, 0))]))
-	}
-}
-
-// sampled are the beginnings of results, which are let go of, and the bytes of all.
-func (l *callList) sampled() (samples []string, bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	samples, l.samples = l.samples, nil
-	return samples, l.bytes
 }
 
 // TokensRead is how many tokens (o200k_base) the results had that the program got; what is more than its answer costs stayed

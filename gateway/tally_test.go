@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -34,13 +35,13 @@ func TestTally(t *testing.T) {
 		{"structured", "x", []tool.Result{{Structured: []byte(row)}}, row, 0},
 		{"many", strings.Repeat("done ", 50_000), []tool.Result{said(strings.Repeat(row, 5000)), said(strings.Repeat(row, 3000)), said(row)}, strings.Repeat(row, 8001), 0.03},
 	} {
-		calls, m := &callList{}, &tokenMeter{}
+		calls, m := &toolcall.List{}, &tokenMeter{}
 		for _, r := range test.results {
-			calls.sample(r)
-			calls.add(textSize(r))
+			calls.Sample(r)
+			calls.Add(toolcall.TextSize(r))
 		}
-		if calls.held > maxResultsCounted {
-			t.Errorf("%s: %d bytes of results are kept", test.name, calls.held)
+		if calls.Held > toolcall.MaxResultsCounted {
+			t.Errorf("%s: %d bytes of results are kept", test.name, calls.Held)
 		}
 		answered, read := newTally(m, test.answer, calls).sums(true)
 		for what, got := range map[string][2]int{"answered": {answered, count(test.answer)}, "read": {read, count(test.read)}} {
@@ -55,7 +56,7 @@ func TestTally(t *testing.T) {
 	if after := m.estimate(32_000); before != 10_000 || after > 1500 {
 		t.Errorf("estimates are %d, and %d after what has many bytes to a token", before, after)
 	}
-	hurried := newTally(m, strings.Repeat("=", 100), &callList{})
+	hurried := newTally(m, strings.Repeat("=", 100), &toolcall.List{})
 	if n, _ := hurried.sums(false); n == 0 || n > 20 {
 		t.Errorf("an estimate of what was not counted is %d", n)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"sallyport/gateway/call"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -24,25 +24,25 @@ const (
 func (g *Gateway) Telemetry() *telemetry.Telemetry { return g.opts.Telemetry }
 
 // measured is around all that becomes of a call: policy, approval, waiting, the upstream.
-func (g *Gateway) measured(next call.Handler) call.Handler {
+func (g *Gateway) measured(next toolcall.Handler) toolcall.Handler {
 	t := g.opts.Telemetry
 	if t == nil {
 		return next
 	}
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		begun := time.Now()
-		ctx, span := t.Start(ctx, telemetry.Inside, "execute_tool", call.Tool.String())
+		ctx, span := t.Start(ctx, telemetry.Inside, "execute_tool", c.Tool.String())
 		span.Set(attrOperation, "execute_tool")
-		span.Set(attrTool, call.Tool.String())
-		span.Set(attrExecution, call.Execution)
-		result, err := next(ctx, call)
-		went := outcome(result, err)
-		if made := madeBy(ctx); made != nil && made.replayed {
+		span.Set(attrTool, c.Tool.String())
+		span.Set(attrExecution, c.Execution)
+		result, err := next(ctx, c)
+		went := toolcall.Outcome(result, err)
+		if made := toolcall.AttemptOf(ctx); made != nil && made.Replayed {
 			span.Set("sallyport.replayed", "true")
 		}
-		span.SetInt("sallyport.result.bytes", textSize(result))
+		span.SetInt("sallyport.result.bytes", toolcall.TextSize(result))
 		span.End(went)
-		t.Called(ctx, g.upstreamLabel(call.Tool.Upstream), went, time.Since(begun))
+		t.Called(ctx, g.upstreamLabel(c.Tool.Upstream), went, time.Since(begun))
 		return result, err
 	}
 }
@@ -56,22 +56,22 @@ func (g *Gateway) upstreamLabel(id string) string {
 }
 
 // sent is around what goes to an upstream: that is told the span.
-func (g *Gateway) sent(next call.Handler) call.Handler {
+func (g *Gateway) sent(next toolcall.Handler) toolcall.Handler {
 	t := g.opts.Telemetry
 	if t == nil {
 		return next
 	}
-	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		method, target := call.Tool.Method(), ""
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		method, target := c.Tool.Method(), ""
 		if method == "tools/call" {
-			target = call.Tool.Name
+			target = c.Tool.Name
 		}
 		ctx, span := t.Start(ctx, telemetry.Asking, method, target)
 		span.Set(attrMethod, method)
 		span.Set(attrTool, target)
-		span.Set(attrUpstream, call.Tool.Upstream)
-		result, err := next(ctx, call)
-		span.End(outcome(result, err))
+		span.Set(attrUpstream, c.Tool.Upstream)
+		result, err := next(ctx, c)
+		span.End(toolcall.Outcome(result, err))
 		return result, err
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
@@ -13,35 +14,11 @@ import (
 // standTime is for how long at least a question stands that a run's call asks: nobody sits before it.
 const standTime = 24 * time.Hour
 
-type unwaitedKey struct{}
-
-// Unwaited says that what is done with ctx is done by something that outlives the process, such as a run of a workflow: by is its id. A
-// call that needs approval does not wait: it ends with an error that has a [*Waits], while the question stands, and the same
-// call made again finds the answer. Calls are asked about and counted as those of by; programs, too, which are held
-// at once where nobody can be asked.
-func Unwaited(ctx context.Context, by string) context.Context {
-	return context.WithValue(ctx, unwaitedKey{}, by)
-}
-
-// unwaitedBy is what Unwaited was told, "" if it was not.
-func unwaitedBy(ctx context.Context) string {
-	by, _ := ctx.Value(unwaitedKey{}).(string)
-	return by
-}
-
-// RunOf returns the run of a workflow that a call within ctx is made for, by one of its steps or programs; "" if there is none.
-func RunOf(ctx context.Context) string {
-	if r := runningOf(ctx); r != nil && r.unwaited {
-		return r.root
-	}
-	return unwaitedBy(ctx)
-}
-
 // Patience is how long a call may wait for people: a client is asked for a while, somebody elsewhere may answer as long as the settings say.
-func (g *Gateway) Patience(ctx context.Context, call tool.Call) time.Duration {
-	peer := call.Peer
-	if r := runningOf(ctx); r != nil {
-		peer = r.peer
+func (g *Gateway) Patience(ctx context.Context, c tool.Call) time.Duration {
+	peer := c.Peer
+	if r := toolcall.ExecutionOf(ctx); r != nil {
+		peer = r.Peer
 	}
 	if peer == nil {
 		return g.cfg.Load().Approval.Wait
@@ -53,18 +30,18 @@ func (g *Gateway) Patience(ctx context.Context, call tool.Call) time.Duration {
 func (g *Gateway) Closing() bool { return g.runner.closing() || g.catalog.over() }
 
 // ofRun has a call that a run makes itself say so, and what the upstream asks say whose question it is.
-func ofRun(ctx context.Context, call tool.Call) tool.Call {
-	by := unwaitedBy(ctx)
-	if by == "" || runningOf(ctx) != nil {
-		return call
+func ofRun(ctx context.Context, c tool.Call) tool.Call {
+	by := toolcall.ScopeOf(ctx).Run
+	if by == "" || toolcall.ExecutionOf(ctx) != nil {
+		return c
 	}
-	if call.Execution == "" {
-		call.Execution = by
+	if c.Execution == "" {
+		c.Execution = by
 	}
-	if call.Peer != nil {
-		call.Peer = namedPeer{call.Peer, call.Tool.Upstream}
+	if c.Peer != nil {
+		c.Peer = namedPeer{c.Peer, c.Tool.Upstream}
 	}
-	return call
+	return c
 }
 
 // Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited], or not any more: nobody has
@@ -84,15 +61,15 @@ func (g *Gateway) standing() time.Duration {
 }
 
 // leaveStanding asks about a call that does not wait for the answer. Its peer is asked meanwhile, if there is one.
-func (g *Gateway) leaveStanding(ctx context.Context, call tool.Call, request approval.Request, v verdict) (verdict, error) {
+func (g *Gateway) leaveStanding(ctx context.Context, c tool.Call, request approval.Request, v toolcall.Verdict) (toolcall.Verdict, error) {
 	a, err := g.approvals.book.Ask(ctx, request)
 	if err != nil {
 		return v, g.approvalError(ctx, "", a, err)
 	}
 	g.approvals.book.Leave(a.ID)
-	g.approvals.watchers.tell()
-	g.askClient(ctx, a, call.Peer)
-	v.approval = a.ID
+	g.approvals.watchers.Notify()
+	g.askClient(ctx, a, c.Peer)
+	v.Approval = a.ID
 	return v, &tool.Error{
 		Kind: tool.Denied, Message: a.Tool + " waits for approval " + a.ID, Hint: "a person can give it with `sallyport approvals approve " + a.ID + "`",
 		Err: &Waits{a.ID, a.Expires},

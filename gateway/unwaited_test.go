@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -44,7 +45,7 @@ func (r *runs) open() {
 
 // within is the context of a run.
 func (r *runs) within(run string) context.Context {
-	return gateway.Unwaited(tool.WithSession(tool.WithPrincipal(r.t.Context(), "ann"), "workflow:"+run), run)
+	return toolcall.Unattended(tool.WithSession(tool.WithPrincipal(r.t.Context(), "ann"), "workflow:"+run), run)
 }
 
 // create makes a call, and returns the question that it waits for.
@@ -234,10 +235,10 @@ func TestRecall(t *testing.T) {
 		_, err := g.Call(in, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"to [EMAIL_1]"}`)})
 		return err
 	}
-	if err := mail(gateway.Unwaited(other, "r-1")); err != nil {
+	if err := mail(toolcall.Unattended(other, "r-1")); err != nil {
 		t.Error(err)
 	}
-	lost := gateway.Unwaited(tool.WithSession(ctx, "workflow:r-2"), "r-2")
+	lost := toolcall.Unattended(tool.WithSession(ctx, "workflow:r-2"), "r-2")
 	wantError(t, mail(lost), tool.Invalid, "what [EMAIL_1] stands for is forgotten", "start another run")
 	g.Carry(other, tool.WithPrincipal(ctx, "eve"))
 	if got := g.Read(tool.WithPrincipal(ctx, "eve")); len(got) != 1 {
@@ -268,7 +269,7 @@ func TestProgramOfRun(t *testing.T) {
 		cfg.Policy = policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "books", Tools: []string{"ledger.book"}, Then: policy.Ask}}}
 		cfg.Approval.Wait = time.Minute
 	})
-	ctx := gateway.Unwaited(tool.WithSession(t.Context(), "workflow:r-1"), "r-1")
+	ctx := toolcall.Unattended(tool.WithSession(t.Context(), "workflow:r-1"), "r-1")
 	id := gateway.NewExecution()
 	code := "from servers.ledger import book\nbook(name='a')\nbook(name='b')"
 	started := time.Now()
@@ -298,7 +299,7 @@ func TestProgramOfRun(t *testing.T) {
 	}
 	_, err = g.Execute(tool.WithSession(t.Context(), "s"), gateway.Program{Resume: last.ID})
 	wantError(t, err, tool.Invalid, "ended well")
-	if record, err := g.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c gateway.RecordedCall) bool { return c.Replayed }) {
+	if record, err := g.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.Record) bool { return c.Replayed }) {
 		t.Errorf("%+v, %v", record, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 )
 
@@ -73,7 +74,7 @@ func explained(r gateway.Record) (string, error) {
 }
 
 // decision is what became of a call, in a word.
-func decision(c gateway.RecordedCall) string {
+func decision(c toolcall.Record) string {
 	if c.Replayed {
 		return "replayed"
 	}
@@ -81,7 +82,7 @@ func decision(c gateway.RecordedCall) string {
 }
 
 // told is what became of a call, for who asks why.
-func told(c gateway.RecordedCall) string {
+func told(c toolcall.Record) string {
 	text := "approved"
 	switch c.Decision {
 	case "deny":
@@ -104,7 +105,7 @@ func brought(labels []string) string {
 }
 
 // origin says where a label came from.
-func origin(o gateway.Origin, execution string) string {
+func origin(o toolcall.Origin, execution string) string {
 	from := "from " + cell(o.Tool, 80)
 	if o.File != "" {
 		from = fmt.Sprintf("from the file %s, which was written by one that had read it", cell(o.File, 200))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -16,7 +17,7 @@ func TestExplained(t *testing.T) {
 	id := func(up, name string) tool.ID { return tool.ID{Upstream: up, Name: name} }
 	text, err := explained(gateway.Record{
 		ID: "e-1", Language: "python", Status: sandbox.Failed, Principal: "ann", Started: at, Made: 8,
-		Calls: []gateway.RecordedCall{
+		Calls: []toolcall.Record{
 			{Tool: id("web", "fetch"), Decision: "allow", Rule: "read-only", Outcome: "ok", Labels: []string{"untrusted"}},
 			{Tool: id("crm", "get"), Decision: "allow", Rule: "reads", Outcome: "ok", Labels: []string{"private", "prod"}},
 			{Tool: id("sallyport", "search_tools"), Outcome: "ok"},
@@ -25,7 +26,7 @@ func TestExplained(t *testing.T) {
 			{Tool: id("web", "put"), Decision: "allow", Rule: "default", Reason: "no rule decides", Outcome: "ok", Approval: "a-2"},
 			{Tool: id("crm", "drop"), Decision: "deny", Rule: "no-drops", Reason: `rule "no-drops"`, Outcome: "denied"},
 		},
-		Read: []gateway.Origin{
+		Read: []toolcall.Origin{
 			{Label: "private", Tool: "crm.get", Execution: "e-1", Time: at.Add(time.Second)},
 			{Label: "prod", File: "notes/\x1bx.txt", Execution: "e-0", Time: at},
 			{Label: "untrusted", Tool: "web.fetch", Time: at},

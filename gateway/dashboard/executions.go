@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -149,7 +150,7 @@ type CallChart struct {
 
 // CallRow is one call.
 type CallRow struct {
-	gateway.RecordedCall
+	toolcall.Record
 	Number int
 	// Begun is since the start of the execution, "" where that is not known.
 	Begun string
@@ -176,7 +177,7 @@ func callChart(r gateway.Record) CallChart {
 	}
 	var free []time.Time // when each lane's last call ended
 	for i, call := range calls {
-		row := CallRow{RecordedCall: call, Number: i + 1, Begun: offset(r.Started, call.Begun), Path: toolPath(call.Tool)}
+		row := CallRow{Record: call, Number: i + 1, Begun: offset(r.Started, call.Begun), Path: toolPath(call.Tool)}
 		if !call.Begun.IsZero() {
 			end := call.Begun.Add(call.Duration)
 			if call.Outcome == "unfinished" || call.Outcome == "running" {

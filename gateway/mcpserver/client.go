@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -85,7 +85,7 @@ func (c *client) abilities(raw json.RawMessage) {
 
 // refuse says that the client did not offer to answer a method, or to show the form that an approval is; nil if it did.
 func (c *client) refuse(ctx context.Context, method string) error {
-	if c.can[method] && (c.form || gateway.Approving(ctx) == "") {
+	if c.can[method] && (c.form || toolcall.ApprovalID(ctx) == "") {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", tool.ErrCannotAsk, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the client does not answer %.40s", method)})

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -73,7 +73,7 @@ func (t *talk) Ask(ctx context.Context, method string, params json.RawMessage) (
 	if err := t.client.Load().refuse(ctx, method); err != nil {
 		return nil, err
 	}
-	q := &question{method: method, params: orEmpty(params), reply: make(chan json.RawMessage, 1), execution: gateway.ExecutionOf(ctx)}
+	q := &question{method: method, params: orEmpty(params), reply: make(chan json.RawMessage, 1), execution: toolcall.ExecutionID(ctx)}
 	select {
 	case t.asked <- q:
 	case <-ctx.Done():

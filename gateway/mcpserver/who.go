@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
 
@@ -29,7 +29,7 @@ type signed struct {
 
 // Ask implements [tool.Peer].
 func (s signed) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if gateway.Approving(ctx) != "" { // the gateway asks, and says so
+	if toolcall.ApprovalID(ctx) != "" { // the gateway asks, and says so
 		return s.Peer.Ask(ctx, method, params)
 	}
 	return s.Peer.Ask(ctx, method, sign(params, s.upstream))

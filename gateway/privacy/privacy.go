@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"sallyport/gateway/call"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/pii"
 	"sallyport/internal/tool"
@@ -148,54 +148,54 @@ func (p *Tokenizer) vault(ctx context.Context) *pii.Vault {
 // Middleware replaces personal data in results by tokens, and tokens in arguments by values. It is the last one before the
 // upstream, so that all others (what is learned, logged, cached and recorded) see tokens only. Upstreams for which own
 // reports true get tokens as they are: they are of this process.
-func (p *Tokenizer) Middleware(own func(upstream string) bool) call.Middleware {
-	return func(next call.Handler) call.Handler {
-		return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (p *Tokenizer) Middleware(own func(upstream string) bool) toolcall.Middleware {
+	return func(next toolcall.Handler) toolcall.Handler {
+		return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			r := p.rules.Load()
-			if !r.on || own(call.Tool.Upstream) {
-				return next(ctx, call)
+			if !r.on || own(c.Tool.Upstream) {
+				return next(ctx, c)
 			}
-			return p.redacted(ctx, r, call, next)
+			return p.redacted(ctx, r, c, next)
 		}
 	}
 }
 
 // redacted makes a call with values in place of tokens, and returns its result with tokens in place of values.
-func (p *Tokenizer) redacted(ctx context.Context, r *rules, call tool.Call, next call.Handler) (tool.Result, error) {
-	v := &redaction{rules: r, vault: p.vault(ctx), id: call.Tool, mode: r.modes[call.Tool.Upstream], counts: map[pii.Kind]int{}}
-	call, err := v.open(call)
+func (p *Tokenizer) redacted(ctx context.Context, r *rules, c tool.Call, next toolcall.Handler) (tool.Result, error) {
+	v := &redaction{rules: r, vault: p.vault(ctx), id: c.Tool, mode: r.modes[c.Tool.Upstream], counts: map[pii.Kind]int{}}
+	c, err := v.open(c)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if call.Peer != nil {
-		call.Peer = guarded{call.Peer, v}
+	if c.Peer != nil {
+		c.Peer = guarded{c.Peer, v}
 	}
-	result, err := next(ctx, call)
+	result, err := next(ctx, c)
 	if err != nil {
 		return tool.Result{}, v.failure(ctx, err)
 	}
-	if result, err = v.result(ctx, result, call.Execution != "" && !call.Rounds); err != nil {
+	if result, err = v.result(ctx, result, c.Execution != "" && !c.Rounds); err != nil {
 		return tool.Result{}, err
 	}
 	if kind := v.scattered(result); kind != "" {
-		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has a value that it was given (%s) in pieces", call.Tool, kind), Hint: "the call was made; have the tool return no parts of the value"}
+		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has a value that it was given (%s) in pieces", c.Tool, kind), Hint: "the call was made; have the tool return no parts of the value"}
 	}
 	if found := v.said(); found != "" && v.mode != config.PrivacyOff {
-		p.log.InfoContext(ctx, "personal data in a result", "tool", call.Tool.String(), "execution", call.Execution, "mode", string(v.mode), "found", found)
+		p.log.InfoContext(ctx, "personal data in a result", "tool", c.Tool.String(), "execution", c.Execution, "mode", string(v.mode), "found", found)
 		if v.mode == config.PrivacyBlock {
-			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has personal data (%s), which the settings block", call.Tool, found), Hint: "ask for less, or for other fields; the operator's privacy settings decide"}
+			return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: fmt.Sprintf("the result of %s has personal data (%s), which the settings block", c.Tool, found), Hint: "ask for less, or for other fields; the operator's privacy settings decide"}
 		}
 	}
 	return result, nil
 }
 
 // Arguments returns the arguments of a call as its upstream would get them: with values in place of tokens.
-func (p *Tokenizer) Arguments(ctx context.Context, call tool.Call) (json.RawMessage, error) {
+func (p *Tokenizer) Arguments(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 	r := p.rules.Load()
-	if !r.on || !pii.Has(string(call.Args)) {
-		return call.Args, nil
+	if !r.on || !pii.Has(string(c.Args)) {
+		return c.Args, nil
 	}
-	args, _, err := p.vault(ctx).RestoreJSON(call.Args, r.mayGet(call.Tool))
+	args, _, err := p.vault(ctx).RestoreJSON(c.Args, r.mayGet(c.Tool))
 	return args, err
 }
 
@@ -207,11 +207,11 @@ func (p *Tokenizer) Share(principal, from, to string) {
 }
 
 // Unknown returns a token in a call's arguments that has no value in this session, "" for none.
-func (p *Tokenizer) Unknown(ctx context.Context, call tool.Call) string {
+func (p *Tokenizer) Unknown(ctx context.Context, c tool.Call) string {
 	if !p.On() {
 		return ""
 	}
-	return p.vault(ctx).Stranger(string(call.Args))
+	return p.vault(ctx).Stranger(string(c.Args))
 }
 
 // Redact replaces personal data by names of its kinds, whatever the settings say.

@@ -29,30 +29,30 @@ type redaction struct {
 }
 
 // open puts values in place of the tokens in a call.
-func (v *redaction) open(call tool.Call) (tool.Call, error) {
-	may := v.rules.mayGet(call.Tool)
-	v.echo = v.vault.Echo(call.Tool.Upstream, string(call.Args), v.hides())
-	args, restored, err := v.rules.detector.Arguments(v.vault, call.Args, may)
+func (v *redaction) open(c tool.Call) (tool.Call, error) {
+	may := v.rules.mayGet(c.Tool)
+	v.echo = v.vault.Echo(c.Tool.Upstream, string(c.Args), v.hides())
+	args, restored, err := v.rules.detector.Arguments(v.vault, c.Args, may)
 	if err != nil {
-		return call, unrestored(err)
+		return c, unrestored(err)
 	}
-	call.Args = args
-	for name, value := range call.Params { // answers to questions, of MCP 2026-07-28
+	c.Args = args
+	for name, value := range c.Params { // answers to questions, of MCP 2026-07-28
 		if name == "_meta" {
 			continue
 		}
 		opened, more, err := v.vault.RestoreJSON(value, may)
 		if err != nil {
-			return call, unrestored(err)
+			return c, unrestored(err)
 		}
 		if len(more) > 0 {
-			call.Params = maps.Clone(call.Params)
-			call.Params[name] = opened
+			c.Params = maps.Clone(c.Params)
+			c.Params[name] = opened
 			restored = append(restored, more...)
 		}
 	}
 	v.echo.Sent(restored)
-	return call, nil
+	return c, nil
 }
 
 // hides reports whether values get tokens, rather than being counted only.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/tool"
 )
@@ -128,7 +129,7 @@ func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gate
 	if err := r.began(ctx, at, attempt, Event{Input: args, Execution: p.ID}); err != nil {
 		return gateway.Execution{}, err
 	}
-	ctx = gateway.Unwaited(atStep(ctx, r.id, at.path), r.id)
+	ctx = toolcall.Unattended(atStep(ctx, r.id, at.path), r.id)
 	for _, id := range slices.Backward(before) {
 		p.Resume = id
 		r.programs.Store(at.path, p.ID)

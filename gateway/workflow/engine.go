@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/store"
@@ -28,8 +28,8 @@ type Catalog interface {
 
 // Labels carry what was read, see [gateway.Origin], into a run and back: *gateway.Gateway.
 type Labels interface {
-	Read(ctx context.Context) []gateway.Origin
-	Recall(ctx context.Context, read []gateway.Origin)
+	Read(ctx context.Context) []toolcall.Origin
+	Recall(ctx context.Context, read []toolcall.Origin)
 }
 
 // carrier has tokens of personal data mean the same in a run as for whoever starts it: Labels may be one.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/tool"
 )
@@ -93,10 +93,10 @@ outputs: {got: {value: "${{ steps.a.output.got }}"}}`})
 }
 
 // labels are what sessions have read, by hand.
-type labels map[string][]gateway.Origin
+type labels map[string][]toolcall.Origin
 
-func (l labels) Read(ctx context.Context) []gateway.Origin { return l[tool.Session(ctx)] }
-func (l labels) Recall(ctx context.Context, read []gateway.Origin) {
+func (l labels) Read(ctx context.Context) []toolcall.Origin { return l[tool.Session(ctx)] }
+func (l labels) Recall(ctx context.Context, read []toolcall.Origin) {
 	l[tool.Session(ctx)] = append(l[tool.Session(ctx)], read...)
 }
 
@@ -105,11 +105,11 @@ func TestLabels(t *testing.T) {
 	t.Parallel()
 	d, known := standard(), labels{"mine": {{Label: "mail"}}}
 	d.tools["web"] = func(ctx context.Context, _ map[string]any) (any, error) {
-		known.Recall(ctx, []gateway.Origin{{Label: "web"}})
+		known.Recall(ctx, []toolcall.Origin{{Label: "web"}})
 		return nil, nil
 	}
 	e := engine(t, d, workflow.Options{Labels: known}, map[string]string{"flow": "steps: [{id: a, tool: t.echo}, {id: b, tool: t.web}, {id: c, tool: t.echo}]"})
-	begun, err := e.Start(tool.WithSession(t.Context(), "mine"), workflow.Start{Workflow: "flow", Read: []gateway.Origin{{Label: "posted"}}})
+	begun, err := e.Start(tool.WithSession(t.Context(), "mine"), workflow.Start{Workflow: "flow", Read: []toolcall.Origin{{Label: "posted"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 )
 
 // origins are the labels of what a run has read. Those that its log knows are not written again. It is safe for concurrent use.
@@ -22,7 +22,7 @@ func (o *origins) recall(ctx context.Context, logged []json.RawMessage) {
 		return
 	}
 	for _, raw := range logged {
-		var read []gateway.Origin
+		var read []toolcall.Origin
 		if json.Unmarshal(raw, &read) == nil {
 			o.news(read)
 			o.labels.Recall(ctx, read)
@@ -31,7 +31,7 @@ func (o *origins) recall(ctx context.Context, logged []json.RawMessage) {
 }
 
 // news returns those that were not known, and knows them from now on.
-func (o *origins) news(read []gateway.Origin) (fresh []gateway.Origin) {
+func (o *origins) news(read []toolcall.Origin) (fresh []toolcall.Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, origin := range read {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
 
@@ -56,7 +57,7 @@ func (o *own) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if call.Execution != "" {
 		start.Trigger = "program"
 	}
-	if by := gateway.RunOf(ctx); by != "" {
+	if by := toolcall.RunOf(ctx); by != "" {
 		start.Parent = by
 	}
 	if err := o.chain(ctx, start); err != nil {

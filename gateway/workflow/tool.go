@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/approval"
 	"sallyport/internal/expr"
@@ -68,7 +69,7 @@ func (r *run) call(ctx context.Context, at spot, attempt int, call tool.Call) (t
 	if err := r.began(ctx, at, attempt, Event{Input: call.Args, Tool: call.Tool.String()}); err != nil {
 		return tool.Result{}, err
 	}
-	return r.engine.door.Call(gateway.Unwaited(atStep(ctx, r.id, at.path), r.id), call)
+	return r.engine.door.Call(toolcall.Unattended(atStep(ctx, r.id, at.path), r.id), call)
 }
 
 // toolResult is what a step comes to by what its tool answered.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
 
@@ -22,7 +22,7 @@ type Start struct {
 	// Parent is the execution whose program starts it; "" is none.
 	Parent string
 	// Read says what the inputs were read from, besides what whoever starts it has read.
-	Read []gateway.Origin
+	Read []toolcall.Origin
 }
 
 // Filter says which runs are meant. The zero value is all.

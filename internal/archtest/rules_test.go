@@ -23,15 +23,15 @@ var rooms = []room{
 		"a task knows the world that it is asked of, and neither the product nor who plays it"},
 	{"bench/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/...", "tools/upstreams"}, nil,
 		"a benchmark drives the product from outside, as a client or through a package's public door, never through cmd"},
-	{"gateway/mcpserver", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/front"}, // MCP over HTTP, through the front door
+	{"gateway/mcpserver", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/front"}, // MCP over HTTP, through the front door
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
-	{"gateway/httpapi", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "sandbox/..."}, // what the verbs answer
+	{"gateway/httpapi", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "sandbox/..."}, // what the verbs answer
 		"a face decodes, calls one of Gateway's verbs and encodes; what it needs from below, the gateway tells it"},
-	{"gateway/dashboard", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
+	{"gateway/dashboard", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"gateway/upstream/...", "gateway/trust"}, // the states that pages show
 		"a face decodes, calls one of Gateway's verbs and shows what it gives; what it needs from below, the gateway tells it"},
 	{"gateway/front", []string{"internal/..."}, nil,
 		"the front door hands requests on to faces that it is given; it knows who came, and no verb"},
-	{"gateway/workflow/...", []string{"gateway", "gateway/workflow/...", "internal/..."}, []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
+	{"gateway/workflow/...", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
 	{"gateway/upstream", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: a session to an upstream knows no sandbox and no index"},
@@ -49,11 +49,11 @@ var rooms = []room{
 		"an endpoint turns texts into vectors and ranks ids by them; what is a tool's text is the gateway's matter"},
 	{"gateway/trust", []string{"internal/..."}, nil,
 		"whether a definition may be trusted is decided from its text and the lock file alone"},
-	{"gateway/call", []string{"internal/..."}, nil,
+	{"gateway/toolcall", []string{"internal/..."}, nil,
 		"a call's way is the same whatever stands on it"},
-	{"gateway/privacy", []string{"gateway/call", "internal/..."}, nil,
+	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
 		"personal data is a middleware's matter, which knows calls and settings alone"},
-	{"gateway", []string{"gateway/call", "gateway/privacy", "gateway/upstream/...", "gateway/trust", "gateway/shapes", "gateway/typecheck", "gateway/clicks", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."}, nil,
+	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/shapes", "gateway/typecheck", "gateway/clicks", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
 		"the gateway stands on its four peers; a face or the workflow engine stands on the gateway"},
 	{"codegen/...", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: codegen turns tools into files in memory and runs nothing"},
@@ -201,3 +201,8 @@ var dependencies = map[string]string{
 }
 
 const maxDependencies = 46
+
+// gatewayRooms returns the packages that the gateway is made of, and others.
+func gatewayRooms(others ...string) []string {
+	return append([]string{"gateway/toolcall", "gateway/privacy"}, others...)
+}

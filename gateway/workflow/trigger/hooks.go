@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/expr"
@@ -133,7 +133,7 @@ func (h *Hooks) accept(w http.ResponseWriter, r *http.Request, name string) (wor
 		return workflow.Run{}, no
 	}
 	// Who signs vouches for having sent it, not for what others have written into it.
-	read := []gateway.Origin{{Label: policy.Untrusted, Tool: "webhook " + name, Time: time.Now().UTC()}}
+	read := []toolcall.Origin{{Label: policy.Untrusted, Tool: "webhook " + name, Time: time.Now().UTC()}}
 	run, err := h.opts.Starter.Start(r.Context(), workflow.Start{Workflow: name, Inputs: inputs, Trigger: "webhook", Key: "webhook " + id, Read: read})
 	if err != nil {
 		return workflow.Run{}, asRefusal(err)

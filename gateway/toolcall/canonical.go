@@ -1,4 +1,4 @@
-package gateway
+package toolcall
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"sallyport/internal/approval"
 )
 
-// canonicalArguments returns the one form of arguments that mean the same to a tool whose parameters have these defaults: members in
+// Canonical returns the one form of arguments that mean the same to a tool whose parameters have these defaults: members in
 // order, numbers by their value (1, 1.0 and 1e0 are one), and no members at the top that are null or their default.
 // What cannot be read so is returned as it is.
-func canonicalArguments(args json.RawMessage, defaults map[string]any) []byte {
+func Canonical(args json.RawMessage, defaults map[string]any) []byte {
 	canonical, _, err := approval.Readable(args)
 	if err != nil {
-		return compact(args)
+		return Compact(args)
 	}
 	value, err := decodeNumbers(canonical)
 	if err != nil {
@@ -40,8 +40,8 @@ func canonicalArguments(args json.RawMessage, defaults map[string]any) []byte {
 	return short
 }
 
-// schemaDefaults are the defaults of the members at the top that an input schema has.
-func schemaDefaults(input json.RawMessage) map[string]any {
+// Defaults are the defaults of the members at the top that an input schema has.
+func Defaults(input json.RawMessage) map[string]any {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
@@ -104,4 +104,12 @@ func normalNumber(n json.Number) json.Number {
 		return n
 	}
 	return json.Number(f.Text('g', -1))
+}
+
+func Compact(args json.RawMessage) []byte {
+	var short bytes.Buffer
+	if json.Compact(&short, args) != nil {
+		return args
+	}
+	return short.Bytes()
 }

@@ -1,5 +1,5 @@
-// Package call is the way of one tool call through the gateway: handlers and the middlewares around them.
-package call
+// Package toolcall is the way of one tool call through the gateway: handlers and the middlewares around them.
+package toolcall
 
 import (
 	"context"

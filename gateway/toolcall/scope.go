@@ -1,0 +1,133 @@
+package toolcall
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"sallyport/internal/journal"
+	"sallyport/internal/skill"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+)
+
+// Scope says what a call belongs to. It is one value in the context, beside what [tool] keeps of the caller.
+type Scope struct {
+	// Execution makes the call; nil for a call that no program makes.
+	Execution *Execution
+	// Attempt is the call itself, for a call of a program.
+	Attempt *Attempt
+	// Run is the id of the workflow run that makes the call, see [Unwaited]; "" for none, and for calls of its programs.
+	Run string
+	// Approval is the id of the approval that a client is being asked for; "" for none.
+	Approval string
+	// Candidate is the skill whose tests make the call; nil for none.
+	Candidate *skill.Skill
+}
+
+type scopeKey struct{}
+
+// ScopeOf returns the scope in ctx.
+func ScopeOf(ctx context.Context) Scope {
+	s, _ := ctx.Value(scopeKey{}).(Scope)
+	return s
+}
+
+// In returns a context with the scope.
+func (s Scope) In(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// Execution is an execution while its program runs: what its calls have in common.
+type Execution struct {
+	Id, Principal, Session, Client string
+	// Root is the first of the executions that this one resumes, itself for none; of a workflow's program the run.
+	Root string
+	// Unwaited says that it is a workflow's program: it is suspended at once where nobody can be asked.
+	Unwaited bool
+	// Holding suspends it when a call waits for approval.
+	Holding *Suspension
+	// Workspace is the name of its workspace.
+	Workspace string
+	// Peer answers what upstreams and approvals ask a person; nil for none.
+	Peer tool.Peer
+	// Instead answers its calls in place of upstreams; nil for none.
+	Instead func(ctx context.Context, c tool.Call) (tool.Result, error)
+	// Yield gives up the program's turn during a call that may run programs itself, until done is called.
+	Yield func() (done func(), err error)
+	Calls *List
+	// Skill is the skill that it tests; nil if it is no test.
+	Skill *skill.Skill
+	Trail Trail
+	// Remote says that it was requested over HTTP.
+	Remote bool
+	// Journal keeps its calls; nil for none. unjournaled logs the first error of writing it.
+	Journal     *journal.Writer
+	Unjournaled sync.Once
+	// Replay answers calls from the journal of the execution that it resumes; nil for none.
+	Replay Replayer
+	// Done counts the calls that succeeded and changed something.
+	Done atomic.Int64
+	// Place is its place in a trace.
+	Place telemetry.Place
+}
+
+// Replayer answers calls of an execution from the journal of the one that it resumes.
+type Replayer interface {
+	// Call answers a call from the journal or makes it with next.
+	Call(ctx context.Context, c tool.Call, next Handler) (tool.Result, error)
+	// Notes says what a model should know of the calls of before.
+	Notes() []string
+}
+
+// NewExecution returns an execution on behalf of the caller in ctx. The caller adds what the program asks for.
+func NewExecution(ctx context.Context, id string) *Execution {
+	by := ScopeOf(ctx).Run
+	return &Execution{
+		Id: id, Root: cmp.Or(by, id), Unwaited: by != "", Holding: NewSuspension(), Principal: tool.Principal(ctx), Session: tool.Session(ctx),
+		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Calls: &List{}, Place: telemetry.PlaceOf(ctx),
+	}
+}
+
+// ExecutionOf returns the execution that makes the call, nil for none.
+func ExecutionOf(ctx context.Context) *Execution { return ScopeOf(ctx).Execution }
+
+// ExecutionID returns the id of the execution that makes the call, "" for none.
+func ExecutionID(ctx context.Context) string {
+	if r := ExecutionOf(ctx); r != nil {
+		return r.Id
+	}
+	return ""
+}
+
+// Unattended returns a context for calls of a workflow run, which may outlive the process and its client. A call that needs approval
+// does not wait: its error has a [*Waits], the question stands, and the same call made again finds the answer. Calls are asked
+// about and counted as those of the run. Its programs are suspended at once where nobody can be asked.
+func Unattended(ctx context.Context, run string) context.Context {
+	s := ScopeOf(ctx)
+	s.Run = run
+	return s.In(ctx)
+}
+
+// RunOf returns the workflow run that makes the call, by a step or a program; "" for none.
+func RunOf(ctx context.Context) string {
+	s := ScopeOf(ctx)
+	if s.Execution != nil && s.Execution.Unwaited {
+		return s.Execution.Root
+	}
+	return s.Run
+}
+
+// WithCandidate returns a context for a skill that is being tested; nil for none.
+func WithCandidate(ctx context.Context, one *skill.Skill) context.Context {
+	if one == nil {
+		return ctx
+	}
+	s := ScopeOf(ctx)
+	s.Candidate = one
+	return s.In(ctx)
+}
+
+// ApprovalID returns the approval that a client is being asked for, "" for none.
+func ApprovalID(ctx context.Context) string { return ScopeOf(ctx).Approval }
