@@ -68,7 +68,7 @@ func (g *Gateway) approve(ctx context.Context, c tool.Call, v toolcall.Verdict) 
 	if r == nil && toolcall.ScopeOf(ctx).Run != "" {
 		return g.leaveStanding(ctx, c, request, v)
 	}
-	if r != nil && !r.Holding.MayAsk() {
+	if r != nil && !r.Suspension.MayAsk() {
 		v.Action, v.Message = policy.Deny, c.Tool.String()+" needs approval, and this program has asked for too much already"
 		return v, nil
 	}
@@ -146,7 +146,7 @@ type waiting struct {
 func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error) {
 	defer w.gateway.approvals.book.Leave(w.id)
 	defer tool.Pause(ctx)()
-	if w.running != nil && w.running.Unwaited && w.peer == nil {
+	if w.running != nil && w.running.Unattended && w.peer == nil {
 		return w.held(ctx)
 	}
 	leave, ok := w.gateway.approvals.pause(w.request.Principal)
@@ -207,7 +207,7 @@ func (w *waiting) done(ctx context.Context) {
 // gone is for a call whose program has ended, or whose client has. Where the program was stopped since it waits for people,
 // or since the gateway ends, the question stands: the execution that resumes it finds the answer.
 func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
-	if !w.gateway.runner.closing() && (w.running == nil || !w.running.Holding.Suspended()) {
+	if !w.gateway.runner.closing() && (w.running == nil || !w.running.Suspension.Suspended()) {
 		w.done(ctx)
 	}
 	return w.verdict, context.Cause(ctx)
@@ -221,7 +221,7 @@ func (w *waiting) held(ctx context.Context) (toolcall.Verdict, error) {
 		return v, &tool.Error{Kind: tool.Denied, Message: w.request.Tool + " waits for approval " + w.id, Err: &Waits{w.id, w.expires},
 			Hint: "a person can give it with `sallyport approvals approve " + w.id + "`; make the same call again then"}
 	}
-	w.running.Holding.Suspend()
+	w.running.Suspension.Suspend()
 	<-ctx.Done()
 	return v, toolcall.ErrSuspended
 }

@@ -35,7 +35,7 @@ func (g *Gateway) request(ctx context.Context, c tool.Call, v toolcall.Verdict) 
 		Single: v.Doubt, Doubt: v.Doubt,
 	}
 	if r := toolcall.ExecutionOf(ctx); r != nil {
-		request.Execution, request.Root = r.Id, r.Root
+		request.Execution, request.Root = r.ID, r.Root
 	} else if by := toolcall.ScopeOf(ctx).Run; by != "" {
 		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, g.standing()
 	}
@@ -56,8 +56,8 @@ func shortSession(id string) string {
 func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if w.running != nil {
 		select {
-		case w.running.Holding.Turn <- struct{}{}:
-			defer func() { <-w.running.Holding.Turn }()
+		case w.running.Suspension.Turn <- struct{}{}:
+			defer func() { <-w.running.Suspension.Turn }()
 		case <-ctx.Done():
 			return
 		}
@@ -103,7 +103,7 @@ func (w *waiting) question(a Approval) json.RawMessage {
 	if a.Doubt {
 		properties["result"] = map[string]any{"type": "string", "title": "Result", "description": "what the call returned, in JSON, if it was done and you know it"}
 	}
-	data, err := plainJSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
+	data, err := plain.JSON(map[string]any{"mode": "form", "message": asking(a), "requestedSchema": map[string]any{
 		"type": "object", "properties": properties, "required": []string{"decision"},
 	}})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -228,7 +229,7 @@ func asSent(r tool.Result) json.RawMessage {
 	if r.IsError {
 		fields["isError"] = true
 	}
-	raw, err := plainJSON(fields)
+	raw, err := plain.JSON(fields)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
+	"sallyport/internal/plain"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
@@ -26,7 +27,7 @@ func (g *Gateway) Audit(ctx context.Context, e audit.Event) error {
 func (g *Gateway) on(ctx context.Context, e audit.Event) audit.Event {
 	e.Principal, e.Client, e.By = tool.Principal(ctx), tool.Client(ctx), cmp.Or(e.By, tool.Operator(ctx))
 	if session := tool.Session(ctx); session != "" && g.auditor.kept() {
-		e.Session = head(g.auditor.digest([]byte(session)), 16)
+		e.Session = plain.Head(g.auditor.digest([]byte(session)), 16)
 	}
 	return e
 }
@@ -101,7 +102,7 @@ func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, s
 		event.Kept = g.recorder.durable
 		event.Saved = g.meter.estimate(max(0, read-event.Bytes))
 		if db := g.cfg.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
-			event.Output = head(g.withoutPrivate(text), maxAuditOutput)
+			event.Output = plain.Head(g.withoutPrivate(text), maxAuditOutput)
 		}
 	}
 	_ = g.auditor.append(event) // append has logged it, and the next program is refused

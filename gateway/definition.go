@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+
+	"sallyport/gateway/toolcall"
 )
 
 // Definition tells all about one tool, or about an upstream or a function of ours: what describe
@@ -20,7 +22,7 @@ func (g *Gateway) Definition(ctx context.Context, name, upstream, language strin
 	}
 	args, err := json.Marshal(map[string]string{"tool": name, "language": language})
 	if err != nil {
-		return "", wrong("tool_name must be a string", "")
+		return "", toolcall.Invalid("tool_name must be a string", "")
 	}
 	if up, _, _ := strings.Cut(name, "."); upstream == "" {
 		g.settleFor(ctx, up)

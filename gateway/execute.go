@@ -13,6 +13,7 @@ import (
 
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -247,7 +248,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	if program.File == "" {
 		check = g.checks.begin(ctx, job.Interpreter, code)
 	}
-	within, ended := running.Holding.Context(ctx)
+	within, ended := running.Suspension.Context(ctx)
 	e.Outcome, err = g.runner.run(within, job, agent{g, x})
 	ended()
 	if e.Status == sandbox.TimedOut {
@@ -297,7 +298,7 @@ func interpreterFor(language string) (sandbox.Interpreter, error) {
 	case "typescript", "ts", "javascript", "js":
 		return sandbox.Node, nil
 	}
-	return "", notOneOf("language", language, "use python or typescript")
+	return "", toolcall.NotOneOf("language", language, "use python or typescript")
 }
 
 func languageName(i sandbox.Interpreter) string {
@@ -341,16 +342,6 @@ func compileFault(e *bundle.Error) *bridge.Fault {
 	return fault
 }
 
-// head returns at most the first n characters of s.
-func head(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
-}
-
 // explain adds to a fault what only the gateway knows: the text of the
 // program's lines, and that an upstream the program wanted is not there.
 func (g *Gateway) explain(e *Execution, code string) {
@@ -360,7 +351,7 @@ func (g *Gateway) explain(e *Execution, code string) {
 	source := strings.Split(code, "\n")
 	for i := range e.Fault.Lines {
 		if line := &e.Fault.Lines[i]; line.File == "" && line.Source == "" && line.Line > 0 && line.Line <= len(source) {
-			line.Source = head(strings.TrimSpace(source[line.Line-1]), 400)
+			line.Source = plain.Head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}
 	for _, up := range g.Upstreams() {

@@ -149,7 +149,7 @@ func (w FileWrite) try(ws space) (said string, again bool, err error) {
 		return "", false, &tool.Error{Kind: tool.Internal, Message: w.Path + " could not be written", Hint: "try again", Err: err}
 	}
 	if _, written := updated.Versions[w.Path]; written {
-		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, count(countLines(fresh), "line"), count(len(fresh), "byte")), false, nil
+		return fmt.Sprintf("%s %s: %s, %s", w.Verb, w.Path, plain.Count(countLines(fresh), "line"), plain.Count(len(fresh), "byte")), false, nil
 	}
 	if now, _, err := load(ws, w.Path); (err == nil || errors.Is(err, fs.ErrNotExist)) && now.Version != old.Version {
 		return "", true, nil
@@ -177,7 +177,7 @@ var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", 
 func (w FileWrite) apply(ws space, content string, exists bool) (string, error) {
 	switch {
 	case w.Verb == FileMake && exists:
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is there already, %s", w.Path, count(countLines(content), "line")), Hint: "overwrite_file replaces it, append_to_code_file adds to it"}
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is there already, %s", w.Path, plain.Count(countLines(content), "line")), Hint: "overwrite_file replaces it, append_to_code_file adds to it"}
 	case w.Verb == FileMake, w.Verb == FileReplace:
 		return w.Content, nil
 	case !exists:
@@ -289,13 +289,6 @@ func countLines(text string) int {
 		n++
 	}
 	return n
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // isBinary reports whether the beginning of a file is no text.

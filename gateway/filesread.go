@@ -64,7 +64,7 @@ func (g *Gateway) ReadFile(ctx context.Context, r FileRead) (string, error) {
 		return "", &tool.Error{Kind: tool.Internal, Message: r.Path + " could not be read to its end", Hint: "try again", Err: err}
 	}
 	if e.start > max(e.lines, 1) {
-		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s has %s only", r.Path, count(e.lines, "line"))}
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s has %s only", r.Path, plain.Count(e.lines, "line"))}
 	}
 	return e.text(), nil
 }
@@ -203,7 +203,7 @@ func listing(files []workspace.File, below string, bytes, quota int64) string {
 	if more := len(lines) - maxFolded; more > 0 {
 		lines = append(lines[:maxFolded], fmt.Sprintf("... and %d more", more))
 	}
-	total := fmt.Sprintf("(%s, %s of %s)", count(number, "file"), size(bytes), size(quota))
+	total := fmt.Sprintf("(%s, %s of %s)", plain.Count(number, "file"), size(bytes), size(quota))
 	return strings.Join(append(lines, total), "\n")
 }
 
@@ -250,7 +250,7 @@ func folded(files []workspace.File, below string) []string {
 		}
 	}
 	for name, f := range folders {
-		lines = append(lines, fmt.Sprintf("%s/ %s, %s", plain.Line(name, 300), count(f.files, "file"), size(f.bytes)))
+		lines = append(lines, fmt.Sprintf("%s/ %s, %s", plain.Line(name, 300), plain.Count(f.files, "file"), size(f.bytes)))
 	}
 	return lines
 }

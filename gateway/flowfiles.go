@@ -253,7 +253,7 @@ func (w *watched) origins() []toolcall.Origin {
 	origins := w.gateway.flows.origins(w.session, w.running)
 	for i := range origins {
 		if w.running != nil {
-			origins[i].Execution = w.running.Id
+			origins[i].Execution = w.running.ID
 		}
 	}
 	return origins

@@ -25,7 +25,7 @@ func (g *Gateway) markSkill(ctx context.Context, name string, shared bool) {
 	}
 	if r := toolcall.ExecutionOf(ctx); r != nil {
 		for i := range origins {
-			origins[i].Execution = r.Id
+			origins[i].Execution = r.ID
 		}
 	}
 	g.flows.skillMarks(tool.Principal(ctx), shared).set(func(m *marks) {

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -340,13 +339,4 @@ func enabled(cfg *config.Config) []config.Upstream {
 		}
 	}
 	return ups
-}
-
-// unknown is the error for an upstream or tool that is not there.
-func unknown(what, name, near string) *tool.Error {
-	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, plain.Line(name, 150)), Hint: "find it with search_tools"}
-	if near != "" {
-		err.Hint = "did you mean " + near + "?"
-	}
-	return err
 }

@@ -13,7 +13,7 @@ import (
 // noteDecision has the record of a program's call say what becomes of it.
 func noteDecision(ctx context.Context, v toolcall.Verdict) {
 	if made := toolcall.AttemptOf(ctx); made != nil && (v.Judged || v.Rule != "") {
-		made.Decided(v)
+		made.Decide(v)
 	}
 }
 

@@ -19,7 +19,7 @@ const Held sandbox.Status = "held"
 
 // settleHeld says of an execution that was stopped for it what it waits for. One that ended otherwise waits for nothing.
 func (g *Gateway) settleHeld(ctx context.Context, e *Execution, r *toolcall.Execution) {
-	if !r.Holding.Suspended() {
+	if !r.Suspension.Suspended() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)

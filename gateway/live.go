@@ -96,7 +96,7 @@ func (l *lives) tell() {
 // goLive notes an execution, until remove is called.
 func (g *Gateway) goLive(r *toolcall.Execution, program Program, stop context.CancelCauseFunc) *live {
 	x := &live{Execution: r, stop: stop, set: &g.lives, state: LiveQueued, about: Live{
-		ID: r.Id, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
+		ID: r.ID, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
 		Code: program.Code, Started: time.Now().UTC(),
 	}}
 	if program.Workspace != defaultWorkspace {
@@ -225,7 +225,7 @@ func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, x 
 	}
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
-	if !x.Unwaited { // else it would have to be gone on with, by a run that knows what never began
+	if !x.Unattended { // else it would have to be gone on with, by a run that knows what never began
 		g.record(ctx, program, &e, x.about.Started, x.Execution)
 	}
 	return e, nil
@@ -250,7 +250,7 @@ func (l *lives) visible(ctx context.Context) []*live {
 // find returns one of them, nil if there is none.
 func (l *lives) find(ctx context.Context, id string) *live {
 	for _, x := range l.visible(ctx) {
-		if x.Id == id {
+		if x.ID == id {
 			return x
 		}
 	}

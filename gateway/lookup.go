@@ -18,7 +18,7 @@ func (c *catalog) member(id string) (*member, error) {
 		<-m.booted // which reads files only
 		return m, nil
 	}
-	return nil, unknown("upstream", id, nearest.Of(id, r.ids()))
+	return nil, toolcall.Unknown("upstream", id, nearest.Of(id, r.ids()))
 }
 
 // known returns a tool that may be called, without waiting for anything.
@@ -117,5 +117,5 @@ func (m *member) find(id tool.ID) (*entry, error) {
 	if near != "" {
 		near = tool.ID{Upstream: id.Upstream, Name: near}.String()
 	}
-	return nil, unknown("tool", id.String(), near)
+	return nil, toolcall.Unknown("tool", id.String(), near)
 }

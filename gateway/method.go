@@ -24,7 +24,7 @@ func (g *Gateway) method(ctx context.Context, c tool.Call, next toolcall.Handler
 	}
 	var args map[string]json.RawMessage
 	if json.Unmarshal(c.Args, &args) != nil || args == nil {
-		return tool.Result{}, wrong("arguments must be one JSON object", "")
+		return tool.Result{}, toolcall.Invalid("arguments must be one JSON object", "")
 	}
 	switch c.Tool.Method() {
 	case tool.ListResources, tool.ListTemplates, tool.ListPrompts:
@@ -37,7 +37,7 @@ func (g *Gateway) method(ctx context.Context, c tool.Call, next toolcall.Handler
 		err = checkLogLevel(args)
 	case tool.Complete: // the upstream knows best what it can complete
 	default:
-		err = unknown("method", c.Tool.Name, "")
+		err = toolcall.Unknown("method", c.Tool.Name, "")
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -121,7 +121,7 @@ func (v *view) checkPrompt(id string, args map[string]json.RawMessage) error {
 	}
 	i := slices.Index(names, name)
 	if i < 0 {
-		err := unknown("prompt", id+" "+name, "")
+		err := toolcall.Unknown("prompt", id+" "+name, "")
 		if err.Hint = oneOf("prompts", names); nearest.Of(name, names) != "" {
 			err.Hint = plain.Line("did you mean "+nearest.Of(name, names)+"?", 200)
 		}
@@ -129,7 +129,7 @@ func (v *view) checkPrompt(id string, args map[string]json.RawMessage) error {
 	}
 	given := map[string]string{}
 	if raw, ok := args["arguments"]; ok && json.Unmarshal(raw, &given) != nil {
-		return wrong("arguments of a prompt must be one JSON object of strings", promptArguments(v.offer.Prompts[i]))
+		return toolcall.Invalid("arguments of a prompt must be one JSON object of strings", promptArguments(v.offer.Prompts[i]))
 	}
 	return checkPromptArguments(v.offer.Prompts[i], given)
 }
@@ -147,11 +147,11 @@ func checkPromptArguments(p tool.Prompt, given map[string]string) error {
 		if near := nearest.Of(name, known); near != "" {
 			hint = plain.Line("did you mean "+near+"? "+hint, 600)
 		}
-		return wrong(fmt.Sprintf("unknown argument %q of prompt %s", plain.Line(name, 80), plain.Line(p.Name, 80)), hint)
+		return toolcall.Invalid(fmt.Sprintf("unknown argument %q of prompt %s", plain.Line(name, 80), plain.Line(p.Name, 80)), hint)
 	}
 	for _, a := range p.Arguments {
 		if _, ok := given[a.Name]; a.Required && !ok {
-			return wrong(fmt.Sprintf("argument %q of prompt %s is missing", plain.Line(a.Name, 80), plain.Line(p.Name, 80)), promptArguments(p))
+			return toolcall.Invalid(fmt.Sprintf("argument %q of prompt %s is missing", plain.Line(a.Name, 80), plain.Line(p.Name, 80)), promptArguments(p))
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func checkLogLevel(args map[string]json.RawMessage) error {
 	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 	level, err := stringArgument(args, "level", oneOf("levels", levels))
 	if err == nil && !slices.Contains(levels, level) {
-		return wrong(fmt.Sprintf("unknown level %q", plain.Line(level, 40)), oneOf("levels", levels))
+		return toolcall.Invalid(fmt.Sprintf("unknown level %q", plain.Line(level, 40)), oneOf("levels", levels))
 	}
 	return err
 }
@@ -192,16 +192,11 @@ func stringArgument(args map[string]json.RawMessage, name, hint string) (string,
 		if near := nearest.Of(name, slices.Sorted(maps.Keys(args))); near != "" {
 			hint = plain.Line(fmt.Sprintf("you gave %q; ", near)+hint, 600)
 		}
-		return "", wrong(fmt.Sprintf("argument %q is missing", name), hint)
+		return "", toolcall.Invalid(fmt.Sprintf("argument %q is missing", name), hint)
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil || text == "" {
-		return "", wrong(fmt.Sprintf("argument %q must be a string that is not empty", name), hint)
+		return "", toolcall.Invalid(fmt.Sprintf("argument %q must be a string that is not empty", name), hint)
 	}
 	return text, nil
-}
-
-// wrong is the error for a request that another try must change.
-func wrong(message, hint string) *tool.Error {
-	return &tool.Error{Kind: tool.Invalid, Message: message, Hint: hint}
 }

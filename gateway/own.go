@@ -87,7 +87,7 @@ func notOwn(id tool.ID, names []string) error {
 	if near != "" {
 		near = ownID + "." + near
 	}
-	err := unknown("tool", id.String(), near)
+	err := toolcall.Unknown("tool", id.String(), near)
 	if functionNamed(id.Name) != nil {
 		err.Hint = "import it from sallyport"
 	}
@@ -99,7 +99,7 @@ func notOwn(id tool.ID, names []string) error {
 func (g *Gateway) searchForProgram(ctx context.Context, args json.RawMessage) (string, error) {
 	var s Search
 	if err := json.Unmarshal(args, &s); err != nil { // a limit beyond every int
-		return "", wrong("limit is too large", "")
+		return "", toolcall.Invalid("limit is too large", "")
 	}
 	lang, err := g.normalize(&s)
 	if err != nil {
@@ -120,7 +120,7 @@ const describeBudget = 1500
 func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) (string, error) {
 	var in struct{ Tool, Language string }
 	if err := json.Unmarshal(args, &in); err != nil {
-		return "", wrong("arguments must be one JSON object of strings", "")
+		return "", toolcall.Invalid("arguments must be one JSON object of strings", "")
 	}
 	s := Search{Detail: Full, Language: in.Language}
 	lang, err := g.normalize(&s)
@@ -180,7 +180,7 @@ func (g *Gateway) toolNamed(name string) (tool.ID, error) {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
-		return tool.ID{}, wrong(fmt.Sprintf("%d upstreams have a tool %s", len(ids), plain.Line(name, 80)), plain.Line("one of "+joined(ids), 400))
+		return tool.ID{}, toolcall.Invalid(fmt.Sprintf("%d upstreams have a tool %s", len(ids), plain.Line(name, 80)), plain.Line("one of "+joined(ids), 400))
 	}
 	return tool.ID{}, g.noneNamed(name)
 }
@@ -217,7 +217,7 @@ func (g *Gateway) noneNamed(name string) error {
 	if ids := g.named(near); len(ids) > 0 && !slices.Contains(ups, near) {
 		near = ids[0].String()
 	}
-	return unknown("tool", name, near)
+	return toolcall.Unknown("tool", name, near)
 }
 
 func joined(ids []tool.ID) string {

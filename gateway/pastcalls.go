@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
+	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
@@ -64,7 +65,7 @@ func endedWith(c journal.Call, end over) bool {
 	if c.Err != nil {
 		message = c.Err.Message
 	}
-	message = head(strings.TrimSpace(message), 200)
+	message = plain.Head(strings.TrimSpace(message), 200)
 	return end.FaultType == "ToolError" && message != "" && strings.HasPrefix(strings.TrimSpace(end.Fault), message)
 }
 

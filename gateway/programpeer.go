@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,15 +69,6 @@ func (p namedPeer) Ask(ctx context.Context, method string, params json.RawMessag
 // maxAskedText is how much of an upstream's question a person reads, in characters.
 const maxAskedText = 4000
 
-// plainJSON is JSON whose texts have no HTML in mind.
-func plainJSON(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
-}
-
 // inName has a question say whose it is, where a person sees it: in the message of an elicitation, and before the
 // system prompt of what a model is asked. ok is false for what is not passed on.
 func inName(upstream, method string, params json.RawMessage) (signed json.RawMessage, ok bool) {
@@ -99,9 +89,9 @@ func inName(upstream, method string, params json.RawMessage) (signed json.RawMes
 	default:
 		return nil, false
 	}
-	if fields[member], err = plainJSON(text); err != nil {
+	if fields[member], err = plain.JSON(text); err != nil {
 		return nil, false
 	}
-	signed, err = plainJSON(fields)
+	signed, err = plain.JSON(fields)
 	return signed, err == nil
 }

@@ -17,7 +17,7 @@ func (g *Gateway) newMadeCall(c tool.Call) *toolcall.Attempt {
 		m.Definition, defaults = e.digest(), e.defaults()
 	}
 	if g.cfg.Load().Journal.Successes {
-		m.Kept = toolcall.Compact(c.Args)
+		m.Args = toolcall.Compact(c.Args)
 	}
 	sum := sha256.Sum256(toolcall.Canonical(c.Args, defaults))
 	m.Arguments = hex.EncodeToString(sum[:])
@@ -43,7 +43,7 @@ func (g *Gateway) refusalJournaled(next toolcall.Handler) toolcall.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		result, err := next(ctx, c)
 		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
-		if err == nil || run == nil || made == nil || run.Journal == nil || made.Left || made.Replaces != nil {
+		if err == nil || run == nil || made == nil || run.Journal == nil || made.Journaled || made.Replaces != nil {
 			return result, err
 		}
 		if err := run.Journal.Refused(made.Tool, made.Definition, made.Arguments, tool.AsError(err)); err != nil {
@@ -90,7 +90,7 @@ func (r *replay) answer(ctx context.Context, c tool.Call, run *toolcall.Executio
 
 // strangers refuses a call with tokens that an answer from the journal brought, or a workflow's log, and that mean nothing any more.
 func (g *Gateway) strangers(ctx context.Context, run *toolcall.Execution, c tool.Call, resumes string) error {
-	if run != nil && resumes == "" && !run.Unwaited || run == nil && toolcall.ScopeOf(ctx).Run == "" {
+	if run != nil && resumes == "" && !run.Unattended || run == nil && toolcall.ScopeOf(ctx).Run == "" {
 		return nil
 	}
 	token := g.Privacy.Unknown(ctx, c)
@@ -116,7 +116,7 @@ func (g *Gateway) journaled(next toolcall.Handler) toolcall.Handler {
 			replaces = made.Replaces()
 		}
 		number, err := run.Journal.Begin(journal.Start{
-			Tool: made.Tool, Definition: made.Definition, Arguments: made.Arguments, Args: made.Kept,
+			Tool: made.Tool, Definition: made.Definition, Arguments: made.Arguments, Args: made.Args,
 			Replaces: replaces, Sync: g.cfg.Load().Journal.Sync && !g.repeatable(made.Tool),
 		})
 		if err != nil {
@@ -125,7 +125,7 @@ func (g *Gateway) journaled(next toolcall.Handler) toolcall.Handler {
 				return tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 			}
 		}
-		made.Left = true
+		made.Journaled = true
 		result, err := next(ctx, c)
 		ended := journal.Call{Tool: made.Tool, State: journal.Ended, Result: result}
 		if c.Tool.Method() == "tools/call" {
@@ -144,15 +144,15 @@ func (g *Gateway) journaled(next toolcall.Handler) toolcall.Handler {
 
 // unjournaled says once that an execution cannot be resumed.
 func (g *Gateway) unjournaled(ctx context.Context, run *toolcall.Execution, err error) {
-	run.Unjournaled.Do(func() {
-		g.log.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.Id, "error", err)
+	run.JournalFailed.Do(func() {
+		g.log.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.ID, "error", err)
 	})
 }
 
 // finished counts what it would be a pity to do again.
 func (g *Gateway) finished(r *toolcall.Execution, c journal.Call) {
 	if c.Err == nil && !c.Result.IsError && !g.readOnly(c.Tool) {
-		r.Done.Add(1)
+		r.Effects.Add(1)
 	}
 }
 

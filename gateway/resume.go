@@ -218,7 +218,7 @@ func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program Pr
 	}
 	run.Journal, err = journal.Create(g.recorder.folder(run.Principal), h, carried, opts)
 	if err == nil && before != nil {
-		if err = before.file.Resume(run.Id); err != nil {
+		if err = before.file.Resume(run.ID); err != nil {
 			err = errors.Join(err, run.Journal.Remove())
 		}
 	}
@@ -226,7 +226,7 @@ func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program Pr
 		return nil
 	}
 	run.Journal = nil
-	g.log.ErrorContext(ctx, "execution has no journal, and cannot be resumed", "execution", run.Id, "error", err)
+	g.log.ErrorContext(ctx, "execution has no journal, and cannot be resumed", "execution", run.ID, "error", err)
 	if before != nil {
 		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
 	}
@@ -238,8 +238,8 @@ func header(run *toolcall.Execution, p Program, before *resumed) (journal.Header
 		Code: p.Code, Language: p.Language, File: p.File, Variables: p.Variables, Timeout: p.Timeout, Memory: p.Memory,
 		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace,
 	})
-	h := journal.Header{ID: run.Id, Principal: run.Principal, Session: run.Session, Started: time.Now().UTC(), Program: kept}
-	if run.Root != run.Id {
+	h := journal.Header{ID: run.ID, Principal: run.Principal, Session: run.Session, Started: time.Now().UTC(), Program: kept}
+	if run.Root != run.ID {
 		h.Root = run.Root
 	}
 	if before != nil {
@@ -258,13 +258,13 @@ func (g *Gateway) undo(ctx context.Context, run *toolcall.Execution, before *res
 		err = before.file.Resume("")
 	}
 	if err = errors.Join(err, run.Journal.Remove()); err != nil {
-		g.log.ErrorContext(ctx, "journal is not removed", "execution", run.Id, "error", err)
+		g.log.ErrorContext(ctx, "journal is not removed", "execution", run.ID, "error", err)
 	}
 }
 
 // canResume is what tells a model of a program that failed how its calls are not made again; "" where there is no need to.
 func (g *Gateway) canResume(e *Execution, run *toolcall.Execution) string {
-	if run.Journal == nil || !e.Failed() || run.Done.Load() == 0 || g.cfg.Load().Journal.Keep == 0 {
+	if run.Journal == nil || !e.Failed() || run.Effects.Load() == 0 || g.cfg.Load().Journal.Keep == 0 {
 		return ""
 	}
 	return e.ID

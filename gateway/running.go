@@ -17,7 +17,7 @@ type agent struct {
 // Call implements [bridge.Caller].
 func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err error) {
 	defer a.gateway.recovered(ctx, c, &result, &err)
-	leave, err := a.Holding.Begin(ctx)
+	leave, err := a.Suspension.Begin(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -39,8 +39,8 @@ func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err e
 func (a agent) scoped(ctx context.Context, made *toolcall.Attempt) context.Context {
 	s := toolcall.ScopeOf(ctx)
 	s.Execution, s.Attempt = a.Execution, made
-	if a.Skill != nil {
-		s.Candidate = a.Skill
+	if a.Candidate != nil {
+		s.Candidate = a.Candidate
 	}
 	ctx = tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.Principal), a.Session), a.Client)
 	return s.In(a.Place.In(ctx))
@@ -49,14 +49,14 @@ func (a agent) scoped(ctx context.Context, made *toolcall.Attempt) context.Conte
 // running returns the execution of the program, on behalf of the caller in ctx.
 func (p Program) running(ctx context.Context, id string) *toolcall.Execution {
 	r := toolcall.NewExecution(ctx, id)
-	r.Workspace, r.Peer, r.Instead = p.Workspace, p.Peer, p.Instead
+	r.Workspace, r.Peer, r.Stub = p.Workspace, p.Peer, p.Instead
 	return r
 }
 
 // answer is what a call comes to.
 func (a agent) answer(ctx context.Context, c tool.Call) (tool.Result, error) {
-	if a.Instead != nil {
-		return a.Instead(ctx, c)
+	if a.Stub != nil {
+		return a.Stub(ctx, c)
 	}
 	return a.gateway.Call(ctx, c)
 }

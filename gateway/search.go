@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -289,7 +288,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 		s.Detail = Signature
 	}
 	if !slices.Contains([]Detail{Names, Summary, Signature, Full}, s.Detail) {
-		return "", notOneOf("detail", string(s.Detail), "use names, summary, signature or full")
+		return "", toolcall.NotOneOf("detail", string(s.Detail), "use names, summary, signature or full")
 	}
 	if s.Upstream, err = g.upstreamID(s.Upstream); err != nil {
 		return "", err
@@ -299,11 +298,6 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 		s.Budget = defaultBudget
 	}
 	return codegen.Language(languageName(interpreter)), nil
-}
-
-// notOneOf is the error for a word that is none of those that may stand there.
-func notOneOf(what, word, hint string) *tool.Error {
-	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(word, 40)), Hint: hint}
 }
 
 // maxNameAsked is the longest name that is looked for, in bytes; no tool has one that long.
@@ -328,7 +322,7 @@ func (g *Gateway) upstreamID(name string) (string, error) {
 	if i := slices.IndexFunc(ids, func(id string) bool { return strings.EqualFold(id, tool.Identifier(name)) }); i >= 0 {
 		return ids[i], nil
 	}
-	err := unknown("upstream", name, nearest.Of(name, ids))
+	err := toolcall.Unknown("upstream", name, nearest.Of(name, ids))
 	if nearest.Of(name, ids) == "" {
 		err.Hint = plain.Line("there are: "+strings.Join(ids, ", "), 400)
 	}

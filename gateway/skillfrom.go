@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/codegen/bundle"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -91,7 +92,7 @@ func (g *Gateway) parameterise(ctx context.Context, record Record, function stri
 	}
 	data, err := json.Marshal(params)
 	if err != nil {
-		return made, wrong("params must be one object", "")
+		return made, toolcall.Invalid("params must be one object", "")
 	}
 	texts := map[string]string{"SOURCE": record.Code, "FUNCTION": function, "PARAMS": string(data), "DOC": doc}
 	if err := g.ask(ctx, parameterisePython, texts, &made); err != nil {

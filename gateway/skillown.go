@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/plain"
 	"sallyport/internal/skill"
 	"sallyport/sandbox/bridge"
 )
@@ -30,7 +32,7 @@ func (g *Gateway) saveForProgram(ctx context.Context, args json.RawMessage) (str
 		Params                                          map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
-		return "", wrong("arguments must be one JSON object", "")
+		return "", toolcall.Invalid("arguments must be one JSON object", "")
 	}
 	if in.From != "" {
 		in.Language = "" // it is that of the execution
@@ -49,7 +51,7 @@ func (g *Gateway) loadForProgram(ctx context.Context, args json.RawMessage) (str
 		Version int
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
-		return "", wrong("version is too large", "")
+		return "", toolcall.Invalid("version is too large", "")
 	}
 	return g.LoadSkill(ctx, in.Name, in.Version)
 }
@@ -57,7 +59,7 @@ func (g *Gateway) loadForProgram(ctx context.Context, args json.RawMessage) (str
 func (g *Gateway) listForProgram(ctx context.Context, args json.RawMessage) (string, error) {
 	var in struct{ Query string }
 	if err := json.Unmarshal(args, &in); err != nil {
-		return "", wrong("arguments must be one JSON object of strings", "")
+		return "", toolcall.Invalid("arguments must be one JSON object of strings", "")
 	}
 	return g.ListSkills(ctx, in.Query)
 }
@@ -75,7 +77,7 @@ func (g *Gateway) explainSkills(ctx context.Context, lines []bridge.Line) {
 			continue
 		}
 		if source := strings.Split(string(one.Files[path.Clean(file)]), "\n"); line.Line > 0 && line.Line <= len(source) {
-			line.Source = head(strings.TrimSpace(source[line.Line-1]), 400)
+			line.Source = plain.Head(strings.TrimSpace(source[line.Line-1]), 400)
 		}
 	}
 }

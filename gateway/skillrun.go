@@ -204,7 +204,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	}
 	e, program := Execution{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, Program{Code: job.Code, Language: string(one.Language)}
 	running := program.running(ctx, job.ID)
-	running.Skill = &one
+	running.Candidate = &one
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	x := g.goLive(running, program, stop)
@@ -217,7 +217,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	if err := g.auditStart(ctx, &e, program); err != nil {
 		return err
 	}
-	within, ended := running.Holding.Context(ctx)
+	within, ended := running.Suspension.Context(ctx)
 	e.Outcome, err = g.runner.run(within, job, agent{g, x})
 	ended()
 	g.settleHeld(ctx, &e, running)
@@ -249,7 +249,7 @@ func failedTests(one skill.Skill, why string) error {
 func (g *Gateway) importSkill(ctx context.Context, args json.RawMessage) (string, error) {
 	var in struct{ Name, Language string }
 	if err := json.Unmarshal(args, &in); err != nil {
-		return "", wrong("arguments must be one JSON object of strings", "")
+		return "", toolcall.Invalid("arguments must be one JSON object of strings", "")
 	}
 	one, err := g.importable(ctx, in.Name, in.Language)
 	if err != nil {

@@ -197,7 +197,7 @@ func checkScope(scope string, allowed bool) error {
 	case scope == scopeShared:
 		return &tool.Error{Kind: tool.Denied, Message: "skills cannot be shared here", Hint: "save it without scope; the operator decides that (skills.scope)"}
 	}
-	return notOneOf("scope", scope, "use private or shared")
+	return toolcall.NotOneOf("scope", scope, "use private or shared")
 }
 
 func (g *Gateway) shareSkill(ctx context.Context, one skill.Skill, review bool) (string, error) {
@@ -307,7 +307,7 @@ func (g *Gateway) complete(ctx context.Context, next *skill.Skill) error {
 func cleanDescription(text string) string {
 	text = strings.TrimSpace(plain.Text(text, skill.MaxDescription))
 	for len(text) > skill.MaxDescription {
-		text = head(text, len([]rune(text))-1)
+		text = plain.Head(text, len([]rune(text))-1)
 	}
 	return text
 }

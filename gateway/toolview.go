@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/codegen"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
 
@@ -32,7 +33,7 @@ type ToolText struct {
 func (g *Gateway) ToolView(ctx context.Context, id tool.ID) (ToolView, error) {
 	e, ok := g.catalog.known(id)
 	if !ok {
-		return ToolView{}, unknown("tool", id.String(), "")
+		return ToolView{}, toolcall.Unknown("tool", id.String(), "")
 	}
 	v := ToolView{Tool: g.catalog.withObserved(e), Digest: e.digest(), Policy: policyWord(g.expected(ctx, id, true))}
 	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {

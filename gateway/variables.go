@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"unicode/utf8"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -21,15 +22,15 @@ var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 // checkGiven refuses variables and limits that a program cannot have.
 func (g *Gateway) checkGiven(p Program) error {
 	if most := int64(g.cfg.Load().Sandbox.Memory); p.Memory > most {
-		return wrong(fmt.Sprintf("a program can have at most %v of memory", config.Size(most)), "leave it out")
+		return toolcall.Invalid(fmt.Sprintf("a program can have at most %v of memory", config.Size(most)), "leave it out")
 	}
 	size := len(p.Code)
 	for name, value := range p.Variables {
 		if !variableName.MatchString(name) {
-			return wrong(fmt.Sprintf("a variable cannot be called %q", plain.Line(name, 80)), "use a letter, then letters, digits and _")
+			return toolcall.Invalid(fmt.Sprintf("a variable cannot be called %q", plain.Line(name, 80)), "use a letter, then letters, digits and _")
 		}
 		if !simple(value) {
-			return wrong("the variable "+name+" is no JSON value that a program can have", fmt.Sprintf("at most %d lists and objects in each other", maxDepth))
+			return toolcall.Invalid("the variable "+name+" is no JSON value that a program can have", fmt.Sprintf("at most %d lists and objects in each other", maxDepth))
 		}
 		size += len(name) + len(value)
 	}

@@ -42,7 +42,7 @@ const Unfinished = "unfinished"
 // List is what a program calls, as it calls it.
 type List struct {
 	mu    sync.Mutex
-	calls []Record
+	records []Record
 	made  int
 	bytes int64 // of the results of all that have ended
 	// samples are the beginnings of results, held their bytes.
@@ -56,16 +56,16 @@ func (l *List) Begin(made *Attempt) (end func(outcome string, size int64)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made++
-	if len(l.calls) == MaxRecords {
-		made.Decided = func(Verdict) {}
+	if len(l.records) == MaxRecords {
+		made.Decide = func(Verdict) {}
 		return func(_ string, size int64) { l.Add(size) }
 	}
-	at, start := len(l.calls), time.Now()
-	l.calls = append(l.calls, Record{Tool: made.Tool, Digest: made.Definition, Arguments: made.Arguments, Outcome: Unfinished, Begun: start.UTC()})
-	made.Decided = func(v Verdict) {
+	at, start := len(l.records), time.Now()
+	l.records = append(l.records, Record{Tool: made.Tool, Digest: made.Definition, Arguments: made.Arguments, Outcome: Unfinished, Begun: start.UTC()})
+	made.Decide = func(v Verdict) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		c := &l.calls[at]
+		c := &l.records[at]
 		c.Decision, c.Rule, c.Reason, c.Labels, c.Approval = string(v.Action), v.Rule, v.Reason, nil, v.Approval
 		if v.Action == policy.Allow {
 			c.Labels = v.Labels
@@ -75,7 +75,7 @@ func (l *List) Begin(made *Attempt) (end func(outcome string, size int64)) {
 		l.Add(size)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		c := &l.calls[at]
+		c := &l.records[at]
 		c.Outcome, c.Duration, c.Size, c.Replayed = outcome, time.Since(start), size, made.Replayed
 	}
 }
@@ -97,7 +97,7 @@ func (l *List) Sums() (made int, bytes int64) {
 func (l *List) Unanswered(least time.Duration) (waited time.Duration, of tool.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range l.calls {
+	for _, c := range l.records {
 		took := c.Duration
 		switch c.Outcome {
 		case Unfinished:
@@ -117,7 +117,7 @@ func (l *List) Unanswered(least time.Duration) (waited time.Duration, of tool.ID
 func (l *List) All() ([]Record, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]Record(nil), l.calls...), l.made
+	return append([]Record(nil), l.records...), l.made
 }
 
 const maxResultCounted = 16 << 10

@@ -28,7 +28,3 @@ func TextBytes(r tool.Result) (n int64) {
 	}
 	return n
 }
-
-func ClosedError() *tool.Error {
-	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
-}

@@ -18,7 +18,7 @@ type Scope struct {
 	Execution *Execution
 	// Attempt is the call itself, for a call of a program.
 	Attempt *Attempt
-	// Run is the id of the workflow run that makes the call, see [Unwaited]; "" for none, and for calls of its programs.
+	// Run is the id of the workflow run that makes the call, see [Unattended]; "" for none, and for calls of its programs.
 	Run string
 	// Approval is the id of the approval that a client is being asked for; "" for none.
 	Approval string
@@ -41,34 +41,34 @@ func (s Scope) In(ctx context.Context) context.Context {
 
 // Execution is an execution while its program runs: what its calls have in common.
 type Execution struct {
-	Id, Principal, Session, Client string
+	ID, Principal, Session, Client string
 	// Root is the first of the executions that this one resumes, itself for none; of a workflow's program the run.
 	Root string
-	// Unwaited says that it is a workflow's program: it is suspended at once where nobody can be asked.
-	Unwaited bool
-	// Holding suspends it when a call waits for approval.
-	Holding *Suspension
+	// Unattended says that it is a workflow's program: it is suspended at once where nobody can be asked.
+	Unattended bool
+	// Suspension suspends it when a call waits for approval.
+	Suspension *Suspension
 	// Workspace is the name of its workspace.
 	Workspace string
 	// Peer answers what upstreams and approvals ask a person; nil for none.
 	Peer tool.Peer
-	// Instead answers its calls in place of upstreams; nil for none.
-	Instead func(ctx context.Context, c tool.Call) (tool.Result, error)
+	// Stub answers its calls in place of upstreams; nil for none.
+	Stub func(ctx context.Context, c tool.Call) (tool.Result, error)
 	// Yield gives up the program's turn during a call that may run programs itself, until done is called.
 	Yield func() (done func(), err error)
 	Calls *List
-	// Skill is the skill that it tests; nil if it is no test.
-	Skill *skill.Skill
+	// Candidate is the skill that it tests; nil if it is no test.
+	Candidate *skill.Skill
 	Trail Trail
 	// Remote says that it was requested over HTTP.
 	Remote bool
-	// Journal keeps its calls; nil for none. unjournaled logs the first error of writing it.
+	// Journal keeps its calls; nil for none. JournalFailed logs the first error of writing it.
 	Journal     *journal.Writer
-	Unjournaled sync.Once
+	JournalFailed sync.Once
 	// Replay answers calls from the journal of the execution that it resumes; nil for none.
 	Replay Replayer
-	// Done counts the calls that succeeded and changed something.
-	Done atomic.Int64
+	// Effects counts the calls that succeeded and changed something.
+	Effects atomic.Int64
 	// Place is its place in a trace.
 	Place telemetry.Place
 }
@@ -85,7 +85,7 @@ type Replayer interface {
 func NewExecution(ctx context.Context, id string) *Execution {
 	by := ScopeOf(ctx).Run
 	return &Execution{
-		Id: id, Root: cmp.Or(by, id), Unwaited: by != "", Holding: NewSuspension(), Principal: tool.Principal(ctx), Session: tool.Session(ctx),
+		ID: id, Root: cmp.Or(by, id), Unattended: by != "", Suspension: NewSuspension(), Principal: tool.Principal(ctx), Session: tool.Session(ctx),
 		Client: tool.Client(ctx), Remote: tool.Remote(ctx), Calls: &List{}, Place: telemetry.PlaceOf(ctx),
 	}
 }
@@ -96,7 +96,7 @@ func ExecutionOf(ctx context.Context) *Execution { return ScopeOf(ctx).Execution
 // ExecutionID returns the id of the execution that makes the call, "" for none.
 func ExecutionID(ctx context.Context) string {
 	if r := ExecutionOf(ctx); r != nil {
-		return r.Id
+		return r.ID
 	}
 	return ""
 }
@@ -113,7 +113,7 @@ func Unattended(ctx context.Context, run string) context.Context {
 // RunOf returns the workflow run that makes the call, by a step or a program; "" for none.
 func RunOf(ctx context.Context) string {
 	s := ScopeOf(ctx)
-	if s.Execution != nil && s.Execution.Unwaited {
+	if s.Execution != nil && s.Execution.Unattended {
 		return s.Execution.Root
 	}
 	return s.Run

@@ -4,6 +4,9 @@
 package plain
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode"
@@ -100,4 +103,30 @@ func cutRunes(s string, max int) string {
 		n++
 	}
 	return s
+}
+
+// JSON is JSON whose texts have no HTML in mind.
+func JSON(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// Head returns at most the first n characters of s.
+func Head(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -1,0 +1,30 @@
+package toolcall
+
+import (
+	"fmt"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Unknown is the error for an upstream or tool that is not there.
+func Unknown(what, name, near string) *tool.Error {
+	err := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no %s %s", what, plain.Line(name, 150)), Hint: "find it with search_tools"}
+	if near != "" {
+		err.Hint = "did you mean " + near + "?"
+	}
+	return err
+}
+
+// Invalid is the error for a request that another try must change.
+func Invalid(message, hint string) *tool.Error {
+	return &tool.Error{Kind: tool.Invalid, Message: message, Hint: hint}
+}
+
+// NotOneOf is the error for a word that is none of those that may stand there.
+func NotOneOf(what, word, hint string) *tool.Error {
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(word, 40)), Hint: hint}
+}
+
+func ClosedError() *tool.Error {
+	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+}
