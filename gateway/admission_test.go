@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/mask"
@@ -186,14 +187,14 @@ func FuzzPrinted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		m := new(mask.Book).For("", "secret-Of-9")
 		var heard strings.Builder
-		o := newOutput(m, func(p Printed) { heard.WriteString(p.Text) }, func() {})
+		o := newOutput(m, func(p execution.Printed) { heard.WriteString(p.Text) }, func() {})
 		size = 1 + size&31
 		for piece := range slices.Chunk([]byte(text), size) {
 			o.printed(sandbox.Stdout, piece)
 		}
 		o.end()
 		clean := strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD") // as the sandbox has it
-		want := m.Text(visible(clean))
+		want := m.Text(execution.Visible(clean))
 		if got := strings.TrimRight(heard.String(), "\n"); got != want && len(text) < maxSequence {
 			t.Errorf("%q in pieces of %d becomes %q; the answer has %q", text, size, got, want)
 		}

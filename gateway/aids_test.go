@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
@@ -187,7 +188,7 @@ func TestProgramsClick(t *testing.T) {
 		if _, err := g.Search(ctx, gateway.Search{Query: "create a ticket"}); err != nil {
 			t.Fatal(err)
 		}
-		e, err := g.Execute(ctx, gateway.Program{Code: "from servers." + up + " import create_ticket\nfor i in range(20): create_ticket()"})
+		e, err := g.Execute(ctx, execution.Program{Code: "from servers." + up + " import create_ticket\nfor i in range(20): create_ticket()"})
 		if err != nil || e.Failed() {
 			t.Fatalf("%v, %v", e.Text(), err)
 		}
@@ -196,7 +197,7 @@ func TestProgramsClick(t *testing.T) {
 	wantFirst(t, g, "", "create a ticket", first)
 
 	// A program that searches and calls without end moves nothing by that.
-	e, err := g.Execute(as(t, "eve", ""), gateway.Program{Code: "from servers." + up + " import close_ticket\nfrom sallyport import search_tools\n" +
+	e, err := g.Execute(as(t, "eve", ""), execution.Program{Code: "from servers." + up + " import close_ticket\nfrom sallyport import search_tools\n" +
 		"for i in range(30):\n    search_tools('create a ticket'); close_ticket()"})
 	if err != nil || e.Failed() {
 		t.Fatalf("%v, %v", e.Text(), err)

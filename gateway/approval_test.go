@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/approval"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -119,7 +120,7 @@ said`, `[["denied","notes.create_note was not approved by the user"],["denied","
 	} {
 		before := sites["notes"].hits.Load()
 		p := &person{decide: c.decide}
-		e, err := g.Execute(tool.WithSession(t.Context(), name), gateway.Program{Code: c.code, Peer: p})
+		e, err := g.Execute(tool.WithSession(t.Context(), name), execution.Program{Code: c.code, Peer: p})
 		if err != nil || e.Value == nil || e.Value.Text != c.want {
 			t.Errorf("%s: %v, %s, want %s", name, err, e.Text(), c.want)
 		}
@@ -135,7 +136,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 	p := &person{decide: always("session")}
 	ctx := tool.WithSession(t.Context(), "s1")
 	code := "from servers.notes import create_note\ncreate_note(title='a\\x1b[31m\\u202eb', text='x' * 5000)"
-	first, err := g.Execute(ctx, gateway.Program{Code: code, Peer: p})
+	first, err := g.Execute(ctx, execution.Program{Code: code, Peer: p})
 	if err != nil || first.Failed() {
 		t.Fatalf("%v, %s", err, first.Text())
 	}
@@ -147,7 +148,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 		t.Errorf("%s", p.forms[0])
 	}
 	for session, asked := range map[string]int{"s1": 1, "s2": 2} { // the answer was for its session
-		e, err := g.Execute(tool.WithSession(t.Context(), session), gateway.Program{Code: code, Peer: p})
+		e, err := g.Execute(tool.WithSession(t.Context(), session), execution.Program{Code: code, Peer: p})
 		if err != nil || e.Failed() {
 			t.Errorf("%v, %s", err, e.Text())
 		}
@@ -158,7 +159,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 	if p.questions() != 2 {
 		t.Errorf("asked %d times", p.questions())
 	}
-	other, err := g.Execute(tool.WithPrincipal(ctx, "eve"), gateway.Program{Code: code, Peer: p})
+	other, err := g.Execute(tool.WithPrincipal(ctx, "eve"), execution.Program{Code: code, Peer: p})
 	if err != nil || other.Failed() || p.questions() != 3 {
 		t.Errorf("another principal: %v, asked %d times", err, p.questions())
 	}
@@ -168,7 +169,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 func slow(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	p := &person{decide: func(string) string { time.Sleep(1500 * time.Millisecond); return "once" }}
-	e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
+	e, err := g.Execute(t.Context(), execution.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
 	if err != nil || e.Failed() {
 		t.Errorf("%v, %s", err, e.Text())
 	}
@@ -183,8 +184,8 @@ from sallyport import parallel
 print(add(a=1, b=2))
 try: parallel(lambda: create_note(title='a'), lambda: create_note(title='b'))
 finally: add(a=3, b=4)`
-	e, err := g.Execute(tool.WithPrincipal(t.Context(), "ann"), gateway.Program{Code: code})
-	if err != nil || e.Status != gateway.Held || len(e.Approvals) != 2 || sites["notes"].hits.Load() != 0 || sites["calc"].hits.Load() != 1 {
+	e, err := g.Execute(tool.WithPrincipal(t.Context(), "ann"), execution.Program{Code: code})
+	if err != nil || e.Status != execution.Held || len(e.Approvals) != 2 || sites["notes"].hits.Load() != 0 || sites["calc"].hits.Load() != 1 {
 		t.Fatalf("%v, %s, %+v: %s", err, e.Status, e.Approvals, e.Text())
 	}
 	for _, want := range []string{"held: it needs approval", "notes.create_note", "sallyport approvals approve " + e.Approvals[0].ID, `execute_code(code="", resume="` + e.ID + `")`} {
@@ -192,7 +193,7 @@ finally: add(a=3, b=4)`
 			t.Errorf("%q is not in %q", want, e.Text())
 		}
 	}
-	if r, err := g.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != gateway.Held {
+	if r, err := g.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
 		t.Errorf("%v, %+v", err, r)
 	}
 	seen := func(ctx context.Context) int { all, _ := g.Approvals(ctx); return len(all) }
@@ -210,14 +211,14 @@ finally: add(a=3, b=4)`
 	wantError(t, err, tool.Invalid, "does not wait for an answer any more: it is allowed")
 
 	// The one that resumes it makes the call that was approved, and waits for the other one.
-	again, err := g.Execute(ann, gateway.Program{Resume: e.ID})
-	if err != nil || again.Status != gateway.Held || len(again.Approvals) != 1 || again.Approvals[0].ID != e.Approvals[1].ID || sites["notes"].hits.Load() != 1 || sites["calc"].hits.Load() != 1 {
+	again, err := g.Execute(ann, execution.Program{Resume: e.ID})
+	if err != nil || again.Status != execution.Held || len(again.Approvals) != 1 || again.Approvals[0].ID != e.Approvals[1].ID || sites["notes"].hits.Load() != 1 || sites["calc"].hits.Load() != 1 {
 		t.Fatalf("%v, %s, %+v: %s", err, again.Status, again.Approvals, again.Text())
 	}
 	if _, err := g.Answer(operator, again.Approvals[0].ID, gateway.Answer{Allow: true, Scope: approval.Execution}); err != nil {
 		t.Error(err)
 	}
-	last, err := g.Execute(ann, gateway.Program{Resume: again.ID})
+	last, err := g.Execute(ann, execution.Program{Resume: again.ID})
 	if err != nil || last.Status != sandbox.OK || sites["notes"].hits.Load() != 2 || sites["calc"].hits.Load() != 2 {
 		t.Errorf("%v, %s; %d notes, %d sums", err, last.Text(), sites["notes"].hits.Load(), sites["calc"].hits.Load())
 	}
@@ -248,7 +249,7 @@ func answeredElsewhere(t *testing.T, g *gateway.Gateway, sites map[string]*site)
 			}
 		}
 	})
-	e, err := g.Execute(t.Context(), gateway.Program{Code: `from servers.notes import create_note
+	e, err := g.Execute(t.Context(), execution.Program{Code: `from servers.notes import create_note
 from sallyport import ToolError
 print(create_note(title='good'))
 try: create_note(title='bad')
@@ -310,12 +311,12 @@ func many(t *testing.T, g *gateway.Gateway) {
 	}
 	testutil.Eventually(t, "16 calls wait", 10*time.Second, func() bool { all, _ := g.Approvals(ctx); return len(all) == 16 })
 	code := "from servers.notes import create_note\ncreate_note(title='a')"
-	e, err := g.Execute(ctx, gateway.Program{Code: code, Peer: slow})
-	if err != nil || e.Status != gateway.Held {
+	e, err := g.Execute(ctx, execution.Program{Code: code, Peer: slow})
+	if err != nil || e.Status != execution.Held {
 		t.Errorf("%v, %s", err, e.Text())
 	}
 	p := &person{decide: always("once")}
-	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), gateway.Program{Code: code, Peer: p}); err != nil || e.Status != sandbox.OK {
+	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), execution.Program{Code: code, Peer: p}); err != nil || e.Status != sandbox.OK {
 		t.Errorf("another principal: %v, %s", err, e.Text())
 	}
 	stop()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 )
 
 // TestNobodyWaitsForWhomTheyDoNotName: an upstream that never answers costs those nothing who do not name it.
@@ -16,7 +17,7 @@ func TestNobodyWaitsForWhomTheyDoNotName(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{NoPool: true})
 	begun := time.Now()
 	for code, most := range map[string]time.Duration{"1 + 1": 5 * time.Second, "from servers import calc\nprint(calc.add(a=1, b=2))": 5 * time.Second} {
-		e, err := g.Execute(t.Context(), gateway.Program{Code: code, Language: "python"})
+		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: "python"})
 		if err != nil || e.Fault != nil || time.Since(begun) > most {
 			t.Errorf("%q: %v, %+v after %v", code, err, e.Fault, time.Since(begun))
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
@@ -62,13 +63,13 @@ func (g *Gateway) auditResult(ctx context.Context, c tool.Call, result tool.Resu
 	e := g.about(ctx, audit.Result, c)
 	e.Outcome, e.Micros, e.Bytes = toolcall.Outcome(result, err), took.Microseconds(), toolcall.TextSize(result)
 	if c.Execution != "" {
-		e.Saved = g.meter.estimate(e.Bytes)
+		e.Saved = g.meter.Estimate(e.Bytes)
 	}
 	_ = g.auditor.append(e) // append has logged it, and the next call is refused
 }
 
 // auditStart keeps that a program is about to run; what cannot be kept is not run.
-func (g *Gateway) auditStart(ctx context.Context, e *Execution, program Program) error {
+func (g *Gateway) auditStart(ctx context.Context, e *execution.Result, program execution.Program) error {
 	if !g.auditor.kept() {
 		return nil
 	}
@@ -81,13 +82,13 @@ func (g *Gateway) auditStart(ctx context.Context, e *Execution, program Program)
 	return g.auditor.append(event)
 }
 
-func (g *Gateway) execution(ctx context.Context, kind audit.Kind, e *Execution, program Program) audit.Event {
+func (g *Gateway) execution(ctx context.Context, kind audit.Kind, e *execution.Result, program execution.Program) audit.Event {
 	digest := sha256.Sum256([]byte(program.Code))
 	return g.on(ctx, audit.Event{Kind: kind, Execution: e.ID, Language: e.Language, Code: hex.EncodeToString(digest[:])})
 }
 
 // auditEnd keeps how a program ended, or why it could not be run.
-func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, started time.Time, calls *toolcall.List, failed error) {
+func (g *Gateway) auditEnd(ctx context.Context, e *execution.Result, program execution.Program, started time.Time, calls *toolcall.List, failed error) {
 	if !g.auditor.kept() {
 		return
 	}
@@ -100,7 +101,7 @@ func (g *Gateway) auditEnd(ctx context.Context, e *Execution, program Program, s
 		text := e.Text()
 		event.Bytes = int64(len(text))
 		event.Kept = g.recorder.durable
-		event.Saved = g.meter.estimate(max(0, read-event.Bytes))
+		event.Saved = g.meter.Estimate(max(0, read-event.Bytes))
 		if db := g.cfg.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
 			event.Output = plain.Head(g.withoutPrivate(text), maxAuditOutput)
 		}

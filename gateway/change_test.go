@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -126,7 +127,7 @@ func TestWrappersThatCannotBeWritten(t *testing.T) {
 	}
 	s.tool("subtract", "Take away.", "", echo)
 	testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 5 })
-	_, err = g.Execute(t.Context(), gateway.Program{Code: "1"})
+	_, err = g.Execute(t.Context(), execution.Program{Code: "1"})
 	wantError(t, err, tool.Internal, "programs cannot be run: publish wrappers", "sallyport doctor")
 	if err := errors.Join(os.Remove(tree), os.Rename(tree+".away", tree)); err != nil {
 		t.Fatal(err)

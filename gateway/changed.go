@@ -6,18 +6,9 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/workspace"
 )
-
-// FileChange is a file of the workspace that a program has made, changed or removed.
-type FileChange struct {
-	// Path is slash-separated, below /workspace.
-	Path string `json:"path"`
-	// Size is in bytes.
-	Size int64 `json:"size"`
-	// Gone says that it was removed.
-	Gone bool `json:"gone,omitempty"`
-}
 
 // maxFileChanges is how many changes of one program are told.
 const maxFileChanges = 1000
@@ -27,16 +18,16 @@ type changing struct {
 	space
 
 	mu      sync.Mutex
-	changes []FileChange
+	changes []execution.FileChange
 }
 
 // Update implements [sandbox.Workspace].
 func (c *changing) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
-	var seen []FileChange
+	var seen []execution.FileChange
 	updated, err := c.space.Update(func(yield func(workspace.File, error) bool) {
 		for f, err := range changes {
 			if err == nil && !f.Folder && len(seen) < maxFileChanges {
-				seen = append(seen, FileChange{Path: f.Path, Size: f.Size, Gone: f.Gone})
+				seen = append(seen, execution.FileChange{Path: f.Path, Size: f.Size, Gone: f.Gone})
 			}
 			if !yield(f, err) {
 				return
@@ -56,18 +47,18 @@ func (c *changing) Update(changes iter.Seq2[workspace.File, error]) (workspace.U
 }
 
 // note is called with mu held.
-func (c *changing) note(f FileChange) {
-	c.changes = slices.DeleteFunc(c.changes, func(old FileChange) bool { return old.Path == f.Path })
+func (c *changing) note(f execution.FileChange) {
+	c.changes = slices.DeleteFunc(c.changes, func(old execution.FileChange) bool { return old.Path == f.Path })
 	if len(c.changes) < maxFileChanges {
 		c.changes = append(c.changes, f)
 	}
 }
 
 // list is what has changed, by path.
-func (c *changing) list() []FileChange {
+func (c *changing) list() []execution.FileChange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := slices.Clone(c.changes)
-	slices.SortFunc(list, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b execution.FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return list
 }

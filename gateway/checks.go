@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -31,8 +31,6 @@ const (
 	checkDelay = 50 * time.Millisecond
 	// maxCheckers bounds checkers in memory; programs of principals beyond that are not checked.
 	maxCheckers = 8
-	// maxWarnings is how much of that a model reads.
-	maxWarnings = 3
 )
 
 // checks has a type checker for each language that programs came in, and for each principal: two never
@@ -198,7 +196,7 @@ func relevant(list []typecheck.Warning, fault *bridge.Fault) []typecheck.Warning
 		return (len(fault.Lines) == 0 || distance(w) == 0) && saysTheSame(w.Message, fault.Message+" "+fault.Hint)
 	})
 	slices.SortStableFunc(list, func(a, b typecheck.Warning) int { return cmp.Compare(distance(a), distance(b)) })
-	return list[:min(len(list), maxWarnings)]
+	return list[:min(len(list), execution.MaxWarnings)]
 }
 
 // quotedName is a name that a warning is about.
@@ -212,13 +210,4 @@ func saysTheSame(warning, fault string) bool {
 		}
 	}
 	return false
-}
-
-// warningLines are for a model to read.
-func warningLines(list []typecheck.Warning) string {
-	var b strings.Builder
-	for _, w := range list {
-		fmt.Fprintf(&b, "\ntypes: line %d: %s", w.Line, w.Message)
-	}
-	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -91,7 +91,7 @@ func TestSyntaxOfBoth(t *testing.T) {
 func TestPrincipalsHaveTheirOwnChecker(t *testing.T) {
 	g := open(t, withCheckers(t, withRunsc(t, settings(nil))), nil)
 	for i, name := range []string{"ann", "ben", "ann"} {
-		if _, err := g.Execute(tool.WithPrincipal(t.Context(), name), gateway.Program{Code: "1"}); err != nil {
+		if _, err := g.Execute(tool.WithPrincipal(t.Context(), name), execution.Program{Code: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		running := func() int {
@@ -110,8 +110,8 @@ func BenchmarkTypes(b *testing.B) {
 		g := open(b, cfg, nil)
 		for name, code := range map[string]string{"well": "x = [1]\nx", "fails": "x = [1]\ndef f(): x.psuh(1)\n1 / 0"} {
 			b.Run(fmt.Sprintf("%s,checked=%t", name, checked), func(b *testing.B) {
-				run := func() gateway.Execution {
-					e, err := g.Execute(b.Context(), gateway.Program{Code: code})
+				run := func() execution.Result {
+					e, err := g.Execute(b.Context(), execution.Program{Code: code})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
@@ -31,7 +32,7 @@ func TestChosenEnvironment(t *testing.T) {
 	}
 	run := func(ctx context.Context, environment, want string) {
 		t.Helper()
-		e, err := g.Execute(ctx, gateway.Program{Code: "try:\n  import alpha\n  open('/workspace/a', 'w').write('abc'); r = alpha.NAME\nexcept ImportError:\n  r = 'not here'\nr", Environment: environment})
+		e, err := g.Execute(ctx, execution.Program{Code: "try:\n  import alpha\n  open('/workspace/a', 'w').write('abc'); r = alpha.NAME\nexcept ImportError:\n  r = 'not here'\nr", Environment: environment})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -82,7 +83,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 		closers.Wait()
 		mustClose(t, g)
-		_, err := g.Execute(t.Context(), gateway.Program{Code: "1"})
+		_, err := g.Execute(t.Context(), execution.Program{Code: "1"})
 		wantError(t, err, tool.Canceled, "the gateway is closed")
 		_, err = call(t, g, "calc.add", `{"a":1,"b":2}`)
 		wantError(t, err, tool.Canceled, "the gateway is closed")
@@ -140,7 +141,7 @@ func TestCloseWhileProgramsRun(t *testing.T) {
 		var programs sync.WaitGroup
 		for range 6 { // more than run at once
 			programs.Go(func() {
-				e, err := g.Execute(context.Background(), gateway.Program{Code: "from servers.calc import add\nwhile True: add(1, 2)"})
+				e, err := g.Execute(context.Background(), execution.Program{Code: "from servers.calc import add\nwhile True: add(1, 2)"})
 				if err != nil || e.Status != sandbox.Canceled {
 					t.Errorf("%+v, %v", e, err)
 				}
@@ -163,7 +164,7 @@ func TestCloseWhileProgramsStart(t *testing.T) {
 			var programs sync.WaitGroup
 			for range 2 {
 				programs.Go(func() {
-					e, err := g.Execute(context.Background(), gateway.Program{Code: "import time\ntime.sleep(30)"})
+					e, err := g.Execute(context.Background(), execution.Program{Code: "import time\ntime.sleep(30)"})
 					if err != nil {
 						wantError(t, err, tool.Canceled, "the gateway is closed")
 					} else if e.Status != sandbox.Canceled {

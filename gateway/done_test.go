@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -16,10 +16,10 @@ func TestDone(t *testing.T) {
 	g, _ := resuming(t, nil)
 	ada := tool.WithPrincipal(t.Context(), "ada")
 	code := "from servers.ledger import book, total\nbook(name='a')\nif not ok: 1/0\nbook(name=str(total()['total']))"
-	failed := went(ada, t, g, gateway.Program{Code: code, Variables: map[string]json.RawMessage{"ok": json.RawMessage("false")}}, sandbox.Failed)
+	failed := went(ada, t, g, execution.Program{Code: code, Variables: map[string]json.RawMessage{"ok": json.RawMessage("false")}}, sandbox.Failed)
 	_, err := g.Done(ada, failed.ID)
 	wantError(t, err, tool.Invalid, "did not end well")
-	well := went(ada, t, g, gateway.Program{Resume: failed.ID, Variables: map[string]json.RawMessage{"ok": json.RawMessage("true")}}, sandbox.OK)
+	well := went(ada, t, g, execution.Program{Resume: failed.ID, Variables: map[string]json.RawMessage{"ok": json.RawMessage("true")}}, sandbox.OK)
 	for _, who := range []bool{true, false} {
 		ctx := ada
 		if !who {
@@ -33,11 +33,11 @@ func TestDone(t *testing.T) {
 	}
 	_, err = g.Done(tool.WithPrincipal(t.Context(), "eve"), well.ID)
 	wantError(t, err, tool.NotFound, "there is no execution")
-	idle := went(ada, t, g, gateway.Program{Code: "1"}, sandbox.OK)
+	idle := went(ada, t, g, execution.Program{Code: "1"}, sandbox.OK)
 	_, err = g.Done(ada, idle.ID)
 	wantError(t, err, tool.Invalid, "made no calls")
-	if e := went(ada, t, g, gateway.Program{Code: "from servers.ledger import book\nbook(name='z')\n1/0"}, sandbox.Failed); e.Failed() {
-		went(ada, t, g, gateway.Program{Resume: "last"}, sandbox.Failed, "1 call answered from the journal of "+e.ID)
+	if e := went(ada, t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='z')\n1/0"}, sandbox.Failed); e.Failed() {
+		went(ada, t, g, execution.Program{Resume: "last"}, sandbox.Failed, "1 call answered from the journal of "+e.ID)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestDone(t *testing.T) {
 func TestDoneOff(t *testing.T) {
 	t.Parallel()
 	g, _ := resuming(t, func(cfg *config.Config) { cfg.Journal.Successes = false })
-	e := went(t.Context(), t, g, gateway.Program{Code: "from servers.ledger import book\nbook(name='a')"}, sandbox.OK)
+	e := went(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')"}, sandbox.OK)
 	_, err := g.Done(t.Context(), e.ID)
 	wantError(t, err, tool.NotFound, "the calls of "+e.ID+" are not kept")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -237,7 +238,7 @@ func (w *world) course(how way, spelling, path, first, second string) (early boo
 }
 
 // check holds one execution against what was answered.
-func (w *world) check(i int, how way, settled, done bool, answer string, made, questions int64, e gateway.Execution) {
+func (w *world) check(i int, how way, settled, done bool, answer string, made, questions int64, e execution.Result) {
 	w.t.Helper()
 	switch {
 	case how.certain:
@@ -252,7 +253,7 @@ func (w *world) check(i int, how way, settled, done bool, answer string, made, q
 		w.t.Errorf("%s: resume %d is done already: made %d, %s", w.name, i+1, made, e.Text())
 	case questions > 0 && answer == answerNo && (made != 0 || e.Status != sandbox.Failed):
 		w.t.Errorf("%s: resume %d was denied: made %d, %s", w.name, i+1, made, e.Text())
-	case questions > 0 && answer == answerNone && (made != 0 || e.Status != gateway.Held):
+	case questions > 0 && answer == answerNone && (made != 0 || e.Status != execution.Held):
 		w.t.Errorf("%s: resume %d has no answer: made %d, %s", w.name, i+1, made, e.Text())
 	}
 	if questions == 0 && made > 0 && done && !how.certain {
@@ -263,7 +264,7 @@ func (w *world) check(i int, how way, settled, done bool, answer string, made, q
 // begin runs the first execution and leaves the journal as it was at the kill.
 func (w *world) begin(how way, code string) string {
 	w.t.Helper()
-	id := gateway.NewExecution()
+	id := execution.NewID()
 	path := gateway.JournalPath(w.g, "ada", id)
 	var snapshot []byte
 	take := func() {
@@ -291,7 +292,7 @@ func (w *world) begin(how way, code string) string {
 	default:
 		w.till.during.Store(&take)
 	}
-	e, err := w.g.Execute(w.ctx, gateway.Program{ID: id, Code: code})
+	e, err := w.g.Execute(w.ctx, execution.Program{ID: id, Code: code})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -320,14 +321,14 @@ func (w *world) kill(path string, snapshot []byte) {
 }
 
 // resume goes on with an execution, while somebody answers what is asked.
-func (w *world) resume(path, id, code string) gateway.Execution {
+func (w *world) resume(path, id, code string) execution.Result {
 	w.t.Helper()
 	wait := 10 * time.Second
 	if w.answer.Load() == answerNone {
 		wait = time.Millisecond
 	}
 	gateway.SetApprovalWait(w.g, wait)
-	p := gateway.Program{Code: code, Resume: id}
+	p := execution.Program{Code: code, Resume: id}
 	if path != "resume" {
 		p.Resume, p.After, p.Retry = "", id, path == "retry"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -24,7 +25,7 @@ func (g *Gateway) EnvironmentConfig(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all, limits := g.cfg.Load().Environments, g.limits(Program{})
+	all, limits := g.cfg.Load().Environments, g.limits(execution.Program{})
 	var b strings.Builder
 	fmt.Fprintf(&b, "environment: %s\n", named(name, all))
 	b.WriteString(g.insideOf(ctx, name, known))
@@ -81,7 +82,7 @@ func (g *Gateway) contents(ctx context.Context, made *making) string {
 		if i == sandbox.Python {
 			part = "Python"
 		}
-		if v := g.environments.version(ctx, i, made.key, g.limits(Program{})); v != "" {
+		if v := g.environments.version(ctx, i, made.key, g.limits(execution.Program{})); v != "" {
 			part += " " + v
 		}
 		if n, err := deps.List(i, made.sites[i]...); err == nil {
@@ -109,7 +110,7 @@ func (e *environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	if ok {
 		return version
 	}
-	job := sandbox.Job{ID: NewExecution(), Interpreter: i, Environment: key, Limits: limits, Code: "import platform; platform.python_version()"}
+	job := sandbox.Job{ID: execution.NewID(), Interpreter: i, Environment: key, Limits: limits, Code: "import platform; platform.python_version()"}
 	if i == sandbox.Node {
 		job.Code = `export default "on node " + process.versions.node`
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
@@ -92,9 +93,9 @@ func TestEnvironments(t *testing.T) {
 	}
 	t.Setenv("SSL_CERT_FILE", tlstest.Authority(t))
 	g := open(t, cfg, &gateway.Options{CacheDir: cacheFolder(t)})
-	run := func(principal, environment, code string) gateway.Execution {
+	run := func(principal, environment, code string) execution.Result {
 		t.Helper()
-		e, err := g.Execute(tool.WithPrincipal(t.Context(), principal), gateway.Program{Code: code, Environment: environment})
+		e, err := g.Execute(tool.WithPrincipal(t.Context(), principal), execution.Program{Code: code, Environment: environment})
 		if err != nil {
 			t.Fatalf("%s: %v", code, err)
 		}
@@ -136,7 +137,7 @@ func TestEnvironments(t *testing.T) {
 	if said, err := g.InstalledPackages(t.Context(), gateway.Packages{Environment: "data", Names: []string{"alpha", "beta"}}); err != nil || said != "alpha 1.0\nbeta: not installed" {
 		t.Errorf("%q, %v", said, err)
 	}
-	if _, err := g.Execute(t.Context(), gateway.Program{Code: "1", Environment: "none"}); err == nil || !strings.Contains(err.Error(), "gamma") {
+	if _, err := g.Execute(t.Context(), execution.Program{Code: "1", Environment: "none"}); err == nil || !strings.Contains(err.Error(), "gamma") {
 		t.Errorf("an environment that cannot be made: %v", err)
 	}
 }
@@ -145,9 +146,9 @@ func TestEnvironments(t *testing.T) {
 // principal nor another client of the same one sees them.
 func TestSessionsOfPrincipals(t *testing.T) {
 	g := open(t, withRunsc(t, settings(nil)), nil)
-	run := func(principal, client, session, code string) gateway.Execution {
+	run := func(principal, client, session, code string) execution.Result {
 		t.Helper()
-		e, err := g.Execute(tool.WithSession(tool.WithPrincipal(t.Context(), principal), client), gateway.Program{Code: code, Session: session})
+		e, err := g.Execute(tool.WithSession(tool.WithPrincipal(t.Context(), principal), client), execution.Program{Code: code, Session: session})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,8 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,8 +11,7 @@ import (
 
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
-	"sallyport/gateway/toolcall"
-	"sallyport/gateway/typecheck"
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -22,108 +19,32 @@ import (
 	"sallyport/sandbox/deps"
 )
 
-// Program is what Execute runs.
-type Program struct {
-	// ID is that of the execution, as [NewExecution] gives one, for a caller that must know it before, so that it can be resumed
-	// whatever happens to the caller. "" is a new one.
-	ID   string
-	Code string
-	// Language is "python" or "typescript"; "" is python. The usual short names are understood.
-	Language string
-	// Timeout shortens the limit of the settings; 0 leaves it.
-	Timeout time.Duration
-	// Memory, in bytes, is refused where it is more than the settings allow. Less changes nothing.
-	Memory int64
-	// Variables are what the program finds under their names, each a JSON value.
-	Variables map[string]json.RawMessage
-	// Session, if set, keeps what programs leave in memory for the next one with the same name,
-	// language and environment, of the same principal and client: letters, digits and ".-_", at most 64.
-	Session string
-	// Environment names one of the settings; "" is the default one.
-	Environment string
-	// Workspace names what is at /workspace, of the principal's own or mapped by the settings; "" is the
-	// one of the request, else "default".
-	Workspace string
-	// File is the path of a file in the workspace that is run, instead of Code. Its ending tells the language.
-	File string
-	// SaveAs is the path of a file in the workspace that gets Code before it runs, and is run then; a
-	// name without an ending gets that of the language. "" saves nothing.
-	SaveAs string
-	// Peer is asked what the program's calls need of a person: approvals, and what upstreams ask; nil is nobody.
-	Peer tool.Peer
-	// Folder, where it is set, is a folder of this machine in place of the workspace: for tests of workflows.
-	Folder string
-	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
-	// for tests of workflows, which have stubs.
-	Instead func(ctx context.Context, c tool.Call) (tool.Result, error)
-	// Begun hears the id of the execution when it is its turn, before it runs; nil is nobody.
-	Begun func(id string)
-	// Printed gets what it prints, as it does, in order. It must not block; nil is nobody.
-	Printed func(Printed)
-	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
-	Value int
-	// Resume is the id of an execution of the caller's that did not end well. Its program, or Code if there is any, runs
-	// again: calls that were made are answered from its journal, and only what is new is done.
-	Resume string
-	// After is, in place of Resume, an execution of the caller's before this one of the same step: calls of it that may have been done
-	// are not repeated before a person has said so; all others are made again. Retry leaves out those that are known to have failed.
-	After string
-	Retry bool
-}
-
-// Execution is one program that has been run.
-type Execution struct {
-	ID       string
-	Language string
-	sandbox.Outcome
-	// Queued is for how long it waited for its turn.
-	Queued time.Duration
-	// Limits are those that were in force.
-	Limits sandbox.Limits
-	// Approvals are what it waits for, with status [Held].
-	Approvals []Approval
-	// Resume is its ID where it failed after calls that should not be made again, for a [Program] to go on with.
-	Resume string
-	// Files are those of the workspace that it has changed, by path, at most 1,000.
-	Files []FileChange
-	// Warnings are what the types say of a program that failed, the nearest to its fault first.
-	Warnings []typecheck.Warning
-
-	journaled bool // it can be gone on with
-	// pending is the call that it spent most of its time on, for status [sandbox.TimedOut]: "x.y did not answer for 59 s".
-	pending string
-	tally   *tally
-}
-
-// maxCode is the largest program, in bytes.
-const maxCode = 1 << 20
-
 // Execute runs a program in a sandbox of its own and returns how that went. A
 // fault of the program, be it in its syntax, is an outcome. Errors are
 // *tool.Error, for a request that makes no sense and for a machine that cannot
 // run sandboxes.
-func (g *Gateway) Execute(ctx context.Context, program Program) (Execution, error) {
+func (g *Gateway) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
 	before, err := g.resume(ctx, &program)
 	if err != nil {
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	defer before.close()
 	if before == nil { // else it has the file's code, as it was
 		if err := g.readFile(ctx, &program); err != nil {
-			return Execution{}, err
+			return execution.Result{}, err
 		}
 	}
 	job, err := g.prepare(ctx, &program)
 	if err != nil {
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	g.settleFor(ctx, program.Code)
 	return g.tracked(ctx, job, program, before)
 }
 
 // prepare checks what was asked for, and makes a job of it.
-func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, error) {
-	interpreter, err := interpreterFor(program.Language)
+func (g *Gateway) prepare(ctx context.Context, program *execution.Program) (sandbox.Job, error) {
+	interpreter, err := execution.Interpreter(program.Language)
 	if err != nil {
 		return sandbox.Job{}, err
 	}
@@ -137,7 +58,7 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 	if err := g.checkID(ctx, program.ID); err != nil {
 		return sandbox.Job{}, err
 	}
-	job := sandbox.Job{ID: cmp.Or(program.ID, NewExecution()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(*program)}
+	job := sandbox.Job{ID: cmp.Or(program.ID, execution.NewID()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(*program)}
 	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
 		return sandbox.Job{}, err
 	}
@@ -151,14 +72,14 @@ func (g *Gateway) prepare(ctx context.Context, program *Program) (sandbox.Job, e
 }
 
 // execute runs a job and keeps what it was.
-func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
-	e := Execution{ID: job.ID, Language: languageName(job.Interpreter), Limits: job.Limits}
+func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program execution.Program, before *resumed) (execution.Result, error) {
+	e := execution.Result{ID: job.ID, Language: execution.LanguageName(job.Interpreter), Limits: job.Limits}
 	program.Language = e.Language
 	if err := g.runner.hold(); err != nil {
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	defer g.runner.leave()
-	running := program.running(ctx, job.ID)
+	running := program.Execution(ctx, job.ID)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	x := g.goLive(running, program, stop)
@@ -167,16 +88,16 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program,
 		return g.notBegun(ctx, program, e, x, err)
 	}
 	defer x.seat.end()
-	if program.Begun != nil {
-		program.Begun(job.ID)
+	if program.OnStart != nil {
+		program.OnStart(job.ID)
 	}
 	started := time.Now()
 	if err := g.begin(ctx, running, program, before); err != nil {
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	if err := g.auditStart(ctx, &e, program); err != nil {
 		g.undo(ctx, running, before)
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	if err := g.run(ctx, job, program, &e, x); err != nil {
 		g.undo(ctx, running, before)
@@ -184,14 +105,14 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program Program,
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	if running.Replay != nil {
 		e.Notes = append(e.Notes, running.Replay.Notes()...)
 	}
 	noteCanceled(ctx, &e.Outcome)
 	g.hideSecrets(&e)
-	e.Resume, e.journaled = g.canResume(&e, running), running.Journal != nil
+	e.Resume, e.Journaled = g.canResume(&e, running), running.Journal != nil
 	g.explain(&e, program.Code)
 	nameLines(e.Fault, program.File)
 	g.explainMissing(&e, job.Interpreter, program.Environment)
@@ -212,8 +133,8 @@ func (g *Gateway) environmentFor(ctx context.Context, name string, patience time
 }
 
 func checkCode(code string) error {
-	if n := len(code); n == 0 || n > maxCode {
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", maxCode, n)}
+	if n := len(code); n == 0 || n > execution.MaxCode {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", execution.MaxCode, n)}
 	}
 	if strings.TrimSpace(code) == "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "code is blank"}
@@ -222,7 +143,7 @@ func checkCode(code string) error {
 }
 
 // run runs a program and has its types checked meanwhile.
-func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *Execution, x *live) error {
+func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Program, e *execution.Result, x *live) error {
 	running := x.Execution
 	ws, err := g.workspaceOf(ctx, program, e.Limits)
 	if err != nil {
@@ -253,7 +174,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 	ended()
 	if e.Status == sandbox.TimedOut {
 		if took, of := running.Calls.Unanswered(e.Limits.Timeout / 2); took > 0 {
-			e.pending = fmt.Sprintf("%s did not answer for %.1f s", of, took.Seconds())
+			e.Unanswered = fmt.Sprintf("%s did not answer for %.1f s", of, took.Seconds())
 		}
 	}
 	x.output.end()
@@ -270,7 +191,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program Program, e *
 }
 
 // compile makes JavaScript of a job in TypeScript. What is wrong with the program is its outcome.
-func (g *Gateway) compile(ctx context.Context, job *sandbox.Job, program Program, ws space, e *Execution) error {
+func (g *Gateway) compile(ctx context.Context, job *sandbox.Job, program execution.Program, ws space, e *execution.Result) error {
 	if job.Interpreter != sandbox.Node {
 		return nil
 	}
@@ -291,37 +212,15 @@ func (g *Gateway) compile(ctx context.Context, job *sandbox.Job, program Program
 	return nil
 }
 
-func interpreterFor(language string) (sandbox.Interpreter, error) {
-	switch strings.ToLower(strings.TrimSpace(language)) {
-	case "", "python", "py", "python3":
-		return sandbox.Python, nil
-	case "typescript", "ts", "javascript", "js":
-		return sandbox.Node, nil
-	}
-	return "", toolcall.NotOneOf("language", language, "use python or typescript")
-}
-
-func languageName(i sandbox.Interpreter) string {
-	if i == sandbox.Node {
-		return "typescript"
-	}
-	return "python"
-}
-
-// NewExecution returns an id that no execution has.
-func NewExecution() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
-
-var executionID = regexp.MustCompile("^e-[a-z2-7]{12}$")
-
 // MaxTimeout is how long a program may run by the settings as they are now.
-func (g *Gateway) MaxTimeout() time.Duration { return g.limits(Program{}).Timeout }
+func (g *Gateway) MaxTimeout() time.Duration { return g.limits(execution.Program{}).Timeout }
 
 // checkID refuses an id that is none, or that an execution of before has.
 func (g *Gateway) checkID(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
 	}
-	if !executionID.MatchString(id) {
+	if !execution.IDPattern.MatchString(id) {
 		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " is no id for an execution"}
 	}
 	_, err := g.Recorded(ctx, id)
@@ -344,7 +243,7 @@ func compileFault(e *bundle.Error) *bridge.Fault {
 
 // explain adds to a fault what only the gateway knows: the text of the
 // program's lines, and that an upstream the program wanted is not there.
-func (g *Gateway) explain(e *Execution, code string) {
+func (g *Gateway) explain(e *execution.Result, code string) {
 	if e.Fault == nil {
 		return
 	}
@@ -366,7 +265,7 @@ func (g *Gateway) explain(e *Execution, code string) {
 }
 
 // explainMissing says how to come by a package that an import did not find.
-func (g *Gateway) explainMissing(e *Execution, interpreter sandbox.Interpreter, environment string) {
+func (g *Gateway) explainMissing(e *execution.Result, interpreter sandbox.Interpreter, environment string) {
 	if e.Fault == nil {
 		return
 	}

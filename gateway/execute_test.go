@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -26,16 +27,16 @@ func workshop(t *testing.T, log *slog.Logger) *gateway.Gateway {
 	return open(t, cfg, &gateway.Options{Logger: log})
 }
 
-func execute(t *testing.T, g *gateway.Gateway, language, code string) gateway.Execution {
+func execute(t *testing.T, g *gateway.Gateway, language, code string) execution.Result {
 	t.Helper()
-	e, err := g.Execute(t.Context(), gateway.Program{Code: code, Language: language})
+	e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
 	if err != nil {
 		t.Fatalf("execute: %v", err)
 	}
 	return e
 }
 
-func wantText(t *testing.T, e gateway.Execution, status sandbox.Status, parts ...string) {
+func wantText(t *testing.T, e execution.Result, status sandbox.Status, parts ...string) {
 	t.Helper()
 	if e.Status != status {
 		t.Errorf("status %q, want %q:\n%s", e.Status, status, e.Text())
@@ -87,7 +88,7 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 	t.Run("calls that a test answers", func(t *testing.T) {
 		var asked tool.Call
 		folder := t.TempDir()
-		e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.calc import add\nopen('/workspace/x', 'w').write('y')\nadd(a=1, b=2)", Folder: folder, Instead: func(_ context.Context, call tool.Call) (tool.Result, error) {
+		e, err := g.Execute(t.Context(), execution.Program{Code: "from servers.calc import add\nopen('/workspace/x', 'w').write('y')\nadd(a=1, b=2)", Folder: folder, Stub: func(_ context.Context, call tool.Call) (tool.Result, error) {
 			asked = call
 			return tool.Result{Content: []tool.Content{{Type: "text", Text: "seven"}}}, nil
 		}})
@@ -127,7 +128,7 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 	} {
 		t.Run(test.name+" in "+test.language, func(t *testing.T) {
 			t.Parallel()
-			p := gateway.Program{Language: test.language, Code: test.code}
+			p := execution.Program{Language: test.language, Code: test.code}
 			if test.status == sandbox.TimedOut {
 				p.Timeout = time.Second
 			}
@@ -168,14 +169,14 @@ func TestGuestIsNotBelieved(t *testing.T) {
 func TestExecuteRefusesWhatMakesNoSense(t *testing.T) {
 	g, _ := office(t)
 	for _, test := range []struct {
-		program gateway.Program
+		program execution.Program
 		want    string
 	}{
-		{gateway.Program{Code: "1", Language: "ruby"}, `unknown language "ruby" (use python or typescript)`},
-		{gateway.Program{Code: "1", Language: "\x1b[2J"}, `unknown language "" (`},
-		{gateway.Program{}, "code must be 1 to 1048576 bytes, not 0"},
-		{gateway.Program{Code: " \n\t"}, "code is blank"},
-		{gateway.Program{Code: strings.Repeat("#", 1<<20+1)}, "code must be 1 to 1048576 bytes, not 1048577"},
+		{execution.Program{Code: "1", Language: "ruby"}, `unknown language "ruby" (use python or typescript)`},
+		{execution.Program{Code: "1", Language: "\x1b[2J"}, `unknown language "" (`},
+		{execution.Program{}, "code must be 1 to 1048576 bytes, not 0"},
+		{execution.Program{Code: " \n\t"}, "code is blank"},
+		{execution.Program{Code: strings.Repeat("#", 1<<20+1)}, "code must be 1 to 1048576 bytes, not 1048577"},
 	} {
 		_, err := g.Execute(t.Context(), test.program)
 		wantError(t, err, tool.Invalid, test.want)
@@ -188,7 +189,7 @@ func TestWithoutRunsc(t *testing.T) {
 	cfg.Sandbox.Runsc = "/nowhere/runsc"
 	g := open(t, cfg, nil)
 	for _, language := range []string{"python", "typescript"} {
-		_, err := g.Execute(t.Context(), gateway.Program{Code: "1", Language: language})
+		_, err := g.Execute(t.Context(), execution.Program{Code: "1", Language: language})
 		wantError(t, err, tool.Internal, "programs cannot be run", "/nowhere/runsc", "sallyport doctor")
 	}
 	if found := search(t, g, gateway.Search{Query: "create note"}); len(found.Tools) == 0 {
@@ -205,7 +206,7 @@ func TestProgramTimeoutOnlyShortens(t *testing.T) {
 	cfg.Sandbox.Timeout, cfg.Sandbox.Memory, cfg.Sandbox.Output, cfg.Sandbox.Calls = 30*time.Second, 300*config.MiB, 5*config.KiB, 7
 	g := open(t, cfg, nil)
 	for ask, want := range map[time.Duration]time.Duration{0: 30 * time.Second, -1: 30 * time.Second, time.Hour: 30 * time.Second, 9 * time.Second: 9 * time.Second} {
-		e, err := g.Execute(t.Context(), gateway.Program{Code: "1 +", Language: "typescript", Timeout: ask}) // not even started
+		e, err := g.Execute(t.Context(), execution.Program{Code: "1 +", Language: "typescript", Timeout: ask}) // not even started
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +222,7 @@ func TestExecuteIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	e, err := g.Execute(ctx, gateway.Program{Code: "while True: pass"})
+	e, err := g.Execute(ctx, execution.Program{Code: "while True: pass"})
 	if err != nil || e.Status != sandbox.Canceled || e.Text() != "canceled" || time.Since(begin) > 10*time.Second {
 		t.Errorf("%+v, %v, after %v", e, err, time.Since(begin))
 	}

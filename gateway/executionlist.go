@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -108,7 +109,7 @@ func (g *Gateway) briefs(ctx context.Context) ([]ExecutionBrief, error) {
 func ExecutionStatuses() []string {
 	return []string{
 		string(sandbox.OK), string(sandbox.Failed), string(sandbox.Exited), string(sandbox.TimedOut), string(sandbox.OutOfCPU), string(sandbox.OutOfMemory),
-		string(sandbox.Flooded), string(sandbox.Canceled), string(sandbox.Crashed), string(Held), string(Interrupted),
+		string(sandbox.Flooded), string(sandbox.Canceled), string(sandbox.Crashed), string(execution.Held), string(Interrupted),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -87,7 +88,7 @@ func (g *Gateway) files(ctx context.Context, asked string) (space, error) {
 	if err != nil {
 		return nil, err
 	}
-	ws, err := g.workspace(ctx, name, g.limits(Program{}), true)
+	ws, err := g.workspace(ctx, name, g.limits(execution.Program{}), true)
 	if err != nil {
 		g.log.ErrorContext(ctx, "workspace cannot be opened", "error", errors.Unwrap(err))
 		return nil, err

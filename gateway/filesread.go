@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -131,7 +132,7 @@ func (e *excerpt) text() string {
 		last = e.cut
 		more = fmt.Sprintf("\n[line %d is longer; read it in a program]", e.cut)
 	}
-	text := visible(raw)
+	text := execution.Visible(raw)
 	if len(text)+strings.Count(raw, "\r\n") < len(strings.TrimRight(raw, "\r\n")) {
 		more += "\n[invisible characters are left out]"
 	}
@@ -160,7 +161,7 @@ func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, e
 			return "", err
 		}
 	}
-	if err := fits(ws, cmp.Or(asked, tool.Workspace(ctx)), g.limits(Program{})); err != nil {
+	if err := fits(ws, cmp.Or(asked, tool.Workspace(ctx)), g.limits(execution.Program{})); err != nil {
 		return "", err
 	}
 	var files []workspace.File
@@ -182,7 +183,7 @@ func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, e
 	if !known {
 		return "", unreadable(ws, below, fs.ErrNotExist)
 	}
-	return listing(files, below, bytes, g.limits(Program{}).Workspace), nil
+	return listing(files, below, bytes, g.limits(execution.Program{}).Workspace), nil
 }
 
 // listing is one line for each file, or for each file and folder of the first level, and one for all.

@@ -7,12 +7,13 @@ import (
 	"path"
 	"strings"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 	"sallyport/sandbox/bridge"
 )
 
 // readFile makes the code of a program of the file that it names, if it names one.
-func (g *Gateway) readFile(ctx context.Context, p *Program) error {
+func (g *Gateway) readFile(ctx context.Context, p *execution.Program) error {
 	if p.File == "" {
 		return nil
 	}
@@ -37,7 +38,7 @@ func (g *Gateway) readFile(ctx context.Context, p *Program) error {
 	if err != nil {
 		return unreadable(ws, p.File, err)
 	}
-	if len(strings.TrimSpace(code)) == 0 || len(code) > maxCode {
+	if len(strings.TrimSpace(code)) == 0 || len(code) > execution.MaxCode {
 		return &tool.Error{Kind: tool.Invalid, Message: p.File + " is empty, or has more than 1 MiB"}
 	}
 	p.Code = strings.TrimPrefix(code, "\ufeff")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -26,7 +27,7 @@ func (s desk) write(name, content string) {
 }
 
 // run runs a file and wants each of the texts in what a model reads of it; "!text" must not be there.
-func (s desk) run(p gateway.Program, status sandbox.Status, want ...string) {
+func (s desk) run(p execution.Program, status sandbox.Status, want ...string) {
 	s.t.Helper()
 	e, err := s.g.Execute(tool.WithPrincipal(s.t.Context(), "ada"), p)
 	if err != nil {
@@ -72,23 +73,23 @@ class Adds(unittest.TestCase):
 
 unittest.main()
 `)
-	s.run(gateway.Program{File: "py/test_app.py"}, sandbox.Exited, "FAIL: test_add", `File "/workspace/py/test_app.py", line 6, in test_add`, "0 != 5", "FAILED (failures=1)", "exited with status 1")
+	s.run(execution.Program{File: "py/test_app.py"}, sandbox.Exited, "FAIL: test_add", `File "/workspace/py/test_app.py", line 6, in test_add`, "0 != 5", "FAILED (failures=1)", "exited with status 1")
 	s.write("py/app.py", "def add(a, b):\n    return a + b\n")
-	s.run(gateway.Program{File: "/workspace/py/test_app"}, sandbox.OK, "Ran 1 test", "OK", "!FAIL", "!exited")
+	s.run(execution.Program{File: "/workspace/py/test_app"}, sandbox.OK, "Ran 1 test", "OK", "!FAIL", "!exited")
 	s.write("py/broken.py", "import app\n\ndef go():\n    app.add(1, '2')\n\ngo()\n")
-	s.run(gateway.Program{File: "py/broken.py"}, sandbox.Failed, "TypeError", "py/broken.py line 6: go()", "py/broken.py line 4 in go", "py/app.py line 2 in add: return a + b")
+	s.run(execution.Program{File: "py/broken.py"}, sandbox.Failed, "TypeError", "py/broken.py line 6: go()", "py/broken.py line 4 in go", "py/app.py line 2 in add: return a + b")
 	s.write("py/syntax.py", "x = (\n")
 	s.write("py/main.py", "import syntax\n")
-	s.run(gateway.Program{File: "py/syntax.py"}, sandbox.Failed, "SyntaxError", "py/syntax.py line 1")
-	s.run(gateway.Program{File: "py/main.py"}, sandbox.Failed, "SyntaxError", "py/main.py line 1", "py/syntax.py line 1")
+	s.run(execution.Program{File: "py/syntax.py"}, sandbox.Failed, "SyntaxError", "py/syntax.py line 1")
+	s.run(execution.Program{File: "py/main.py"}, sandbox.Failed, "SyntaxError", "py/main.py line 1", "py/syntax.py line 1")
 	s.write("py/self.py", "import sys\n(__file__, __name__, sys.argv, sys.path[0])\n")
-	s.run(gateway.Program{File: "py/self.py"}, sandbox.OK, `["/workspace/py/self.py","__main__",["/workspace/py/self.py"],"/workspace/py"]`)
+	s.run(execution.Program{File: "py/self.py"}, sandbox.OK, `["/workspace/py/self.py","__main__",["/workspace/py/self.py"],"/workspace/py"]`)
 	// In a session, variables stay and files are loaded as they are now.
 	s.write("py/mod.py", "x = 1\n")
 	s.write("py/use.py", "import mod\nkept = globals().get('kept', 0) + mod.x\nkept\n")
-	s.run(gateway.Program{File: "py/use.py", Session: "s"}, sandbox.OK, "1")
+	s.run(execution.Program{File: "py/use.py", Session: "s"}, sandbox.OK, "1")
 	s.write("py/mod.py", "x = 10\n")
-	s.run(gateway.Program{File: "py/use.py", Session: "s"}, sandbox.OK, "11")
+	s.run(execution.Program{File: "py/use.py", Session: "s"}, sandbox.OK, "11")
 	gitWorks(s)
 }
 
@@ -98,11 +99,11 @@ func gitWorks(s desk) {
 def git(*args): return subprocess.run(["git", "-C", "/workspace/repo", "-c", "user.name=a", "-c", "user.email=a@b", *args], capture_output=True, text=True)
 `
 	testutil.Program(s.t, "git")
-	s.run(gateway.Program{Code: `import os; os.makedirs("/workspace/repo", exist_ok=True)`}, sandbox.OK)
-	s.run(gateway.Program{Code: git + `git("init"); open("/workspace/repo/a.txt", "w").write("1"); git("add", "."); git("commit", "-m", "first").stdout`}, sandbox.OK, "first")
-	s.run(gateway.Program{Code: git + `(git("status", "--short").stdout, git("log", "--format=%s").stdout, git("fsck").returncode)`}, sandbox.OK, `["","first\n",0]`)
-	s.run(gateway.Program{Code: git + `open("/workspace/repo/a.txt", "w").write("2"); git("commit", "-am", "second"); git("gc").returncode`}, sandbox.OK, "0")
-	s.run(gateway.Program{Code: git + `(git("log", "--format=%s").stdout, git("fsck").returncode)`}, sandbox.OK, `["second\nfirst\n",0]`)
+	s.run(execution.Program{Code: `import os; os.makedirs("/workspace/repo", exist_ok=True)`}, sandbox.OK)
+	s.run(execution.Program{Code: git + `git("init"); open("/workspace/repo/a.txt", "w").write("1"); git("add", "."); git("commit", "-m", "first").stdout`}, sandbox.OK, "first")
+	s.run(execution.Program{Code: git + `(git("status", "--short").stdout, git("log", "--format=%s").stdout, git("fsck").returncode)`}, sandbox.OK, `["","first\n",0]`)
+	s.run(execution.Program{Code: git + `open("/workspace/repo/a.txt", "w").write("2"); git("commit", "-am", "second"); git("gc").returncode`}, sandbox.OK, "0")
+	s.run(execution.Program{Code: git + `(git("log", "--format=%s").stdout, git("fsck").returncode)`}, sandbox.OK, `["second\nfirst\n",0]`)
 }
 
 func typescriptFiles(s desk) {
@@ -122,23 +123,23 @@ test("is there", async () => {
 });
 `)
 	s.write("ts/data.json", `{"sum": 5}`)
-	s.run(gateway.Program{File: "ts/add.test.ts"}, sandbox.Exited, "adds", "ts/add.test.ts:7", "is there", "pass 1", "fail 1", "exited with status 1")
+	s.run(execution.Program{File: "ts/add.test.ts"}, sandbox.Exited, "adds", "ts/add.test.ts:7", "is there", "pass 1", "fail 1", "exited with status 1")
 	s.write("ts/lib/add.ts", "export const add = (a: number, b: number): number => a + b;\n")
-	s.run(gateway.Program{File: "ts/add.test.ts"}, sandbox.OK, "pass 2", "fail 0", "!exited")
+	s.run(execution.Program{File: "ts/add.test.ts"}, sandbox.OK, "pass 2", "fail 0", "!exited")
 	s.write("ts/broken.ts", "import { go } from \"./lib/go\";\n\ngo({} as any);\n")
 	s.write("ts/lib/go.ts", "// a comment\nexport function go(x: any): void {\n  x.y.z();\n}\n")
-	s.run(gateway.Program{File: "ts/broken.ts"}, sandbox.Failed, "TypeError", "ts/broken.ts line 3: go({} as any);", "ts/lib/go.ts line 3 in go")
+	s.run(execution.Program{File: "ts/broken.ts"}, sandbox.Failed, "TypeError", "ts/broken.ts line 3: go({} as any);", "ts/lib/go.ts line 3 in go")
 	s.write("ts/lib/go.ts", "export function go( {\n")
-	s.run(gateway.Program{File: "ts/broken.ts"}, sandbox.Failed, "SyntaxError", "ts/lib/go.ts line 2")
+	s.run(execution.Program{File: "ts/broken.ts"}, sandbox.Failed, "SyntaxError", "ts/lib/go.ts line 2")
 	s.write("ts/lib/go.ts", "export const other = 1;\n")
-	s.run(gateway.Program{File: "ts/broken.ts"}, sandbox.Failed, "ImportError: ts/lib/go.ts has no export go", "ts/broken.ts line 1")
+	s.run(execution.Program{File: "ts/broken.ts"}, sandbox.Failed, "ImportError: ts/lib/go.ts has no export go", "ts/broken.ts line 1")
 	for name, code := range map[string]string{
 		"ts/out.ts": `import x from "../../../etc/passwd.json"; x`, "ts/none.ts": `import x from "./none"; x`, "ts/abs.ts": `import x from "/etc/hostname.json"; x`,
 		"ts/text.ts": `import x from "./data.txt"; x`, "ts/odd.ts": `import x from "./a\u202e"; x`,
 	} {
 		s.write(name, code)
-		s.run(gateway.Program{File: name}, sandbox.Failed, "!root:")
+		s.run(execution.Program{File: name}, sandbox.Failed, "!root:")
 	}
 	s.write("top.ts", `export const top = 7;`)
-	s.run(gateway.Program{Code: `import { top } from "./top"; top`, Language: "typescript"}, sandbox.OK, "7")
+	s.run(execution.Program{Code: `import { top } from "./top"; top`, Language: "typescript"}, sandbox.OK, "7")
 }

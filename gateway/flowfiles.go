@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -225,7 +226,7 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 		return w.space.Update(changes)
 	}
 	var changed []workspace.File
-	by := NewExecution()
+	by := execution.NewID()
 	updated, err := w.space.Update(func(yield func(workspace.File, error) bool) {
 		for f, err := range changes {
 			if err == nil && len(changed) == 0 && len(origins) > 0 {

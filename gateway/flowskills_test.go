@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -25,7 +26,7 @@ func TestFlowOfSkills(t *testing.T) {
 	as := func(session string) context.Context {
 		return tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), session)
 	}
-	run := func(session string, p gateway.Program) gateway.Execution {
+	run := func(session string, p execution.Program) execution.Result {
 		t.Helper()
 		e, err := g.Execute(as(session), p)
 		if err != nil {
@@ -46,11 +47,11 @@ func TestFlowOfSkills(t *testing.T) {
 		if name == "tainted" {
 			code = read + code
 		}
-		if e := run("save "+name, gateway.Program{Code: code}); e.Failed() {
+		if e := run("save "+name, execution.Program{Code: code}); e.Failed() {
 			t.Fatal(e.Text())
 		}
 	}
-	tainted := run("before", gateway.Program{Code: read + "def kept(): return 'the plan'\nprint(kept())"})
+	tainted := run("before", execution.Program{Code: read + "def kept(): return 'the plan'\nprint(kept())"})
 	if _, err := g.SaveSkill(as("from"), gateway.SkillDraft{Name: "from-execution", Description: "made of it", From: tainted.ID}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +59,14 @@ func TestFlowOfSkills(t *testing.T) {
 	if _, err := g.SaveSkill(as("save tainted"), typescript); err != nil {
 		t.Fatal(err)
 	}
-	failed := run("fails", gateway.Program{Code: read + "raise ValueError('the plan')"})
+	failed := run("fails", execution.Program{Code: read + "raise ValueError('the plan')"})
 	look := func(again string) {
 		t.Helper()
 		for session, code := range map[string]string{"clean": "from skills.clean import clean\nclean()", "tainted": "from skills.tainted import tainted\ntainted()", "from-execution": "import skills.from_execution"} {
-			run(again+session, gateway.Program{Code: code})
+			run(again+session, execution.Program{Code: code})
 			held(again+session, session != "clean")
 		}
-		run(again+"ts", gateway.Program{Language: "typescript", Code: "import { plan } from 'skills/tainted-ts';\nplan()"})
+		run(again+"ts", execution.Program{Language: "typescript", Code: "import { plan } from 'skills/tainted-ts';\nplan()"})
 		held(again+"ts", true)
 		for session, name := range map[string]string{"load": "tainted", "load clean": "clean"} {
 			if _, err := g.LoadSkill(as(again+session), name, 0); err != nil {
@@ -89,7 +90,7 @@ func TestFlowOfSkills(t *testing.T) {
 		}
 	}
 	look("")
-	run("resumes", gateway.Program{Resume: failed.ID, Code: "print(1)"})
+	run("resumes", execution.Program{Resume: failed.ID, Code: "print(1)"})
 	held("resumes", true)
 	if err := g.Close(); err != nil {
 		t.Fatal(err)

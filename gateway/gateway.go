@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
@@ -87,7 +88,7 @@ type Gateway struct {
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
 	// meter counts tokens.
-	meter        tokenMeter
+	meter        execution.Meter
 	aids         aids
 	runner       *runner
 	checks       *checks

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/sshurl"
 	"sallyport/sandbox"
@@ -72,18 +73,6 @@ func pool(box config.Sandbox) sandbox.Pool {
 }
 
 // limits are those of the settings as they are now.
-func (g *Gateway) limits(program Program) sandbox.Limits {
-	box := g.cfg.Load().Sandbox
-	limits := sandbox.Limits{
-		Timeout: box.Timeout, Memory: int64(box.Memory), Processes: box.Processes, OpenFiles: box.OpenFiles,
-		CPU: box.CPU, FileSize: int64(box.FileSize), Workspace: int64(box.Workspace), Inodes: box.Inodes,
-		Output: int(box.Output), Value: int(box.Output), Calls: box.Calls, Concurrency: box.Concurrency, Traffic: int64(box.Traffic),
-	}
-	if program.Timeout > 0 {
-		limits.Timeout = min(limits.Timeout, program.Timeout)
-	}
-	if program.Value > 0 {
-		limits.Value = program.Value
-	}
-	return limits
+func (g *Gateway) limits(program execution.Program) sandbox.Limits {
+	return program.Limits(g.cfg.Load().Sandbox)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/store"
@@ -117,16 +118,16 @@ func (g *Gateway) unreadable(ctx context.Context, err error) error {
 }
 
 // record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
-func (g *Gateway) record(ctx context.Context, program Program, e *Execution, started time.Time, running *toolcall.Execution) {
-	e.tally = newTally(&g.meter, e.Text(), running.Calls)
+func (g *Gateway) record(ctx context.Context, program execution.Program, e *execution.Result, started time.Time, running *toolcall.Execution) {
+	e.Cost = execution.NewCost(&g.meter, e.Text(), running.Calls)
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
 		Environment: program.Environment, Language: e.Language, Code: program.Code, Resumes: program.Resume,
 		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
 		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,
-		Tokens: int(g.meter.estimate(e.tally.size)),
+		Tokens: int(g.meter.Estimate(e.Cost.Size)),
 	}
-	if program.Workspace != defaultWorkspace {
+	if program.Workspace != execution.DefaultWorkspace {
 		r.Workspace = program.Workspace
 	}
 	if e.Value != nil {
@@ -134,12 +135,12 @@ func (g *Gateway) record(ctx context.Context, program Program, e *Execution, sta
 	}
 	r.Calls, r.Made = running.Calls.All()
 	_, read := running.Calls.Sums()
-	r.TokensRead = int(g.meter.estimate(read))
+	r.TokensRead = int(g.meter.Estimate(read))
 	r.Read = g.flows.origins(trailKey(ctx), running)
 	if e.Fault != nil {
 		r.Line = failedAt(e.Fault)
 	}
-	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, e.tally, e.Fault); err != nil {
+	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, e.Cost, e.Fault); err != nil {
 		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -25,7 +26,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 	g := open(t, cfg, nil)
 	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "client-1")
 	code := "from servers.calc import add, fail\nprint(add(a=1, b=2))\ntry: fail()\nexcept Exception: pass\n'4 bytes'[:4]"
-	e, err := g.Execute(ada, gateway.Program{Code: code, Session: "mine"})
+	e, err := g.Execute(ada, execution.Program{Code: code, Session: "mine"})
 	if err != nil || e.Status != sandbox.OK {
 		t.Fatal(err, e.Text())
 	}
@@ -72,13 +73,13 @@ func TestRecords(t *testing.T) {
 	g := open(t, settings(nil), nil)
 	var ids []string
 	for range 3 {
-		e, err := g.Execute(t.Context(), gateway.Program{Code: "let = ;", Language: "ts"})
+		e, err := g.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 		if err != nil || e.Status != sandbox.Failed {
 			t.Fatal(err, e.Status)
 		}
 		ids = append(ids, e.ID)
 	}
-	if _, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), gateway.Program{Code: "let = ;", Language: "ts"}); err != nil {
+	if _, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), execution.Program{Code: "let = ;", Language: "ts"}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -38,9 +39,9 @@ func TestRecordsOutliveTheGateway(t *testing.T) {
 			}
 		}
 	}
-	run := func(g *gateway.Gateway, ctx context.Context) gateway.Execution {
+	run := func(g *gateway.Gateway, ctx context.Context) execution.Result {
 		t.Helper()
-		e, err := g.Execute(ctx, gateway.Program{Code: "x = 1", Session: "mine"})
+		e, err := g.Execute(ctx, execution.Program{Code: "x = 1", Session: "mine"})
 		if err != nil || e.Status != sandbox.OK {
 			t.Fatal(err, e.Text())
 		}
@@ -80,7 +81,7 @@ func TestRecordsThatCannotBeKept(t *testing.T) {
 	}
 	log := &records{}
 	g := open(t, settings(nil), &gateway.Options{Records: broken, Logger: slog.New(log)})
-	e, err := g.Execute(t.Context(), gateway.Program{Code: "let = ;", Language: "ts"})
+	e, err := g.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 	if err != nil || e.Status != sandbox.Failed {
 		t.Fatal(err, e.Status)
 	}

@@ -23,7 +23,7 @@ func (g *Gateway) layout(s Search, found *Found) *layout {
 }
 
 // countTokens counts as o200k does, or estimates where that cannot be had.
-func (g *Gateway) countTokens(text string) int { return g.meter.count(text) }
+func (g *Gateway) countTokens(text string) int { return g.meter.Count(text) }
 
 // share is up to which part of the budget hits are told of at a level, and how many.
 type share struct {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/tool"
@@ -71,7 +72,7 @@ func interrupted(c *journal.Contents, p keptProgram, last time.Time) Record {
 		ID: c.ID, Principal: c.Principal, Session: c.Session, Resumes: c.Resumes, Memory: p.Session, Environment: p.Environment, Language: p.Language,
 		Status: Interrupted, Started: c.Started, Duration: max(0, last.Sub(c.Started)), Workspace: p.Workspace,
 	}
-	if r.Workspace == defaultWorkspace {
+	if r.Workspace == execution.DefaultWorkspace {
 		r.Workspace = ""
 	}
 	for _, req := range c.Calls {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -37,7 +38,7 @@ type Live struct {
 	Calls []LiveCall
 	Made  int
 	// Output is the last of what it has printed, at most 64 KiB; Bytes is how much it has printed in all, of such text.
-	Output []Printed
+	Output []execution.Printed
 	Bytes  int64
 }
 
@@ -94,16 +95,16 @@ func (l *lives) tell() {
 }
 
 // goLive notes an execution, until remove is called.
-func (g *Gateway) goLive(r *toolcall.Execution, program Program, stop context.CancelCauseFunc) *live {
+func (g *Gateway) goLive(r *toolcall.Execution, program execution.Program, stop context.CancelCauseFunc) *live {
 	x := &live{Execution: r, stop: stop, set: &g.lives, state: LiveQueued, about: Live{
 		ID: r.ID, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
 		Code: program.Code, Started: time.Now().UTC(),
 	}}
-	if program.Workspace != defaultWorkspace {
+	if program.Workspace != execution.DefaultWorkspace {
 		x.about.Workspace = program.Workspace
 	}
 	r.Yield = x.delegate
-	x.output = newOutput(g.hide, program.Printed, g.lives.changed)
+	x.output = newOutput(g.hide, program.OnOutput, g.lives.changed)
 	g.lives.mu.Lock()
 	g.lives.list = append(g.lives.list, x)
 	g.lives.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *lives) remove(x *live) {
 }
 
 // admit waits for the program's turn. One that waits while the gateway closes is canceled, as is one that runs.
-func (g *Gateway) admit(ctx context.Context, e *Execution, x *live) error {
+func (g *Gateway) admit(ctx context.Context, e *execution.Result, x *live) error {
 	asked := time.Now()
 	s, err := g.admission.enter(ctx)
 	if err != nil {
@@ -219,9 +220,9 @@ func (x *live) now() Live {
 }
 
 // notBegun ends an execution that was not admitted: it was canceled while it waited, or refused.
-func (g *Gateway) notBegun(ctx context.Context, program Program, e Execution, x *live, err error) (Execution, error) {
+func (g *Gateway) notBegun(ctx context.Context, program execution.Program, e execution.Result, x *live, err error) (execution.Result, error) {
 	if ctx.Err() == nil {
-		return Execution{}, err
+		return execution.Result{}, err
 	}
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
@@ -301,7 +302,7 @@ func (g *Gateway) CancelExecution(ctx context.Context, id string) error {
 }
 
 // hideSecrets does with the answer what was done with what was printed.
-func (g *Gateway) hideSecrets(e *Execution) {
+func (g *Gateway) hideSecrets(e *execution.Result) {
 	for _, text := range []*string{&e.Stdout.Text, &e.Stderr.Text} {
 		*text = g.hide.Text(*text)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -58,7 +59,7 @@ func (s *stage) goOn(t *testing.T) {
 }
 
 // start runs a program on behalf of somebody; what became of it comes later.
-func (s *stage) start(ctx context.Context, p gateway.Program) <-chan ended {
+func (s *stage) start(ctx context.Context, p execution.Program) <-chan ended {
 	done := make(chan ended, 1)
 	go func() {
 		e, err := s.Execute(ctx, p)
@@ -68,7 +69,7 @@ func (s *stage) start(ctx context.Context, p gateway.Program) <-chan ended {
 }
 
 type ended struct {
-	gateway.Execution
+	execution.Result
 	err error
 }
 
@@ -109,8 +110,8 @@ func TestLive(t *testing.T) {
 	t.Run("as it goes on", func(t *testing.T) {
 		var mu sync.Mutex
 		var heard strings.Builder
-		done := s.start(ann, gateway.Program{Code: "import sys\nfrom servers.calc import add\nadd(1, 2)\nprint('sixteen-', end='', flush=True)\nprint('Letters-7 \\x1b[31mred\\x1b[0m')\nprint('aside', file=sys.stderr)\n" + holdUp + "print('end', end='')", Session: "s",
-			Printed: func(p gateway.Printed) {
+		done := s.start(ann, execution.Program{Code: "import sys\nfrom servers.calc import add\nadd(1, 2)\nprint('sixteen-', end='', flush=True)\nprint('Letters-7 \\x1b[31mred\\x1b[0m')\nprint('aside', file=sys.stderr)\n" + holdUp + "print('end', end='')", Session: "s",
+			OnOutput: func(p execution.Printed) {
 				mu.Lock()
 				defer mu.Unlock()
 				heard.WriteString(p.Stream + " " + p.Text + "|")
@@ -154,7 +155,7 @@ func TestLive(t *testing.T) {
 		for len(s.arrived) > 0 {
 			<-s.arrived
 		}
-		done := s.start(ann, gateway.Program{Code: holdUp})
+		done := s.start(ann, execution.Program{Code: holdUp})
 		l := seen(ann, t, s, "a call", func(l gateway.Live) bool { return len(l.Calls) == 1 })
 		<-s.arrived // it is on record before it leaves
 		var gap atomic.Bool
@@ -196,11 +197,11 @@ func TestLive(t *testing.T) {
 	})
 
 	t.Run("in turn", func(t *testing.T) {
-		first := s.start(ann, gateway.Program{Code: holdUp})
+		first := s.start(ann, execution.Program{Code: holdUp})
 		seen(ann, t, s, "a call", func(l gateway.Live) bool { return len(l.Calls) == 1 })
-		second := s.start(ann, gateway.Program{Code: "2"})
+		second := s.start(ann, execution.Program{Code: "2"})
 		l := seen(ann, t, s, "one that waits", inState(gateway.LiveQueued))
-		e, err := s.Execute(ann, gateway.Program{Code: "3"})
+		e, err := s.Execute(ann, execution.Program{Code: "3"})
 		wantError(t, err, tool.Busy, "too many programs are running", "try again in")
 		if tool.AsError(err).After < time.Second || e.ID != "" {
 			t.Errorf("%+v, %+v", e, err)
@@ -214,7 +215,7 @@ func TestLive(t *testing.T) {
 		if r, err := s.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
 			t.Errorf("%+v, %v", r, err)
 		}
-		third := s.start(bob, gateway.Program{Code: "3"})
+		third := s.start(bob, execution.Program{Code: "3"})
 		seen(bob, t, s, "one that waits", inState(gateway.LiveQueued))
 		s.goOn(t)
 		if e := <-first; e.Status != sandbox.OK {
@@ -227,9 +228,9 @@ func TestLive(t *testing.T) {
 
 	t.Run("while it waits for a person another runs", func(t *testing.T) {
 		somebody := &person{decide: func(string) string { <-s.let; return "once" }}
-		first := s.start(ann, gateway.Program{Code: "from servers.calc import fail\ntry: fail()\nexcept Exception as e: print(e)", Peer: somebody})
+		first := s.start(ann, execution.Program{Code: "from servers.calc import fail\ntry: fail()\nexcept Exception as e: print(e)", Peer: somebody})
 		seen(ann, t, s, "one that waits for a person", inState(gateway.LiveWaiting))
-		if e, err := s.Execute(bob, gateway.Program{Code: "1"}); err != nil || e.Status != sandbox.OK {
+		if e, err := s.Execute(bob, execution.Program{Code: "1"}); err != nil || e.Status != sandbox.OK {
 			t.Errorf("%+v, %v", e, err)
 		}
 		s.goOn(t)

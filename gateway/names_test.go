@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/sandbox"
 )
 
@@ -32,7 +33,7 @@ func TestOddNamesEndToEnd(t *testing.T) {
 	g.Settle(t.Context())
 	python, typescript, want := oddPrograms(t, g)
 	for language, code := range map[string]string{"python": python, "typescript": typescript} {
-		e, err := g.Execute(t.Context(), gateway.Program{Code: code, Language: language})
+		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
 		if err != nil || e.Status != sandbox.OK {
 			t.Fatalf("%s: %v, %s, %+v, %s", language, err, e.Status, e.Fault, e.Stderr.Text)
 		}

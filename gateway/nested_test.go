@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -45,7 +46,7 @@ func TestProgramsThatSaveSkills(t *testing.T) {
 	var all sync.WaitGroup
 	for _, name := range []string{"one", "two", "three"} {
 		all.Go(func() {
-			e, err := g.Execute(t.Context(), gateway.Program{Timeout: 25 * time.Second, Code: `
+			e, err := g.Execute(t.Context(), execution.Program{Timeout: 25 * time.Second, Code: `
 from sallyport import save_skill
 save_skill("` + name + `", code="def ` + name + `() -> int:\n    return 1\n", description="A number.", tests="from skills.` + name + ` import ` + name + `\nassert ` + name + `() == 1")[:5]`})
 			if err != nil || e.Status != sandbox.OK || e.Value == nil || e.Value.Text != `"saved"` && e.Value.Text != "'saved'" {

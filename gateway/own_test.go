@@ -12,6 +12,7 @@ import (
 
 	"sallyport/codegen/runtime"
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -157,7 +158,7 @@ func TestProgramsSearchInTheSandbox(t *testing.T) {
 	cfg := withRunsc(t, settings(sites))
 	cfg.Sandbox.Calls = 3
 	g := open(t, cfg, nil)
-	e, err := g.Execute(t.Context(), gateway.Program{Code: `
+	e, err := g.Execute(t.Context(), execution.Program{Code: `
 from sallyport import call, ToolError
 print(call("sallyport.search_tools", {"query": "add two numbers", "detail": "names"}).split()[0])
 print(call("sallyport.describe", {"tool": "add"}).splitlines()[0])
@@ -173,7 +174,7 @@ for tool in ("sallyport.execute_code", "sallyport.describe"):
 // TestProgramsDescribeWhatTheyImported, by the real wrappers of both languages.
 func TestProgramsDescribeWhatTheyImported(t *testing.T) {
 	g := open(t, withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)})), nil)
-	for _, test := range []gateway.Program{
+	for _, test := range []execution.Program{
 		{Code: `
 from servers.calc import add
 from sallyport import describe, parallel, search_tools

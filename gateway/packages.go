@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
@@ -100,7 +101,7 @@ func (g *Gateway) InstalledPackages(ctx context.Context, p Packages) (string, er
 }
 
 func (g *Gateway) packagesOf(ctx context.Context, p Packages) (sandbox.Interpreter, string, error) {
-	interpreter, err := interpreterFor(p.Language)
+	interpreter, err := execution.Interpreter(p.Language)
 	if err != nil {
 		return "", "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -135,16 +136,16 @@ func TestFlowOfPrograms(t *testing.T) {
 	data := t.TempDir()
 	g, _, _ := firm(t, policy.Settings{Flow: policy.FlowDeny}, func(cfg *config.Config) { withLabels(cfg); withRunsc(t, cfg) }, &gateway.Options{DataDir: data})
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
-	run := func(session, code string) gateway.Execution {
+	run := func(session, code string) execution.Result {
 		t.Helper()
-		e, err := g.Execute(tool.WithSession(ctx, session), gateway.Program{Code: code})
+		e, err := g.Execute(tool.WithSession(ctx, session), execution.Program{Code: code})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
 	}
 	const post = "from servers import web, firm\ntry:\n    print(web.post(a=1))\nexcept Exception as e:\n    print('held:', e)\n"
-	held := func(e gateway.Execution, want bool) {
+	held := func(e execution.Result, want bool) {
 		t.Helper()
 		if got := strings.Contains(e.Stdout.Text, "policy refuses web.post (flow)"); got != want {
 			t.Errorf("held is %v: %s %v", got, e.Stdout.Text, e.Fault)

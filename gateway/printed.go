@@ -7,18 +7,11 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/mask"
 	"sallyport/internal/plain"
 	"sallyport/sandbox"
 )
-
-// Printed is something that a program has printed, fit to be shown: as it is in the answer, without what does not show and without
-// secrets of the settings. It is no terminal's: a carriage return is a new line.
-type Printed struct {
-	// Stream is "stdout" or "stderr".
-	Stream string `json:"stream"`
-	Text   string `json:"text"`
-}
 
 const (
 	// keptOutput is how much of what a program that runs has printed can be looked at, in bytes: the last of it.
@@ -30,16 +23,16 @@ const (
 // output is what a program prints while it runs. It is safe for concurrent use.
 type output struct {
 	mu     sync.Mutex
-	tell   func(Printed) // the program's; nil is nobody
-	said   func()        // called after each piece
+	tell   func(execution.Printed) // the program's; nil is nobody
+	said   func()                  // called after each piece
 	out    cleaner
 	err    cleaner
-	pieces []Printed
+	pieces []execution.Printed
 	size   int   // of pieces
 	bytes  int64 // of all that there was
 }
 
-func newOutput(m *mask.Mask, tell func(Printed), said func()) *output {
+func newOutput(m *mask.Mask, tell func(execution.Printed), said func()) *output {
 	return &output{tell: tell, said: said, out: cleaner{secrets: m.Stream()}, err: cleaner{secrets: m.Stream()}}
 }
 
@@ -68,7 +61,7 @@ func (o *output) put(s sandbox.Stream, text string) {
 	if text == "" {
 		return
 	}
-	p := Printed{string(s), text}
+	p := execution.Printed{Stream: string(s), Text: text}
 	if o.tell != nil {
 		o.tell(p)
 	}
@@ -86,10 +79,10 @@ func (o *output) put(s sandbox.Stream, text string) {
 }
 
 // last returns the last of what was printed, at most keptOutput bytes and of whole characters, and how much it was in all.
-func (o *output) last() ([]Printed, int64) {
+func (o *output) last() ([]execution.Printed, int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	pieces := append([]Printed(nil), o.pieces...)
+	pieces := append([]execution.Printed(nil), o.pieces...)
 	if over := o.size - keptOutput; over > 0 {
 		text := pieces[0].Text
 		for over < len(text) && !utf8.RuneStart(text[over]) {
@@ -163,7 +156,7 @@ func (c *cleaner) clean(p []byte) []byte {
 		if r == '\n' && after {
 			return -1
 		}
-		return shownRune(r)
+		return execution.VisibleRune(r)
 	}, plain.Uncoloured(text)))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/sandbox"
 )
 
@@ -86,7 +87,7 @@ console.log(await progress((p) => heard.push(p), () => work()));
 console.log(heard.at(-1).progress, heard.at(-1).total, heard.at(-1).message);
 `,
 	} {
-		e, err := g.Execute(t.Context(), gateway.Program{Code: code, Language: language})
+		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
 		if err != nil || e.Status != sandbox.OK {
 			t.Errorf("%s: %v, %s, %+v, %s%s", language, err, e.Status, e.Fault, e.Stdout.Text, e.Stderr.Text)
 			continue
@@ -112,7 +113,7 @@ func TestProgramsCannotAnswerAnUpstream(t *testing.T) {
 	for asks, want := range map[bool]string{false: "client does not support elicitation", true: "a program cannot give it"} {
 		g := open(t, withRunsc(t, settings(map[string]*site{"lib": newSite(t, library)})), &gateway.Options{Asks: asks})
 		g.Settle(t.Context())
-		e, err := g.Execute(t.Context(), gateway.Program{Code: "from servers.lib import ask\nask()"})
+		e, err := g.Execute(t.Context(), execution.Program{Code: "from servers.lib import ask\nask()"})
 		if err != nil || e.Fault == nil || !strings.Contains(e.Fault.Message+e.Fault.Hint, want) {
 			t.Errorf("asks %t: %v, %+v", asks, err, e.Fault)
 		}

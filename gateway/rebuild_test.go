@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -92,9 +93,9 @@ func TestDamagedRecords(t *testing.T) {
 	cfg.Audit = config.Default().Audit
 	data, ada := t.TempDir(), tool.WithPrincipal(t.Context(), "ada")
 	k := openKept(t, cfg, data)
-	run := func(ctx context.Context, code, resume string, want sandbox.Status) gateway.Execution {
+	run := func(ctx context.Context, code, resume string, want sandbox.Status) execution.Result {
 		t.Helper()
-		e, err := k.Execute(ctx, gateway.Program{Code: code, Resume: resume})
+		e, err := k.Execute(ctx, execution.Program{Code: code, Resume: resume})
 		if err != nil || e.Status != want {
 			t.Fatalf("%v, %s", err, e.Text())
 		}
@@ -102,14 +103,14 @@ func TestDamagedRecords(t *testing.T) {
 	}
 	const note = "from servers.notes import create_note\ncreate_note(title='a')"
 	fine, fails := run(ada, "print(1)", "", sandbox.OK), run(ada, "1/0", "", sandbox.Failed)
-	waits, allowed := run(ada, note, "", gateway.Held), run(ada, note, "", gateway.Held)
+	waits, allowed := run(ada, note, "", execution.Held), run(ada, note, "", execution.Held)
 	keyless := run(ada, "print(2)", "", sandbox.OK)
 	operator := tool.WithOperator(t.Context(), "op")
 	if _, err := k.Answer(operator, allowed.Approvals[0].ID, gateway.Answer{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	k.end(t)
-	for _, e := range []gateway.Execution{fine, fails} {
+	for _, e := range []execution.Result{fine, fails} {
 		flip(t, data, "bucket_executions", `{"id":"`+e.ID, 0)
 	}
 	flip(t, data, "bucket_executions", `{"id":"`+keyless.ID, 40)
@@ -127,8 +128,8 @@ func TestDamagedRecords(t *testing.T) {
 		t.Errorf("from the audit log: %+v, %v", r, err)
 	}
 	wantLost(t, k, waits, allowed)
-	for _, e := range []gateway.Execution{waits, allowed} {
-		if again := run(ada, "", e.ID, gateway.Held); len(again.Approvals) != 1 || again.Approvals[0].State != approval.Waiting {
+	for _, e := range []execution.Result{waits, allowed} {
+		if again := run(ada, "", e.ID, execution.Held); len(again.Approvals) != 1 || again.Approvals[0].State != approval.Waiting {
 			t.Errorf("resumed: %+v", again.Approvals)
 		}
 	}
@@ -185,7 +186,7 @@ func wantRebuilt(ctx context.Context, t *testing.T, k *kept, ids ...string) {
 	t.Fatalf("listed %v, want %v", listed, ids)
 }
 
-func wantLost(t *testing.T, k *kept, held ...gateway.Execution) {
+func wantLost(t *testing.T, k *kept, held ...execution.Result) {
 	t.Helper()
 	all, err := k.Approvals(tool.WithOperator(t.Context(), "op"))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
@@ -51,7 +52,7 @@ type pending struct {
 	record  Record
 	root    string
 	journal *journal.Writer // nil for none
-	tally   *tally
+	tally   *execution.Cost
 	done    chan struct{} // closed when it is there, and its journal can be read
 }
 
@@ -154,7 +155,7 @@ func (r *recorder) tidy() {
 // put keeps a record: at once, or where it is in a journal already, soon.
 //
 // Its tokens are estimates until it is in the store.
-func (r *recorder) put(ctx context.Context, record Record, run *toolcall.Execution, cost *tally, fault *bridge.Fault) error {
+func (r *recorder) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
 	err := r.note(ctx, record, run.Journal, fault)
 	if err != nil && run.Journal == nil {
 		return err
@@ -198,7 +199,7 @@ func (r *recorder) counted(p *pending) Record {
 	if p.tally == nil {
 		return record
 	}
-	record.Tokens, record.TokensRead = p.tally.sums(!r.hasty && len(r.queue) <= maxPending/2)
+	record.Tokens, record.TokensRead = p.tally.Tokens(!r.hasty && len(r.queue) <= maxPending/2)
 	return record
 }
 

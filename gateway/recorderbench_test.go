@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -26,7 +27,7 @@ func BenchmarkRecord(b *testing.B) {
 		for range 10 {
 			calls.Begin(&toolcall.Attempt{Tool: tool.ID{Upstream: "a", Name: "b"}, Definition: "digest", Arguments: strings.Repeat("a", 64)})
 		}
-		r := Record{ID: NewExecution(), Code: strings.Repeat("print(1)\n", 230)}
+		r := Record{ID: execution.NewID(), Code: strings.Repeat("print(1)\n", 230)}
 		r.Calls, r.Made = calls.All()
 		if err := j.write(b.Context(), r); err != nil {
 			b.Fatal(err)

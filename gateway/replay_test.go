@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
@@ -244,7 +245,7 @@ func BenchmarkJournaled(b *testing.B) {
 	defer r.close()
 	code := strings.Repeat("print(1)\n", 230)
 	for b.Loop() {
-		id := NewExecution()
+		id := execution.NewID()
 		w, err := journal.Create(r.folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(strconv.Quote(code))}, nil, nil)
 		if err != nil {
 			b.Fatal(err)

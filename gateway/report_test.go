@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -59,7 +60,7 @@ func TestExecutionText(t *testing.T) {
 		{"killed", sandbox.Outcome{Status: sandbox.Crashed, Exit: 139}},
 		{"vanished", sandbox.Outcome{Status: sandbox.Crashed}},
 	} {
-		e := gateway.Execution{ID: "e-1", Language: "python", Outcome: test.outcome, Limits: sandbox.DefaultLimits()}
+		e := execution.Result{ID: "e-1", Language: "python", Outcome: test.outcome, Limits: sandbox.DefaultLimits()}
 		e.Limits.Timeout = 2500 * time.Millisecond
 		fmt.Fprintf(&all, "## %s\n%s\n\n", test.name, e.Text())
 		checkClean(t, e.Text(), 6000)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -24,7 +24,7 @@ func FuzzExecutionText(f *testing.F) {
 		fault := &bridge.Fault{Type: name, Message: text, Hint: value, Lines: []bridge.Line{{Line: n, Function: name, Source: text}}}
 		for _, status := range statuses {
 			for _, kind := range []string{"json", "text", name} {
-				e := gateway.Execution{Outcome: sandbox.Outcome{
+				e := execution.Result{Outcome: sandbox.Outcome{
 					Status: status, Stdout: sandbox.Output{Text: text}, Stderr: sandbox.Output{Text: value, Cut: int64(n)}, Value: &bridge.Value{Kind: kind, Text: value, Size: int64(n)}, Fault: fault, Exit: n,
 					Emitted: []tool.Content{{Type: "text", Text: text, Name: name, MIME: value}, {Type: "resource", Name: text, URI: value, Data: []byte(name), MIME: name}}, Notes: []string{text, name},
 				}, Limits: sandbox.DefaultLimits()}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/plain"
@@ -43,7 +44,7 @@ func (r *resumed) close() {
 
 // resume finds the execution that a program goes on with, and fills in what the program does not say. It is nil where it
 // goes on with none. Errors are *tool.Error.
-func (g *Gateway) resume(ctx context.Context, p *Program) (*resumed, error) {
+func (g *Gateway) resume(ctx context.Context, p *execution.Program) (*resumed, error) {
 	if p.Resume == "" {
 		return g.after(ctx, p)
 	}
@@ -67,7 +68,7 @@ func (g *Gateway) resume(ctx context.Context, p *Program) (*resumed, error) {
 
 // after finds the execution whose calls a program does not repeat unasked where they may have been done. It is nil where
 // nothing of it is known, as it never made a call or ended well.
-func (g *Gateway) after(ctx context.Context, p *Program) (*resumed, error) {
+func (g *Gateway) after(ctx context.Context, p *execution.Program) (*resumed, error) {
 	if p.After == "" {
 		return nil, nil
 	}
@@ -86,7 +87,7 @@ func (g *Gateway) after(ctx context.Context, p *Program) (*resumed, error) {
 }
 
 // fill puts what a program was run with where nothing else is said.
-func (k keptProgram) fill(p *Program, same bool) {
+func (k keptProgram) fill(p *execution.Program, same bool) {
 	if same {
 		p.Code, p.File, p.Language = k.Code, k.File, k.Language
 	}
@@ -196,7 +197,7 @@ func (g *Gateway) notResumable(ctx context.Context, id string, err error) error 
 }
 
 // begin gives an execution its journal, with what it goes on with. Without resume a program runs also where there can be none.
-func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program Program, before *resumed) error {
+func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program execution.Program, before *resumed) error {
 	if g.recorder.root == "" {
 		return nil
 	}
@@ -233,7 +234,7 @@ func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program Pr
 	return nil
 }
 
-func header(run *toolcall.Execution, p Program, before *resumed) (journal.Header, error) {
+func header(run *toolcall.Execution, p execution.Program, before *resumed) (journal.Header, error) {
 	kept, err := json.Marshal(keptProgram{
 		Code: p.Code, Language: p.Language, File: p.File, Variables: p.Variables, Timeout: p.Timeout, Memory: p.Memory,
 		Session: p.Session, Environment: p.Environment, Workspace: p.Workspace,
@@ -263,7 +264,7 @@ func (g *Gateway) undo(ctx context.Context, run *toolcall.Execution, before *res
 }
 
 // canResume is what tells a model of a program that failed how its calls are not made again; "" where there is no need to.
-func (g *Gateway) canResume(e *Execution, run *toolcall.Execution) string {
+func (g *Gateway) canResume(e *execution.Result, run *toolcall.Execution) string {
 	if run.Journal == nil || !e.Failed() || run.Effects.Load() == 0 || g.cfg.Load().Journal.Keep == 0 {
 		return ""
 	}

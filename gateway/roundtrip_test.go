@@ -17,6 +17,7 @@ import (
 	"sallyport/codegen"
 	"sallyport/codegen/schematest"
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
@@ -263,7 +264,7 @@ func send(t *testing.T, g *gateway.Gateway, list []meant, lang codegen.Language)
 	refused = map[int]string{}
 	for start := 0; start < len(list); start += 2000 {
 		part := list[start:min(start+2000, len(list))]
-		e, err := g.Execute(t.Context(), gateway.Program{Code: program(part, lang), Language: string(lang)})
+		e, err := g.Execute(t.Context(), execution.Program{Code: program(part, lang), Language: string(lang)})
 		if err != nil || e.Status != sandbox.OK || e.Stdout.Cut > 0 {
 			t.Fatalf("%s: %v %s %+v %.2000s", lang, err, e.Status, e.Fault, e.Stderr.Text)
 		}

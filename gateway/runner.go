@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -193,7 +194,7 @@ func (r *runner) pooled() map[string]int {
 	all := map[string]int{}
 	if here, err := local(host); err == nil {
 		for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
-			all[languageName(i)], _ = here.Waiting(i)
+			all[execution.LanguageName(i)], _ = here.Waiting(i)
 		}
 	}
 	return all

@@ -46,13 +46,6 @@ func (a agent) scoped(ctx context.Context, made *toolcall.Attempt) context.Conte
 	return s.In(a.Place.In(ctx))
 }
 
-// running returns the execution of the program, on behalf of the caller in ctx.
-func (p Program) running(ctx context.Context, id string) *toolcall.Execution {
-	r := toolcall.NewExecution(ctx, id)
-	r.Workspace, r.Peer, r.Stub = p.Workspace, p.Peer, p.Instead
-	return r
-}
-
 // answer is what a call comes to.
 func (a agent) answer(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if a.Stub != nil {

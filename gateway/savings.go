@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -70,7 +71,7 @@ func (g *Gateway) Savings(ctx context.Context, since time.Time, step time.Durati
 
 func (s *SavingsStep) add(b ExecutionBrief) {
 	s.Executions++
-	if b.Status != sandbox.OK && b.Status != Held {
+	if b.Status != sandbox.OK && b.Status != execution.Held {
 		s.Failed++
 	}
 	s.Calls += b.Made
@@ -84,7 +85,7 @@ func (r Record) readTokens() (n int64) {
 		return int64(r.TokensRead)
 	}
 	for _, c := range r.Calls { // of before they were counted
-		n += c.Size * usualTokens / usualBytes
+		n += c.Size * execution.UsualTokens / execution.UsualBytes
 	}
 	return n
 }

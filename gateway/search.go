@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"sallyport/codegen"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/index"
 	"sallyport/internal/nearest"
@@ -279,7 +280,7 @@ func searchError(err error) error {
 
 // normalize fills in defaults and refuses what cannot be meant.
 func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
-	interpreter, err := interpreterFor(s.Language)
+	interpreter, err := execution.Interpreter(s.Language)
 	if err != nil {
 		return "", err
 	}
@@ -297,7 +298,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if s.Budget <= 0 {
 		s.Budget = defaultBudget
 	}
-	return codegen.Language(languageName(interpreter)), nil
+	return codegen.Language(execution.LanguageName(interpreter)), nil
 }
 
 // maxNameAsked is the longest name that is looked for, in bytes; no tool has one that long.

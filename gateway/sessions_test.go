@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
@@ -20,15 +21,15 @@ func TestSessionsThatCannotBe(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = g.Close() })
 	for _, test := range []struct {
-		program gateway.Program
+		program execution.Program
 		want    string
 	}{
-		{gateway.Program{Session: "a b"}, `session cannot be "a b" (use 1 to 64 letters, digits and ".-_")`},
-		{gateway.Program{Session: "../x"}, "session cannot be"},
-		{gateway.Program{Session: "x\x1b[2J"}, `session cannot be "x`},
-		{gateway.Program{Session: strings.Repeat("x", 65)}, "session cannot be"},
-		{gateway.Program{Environment: "dat"}, `there is no environment "dat" (did you mean data?)`},
-		{gateway.Program{Environment: "zzzzzz"}, `there is no environment "zzzzzz" (there are: data, default, plots)`},
+		{execution.Program{Session: "a b"}, `session cannot be "a b" (use 1 to 64 letters, digits and ".-_")`},
+		{execution.Program{Session: "../x"}, "session cannot be"},
+		{execution.Program{Session: "x\x1b[2J"}, `session cannot be "x`},
+		{execution.Program{Session: strings.Repeat("x", 65)}, "session cannot be"},
+		{execution.Program{Environment: "dat"}, `there is no environment "dat" (did you mean data?)`},
+		{execution.Program{Environment: "zzzzzz"}, `there is no environment "zzzzzz" (there are: data, default, plots)`},
 	} {
 		test.program.Code = "1"
 		_, err := g.Execute(t.Context(), test.program)
@@ -41,7 +42,7 @@ func TestSessionsThatCannotBe(t *testing.T) {
 // TestNotesAreSaid: what the sandbox has to say of an execution reaches the model, cleaned.
 func TestNotesAreSaid(t *testing.T) {
 	t.Parallel()
-	e := gateway.Execution{}
+	e := execution.Result{}
 	e.Status, e.Stdout.Text, e.Notes = "ok", "done\n", []string{"big.bin was not kept", "x\x1b[2J\ny"}
 	if got, want := e.Text(), "done\nnote: big.bin was not kept\nnote: x y"; got != want {
 		t.Errorf("%q, want %q", got, want)

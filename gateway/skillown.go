@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
@@ -93,6 +94,6 @@ func testTypeScript(one skill.Skill) string {
 // nodeFailure is how node:test reports that something failed.
 var nodeFailure = regexp.MustCompile(`(?m)^(# fail [1-9]|not ok |ℹ fail [1-9])`)
 
-func failedNodeTests(one skill.Skill, e Execution) bool {
+func failedNodeTests(one skill.Skill, e execution.Result) bool {
 	return one.Language == skill.TypeScript && nodeFailure.MatchString(e.Stdout.Text)
 }

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
@@ -57,15 +58,15 @@ func (g *Gateway) ask(ctx context.Context, program string, texts map[string]stri
 		}
 		pairs = append(pairs, name, string(quoted))
 	}
-	limits := g.limits(Program{Timeout: analyseTime})
+	limits := g.limits(execution.Program{Timeout: analyseTime})
 	limits.Value = 4 << 20
-	job := sandbox.Job{ID: NewExecution(), Interpreter: sandbox.Python, Code: strings.NewReplacer(pairs...).Replace(program), Limits: limits}
+	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Code: strings.NewReplacer(pairs...).Replace(program), Limits: limits}
 	outcome, err := g.runner.run(ctx, job, nobody{})
 	if err != nil {
 		return err
 	}
 	if outcome.Status != sandbox.OK || outcome.Value == nil || outcome.Value.Kind != "json" || json.Unmarshal([]byte(outcome.Value.Text), answer) != nil {
-		return &tool.Error{Kind: tool.Invalid, Message: "the code cannot be read: " + plain.Line(Execution{Outcome: outcome, Limits: limits}.Ending(), 200)}
+		return &tool.Error{Kind: tool.Invalid, Message: "the code cannot be read: " + plain.Line(execution.Result{Outcome: outcome, Limits: limits}.Ending(), 200)}
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	if strings.TrimSpace(one.Tests()) == "" {
 		return nil
 	}
-	job := sandbox.Job{ID: NewExecution(), Interpreter: sandbox.Python, Limits: g.limits(Program{Timeout: testTime})}
+	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Limits: g.limits(execution.Program{Timeout: testTime})}
 	environment, err := g.environmentFor(ctx, "", testTime)
 	if err != nil {
 		return err
@@ -202,8 +203,8 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 			return failedTests(one, err.Error())
 		}
 	}
-	e, program := Execution{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, Program{Code: job.Code, Language: string(one.Language)}
-	running := program.running(ctx, job.ID)
+	e, program := execution.Result{ID: job.ID, Language: string(one.Language), Limits: job.Limits}, execution.Program{Code: job.Code, Language: string(one.Language)}
+	running := program.Execution(ctx, job.ID)
 	running.Candidate = &one
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -225,7 +226,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	if err != nil {
 		return err
 	}
-	if e.Status == Held {
+	if e.Status == execution.Held {
 		return failedTests(one, "they call a tool that needs approval, and nobody answered in time: let them do without it")
 	}
 	if e.Failed() || failedNodeTests(one, e) {

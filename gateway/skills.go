@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
@@ -64,7 +65,7 @@ func noSkills() error {
 }
 
 // ended remembers the last execution that went well, for save_skill(from_execution="last").
-func (s *skills) ended(ctx context.Context, e Execution) {
+func (s *skills) ended(ctx context.Context, e execution.Result) {
 	if e.Failed() {
 		return
 	}
@@ -241,11 +242,11 @@ func (g *Gateway) draft(ctx context.Context, d SkillDraft) (next skill.Skill, no
 		next.Description = cmp.Or(next.Description, before.Description)
 	}
 	if d.Language != "" {
-		interpreter, err := interpreterFor(d.Language)
+		interpreter, err := execution.Interpreter(d.Language)
 		if err != nil {
 			return next, nil, err
 		}
-		next.Language = languageName(interpreter)
+		next.Language = execution.LanguageName(interpreter)
 	}
 	code, notes, err := g.draftCode(ctx, d, &next)
 	if err != nil {
@@ -334,7 +335,7 @@ func (g *Gateway) LoadSkill(ctx context.Context, name string, version int) (stri
 		b.WriteString("\nwarning: " + flag)
 	}
 	if code := one.Code(); code != "" {
-		b.WriteString("\n--- " + skill.CodeFile(one.Language) + "\n" + strings.TrimRight(visible(code), "\n"))
+		b.WriteString("\n--- " + skill.CodeFile(one.Language) + "\n" + strings.TrimRight(execution.Visible(code), "\n"))
 	} else {
 		b.WriteString("\n---\n" + plain.Text(one.Body, maxSkillText))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -32,7 +33,7 @@ func skillful(t *testing.T, dataDir string) (*gateway.Gateway, map[string]*site)
 // ran runs a program and returns what a model reads of it.
 func ran(ctx context.Context, t *testing.T, g *gateway.Gateway, language, code string) string {
 	t.Helper()
-	e, err := g.Execute(ctx, gateway.Program{Code: code, Language: language})
+	e, err := g.Execute(ctx, execution.Program{Code: code, Language: language})
 	if err != nil {
 		t.Fatalf("%s: %v", code, err)
 	}
@@ -259,7 +260,7 @@ func TestSkillsAmongThemselves(t *testing.T) {
 		t.Errorf("made by hand: %s", found)
 	}
 	in := func(code string) string {
-		e, err := g.Execute(ctx, gateway.Program{Code: code, Session: "s"})
+		e, err := g.Execute(ctx, execution.Program{Code: code, Session: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}

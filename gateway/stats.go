@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -41,7 +42,7 @@ func (g *Gateway) Stats(ctx context.Context) (string, error) {
 	}
 	var b strings.Builder
 	s.write(&b)
-	if used, err := g.workspaceUse(ctx, g.limits(Program{})); err == nil && used != "" {
+	if used, err := g.workspaceUse(ctx, g.limits(execution.Program{})); err == nil && used != "" {
 		b.WriteString(used + "\n")
 	}
 	if n := len(g.skillModules(ctx)); n > 0 {

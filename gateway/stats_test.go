@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
 
@@ -18,7 +19,7 @@ func TestStats(t *testing.T) {
 		return tool.WithSession(tool.WithPrincipal(t.Context(), principal), session)
 	}
 	ann := as("ann", "1")
-	for _, p := range []gateway.Program{
+	for _, p := range []execution.Program{
 		{Code: "from servers.calc import add, fail\nfor i in range(3): add(a=1, b=2)\ntry: fail()\nexcept Exception: pass"},
 		{Code: "from servers.notes import *\nimport servers.notes\nopen('/workspace/a', 'w').write('abc')"},
 		{Code: "1/0"}, {Code: "1", Language: "ts"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/telemetry"
@@ -77,8 +78,8 @@ func (g *Gateway) sent(next toolcall.Handler) toolcall.Handler {
 }
 
 // tracked runs a job within a span, and counts it.
-func (g *Gateway) tracked(ctx context.Context, job sandbox.Job, program Program, before *resumed) (Execution, error) {
-	t, language := g.opts.Telemetry, languageName(job.Interpreter)
+func (g *Gateway) tracked(ctx context.Context, job sandbox.Job, program execution.Program, before *resumed) (execution.Result, error) {
+	t, language := g.opts.Telemetry, execution.LanguageName(job.Interpreter)
 	begun := time.Now()
 	ctx, span := t.Start(ctx, telemetry.Inside, "execute_code", language)
 	span.Set(attrExecution, job.ID)

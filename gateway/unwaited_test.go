@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
@@ -255,7 +256,7 @@ func TestHeldWithoutJournal(t *testing.T) {
 	cfg := withRunsc(t, settings(map[string]*site{"ledger": newLedger(t).site}))
 	cfg.Policy, cfg.Approval.Wait = policy.Settings{On: true, Default: policy.Ask}, 10*time.Millisecond
 	g := open(t, cfg, &gateway.Options{NoPool: true})
-	e := went(t.Context(), t, g, gateway.Program{Code: "from servers.ledger import book\nbook(name='a')"}, gateway.Held, "run it again when somebody can answer")
+	e := went(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')"}, execution.Held, "run it again when somebody can answer")
 	if strings.Contains(e.Text(), "resume=") {
 		t.Error(e.Text())
 	}
@@ -270,34 +271,34 @@ func TestProgramOfRun(t *testing.T) {
 		cfg.Approval.Wait = time.Minute
 	})
 	ctx := toolcall.Unattended(tool.WithSession(t.Context(), "workflow:r-1"), "r-1")
-	id := gateway.NewExecution()
+	id := execution.NewID()
 	code := "from servers.ledger import book\nbook(name='a')\nbook(name='b')"
 	started := time.Now()
-	held := went(ctx, t, g, gateway.Program{ID: id, Code: code}, gateway.Held, "ledger.book (")
+	held := went(ctx, t, g, execution.Program{ID: id, Code: code}, execution.Held, "ledger.book (")
 	if held.ID != id || len(held.Approvals) != 1 || held.Approvals[0].Root != "r-1" || held.Approvals[0].Execution != id || time.Since(started) > 30*time.Second {
 		t.Errorf("%+v", held)
 	}
 	if _, err := g.Answer(tool.WithOperator(ctx, "cli"), held.Approvals[0].ID, gateway.Answer{Allow: true, Scope: approval.Execution}); err != nil {
 		t.Fatal(err)
 	}
-	next := gateway.NewExecution()
-	if e := went(ctx, t, g, gateway.Program{ID: next, Resume: id}, sandbox.OK); e.ID != next || e.Value.Text != `"booked b"` {
+	next := execution.NewID()
+	if e := went(ctx, t, g, execution.Program{ID: next, Resume: id}, sandbox.OK); e.ID != next || e.Value.Text != `"booked b"` {
 		t.Errorf("%+v", e)
 	}
 	l.want(t, "a b")
-	last := went(ctx, t, g, gateway.Program{Resume: next}, sandbox.OK, "2 calls answered")
+	last := went(ctx, t, g, execution.Program{Resume: next}, sandbox.OK, "2 calls answered")
 	if last.Value.Text != `"booked b"` {
 		t.Errorf("%+v", last)
 	}
 	l.want(t, "")
-	_, err := g.Execute(ctx, gateway.Program{ID: id, Code: code})
+	_, err := g.Execute(ctx, execution.Program{ID: id, Code: code})
 	wantError(t, err, tool.Invalid, "there is an execution "+id+" already")
-	_, err = g.Execute(ctx, gateway.Program{ID: "../x", Code: code})
+	_, err = g.Execute(ctx, execution.Program{ID: "../x", Code: code})
 	wantError(t, err, tool.Invalid, "is no id")
-	if _, err = g.Execute(ctx, gateway.Program{Resume: gateway.NewExecution()}); !errors.Is(err, gateway.ErrNoExecution) {
+	if _, err = g.Execute(ctx, execution.Program{Resume: execution.NewID()}); !errors.Is(err, gateway.ErrNoExecution) {
 		t.Error(err)
 	}
-	_, err = g.Execute(tool.WithSession(t.Context(), "s"), gateway.Program{Resume: last.ID})
+	_, err = g.Execute(tool.WithSession(t.Context(), "s"), execution.Program{Resume: last.ID})
 	wantError(t, err, tool.Invalid, "ended well")
 	if record, err := g.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.Record) bool { return c.Replayed }) {
 		t.Errorf("%+v, %v", record, err)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"unicode/utf8"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
@@ -20,7 +21,7 @@ import (
 var variableName = regexp.MustCompile(`^(_?[A-Za-z][A-Za-z0-9_]{0,63}|_)$`)
 
 // checkGiven refuses variables and limits that a program cannot have.
-func (g *Gateway) checkGiven(p Program) error {
+func (g *Gateway) checkGiven(p execution.Program) error {
 	if most := int64(g.cfg.Load().Sandbox.Memory); p.Memory > most {
 		return toolcall.Invalid(fmt.Sprintf("a program can have at most %v of memory", config.Size(most)), "leave it out")
 	}
@@ -34,14 +35,14 @@ func (g *Gateway) checkGiven(p Program) error {
 		}
 		size += len(name) + len(value)
 	}
-	if size > maxCode {
-		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code and variables must be at most %d bytes together, not %d", maxCode, size), Hint: "write what is large into a file of /workspace"}
+	if size > execution.MaxCode {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code and variables must be at most %d bytes together, not %d", execution.MaxCode, size), Hint: "write what is large into a file of /workspace"}
 	}
 	return nil
 }
 
 // saveProgram writes a program to the file that it names, if it names one, and makes it that file's.
-func (g *Gateway) saveProgram(ctx context.Context, p *Program, interpreter sandbox.Interpreter) error {
+func (g *Gateway) saveProgram(ctx context.Context, p *execution.Program, interpreter sandbox.Interpreter) error {
 	if p.SaveAs == "" || p.File != "" {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"sallyport/gateway/execution"
 	"sallyport/sandbox"
 )
 
@@ -30,7 +31,7 @@ func (g *Gateway) Warm(ctx context.Context) {
 			defaultKey = key
 		}
 	}
-	limits := g.limits(Program{})
+	limits := g.limits(execution.Program{})
 	host.Warm(
 		sandbox.Job{Interpreter: sandbox.Python, Environment: defaultKey, Limits: limits},
 		sandbox.Job{Interpreter: sandbox.Node, Environment: defaultKey, Limits: limits},
@@ -39,6 +40,6 @@ func (g *Gateway) Warm(ctx context.Context) {
 
 // Warmed reports whether a sandbox waits for the next program in a language.
 func (g *Gateway) Warmed(language string) bool {
-	interpreter, err := interpreterFor(language)
+	interpreter, err := execution.Interpreter(language)
 	return err == nil && g.runner.waiting(interpreter) > 0
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -18,8 +19,6 @@ import (
 )
 
 const (
-	// defaultWorkspace is what programs get unasked.
-	defaultWorkspace = "default"
 	// maxWorkspaces is how many a principal can have.
 	maxWorkspaces = 100
 )
@@ -32,7 +31,7 @@ type space interface {
 
 // workspaceName says which workspace is meant: the one that was asked for, else that of the request.
 func workspaceName(ctx context.Context, asked string) (string, error) {
-	name := cmp.Or(asked, tool.Workspace(ctx), defaultWorkspace)
+	name := cmp.Or(asked, tool.Workspace(ctx), execution.DefaultWorkspace)
 	if err := workspace.Name(name); err != nil {
 		return "", &tool.Error{
 			Kind: tool.Invalid, Message: fmt.Sprintf("workspace cannot be %q", plain.Line(name, 80)),
@@ -69,7 +68,7 @@ func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Lim
 }
 
 // workspaceOf opens what /workspace holds for a program.
-func (g *Gateway) workspaceOf(ctx context.Context, p Program, limits sandbox.Limits) (space, error) {
+func (g *Gateway) workspaceOf(ctx context.Context, p execution.Program, limits sandbox.Limits) (space, error) {
 	if p.Folder == "" {
 		return g.workspace(ctx, p.Workspace, limits, false)
 	}

@@ -17,6 +17,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/sandbox"
 )
@@ -110,7 +111,7 @@ func (b *bench) host(dir string, tree map[string][]byte) (*sandbox.Host, error) 
 
 func onGateway(g *gateway.Gateway) runner {
 	return func(ctx context.Context, l language, code string) (string, error) {
-		e, err := g.Execute(ctx, gateway.Program{Code: code, Language: l.name})
+		e, err := g.Execute(ctx, execution.Program{Code: code, Language: l.name})
 		if err != nil {
 			return "", err
 		}

@@ -11,7 +11,7 @@ import (
 
 	"sallyport/bench/ledger"
 	"sallyport/bench/suite"
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
@@ -237,7 +237,7 @@ func shownResult(r tool.Result) string {
 		if c.Text != "" {
 			parts = append(parts, c.Text)
 		} else {
-			parts = append(parts, gateway.Label(c))
+			parts = append(parts, execution.Label(c))
 		}
 	}
 	if r.Text() == "" && len(r.Structured) > 0 {
@@ -268,7 +268,7 @@ func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	code := countingCode(t.ID)
-	e, err := b.gateway.Execute(within, gateway.Program{Code: code, Timeout: callTime})
+	e, err := b.gateway.Execute(within, execution.Program{Code: code, Timeout: callTime})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -289,7 +289,7 @@ func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 }
 
 // differs says why a program's call cannot be compared with the direct one, "" if it can.
-func (b *Bench) differs(ctx context.Context, e gateway.Execution, c *Call) string {
+func (b *Bench) differs(ctx context.Context, e execution.Result, c *Call) string {
 	if e.Status != sandbox.OK {
 		return "the program failed: " + plain.Line(e.Text(), 200)
 	}

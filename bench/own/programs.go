@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -157,7 +158,7 @@ func alone(ctx context.Context, interpreter string, lang language) error {
 
 // run runs a program that has to end well, and returns its value or else what it printed.
 func run(ctx context.Context, g *gateway.Gateway, lang, code string) (string, error) {
-	e, err := g.Execute(ctx, gateway.Program{Code: code, Language: lang})
+	e, err := g.Execute(ctx, execution.Program{Code: code, Language: lang})
 	switch {
 	case err != nil:
 		return "", err

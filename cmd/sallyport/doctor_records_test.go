@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
@@ -69,7 +70,7 @@ func TestDoctorRecords(t *testing.T) {
 func failedExecution(t *testing.T, data string) (id string) {
 	t.Helper()
 	withKept(t, data, func(g *gateway.Gateway) {
-		e, err := g.Execute(t.Context(), gateway.Program{Code: "let = ;", Language: "ts"})
+		e, err := g.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
 
@@ -48,7 +48,7 @@ func (out executionJSON) with(files []string) executionJSON {
 // never go to a terminal.
 func (a *app) listEmitted(items []tool.Content, files []string) {
 	for i, c := range items {
-		line := "emitted: " + gateway.Label(c)
+		line := "emitted: " + execution.Label(c)
 		if i < len(files) {
 			line += " -> " + files[i]
 		}

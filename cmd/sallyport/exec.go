@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -22,7 +23,7 @@ import (
 )
 
 func execCommand(a *app) *cobra.Command {
-	var program gateway.Program
+	var program execution.Program
 	var asJSON bool
 	var folder string
 	cmd := &cobra.Command{
@@ -76,7 +77,7 @@ by itself; 2 wrong usage or settings; 75 a call needs approval; 124 timeout;
 	return cmd
 }
 
-func (a *app) exec(ctx context.Context, files []string, program gateway.Program, folder string, asJSON bool) (err error) {
+func (a *app) exec(ctx context.Context, files []string, program execution.Program, folder string, asJSON bool) (err error) {
 	cfg, err := a.load()
 	if err == nil {
 		err = platform(cfg)
@@ -84,7 +85,7 @@ func (a *app) exec(ctx context.Context, files []string, program gateway.Program,
 	if err != nil {
 		return err
 	}
-	programs := make([]gateway.Program, len(files))
+	programs := make([]execution.Program, len(files))
 	for i, file := range files {
 		if programs[i], err = a.program(file, program); err != nil {
 			return err
@@ -109,7 +110,7 @@ func (a *app) exec(ctx context.Context, files []string, program gateway.Program,
 }
 
 // program is what to run for a file, with what was asked of all of them.
-func (a *app) program(file string, program gateway.Program) (_ gateway.Program, err error) {
+func (a *app) program(file string, program execution.Program) (_ execution.Program, err error) {
 	if program.Language == "" {
 		if program.Language, err = languageOf(file); err != nil {
 			return program, err
@@ -119,7 +120,7 @@ func (a *app) program(file string, program gateway.Program) (_ gateway.Program, 
 	return program, err
 }
 
-func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program gateway.Program, folder string, asJSON bool) error {
+func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execution.Program, folder string, asJSON bool) error {
 	e, err := g.Execute(ctx, program)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program gatewa
 	if err := cmp.Or(err, unwritten); err != nil {
 		return err
 	}
-	if e.Status == gateway.Held {
+	if e.Status == execution.Held {
 		a.say("what exec asks ends with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
 	}
 	return executionStatus(e)
@@ -188,7 +189,7 @@ func (a *app) debugLog() (string, error) {
 }
 
 // printExecution puts the streams where the program meant them to go.
-func (a *app) printExecution(e gateway.Execution) error {
+func (a *app) printExecution(e execution.Result) error {
 	if err := raw(a.stderr, e.Stderr.Text); err != nil {
 		return err
 	}
@@ -228,7 +229,7 @@ func valueLine(v bridge.Value) string {
 
 // endingOf says in the words of execute_code how a program failed. One that
 // exited by itself has said what it had to say.
-func endingOf(e gateway.Execution) string {
+func endingOf(e execution.Result) string {
 	if e.Status == sandbox.OK || e.Status == sandbox.Exited {
 		return ""
 	}
@@ -241,7 +242,7 @@ func endingOf(e gateway.Execution) string {
 }
 
 // executionStatus is the one table from the end of a program to the exit status.
-func executionStatus(e gateway.Execution) error {
+func executionStatus(e execution.Result) error {
 	switch e.Status {
 	case sandbox.OK:
 		return nil
@@ -253,7 +254,7 @@ func executionStatus(e gateway.Execution) error {
 		return status(exitTimeout)
 	case sandbox.Canceled:
 		return status(exitInterrupted)
-	case gateway.Held:
+	case execution.Held:
 		return status(exitHeld)
 	}
 	return status(exitUnable)
@@ -298,7 +299,7 @@ type lineJSON struct {
 	Source   string `json:"source,omitempty"`
 }
 
-func newExecutionJSON(e gateway.Execution) executionJSON {
+func newExecutionJSON(e execution.Result) executionJSON {
 	out := executionJSON{
 		ID: e.ID, Language: e.Language, Status: string(e.Status), Exit: e.Exit,
 		Stdout: e.Stdout.Text, StdoutCut: e.Stdout.Cut, Stderr: e.Stderr.Text, StderrCut: e.Stderr.Cut,

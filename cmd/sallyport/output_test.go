@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -86,7 +86,7 @@ func TestEnds(t *testing.T) {
 		{sandbox.Outcome{Status: sandbox.Crashed}, 125, "sallyport: the sandbox died"},
 		{sandbox.Outcome{Status: sandbox.Canceled}, 130, "sallyport: canceled"},
 	} {
-		e := gateway.Execution{Outcome: c.outcome, Limits: limits}
+		e := execution.Result{Outcome: c.outcome, Limits: limits}
 		e.Stdout.Text, e.Value = "printed", &bridge.Value{Kind: "json", Text: "1", Size: 1}
 		if got := exitStatus(executionStatus(e)); got != c.want {
 			t.Errorf("%s: exit status %d, want %d", c.outcome.Status, got, c.want)
@@ -101,7 +101,7 @@ func TestEnds(t *testing.T) {
 // TestGuestJSON: a guest that calls anything JSON does not break our own.
 func TestGuestJSON(t *testing.T) {
 	for text, kind := range map[string]string{`{"a":1}`: "json", `{"a":`: "text", `1} , {`: "text", "": "text"} {
-		e := gateway.Execution{Outcome: sandbox.Outcome{Status: sandbox.OK, Value: &bridge.Value{Kind: "json", Text: text, Size: 100}}}
+		e := execution.Result{Outcome: sandbox.Outcome{Status: sandbox.OK, Value: &bridge.Value{Kind: "json", Text: text, Size: 100}}}
 		out := newExecutionJSON(e)
 		if out.ValueKind != kind {
 			t.Errorf("%q is %s, want %s", text, out.ValueKind, kind)

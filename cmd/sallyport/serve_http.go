@@ -10,6 +10,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/dashboard"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/front"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/access"
@@ -103,12 +104,12 @@ type rationed struct {
 }
 
 // Execute runs a program, if its principal has not run too many.
-func (r rationed) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
+func (r rationed) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	if !tool.Remote(ctx) {
 		return r.Gateway.Execute(ctx, p)
 	}
 	if s := r.executions.Take(tool.Principal(ctx), access.Rate{}); !s.OK {
-		return gateway.Execution{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.After,
+		return execution.Result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.After,
 			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.After)}
 	}
 	return r.Gateway.Execute(ctx, p)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/form"
@@ -44,9 +45,9 @@ func (house) Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway
 func (house) Running(ctx context.Context) []gateway.Live {
 	all := []gateway.Live{
 		{ID: "e-live", Principal: "ada", Language: "python", State: "running", Code: "print(1)", Started: noon, Made: 2, Bytes: 5000,
-			Output: []gateway.Printed{{Stream: "stdout", Text: "one\n"}, {Stream: "stdout", Text: "two\n"}, {Stream: "stderr", Text: "oh\n"}},
+			Output: []execution.Printed{{Stream: "stdout", Text: "one\n"}, {Stream: "stdout", Text: "two\n"}, {Stream: "stderr", Text: "oh\n"}},
 			Calls:  []gateway.LiveCall{{Tool: tool.ID{Upstream: "crm", Name: "find"}, Begun: noon.Add(time.Second), Duration: time.Second, Outcome: "ok"}, {Tool: tool.ID{Upstream: "crm", Name: "slow"}, Begun: noon.Add(2 * time.Second)}}},
-		{ID: "e-liveevil", Principal: evil, Language: evil, State: evil, Workspace: evil, Environment: evil, Session: evil, Code: evil, Started: noon, Output: []gateway.Printed{{Stream: evil, Text: evil}, {Stream: "stderr", Text: evil}},
+		{ID: "e-liveevil", Principal: evil, Language: evil, State: evil, Workspace: evil, Environment: evil, Session: evil, Code: evil, Started: noon, Output: []execution.Printed{{Stream: evil, Text: evil}, {Stream: "stderr", Text: evil}},
 			Calls: []gateway.LiveCall{{Tool: tool.ID{Upstream: evil, Name: evil}, Begun: noon, Outcome: evil}}},
 	}
 	return slices.DeleteFunc(all, func(l gateway.Live) bool { return tool.Operator(ctx) == "" && l.Principal != tool.Principal(ctx) })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
@@ -41,7 +42,7 @@ func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
 }
 
 // pieces joins what came of one stream without a break.
-func pieces(all []gateway.Printed) (list []Piece) {
+func pieces(all []execution.Printed) (list []Piece) {
 	for _, p := range all {
 		if n := len(list); n > 0 && list[n-1].Stream == p.Stream {
 			list[n-1].Text += p.Text

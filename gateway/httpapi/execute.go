@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
 // Running is what this face needs to run programs.
 type Running interface {
-	Execute(ctx context.Context, program gateway.Program) (gateway.Execution, error)
+	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 	// MaxTimeout is how long a program may run.
 	MaxTimeout() time.Duration
 	// CountTokens is what a text costs a model.
@@ -66,7 +67,7 @@ type Executed struct {
 	// Truncated says that output or result were longer than what is here.
 	Truncated bool `json:"truncated"`
 	// Files are those of the workspace that it has made, changed or removed.
-	Files []gateway.FileChange `json:"files"`
+	Files []execution.FileChange `json:"files"`
 	// Metrics are numbers about it.
 	Metrics Metrics `json:"metrics"`
 	// Notes say what else is worth knowing, in words.
@@ -123,21 +124,21 @@ func (a *api) execute(r *http.Request, in Program) (Executed, error) {
 }
 
 // program is what the gateway is asked to run.
-func (a *api) program(in Program) (gateway.Program, error) {
+func (a *api) program(in Program) (execution.Program, error) {
 	var timeout time.Duration
 	if most := a.verbs.MaxTimeout().Seconds(); in.Timeout != nil {
 		if *in.Timeout <= 0 || *in.Timeout > most {
-			return gateway.Program{}, invalid(fmt.Sprintf("timeout must be more than 0 and at most %g, in seconds; leave it out for %g", most, most))
+			return execution.Program{}, invalid(fmt.Sprintf("timeout must be more than 0 and at most %g, in seconds; leave it out for %g", most, most))
 		}
 		timeout = max(1, time.Duration(*in.Timeout*float64(time.Second)))
 	}
-	return gateway.Program{
+	return execution.Program{
 		Code: in.Code, Language: in.Language, Timeout: timeout, Workspace: in.Workspace,
 		Environment: in.Environment, Session: in.Session, File: in.File, Variables: in.Variables, Resume: in.Resume,
 	}, nil
 }
 
-func (a *api) executed(e gateway.Execution) Executed {
+func (a *api) executed(e execution.Result) Executed {
 	tokens := a.verbs.CountTokens(e.Text())
 	x := Executed{
 		ID: e.ID, Status: string(e.Status), Result: resultOf(e), Emitted: contents(e.Shown()), Error: failureOf(e), ExecutionTime: e.Duration.Seconds(),
@@ -145,7 +146,7 @@ func (a *api) executed(e gateway.Execution) Executed {
 	}
 	x.Output, x.Stderr = e.Printed()
 	if x.Files == nil {
-		x.Files = []gateway.FileChange{}
+		x.Files = []execution.FileChange{}
 	}
 	for _, note := range e.Notes {
 		x.Notes = append(x.Notes, plain.Line(note, 300))
@@ -154,7 +155,7 @@ func (a *api) executed(e gateway.Execution) Executed {
 }
 
 // resultOf is the value of a program: what is no JSON, and what was cut, is a text.
-func resultOf(e gateway.Execution) json.RawMessage {
+func resultOf(e execution.Result) json.RawMessage {
 	if e.Value == nil {
 		return json.RawMessage("null")
 	}
@@ -169,7 +170,7 @@ func resultOf(e gateway.Execution) json.RawMessage {
 }
 
 // failureOf is why a program did not end well, nil if it did.
-func failureOf(e gateway.Execution) *Failure {
+func failureOf(e execution.Result) *Failure {
 	if !e.Failed() {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -20,19 +21,19 @@ func (house) MaxTimeout() time.Duration { return 30 * time.Second }
 func (house) CountTokens(text string) int { return len(strings.Fields(text)) }
 
 // Execute knows a few programs.
-func (house) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
-	e := gateway.Execution{ID: "e-new", Language: p.Language}
-	if p.Begun != nil && p.Code != "busy" {
-		p.Begun(e.ID)
-		p.Printed(gateway.Printed{Stream: "stdout", Text: "a\n"})
-		p.Printed(gateway.Printed{Stream: "stderr", Text: "b"})
+func (house) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
+	e := execution.Result{ID: "e-new", Language: p.Language}
+	if p.OnStart != nil && p.Code != "busy" {
+		p.OnStart(e.ID)
+		p.OnOutput(execution.Printed{Stream: "stdout", Text: "a\n"})
+		p.OnOutput(execution.Printed{Stream: "stderr", Text: "b"})
 	}
 	e.Status, e.Duration, e.Calls = sandbox.OK, 1500*time.Millisecond, 3
 	switch p.Code {
 	case "print":
 		e.Stdout, e.Stderr = sandbox.Output{Text: "\x1b[31mred\x1b[0m\n"}, sandbox.Output{Text: "warn", Cut: 7}
 		e.Value = &bridge.Value{Kind: "json", Text: `{"a":[1]}`, Size: 9}
-		e.Files = []gateway.FileChange{{Path: "a.txt", Size: 3}}
+		e.Files = []execution.FileChange{{Path: "a.txt", Size: 3}}
 		e.Emitted = []tool.Content{{Type: "image", Data: []byte("png"), MIME: "image/png", URI: "x:1"}, {Type: "resource", Text: "a,b", URI: "x:2", MIME: "text/csv"}}
 	case "object":
 		e.Value = &bridge.Value{Kind: "text", Text: "<object \x00>", Size: 100}
@@ -40,22 +41,22 @@ func (house) Execute(ctx context.Context, p gateway.Program) (gateway.Execution,
 		e.Status, e.Resume = sandbox.Failed, e.ID
 		e.Fault = &bridge.Fault{Type: "NameError", Message: "x\x1b[2J", Hint: "define it", Lines: []bridge.Line{{Line: 2, Source: "print(x)"}}}
 	case "hold":
-		e.Status, e.Resume = gateway.Held, e.ID
+		e.Status, e.Resume = execution.Held, e.ID
 		e.Approvals = []gateway.Approval{{ID: "a-0", State: approval.Waiting}}
 	case "lost":
-		return gateway.Execution{}, &tool.Error{Kind: tool.NotFound, Message: "there is no such environment"}
+		return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no such environment"}
 	case "broken":
 		return e, &tool.Error{Kind: tool.Timeout, Message: "the sandbox could not be started"}
 	case "flood": // far more than anybody reads
 		line := strings.Repeat("x", 1<<20)
 		for range 64 {
-			p.Printed(gateway.Printed{Stream: "stdout", Text: line})
+			p.OnOutput(execution.Printed{Stream: "stdout", Text: line})
 		}
 	case "wait":
 		<-ctx.Done()
 		e.Status = sandbox.Canceled
 	case "busy":
-		return gateway.Execution{}, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+		return execution.Result{}, &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 	default:
 		said, err := json.Marshal(map[string]any{"Language": p.Language, "Timeout": p.Timeout, "Workspace": p.Workspace, "Environment": p.Environment, "Session": p.Session, "Variables": p.Variables, "Resume": p.Resume, "File": p.File})
 		e.Value = &bridge.Value{Kind: "json", Text: string(said), Size: int64(len(said))}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
 
@@ -127,7 +128,7 @@ func (s *stream) catchUp(now gateway.Live, seen int64) {
 	}
 	for _, p := range now.Output {
 		if from := max(0, seen-at); from < int64(len(p.Text)) {
-			s.print(gateway.Printed{Stream: p.Stream, Text: p.Text[from:]})
+			s.print(execution.Printed{Stream: p.Stream, Text: p.Text[from:]})
 		}
 		at += int64(len(p.Text))
 	}

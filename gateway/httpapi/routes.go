@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
 
@@ -56,7 +57,7 @@ func (a *api) routes() []route {
 		get("/approvals/{id}", "one of them", a.approval).named("get_approval"),
 		post(tool.ScopeOperate, "/approvals/{id}", "allow or deny a call that waits", a.decide).named("answer_approval"),
 		post(tool.ScopeExecute, "/execute", "run a program in a sandbox", a.execute).named("execute_code").forModels().bodies(maxProgram).
-			streams(a.executeStream, events{eventStarted: of[ProgramBegun](), eventOutput: of[gateway.Printed](), eventDropped: of[Dropped](), eventResult: of[Executed](), eventError: of[Problem]()}).
+			streams(a.executeStream, events{eventStarted: of[ProgramBegun](), eventOutput: of[execution.Printed](), eventDropped: of[Dropped](), eventResult: of[Executed](), eventError: of[Problem]()}).
 			failsWith(http.StatusNotFound, http.StatusServiceUnavailable),
 		get("/tools", "the tools that there are", a.tools).named("list_tools").
 			takes(word("upstream", "only of this one"), limit(usualTools, maxTools), text("cursor", 300, "where to go on: next of the page before")),
@@ -75,7 +76,7 @@ func (a *api) routes() []route {
 			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), limit(usualCalls, maxCalls)),
 		get("/executions/live", "the executions that go on, the oldest first", a.live).named("list_live_executions"),
 		route{method: http.MethodGet, path: "/executions/{id}/output", does: "what one that goes on prints, as it does, until its end", scope: tool.ScopeRead}.named("follow_execution").failsWith(http.StatusConflict).
-			streams(a.output, events{eventStarted: of[ProgramBegun](), eventOutput: of[gateway.Printed](), eventDropped: of[Dropped](), eventEnded: of[ProgramEnded](), eventError: of[Problem]()}),
+			streams(a.output, events{eventStarted: of[ProgramBegun](), eventOutput: of[execution.Printed](), eventDropped: of[Dropped](), eventEnded: of[ProgramEnded](), eventError: of[Problem]()}),
 		post(tool.ScopeExecute, "/executions/{id}/cancel", "stop it", a.cancelExecution).named("cancel_execution"),
 		get("/upstreams", "how the upstreams stand", a.upstreams).named("list_upstreams"),
 		forOperators(get("/upstreams/held", "definitions of tools that wait for an operator", a.held)).named("list_held_tools"),

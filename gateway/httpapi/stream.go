@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
 
@@ -75,7 +75,7 @@ type stream struct {
 
 // piece is something that was printed, or a gap of so many bytes.
 type piece struct {
-	gateway.Printed
+	execution.Printed
 	gap int64
 }
 
@@ -92,7 +92,7 @@ func (s *stream) start(id string) {
 }
 
 // print queues what is printed, or drops it. It does not block.
-func (s *stream) print(p gateway.Printed) {
+func (s *stream) print(p execution.Printed) {
 	if !s.queue(p) {
 		s.skip(int64(len(p.Text)))
 	}
@@ -100,7 +100,7 @@ func (s *stream) print(p gateway.Printed) {
 }
 
 // queue reports whether there was room.
-func (s *stream) queue(p gateway.Printed) bool {
+func (s *stream) queue(p execution.Printed) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.size+len(p.Text)+pieceCost > maxQueued {
@@ -236,8 +236,8 @@ func (a *api) executeStream(w http.ResponseWriter, r *http.Request) error {
 	s := newStream(w)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	p.Begun, p.Printed = s.start, s.print
-	var e gateway.Execution
+	p.OnStart, p.OnOutput = s.start, s.print
+	var e execution.Result
 	s.around(cancel, func() { e, err = a.verbs.Execute(ctx, p) })
 	switch {
 	case err == nil:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/tool"
 )
@@ -39,9 +40,9 @@ func (h house) FollowRunning(ctx context.Context, id string, seen func(now gatew
 		return &tool.Error{Kind: tool.Failed, Message: id + " has ended already"}
 	}
 	for _, now := range []gateway.Live{
-		{Bytes: 10, Output: []gateway.Printed{{Stream: "stdout", Text: "abc"}, {Stream: "stderr", Text: "de"}}},
-		{Bytes: 12, Output: []gateway.Printed{{Stream: "stderr", Text: "defg"}}},
-		{Bytes: 20, Output: []gateway.Printed{{Stream: "stdout", Text: "xyz"}}},
+		{Bytes: 10, Output: []execution.Printed{{Stream: "stdout", Text: "abc"}, {Stream: "stderr", Text: "de"}}},
+		{Bytes: 12, Output: []execution.Printed{{Stream: "stderr", Text: "defg"}}},
+		{Bytes: 20, Output: []execution.Printed{{Stream: "stdout", Text: "xyz"}}},
 	} {
 		if err := seen(now, now.Bytes == 20); err != nil {
 			return err
@@ -98,16 +99,16 @@ type waits struct {
 	begun, gone chan struct{}
 }
 
-func (w waits) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
-	if p.Begun != nil && p.Code != "queued" {
-		p.Begun("e-new")
+func (w waits) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
+	if p.OnStart != nil && p.Code != "queued" {
+		p.OnStart("e-new")
 	}
 	if w.begun != nil {
 		close(w.begun)
 	}
 	<-ctx.Done()
 	close(w.gone)
-	return gateway.Execution{ID: "e-new"}, nil
+	return execution.Result{ID: "e-new"}, nil
 }
 
 // TestHeartbeat: a client of a program that prints nothing, or waits for its turn, hears something every 15 seconds.
@@ -216,7 +217,7 @@ type tells struct {
 	ended chan struct{}
 }
 
-func (h tells) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
+func (h tells) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	defer close(h.ended)
 	return h.house.Execute(ctx, p)
 }

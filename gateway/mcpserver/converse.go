@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
 
@@ -43,7 +43,7 @@ func (t *Tools) request(ctx context.Context, req *mcp.CallToolRequest) *request 
 }
 
 // run runs a program, whose client can be asked meanwhile if it answers anything at all.
-func (r *request) run(ctx context.Context, verbs Verbs, p gateway.Program) (*mcp.CallToolResult, error) {
+func (r *request) run(ctx context.Context, verbs Verbs, p execution.Program) (*mcp.CallToolResult, error) {
 	defer r.client.out.flush()
 	asks := r.client.can[askElicit] || r.client.can[askSample]
 	switch {
@@ -56,7 +56,7 @@ func (r *request) run(ctx context.Context, verbs Verbs, p gateway.Program) (*mcp
 }
 
 // talk runs a program for a modern client, or goes on with one that waits.
-func (r *request) talk(ctx context.Context, verbs Verbs, p gateway.Program) (*mcp.CallToolResult, error) {
+func (r *request) talk(ctx context.Context, verbs Verbs, p execution.Program) (*mcp.CallToolResult, error) {
 	params := object{
 		"name": encode(r.Params.Name), "arguments": orEmpty(r.Params.Arguments),
 		"requestState": encode(r.Params.RequestState), "inputResponses": encode(r.Params.InputResponses),

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 )
 
@@ -149,7 +150,7 @@ func (f files) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolRes
 }
 
 func (f files) execute(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	var p gateway.Program
+	var p execution.Program
 	seconds := math.NaN()
 	if err := read(args, map[string]any{
 		"file_path": &p.File, "filename": &p.File, "session": &p.Session, "environment": &p.Environment, "timeout": &seconds, "workspace": &p.Workspace,

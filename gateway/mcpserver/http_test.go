@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/front"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
@@ -44,12 +45,12 @@ func (u *upstreams) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 }
 
 // Execute takes as long as the program says.
-func (u *upstreams) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
+func (u *upstreams) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	select {
 	case <-time.After(p.Timeout):
-		return gateway.Execution{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
+		return execution.Result{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
 	case <-ctx.Done():
-		return gateway.Execution{}, tool.AsError(ctx.Err())
+		return execution.Result{}, tool.AsError(ctx.Err())
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -30,7 +31,7 @@ import (
 // Verbs are what this face needs of the gateway.
 type Verbs interface {
 	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
-	Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error)
+	Execute(ctx context.Context, p execution.Program) (execution.Result, error)
 	Upstreams() []gateway.Upstream
 }
 
@@ -207,7 +208,7 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 }
 
 func (f *face) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var p gateway.Program
+	var p execution.Program
 	seconds := math.NaN()
 	var megabytes float64
 	if err := read(req.Params.Arguments, f.parameters(&p, &seconds), map[string]any{
@@ -239,7 +240,7 @@ func orFailure(result *mcp.CallToolResult, err error) (*mcp.CallToolResult, erro
 }
 
 // executed runs a program and tells how that went.
-func executed(ctx context.Context, verbs Verbs, p gateway.Program, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func executed(ctx context.Context, verbs Verbs, p execution.Program, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	execution, err := verbs.Execute(ctx, p)
 	if err != nil {
 		return nil, err
@@ -265,7 +266,7 @@ func timeout(seconds float64) (time.Duration, error) {
 }
 
 // parameters are those of execute_code.
-func (f *face) parameters(p *gateway.Program, seconds *float64) map[string]any {
+func (f *face) parameters(p *execution.Program, seconds *float64) map[string]any {
 	all := map[string]any{"code": &p.Code, "language": &p.Language, "session": &p.Session, "timeout": seconds}
 	if f.workspaces {
 		all["workspace"] = &p.Workspace

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
@@ -200,8 +201,8 @@ func (listed) Search(context.Context, gateway.Search) (gateway.Found, error) {
 	return gateway.Found{}, nil
 }
 
-func (listed) Execute(context.Context, gateway.Program) (gateway.Execution, error) {
-	return gateway.Execution{}, nil
+func (listed) Execute(context.Context, execution.Program) (execution.Result, error) {
+	return execution.Result{}, nil
 }
 
 func (l listed) Upstreams() []gateway.Upstream {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/tokens"
@@ -18,12 +19,12 @@ import (
 // shop answers what it was asked.
 type shop struct {
 	listed
-	ran gateway.Program
+	ran execution.Program
 }
 
-func (s *shop) Execute(_ context.Context, p gateway.Program) (gateway.Execution, error) {
+func (s *shop) Execute(_ context.Context, p execution.Program) (execution.Result, error) {
 	s.ran = p
-	return gateway.Execution{}, nil
+	return execution.Result{}, nil
 }
 
 func (s *shop) InstallPackages(_ context.Context, p gateway.Packages) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -31,9 +32,9 @@ func (h *whoAsks) Search(ctx context.Context, _ gateway.Search) (gateway.Found, 
 	return gateway.Found{}, nil
 }
 
-func (h *whoAsks) Execute(ctx context.Context, _ gateway.Program) (gateway.Execution, error) {
+func (h *whoAsks) Execute(ctx context.Context, _ execution.Program) (execution.Result, error) {
 	h.note(ctx)
-	return gateway.Execution{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
+	return execution.Result{}, &tool.Error{Kind: tool.Failed, Message: "it ran"}
 }
 
 // TestWhoSearches: the gateway knows the searches of a session from those of others,

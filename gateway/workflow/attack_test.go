@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 )
 
@@ -40,7 +40,7 @@ func TestCodeIsNotFilledIn(t *testing.T) {
 	t.Parallel()
 	const code, name = "print('${{ inputs.name }}')", "');import os#"
 	d := standard()
-	d.code = func(_ context.Context, p gateway.Program) (gateway.Execution, error) {
+	d.code = func(_ context.Context, p execution.Program) (execution.Result, error) {
 		if p.Code != code+"\n" {
 			t.Errorf("the program is %q", p.Code)
 		}

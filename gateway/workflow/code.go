@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/tool"
@@ -21,7 +22,7 @@ func (r *run) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spo
 	if err != nil {
 		return result{}, err
 	}
-	p := gateway.Program{Code: do.Text.Text, Language: languageOf(do), Environment: do.Environment.Text, Workspace: do.Workspace.Text}
+	p := execution.Program{Code: do.Text.Text, Language: languageOf(do), Environment: do.Environment.Text, Workspace: do.Workspace.Text}
 	if p.Language == "python" && setsResult.MatchString(p.Code) {
 		p.Code += "\nresult\n"
 	}
@@ -58,22 +59,22 @@ func (r *run) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at s
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // skillProgram calls a function with the variables that have the names of its arguments: by name in Python, in the order of the file in TypeScript.
-func skillProgram(language, name, function string, with spec.Value) gateway.Program {
+func skillProgram(language, name, function string, with spec.Value) execution.Program {
 	var args []string
 	for _, m := range with.Members {
 		args = append(args, m.Name.Text)
 	}
 	if language == "typescript" {
-		return gateway.Program{Language: language, Code: fmt.Sprintf("import { %s as __call } from \"skills/%s\";\nexport default await __call(%s);\n", function, name, strings.Join(args, ", "))}
+		return execution.Program{Language: language, Code: fmt.Sprintf("import { %s as __call } from \"skills/%s\";\nexport default await __call(%s);\n", function, name, strings.Join(args, ", "))}
 	}
 	for i, a := range args {
 		args[i] = a + "=" + a
 	}
-	return gateway.Program{Language: language, Code: fmt.Sprintf("from skills.%s import %s as _call\n_call(%s)\n", name, function, strings.Join(args, ", "))}
+	return execution.Program{Language: language, Code: fmt.Sprintf("from skills.%s import %s as _call\n_call(%s)\n", name, function, strings.Join(args, ", "))}
 }
 
 // runProgram runs a program, and goes on with it while calls of it wait for people.
-func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p gateway.Program, args json.RawMessage) (result, error) {
+func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage) (result, error) {
 	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
@@ -95,7 +96,7 @@ func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p g
 		if err != nil {
 			return result{}, err
 		}
-		if e.Status != gateway.Held {
+		if e.Status != execution.Held {
 			return programResult(e)
 		}
 		before = append(before, e.ID)
@@ -119,15 +120,15 @@ func (r *run) before(ctx context.Context, at spot, attempt int) ([]string, error
 }
 
 // execute runs a program that is on record before it begins: the newest of those before that has done something is gone on with.
-func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p gateway.Program, args json.RawMessage, before []string) (gateway.Execution, error) {
+func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
-		return gateway.Execution{}, err
+		return execution.Result{}, err
 	}
 	defer leave()
-	p.ID = gateway.NewExecution()
+	p.ID = execution.NewID()
 	if err := r.began(ctx, at, attempt, Event{Input: args, Execution: p.ID}); err != nil {
-		return gateway.Execution{}, err
+		return execution.Result{}, err
 	}
 	ctx = toolcall.Unattended(atStep(ctx, r.id, at.path), r.id)
 	for _, id := range slices.Backward(before) {
@@ -166,7 +167,7 @@ func notResumed(err error) error {
 }
 
 // programResult is what a step comes to by how its program ended.
-func programResult(e gateway.Execution) (result, error) {
+func programResult(e execution.Result) (result, error) {
 	if e.Failed() {
 		return result{}, programError(e)
 	}
@@ -189,7 +190,7 @@ func programResult(e gateway.Execution) (result, error) {
 // programErrors are the kinds of the ways in which a program ends that did not go well.
 var programErrors = map[string]tool.Kind{"failed": tool.Failed, "exited": tool.Failed, "timeout": tool.Timeout, "canceled": tool.Canceled, "crashed": tool.Internal}
 
-func programError(e gateway.Execution) error {
+func programError(e execution.Result) error {
 	kind, known := programErrors[string(e.Status)]
 	if !known { // at one of its limits
 		kind = tool.Limit

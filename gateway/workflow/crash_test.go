@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
@@ -121,9 +122,9 @@ func (w worldly) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // Execute resumes as the gateway does: an execution that has begun has a journal, and its calls are not made again.
-func (w worldly) Execute(_ context.Context, p gateway.Program) (gateway.Execution, error) {
+func (w worldly) Execute(_ context.Context, p execution.Program) (execution.Result, error) {
 	if p.Resume != "" && !slices.ContainsFunc(w.deeds(), func(line string) bool { return strings.HasPrefix(line, "journal "+p.Resume) }) {
-		return gateway.Execution{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume, Err: gateway.ErrNoExecution}
+		return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume, Err: gateway.ErrNoExecution}
 	}
 	err := w.note("journal " + p.ID)
 	if p.Resume == "" {

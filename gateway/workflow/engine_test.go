@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/tool"
 )
@@ -121,7 +121,7 @@ func standard() *door {
 				return nil, &tool.Error{Kind: tool.Upstream, Message: "gone"}
 			},
 		},
-		code: func(_ context.Context, p gateway.Program) (gateway.Execution, error) {
+		code: func(_ context.Context, p execution.Program) (execution.Result, error) {
 			var n int
 			err := json.Unmarshal(p.Variables["n"], &n)
 			out, err2 := json.Marshal(n + 1)

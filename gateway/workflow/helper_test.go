@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/store"
@@ -23,7 +23,7 @@ import (
 // door is a gateway by hand: it notes each call, and answers by the name of the tool.
 type door struct {
 	tools map[string]func(ctx context.Context, args map[string]any) (any, error)
-	code  func(ctx context.Context, p gateway.Program) (gateway.Execution, error)
+	code  func(ctx context.Context, p execution.Program) (execution.Result, error)
 
 	mu    sync.Mutex
 	calls []string
@@ -68,14 +68,14 @@ type isError string
 
 func (e isError) Error() string { return string(e) }
 
-func (d *door) Execute(ctx context.Context, p gateway.Program) (gateway.Execution, error) {
+func (d *door) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	d.note("code " + strings.TrimSpace(p.Code))
 	return d.code(ctx, p)
 }
 
 // value is an execution that came to a value.
-func value(id, text string) gateway.Execution {
-	return gateway.Execution{ID: id, Outcome: sandbox.Outcome{Status: sandbox.OK, Value: &bridge.Value{Kind: "json", Text: text, Size: int64(len(text))}}}
+func value(id, text string) execution.Result {
+	return execution.Result{ID: id, Outcome: sandbox.Outcome{Status: sandbox.OK, Value: &bridge.Value{Kind: "json", Text: text, Size: int64(len(text))}}}
 }
 
 // definition reads one from a text in YAML.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -184,7 +185,7 @@ func TestOwnFromPrograms(t *testing.T) {
 		"python":     "from servers import workflows\nfrom sallyport import ToolError\nsaid = workflows.double(numbers=[1, 2])['doubled']\ntry: workflows.fails()\nexcept ToolError as e: said.append(e.kind)\nsaid",
 		"typescript": "import { double, fails } from 'servers/workflows';\nconst said: unknown[] = [...(await double({ numbers: [1, 2] })).doubled];\ntry { await fails() } catch (e) { said.push((e as any).kind) }\nsaid",
 	} {
-		out, err := g.Execute(t.Context(), gateway.Program{Code: code, Language: language})
+		out, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
 		if err != nil || out.Status != sandbox.OK || out.Value == nil || out.Value.Text != `[2,4,"failed"]` {
 			t.Errorf("%s: %v\n%s", language, err, out.Text())
 		}
@@ -193,7 +194,7 @@ func TestOwnFromPrograms(t *testing.T) {
 		}
 	}
 	p := &slowPeer{}
-	out, err := g.Execute(t.Context(), gateway.Program{Code: "from servers import workflows\nworkflows.sure()['by']", Timeout: time.Second, Peer: p})
+	out, err := g.Execute(t.Context(), execution.Program{Code: "from servers import workflows\nworkflows.sure()['by']", Timeout: time.Second, Peer: p})
 	if err != nil || out.Status != sandbox.OK || out.Value.Text != `"the user"` || !strings.HasPrefix(p.message(), "Sallyport: workflows.sure asks:") {
 		t.Errorf("%v, asked %q\n%s", err, p.message(), out.Text())
 	}
@@ -208,7 +209,7 @@ func TestOwnRunPrograms(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			out, err := g.Execute(t.Context(), gateway.Program{Timeout: 25 * time.Second, Code: `
+			out, err := g.Execute(t.Context(), execution.Program{Timeout: 25 * time.Second, Code: `
 from concurrent.futures import ThreadPoolExecutor
 from servers import workflows
 list(ThreadPoolExecutor(2).map(lambda n: workflows.coded(n=n)["sum"], [1, 2]))`})

@@ -6,7 +6,7 @@ package workflow
 import (
 	"context"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/tool"
 )
@@ -14,7 +14,7 @@ import (
 // Door is what the engine needs of the gateway.
 type Door interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-	Execute(ctx context.Context, program gateway.Program) (gateway.Execution, error)
+	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 }
 
 // What a run is and what its log says is package runlog's.

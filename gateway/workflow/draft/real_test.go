@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/draft"
 	"sallyport/gateway/workflow/lint"
@@ -82,7 +83,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 		t.Fatal(err)
 	}
 	before := ""
-	for _, p := range []gateway.Program{
+	for _, p := range []execution.Program{
 		{Code: pythonProgram, Variables: map[string]json.RawMessage{"folder": json.RawMessage(`"the registry"`)}},
 		{Code: typescriptProgram, Language: "typescript"},
 	} {
@@ -91,7 +92,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 }
 
 // sameCalls runs a program, and the draft of it from the same state of memory, which it returns as the program left it.
-func sameCalls(t *testing.T, g *gateway.Gateway, p gateway.Program, graph, before string) string {
+func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, before string) string {
 	t.Helper()
 	e, err := g.Execute(t.Context(), p)
 	if err != nil || e.Status != sandbox.OK {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/nearest"
@@ -21,7 +21,7 @@ import (
 
 // Programs runs code in a sandbox: *gateway.Gateway.
 type Programs interface {
-	Execute(ctx context.Context, program gateway.Program) (gateway.Execution, error)
+	Execute(ctx context.Context, program execution.Program) (execution.Result, error)
 }
 
 // Options say what tests are run with.

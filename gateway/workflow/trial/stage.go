@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/approval"
@@ -137,15 +138,15 @@ func (s *stage) lacks(line int, text string) {
 }
 
 // Execute implements [workflow.Door]: programs run in a sandbox where there is one, and their calls come to the stubs.
-func (s *stage) Execute(ctx context.Context, program gateway.Program) (gateway.Execution, error) {
+func (s *stage) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
 	if s.programs == nil {
 		_, path := workflow.At(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.lacks(s.test.Line, "code runs in a sandbox only, which there is none of here; a stub for its step would do:\n"+flow([]any{stubFor("step", path, nil)}))
-		return gateway.Execution{}, &tool.Error{Kind: tool.Invalid, Message: "there is no sandbox for the code"}
+		return execution.Result{}, &tool.Error{Kind: tool.Invalid, Message: "there is no sandbox for the code"}
 	}
-	program.Instead, program.Folder = s.Call, s.folder
+	program.Stub, program.Folder = s.Call, s.folder
 	return s.programs.Execute(ctx, program)
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/gateway/workflow/trigger"
@@ -44,8 +44,8 @@ func (nothing) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, errors.ErrUnsupported
 }
 
-func (nothing) Execute(context.Context, gateway.Program) (gateway.Execution, error) {
-	return gateway.Execution{}, errors.ErrUnsupported
+func (nothing) Execute(context.Context, execution.Program) (execution.Result, error) {
+	return execution.Result{}, errors.ErrUnsupported
 }
 
 // noting is an engine whose starts are noted in a file before they are made.

@@ -1,4 +1,4 @@
-package gateway
+package execution
 
 import (
 	"strings"
@@ -35,7 +35,7 @@ func TestTally(t *testing.T) {
 		{"structured", "x", []tool.Result{{Structured: []byte(row)}}, row, 0},
 		{"many", strings.Repeat("done ", 50_000), []tool.Result{said(strings.Repeat(row, 5000)), said(strings.Repeat(row, 3000)), said(row)}, strings.Repeat(row, 8001), 0.03},
 	} {
-		calls, m := &toolcall.List{}, &tokenMeter{}
+		calls, m := &toolcall.List{}, &Meter{}
 		for _, r := range test.results {
 			calls.Sample(r)
 			calls.Add(toolcall.TextSize(r))
@@ -43,21 +43,21 @@ func TestTally(t *testing.T) {
 		if calls.Held > toolcall.MaxResultsCounted {
 			t.Errorf("%s: %d bytes of results are kept", test.name, calls.Held)
 		}
-		answered, read := newTally(m, test.answer, calls).sums(true)
+		answered, read := NewCost(m, test.answer, calls).Tokens(true)
 		for what, got := range map[string][2]int{"answered": {answered, count(test.answer)}, "read": {read, count(test.read)}} {
 			if d := float64(got[0] - got[1]); d > test.off*float64(got[1]) || -d > test.off*float64(got[1]) {
 				t.Errorf("%s: %s %d tokens, want %d", test.name, what, got[0], got[1])
 			}
 		}
 	}
-	m := &tokenMeter{}
-	before := m.estimate(32_000)
-	m.count(strings.Repeat("=", 50_000))
-	if after := m.estimate(32_000); before != 10_000 || after > 1500 {
+	m := &Meter{}
+	before := m.Estimate(32_000)
+	m.Count(strings.Repeat("=", 50_000))
+	if after := m.Estimate(32_000); before != 10_000 || after > 1500 {
 		t.Errorf("estimates are %d, and %d after what has many bytes to a token", before, after)
 	}
-	hurried := newTally(m, strings.Repeat("=", 100), &toolcall.List{})
-	if n, _ := hurried.sums(false); n == 0 || n > 20 {
+	hurried := NewCost(m, strings.Repeat("=", 100), &toolcall.List{})
+	if n, _ := hurried.Tokens(false); n == 0 || n > 20 {
 		t.Errorf("an estimate of what was not counted is %d", n)
 	}
 }

@@ -1,10 +1,12 @@
-package gateway
+package execution
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	"sallyport/gateway/typecheck"
 	"sallyport/internal/plain"
 	"sallyport/sandbox"
 	"sallyport/sandbox/bridge"
@@ -14,20 +16,20 @@ import (
 const maxSaid = 10
 
 // Failed reports whether the program did not do what it was to do.
-func (e Execution) Failed() bool { return e.Status != sandbox.OK }
+func (e Result) Failed() bool { return e.Status != sandbox.OK }
 
 // Text is what a model reads of an execution: what was printed, the value, and
 // what was emitted, and if it failed why, where, and what to do about it. Nothing
 // is said of what went well. Invisible characters and terminal escapes do not get into it.
-func (e Execution) Text() string {
+func (e Result) Text() string {
 	var parts []string
-	if out := visible(e.Stdout.Text); out != "" {
+	if out := Visible(e.Stdout.Text); out != "" {
 		parts = append(parts, out)
 	}
 	if e.Value != nil {
 		parts = append(parts, valueText(*e.Value, len(parts) > 0))
 	}
-	if errs := visible(e.Stderr.Text); errs != "" {
+	if errs := Visible(e.Stderr.Text); errs != "" {
 		parts = append(parts, "stderr:\n"+errs)
 	}
 	if sent := emittedText(e.Emitted); sent != "" {
@@ -49,23 +51,23 @@ func (e Execution) Text() string {
 }
 
 // Printed is what the program printed, cut and cleaned as Text has it.
-func (e Execution) Printed() (stdout, stderr string) {
-	return visible(e.Stdout.Text), visible(e.Stderr.Text)
+func (e Result) Printed() (stdout, stderr string) {
+	return Visible(e.Stdout.Text), Visible(e.Stderr.Text)
 }
 
 // Truncated reports whether more was printed, or was the value, than is here.
-func (e Execution) Truncated() bool {
+func (e Result) Truncated() bool {
 	return e.Stdout.Cut > 0 || e.Stderr.Cut > 0 || e.Value != nil && e.Value.Size > int64(len(e.Value.Text))
 }
 
-// visible drops what does not show, colours, and empty lines at the end.
-func visible(text string) string {
-	text = strings.Map(shownRune, strings.ReplaceAll(strings.ToValidUTF8(plain.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
+// Visible drops what does not show, colours, and empty lines at the end.
+func Visible(text string) string {
+	text = strings.Map(VisibleRune, strings.ReplaceAll(strings.ToValidUTF8(plain.Uncoloured(text), "\uFFFD"), "\r\n", "\n"))
 	return strings.TrimRight(text, "\n")
 }
 
-// shownRune is what shows of a character of a program's output, -1 for nothing.
-func shownRune(r rune) rune {
+// VisibleRune is what shows of a character of a program's output, -1 for nothing.
+func VisibleRune(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
 		return r
@@ -79,7 +81,7 @@ func shownRune(r rune) rune {
 
 // valueText marks the value only where something else was printed before it.
 func valueText(v bridge.Value, marked bool) string {
-	text := visible(valueString(v))
+	text := Visible(valueString(v))
 	if text == "" {
 		text = `""` // a value that was asked for and is empty is an answer too
 	}
@@ -102,7 +104,7 @@ func valueString(v bridge.Value) string {
 }
 
 // Ending tells how the program ended, "" if it simply did.
-func (e Execution) Ending() string {
+func (e Result) Ending() string {
 	switch e.Status {
 	case sandbox.OK:
 		return ""
@@ -111,8 +113,8 @@ func (e Execution) Ending() string {
 	case sandbox.Exited:
 		return fmt.Sprintf("exited with status %d", e.Exit)
 	case sandbox.TimedOut:
-		if e.pending != "" {
-			return fmt.Sprintf("stopped: it ran longer than %g s: %s. Ask it for less, or do without it.", e.Limits.Timeout.Seconds(), e.pending)
+		if e.Unanswered != "" {
+			return fmt.Sprintf("stopped: it ran longer than %g s: %s. Ask it for less, or do without it.", e.Limits.Timeout.Seconds(), e.Unanswered)
 		}
 		return fmt.Sprintf("stopped: it ran longer than %g s. Do less at a time, or call tools in parallel.", e.Limits.Timeout.Seconds())
 	case sandbox.OutOfCPU:
@@ -130,7 +132,7 @@ func (e Execution) Ending() string {
 	}
 }
 
-func (e Execution) crash() string {
+func (e Result) crash() string {
 	if e.Exit > 128 {
 		return fmt.Sprintf("the program's process was killed (signal %d) before it could report. Nothing more is known; try again.", e.Exit-128)
 	}
@@ -163,4 +165,51 @@ func faultText(f *bridge.Fault) string {
 		b.WriteString("\nhint: " + hint)
 	}
 	return b.String()
+}
+
+// heldText tells what a person has to do, and then the model.
+func (e Result) heldText() string {
+	var b strings.Builder
+	b.WriteString("held: it needs approval, and nobody could be asked in time.")
+	if len(e.Approvals) == 0 {
+		b.WriteString(" It is answered by now.")
+	}
+	for _, a := range e.Approvals[:min(len(e.Approvals), maxSaid)] {
+		b.WriteString("\n" + a.Tool)
+		if why := cmp.Or(a.Reason, a.Rule); why != "" {
+			b.WriteString(" (" + plain.Line(why, 150) + ")")
+		}
+		b.WriteString(": sallyport approvals approve " + a.ID)
+		if a.Doubt {
+			b.WriteString(" (make it), done (it was done), or deny (leave it)")
+		}
+	}
+	if !e.Journaled {
+		b.WriteString("\nTell the user, and run it again when somebody can answer: no journal of it is kept, so calls that were made are made again.")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\nTell the user. Once approved, go on with execute_code(code=\"\", resume=%q): calls that were made are not made again.", e.ID)
+	return b.String()
+}
+
+// warningLines are for a model to read.
+func warningLines(list []typecheck.Warning) string {
+	var b strings.Builder
+	for _, w := range list {
+		fmt.Fprintf(&b, "\ntypes: line %d: %s", w.Line, w.Message)
+	}
+	return b.String()
+}
+
+// MaxWarnings is how much of that a model reads.
+const MaxWarnings = 3
+
+// FileChange is a file of the workspace that a program has made, changed or removed.
+type FileChange struct {
+	// Path is slash-separated, below /workspace.
+	Path string `json:"path"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// Gone says that it was removed.
+	Gone bool `json:"gone,omitempty"`
 }

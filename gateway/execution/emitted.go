@@ -1,4 +1,4 @@
-package gateway
+package execution
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ const (
 
 // Shown is what the program emitted, fit for a client: texts without what is not
 // seen, long and empty files as bytes, and each with a URI that can be a resource.
-func (e Execution) Shown() []tool.Content {
+func (e Result) Shown() []tool.Content {
 	shown := make([]tool.Content, len(e.Emitted))
 	for i, as := range inlined(e.Emitted) {
 		c := e.Emitted[i]

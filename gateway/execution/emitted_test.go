@@ -1,4 +1,4 @@
-package gateway
+package execution
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // Texts that are emitted come before a model: of many, those beyond a limit go as files, whole.
 func TestEmittedTexts(t *testing.T) {
-	var e Execution
+	var e Result
 	for range 30 {
 		e.Emitted = append(e.Emitted, tool.Content{Type: "text", Text: strings.Repeat("x", 60<<10)})
 	}

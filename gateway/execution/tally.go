@@ -1,4 +1,4 @@
-package gateway
+package execution
 
 import (
 	"strings"
@@ -14,14 +14,14 @@ const (
 	// maxResultsCounted of all results of a program.
 	maxAnswerCounted = 64 << 10
 	// usualBytes and usualTokens are of texts that tools give, for when nothing was counted yet.
-	usualBytes, usualTokens = 3200, 1000
+	UsualBytes, UsualTokens = 3200, 1000
 )
 
-// tokenMeter counts tokens of o200k_base. The vocabulary is loaded by whoever counts first. Its zero value is ready.
-type tokenMeter struct{ bytes, tokens atomic.Int64 }
+// Meter counts tokens of o200k_base. The vocabulary is loaded by whoever counts first. Its zero value is ready.
+type Meter struct{ bytes, tokens atomic.Int64 }
 
-// count counts a text, or estimates it where there is no vocabulary.
-func (m *tokenMeter) count(text string) int {
+// Count counts a text, or estimates it where there is no vocabulary.
+func (m *Meter) Count(text string) int {
 	if counter, err := tokens.O200k(); err == nil {
 		if n, err := counter.Count(text); err == nil {
 			m.bytes.Add(int64(len(text)))
@@ -29,44 +29,44 @@ func (m *tokenMeter) count(text string) int {
 			return n
 		}
 	}
-	return int(m.estimate(int64(len(text))))
+	return int(m.Estimate(int64(len(text))))
 }
 
-// estimate is how many tokens so many bytes are, by what was counted so far.
-func (m *tokenMeter) estimate(bytes int64) int64 {
-	counted, have := m.bytes.Load()+usualBytes, m.tokens.Load()+usualTokens
+// Estimate is how many tokens so many bytes are, by what was counted so far.
+func (m *Meter) Estimate(bytes int64) int64 {
+	counted, have := m.bytes.Load()+UsualBytes, m.tokens.Load()+UsualTokens
 	return int64(float64(bytes) * float64(have) / float64(counted))
 }
 
-// tally is what an execution cost and what it saved, in tokens. They are counted once, when somebody first wants to know: that is
+// Cost is what an execution cost and what it saved, in tokens. They are counted once, when somebody first wants to know: that is
 // not on the way of an answer. The beginning of each text is counted, and the rest in proportion.
-type tally struct {
-	meter  *tokenMeter
+type Cost struct {
+	meter  *Meter
 	answer string
-	size   int64 // of the answer, in bytes
+	Size   int64 // of the answer, in bytes
 	calls  *toolcall.List
 
 	once           sync.Once
 	answered, read int
 }
 
-func newTally(m *tokenMeter, answer string, calls *toolcall.List) *tally {
-	return &tally{meter: m, answer: strings.Clone(answer[:min(len(answer), maxAnswerCounted)]), size: int64(len(answer)), calls: calls}
+func NewCost(m *Meter, answer string, calls *toolcall.List) *Cost {
+	return &Cost{meter: m, answer: strings.Clone(answer[:min(len(answer), maxAnswerCounted)]), Size: int64(len(answer)), calls: calls}
 }
 
-// sums are the tokens of the answer, and of the results that the program got. Where nothing was counted yet they are counted now, or,
+// Tokens are the tokens of the answer, and of the results that the program got. Where nothing was counted yet they are counted now, or,
 // not exactly, estimated.
-func (t *tally) sums(exactly bool) (answered, read int) {
+func (t *Cost) Tokens(exactly bool) (answered, read int) {
 	if t == nil {
 		return 0, 0
 	}
 	t.once.Do(func() {
 		samples, bytes := t.calls.Samples()
-		count := t.meter.count
+		count := t.meter.Count
 		if !exactly {
-			count = func(s string) int { return int(t.meter.estimate(int64(len(s)))) }
+			count = func(s string) int { return int(t.meter.Estimate(int64(len(s)))) }
 		}
-		t.answered = proportion(count(t.answer), int64(len(t.answer)), t.size)
+		t.answered = proportion(count(t.answer), int64(len(t.answer)), t.Size)
 		sum, of := 0, int64(0)
 		for _, s := range samples {
 			sum, of = sum+count(s), of+int64(len(s))
@@ -87,7 +87,7 @@ func proportion(tokens int, counted, all int64) int {
 
 // TokensRead is how many tokens (o200k_base) the results had that the program got; what is more than its answer costs stayed
 // out of the model's context. The first one to ask waits while they are counted.
-func (e Execution) TokensRead() int {
-	_, read := e.tally.sums(true)
+func (e Result) TokensRead() int {
+	_, read := e.Cost.Tokens(true)
 	return read
 }
