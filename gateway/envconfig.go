@@ -34,7 +34,7 @@ func (g *Gateway) EnvironmentConfig(ctx context.Context) (string, error) {
 	}
 	fmt.Fprintf(&b, "one program: %s, %v memory, %s of processors, %d processes, %v of output\n", span(limits.Timeout), config.Size(limits.Memory),
 		span(limits.CPU), limits.Processes, config.Size(limits.Output))
-	if used, err := g.workspaceUse(ctx, limits); err == nil && used != "" {
+	if used, err := g.Workspaces.Usage(ctx, limits); err == nil && used != "" {
 		b.WriteString(used + "\n")
 	}
 	if len(environmentNames(all)) > 1 {
@@ -139,28 +139,4 @@ func (nobody) Call(context.Context, tool.Call) (tool.Result, error) {
 // span writes a duration without the zeros at its end.
 func span(d time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
-}
-
-// workspaceUse tells how much the caller's workspace holds, "" where none is kept.
-func (g *Gateway) workspaceUse(ctx context.Context, limits sandbox.Limits) (string, error) {
-	name, err := workspaceName(ctx, "")
-	if err != nil {
-		return "", err
-	}
-	ws, err := g.workspace(ctx, name, limits, false)
-	if err != nil || ws == nil {
-		return "", err
-	}
-	defer func() { _ = ws.Close() }()
-	var size, count int64
-	for f, err := range ws.Files() {
-		if err != nil && f.Path != "" {
-			continue // what is neither file nor folder
-		}
-		if err != nil {
-			return "", err
-		}
-		size, count = size+f.Size, count+1
-	}
-	return fmt.Sprintf("/workspace: %v of %v, %d of %d files and folders", config.Size(size), config.Size(limits.Workspace), count, limits.Inodes), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -30,7 +32,7 @@ func (g *Gateway) Execute(ctx context.Context, program execution.Program) (execu
 	}
 	defer before.close()
 	if before == nil { // else it has the file's code, as it was
-		if err := g.readFile(ctx, &program); err != nil {
+		if err := g.Workspaces.LoadProgram(ctx, &program); err != nil {
 			return execution.Result{}, err
 		}
 	}
@@ -59,16 +61,16 @@ func (g *Gateway) prepare(ctx context.Context, program *execution.Program) (sand
 		return sandbox.Job{}, err
 	}
 	job := sandbox.Job{ID: cmp.Or(program.ID, execution.NewID()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: g.limits(*program)}
-	if program.Workspace, err = workspaceName(ctx, program.Workspace); err != nil {
+	if program.Workspace, err = workspaces.Name(ctx, program.Workspace); err != nil {
 		return sandbox.Job{}, err
 	}
-	if job.Session, err = sessionKey(ctx, program.Session, g.workspaceKey(ctx, program.Workspace)); err != nil {
+	if job.Session, err = sessionKey(ctx, program.Session, g.Workspaces.Key(ctx, program.Workspace)); err != nil {
 		return sandbox.Job{}, err
 	}
 	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
 		return sandbox.Job{}, err
 	}
-	return job, g.saveProgram(ctx, program, interpreter)
+	return job, g.Workspaces.SaveProgram(ctx, program, interpreter)
 }
 
 // execute runs a job and keeps what it was.
@@ -145,17 +147,17 @@ func checkCode(code string) error {
 // run runs a program and has its types checked meanwhile.
 func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Program, e *execution.Result, x *live) error {
 	running := x.Execution
-	ws, err := g.workspaceOf(ctx, program, e.Limits)
+	ws, err := g.Workspaces.OpenFor(ctx, program, e.Limits)
 	if err != nil {
 		return err
 	}
 	if ws != nil {
 		defer func() { _ = ws.Close() }()
-		if err := fits(ws, program.Workspace, e.Limits); err != nil {
+		if err := workspaces.Fits(ws, program.Workspace, e.Limits); err != nil {
 			return err
 		}
-		noting := &changing{space: g.watch(ctx, ws, program.Workspace, running)}
-		defer func() { e.Files = noting.list() }()
+		noting := &workspaces.Tracked{Space: g.watch(ctx, ws, program.Workspace, running)}
+		defer func() { e.Files = noting.Changes() }()
 		ws = noting
 		job.Workspace = ws
 	}
@@ -180,10 +182,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Pr
 	x.output.end()
 	g.settleHeld(ctx, e, running)
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
-	if _, ok := g.mapping(ctx, program.Workspace); ok {
-		who := []string{tool.Principal(ctx), tool.Session(ctx), program.Workspace}
-		e.Notes = g.heard.once(strings.Join(who, "\x00"), e.Notes)
-	}
+	e.Notes = g.Workspaces.NewNotes(ctx, program.Workspace, e.Notes)
 	if known && !e.Reused && e.Status != sandbox.Canceled {
 		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
 	}
@@ -191,7 +190,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Pr
 }
 
 // compile makes JavaScript of a job in TypeScript. What is wrong with the program is its outcome.
-func (g *Gateway) compile(ctx context.Context, job *sandbox.Job, program execution.Program, ws space, e *execution.Result) error {
+func (g *Gateway) compile(ctx context.Context, job *sandbox.Job, program execution.Program, ws workspaces.Space, e *execution.Result) error {
 	if job.Interpreter != sandbox.Node {
 		return nil
 	}
@@ -283,3 +282,35 @@ func imports(text, id string) bool {
 	named, err := regexp.MatchString(`\bservers[./]`+id+`\b|from servers import .*\b`+id+`\b|import .*\b`+id+`\b.* from ["']servers["']`, text)
 	return err == nil && named
 }
+
+// nameLines gives the lines of a program that is a file its name.
+func nameLines(fault *bridge.Fault, name string) {
+	if fault == nil {
+		return
+	}
+	for i := range fault.Lines {
+		fault.Lines[i].File = cmp.Or(fault.Lines[i].File, name)
+	}
+}
+
+// readable reads files of a workspace that a program imports; nil where there is none.
+func readable(ws workspaces.Space) func(name string) ([]byte, bool) {
+	if ws == nil {
+		return nil
+	}
+	return func(name string) ([]byte, bool) {
+		f, err := ws.Open(name)
+		if err != nil {
+			return nil, false
+		}
+		defer func() { _ = f.Content.Close() }()
+		if f.Size > maxModule {
+			return nil, false
+		}
+		data, err := io.ReadAll(io.LimitReader(f.Content, maxModule))
+		return data, err == nil
+	}
+}
+
+// maxModule is how large a file of a workspace can be that a program imports, in bytes.
+const maxModule = 4 << 20

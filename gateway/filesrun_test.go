@@ -7,6 +7,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -21,7 +22,7 @@ type desk struct {
 func (s desk) write(name, content string) {
 	s.t.Helper()
 	ctx := tool.WithPrincipal(s.t.Context(), "ada")
-	if _, err := s.g.WriteFile(ctx, gateway.FileWrite{Path: name, Verb: gateway.FileReplace, Content: content}); err != nil {
+	if _, err := s.g.Workspaces.WriteFile(ctx, workspaces.FileWrite{Path: name, Verb: workspaces.FileReplace, Content: content}); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -162,7 +163,7 @@ func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []tool
 
 // watched is a workspace that notes what is read from it, and marks what is written by whoever has read labelled results.
 type watched struct {
-	space
+	workspaces.Space
 	gateway *Gateway
 	session string              // a key of flows.trails
 	running *toolcall.Execution // nil for a client's own tools
@@ -170,7 +171,7 @@ type watched struct {
 }
 
 // watch has a workspace watched, where there are rules at all.
-func (g *Gateway) watch(ctx context.Context, ws space, name string, running *toolcall.Execution) space {
+func (g *Gateway) watch(ctx context.Context, ws workspaces.Space, name string, running *toolcall.Execution) workspaces.Space {
 	if !g.policies.rules.Load().on || ws == nil {
 		return ws
 	}
@@ -179,7 +180,7 @@ func (g *Gateway) watch(ctx context.Context, ws space, name string, running *too
 
 // spaceKey is where the marks of a workspace lie: a mapped folder is the same for all, whoever uses it.
 func (g *Gateway) spaceKey(ctx context.Context, name string) store.Key {
-	if m, ok := g.mapping(ctx, name); ok {
+	if m, ok := g.Workspaces.Mapping(ctx, name); ok {
 		return store.Key{"mapped", m.Path, "folder"}
 	}
 	return keyOf(tool.Principal(ctx), name)
@@ -189,7 +190,7 @@ func (g *Gateway) spaceKey(ctx context.Context, name string) store.Key {
 func (w *watched) Files() iter.Seq2[workspace.File, error] {
 	return func(yield func(workspace.File, error) bool) {
 		empty := true
-		for f, err := range w.space.Files() {
+		for f, err := range w.Space.Files() {
 			empty = false
 			if !yield(f, err) {
 				return
@@ -203,7 +204,7 @@ func (w *watched) Files() iter.Seq2[workspace.File, error] {
 
 // Open notes what the file may hold.
 func (w *watched) Open(path string) (workspace.File, error) {
-	f, err := w.space.Open(path)
+	f, err := w.Space.Open(path)
 	if err == nil {
 		w.gateway.flows.note(w.session, w.running, w.file(path)...)
 	}
@@ -223,11 +224,11 @@ func (w *watched) file(path string) []toolcall.Origin {
 func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	origins := w.origins()
 	if len(origins) == 0 && !w.marks.any() {
-		return w.space.Update(changes)
+		return w.Space.Update(changes)
 	}
 	var changed []workspace.File
 	by := execution.NewID()
-	updated, err := w.space.Update(func(yield func(workspace.File, error) bool) {
+	updated, err := w.Space.Update(func(yield func(workspace.File, error) bool) {
 		for f, err := range changes {
 			if err == nil && len(changed) == 0 && len(origins) > 0 {
 				w.marks.set(func(m *marks) { m.Whole[by] = origins })

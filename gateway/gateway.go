@@ -25,6 +25,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
+	"sallyport/gateway/workspaces"
 	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/mask"
@@ -94,8 +95,8 @@ type Gateway struct {
 	checks       *checks
 	environments *environments
 	skills       *skills
-	// heard is what clients know of mapped folders.
-	heard heard
+	// Workspaces are the files that outlive programs.
+	*workspaces.Workspaces
 	// lives are the executions that go on, admission lets them begin.
 	lives     lives
 	admission admission
@@ -143,6 +144,10 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.hide = g.opts.secrets.For("")
 	g.opts.Logger = slog.New(g.hide.Handler(g.opts.Logger.Handler()))
 	g.log = g.opts.Logger
+	g.Workspaces = workspaces.New(workspaces.Options{DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,
+		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
+			return g.watch(ctx, ws, name, nil)
+		}})
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
 	var err error

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -68,10 +69,10 @@ func TestMappedFolders(t *testing.T) {
 	if content, err := os.ReadFile(outside); err != nil || string(content) != "canary" {
 		t.Errorf("outside is %q, %v", content, err)
 	}
-	if _, err := g.WriteFile(local, gateway.FileWrite{Workspace: "ro", Path: "a.py", Verb: gateway.FileReplace}); err == nil || !strings.Contains(err.Error(), "read-only") {
+	if _, err := g.Workspaces.WriteFile(local, workspaces.FileWrite{Workspace: "ro", Path: "a.py", Verb: workspaces.FileReplace}); err == nil || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("written by a tool: %v", err)
 	}
-	if _, err := g.ReadFile(local, gateway.FileRead{Workspace: "ro", Path: "link"}); err == nil {
+	if _, err := g.Workspaces.ReadFile(local, workspaces.FileRead{Workspace: "ro", Path: "link"}); err == nil {
 		t.Error("a link was read")
 	}
 }
@@ -104,12 +105,12 @@ func TestUnmappable(t *testing.T) {
 	} {
 		cfg.Workspaces = map[string]config.Mapped{"app": m}
 		g := open(t, cfg, &gateway.Options{DataDir: at("state/data"), CacheDir: at("state/cache")})
-		if text, err := g.ListFiles(t.Context(), "app", ""); err == nil || tool.AsError(err).Kind != tool.Denied || strings.Contains(err.Error(), top) {
+		if text, err := g.Workspaces.ListFiles(t.Context(), "app", ""); err == nil || tool.AsError(err).Kind != tool.Denied || strings.Contains(err.Error(), top) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
 	cfg.Workspaces = map[string]config.Mapped{"app": {Path: at("project"), Mode: "ro"}}
-	if _, err := open(t, cfg, &gateway.Options{DataDir: at("state/data"), CacheDir: at("state/cache")}).ListFiles(t.Context(), "app", ""); err != nil {
+	if _, err := open(t, cfg, &gateway.Options{DataDir: at("state/data"), CacheDir: at("state/cache")}).Workspaces.ListFiles(t.Context(), "app", ""); err != nil {
 		t.Errorf("a folder with the settings, read-only: %v", err)
 	}
 }

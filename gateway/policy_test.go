@@ -10,6 +10,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -215,14 +216,14 @@ func TestFlowOfFiles(t *testing.T) {
 	}
 	write := func(g *gateway.Gateway, session, path string) {
 		t.Helper()
-		if _, err := g.WriteFile(as(session), gateway.FileWrite{Path: path, Content: "x", Verb: gateway.FileReplace}); err != nil {
+		if _, err := g.Workspaces.WriteFile(as(session), workspaces.FileWrite{Path: path, Content: "x", Verb: workspaces.FileReplace}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	held := func(g *gateway.Gateway, session, path string, want bool) {
 		t.Helper()
 		if path != "" {
-			if _, err := g.ReadFile(as(session), gateway.FileRead{Path: path}); err != nil {
+			if _, err := g.Workspaces.ReadFile(as(session), workspaces.FileRead{Path: path}); err != nil {
 				t.Fatal(err)
 			}
 		}

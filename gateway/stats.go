@@ -42,7 +42,7 @@ func (g *Gateway) Stats(ctx context.Context) (string, error) {
 	}
 	var b strings.Builder
 	s.write(&b)
-	if used, err := g.workspaceUse(ctx, g.limits(execution.Program{})); err == nil && used != "" {
+	if used, err := g.Workspaces.Usage(ctx, g.limits(execution.Program{})); err == nil && used != "" {
 		b.WriteString(used + "\n")
 	}
 	if n := len(g.skillModules(ctx)); n > 0 {

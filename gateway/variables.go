@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
-	"sallyport/sandbox"
 )
 
 // variableName is what a variable of a program can be called in both languages. What begins
@@ -38,25 +36,6 @@ func (g *Gateway) checkGiven(p execution.Program) error {
 	if size > execution.MaxCode {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code and variables must be at most %d bytes together, not %d", execution.MaxCode, size), Hint: "write what is large into a file of /workspace"}
 	}
-	return nil
-}
-
-// saveProgram writes a program to the file that it names, if it names one, and makes it that file's.
-func (g *Gateway) saveProgram(ctx context.Context, p *execution.Program, interpreter sandbox.Interpreter) error {
-	if p.SaveAs == "" || p.File != "" {
-		return nil
-	}
-	name, err := filePath(p.SaveAs)
-	if err != nil {
-		return err
-	}
-	if _, err := languageOf(name); err != nil {
-		name += map[sandbox.Interpreter]string{sandbox.Python: ".py", sandbox.Node: ".ts"}[interpreter]
-	}
-	if _, err := g.WriteFile(ctx, FileWrite{Workspace: p.Workspace, Path: name, Verb: FileReplace, Content: p.Code}); err != nil {
-		return err
-	}
-	p.File = name
 	return nil
 }
 

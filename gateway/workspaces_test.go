@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 )
@@ -128,24 +129,24 @@ func TestFilesOfOthers(t *testing.T) {
 	data := t.TempDir()
 	g := open(t, settings(nil), &gateway.Options{DataDir: data})
 	ada := tool.WithPrincipal(t.Context(), "ada")
-	if _, err := g.WriteFile(ada, gateway.FileWrite{Path: "secret.py", Workspace: "app", Verb: gateway.FileReplace, Content: "canary"}); err != nil {
+	if _, err := g.Workspaces.WriteFile(ada, workspaces.FileWrite{Path: "secret.py", Workspace: "app", Verb: workspaces.FileReplace, Content: "canary"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []string{"", "bob", "Ada", "ada ", "../ada", "ada/app", "ada\x00", ".", "workspaces/ada"} {
 		ctx := tool.WithPrincipal(t.Context(), who)
 		for _, name := range []string{"app", "ada", "../ada/app", "+ada", "app/../app"} {
 			for _, path := range []string{"secret.py", "app/secret.py", "../../ada/app/secret.py", "/workspace/../ada/app/secret.py", filepath.Join(data, "workspaces", "ada", "app", "secret.py")} {
-				read, readErr := g.ReadFile(ctx, gateway.FileRead{Workspace: name, Path: path})
-				listed, listErr := g.ListFiles(tool.WithWorkspace(ctx, name), "", path)
+				read, readErr := g.Workspaces.ReadFile(ctx, workspaces.FileRead{Workspace: name, Path: path})
+				listed, listErr := g.Workspaces.ListFiles(tool.WithWorkspace(ctx, name), "", path)
 				_, runErr := g.Execute(ctx, execution.Program{Workspace: name, File: path})
-				_, writeErr := g.WriteFile(ctx, gateway.FileWrite{Workspace: name, Path: path, Verb: gateway.FileAppend, Content: "!"})
+				_, writeErr := g.Workspaces.WriteFile(ctx, workspaces.FileWrite{Workspace: name, Path: path, Verb: workspaces.FileAppend, Content: "!"})
 				if said := fmt.Sprint(read, readErr, listed, listErr, runErr, writeErr); readErr == nil || runErr == nil || writeErr == nil || strings.Contains(said, "canary") {
 					t.Errorf("%q in %q at %q: %s", who, name, path, said)
 				}
 			}
 		}
 	}
-	if text, err := g.ReadFile(ada, gateway.FileRead{Workspace: "app", Path: "secret.py"}); err != nil || text != "canary" {
+	if text, err := g.Workspaces.ReadFile(ada, workspaces.FileRead{Workspace: "app", Path: "secret.py"}); err != nil || text != "canary" {
 		t.Errorf("ada reads %q, %v", text, err)
 	}
 }

@@ -10,42 +10,43 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
 
-func (house) Workspaces(ctx context.Context) ([]gateway.WorkspaceInfo, error) {
+func (house) ListWorkspaces(ctx context.Context) ([]workspaces.Info, error) {
 	if tool.Principal(ctx) == "bob" {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here"}
 	}
-	return []gateway.WorkspaceInfo{{Name: "w"}}, nil
+	return []workspaces.Info{{Name: "w"}}, nil
 }
 
-func (house) FilesOf(_ context.Context, name, prefix string) ([]gateway.WorkspaceFile, bool, error) {
+func (house) FilesOf(_ context.Context, name, prefix string) ([]workspaces.File, bool, error) {
 	if name != "w" {
 		return nil, false, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace"}
 	}
-	return []gateway.WorkspaceFile{{Path: prefix + "a.html", Size: 5, Tag: "t1"}}, true, nil
+	return []workspaces.File{{Path: prefix + "a.html", Size: 5, Tag: "t1"}}, true, nil
 }
 
-func (h house) FileContent(ctx context.Context, name, path string) (gateway.WorkspaceFile, io.ReadCloser, error) {
+func (h house) FileContent(ctx context.Context, name, path string) (workspaces.File, io.ReadCloser, error) {
 	list, _, err := h.FilesOf(ctx, name, "")
 	if err != nil || path != list[0].Path {
-		return gateway.WorkspaceFile{}, nil, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
+		return workspaces.File{}, nil, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
 	}
 	return list[0], io.NopCloser(strings.NewReader("<b>\x00!")), nil
 }
 
-func (house) ChangeFile(_ context.Context, _, path, tag string, content []byte) (gateway.WorkspaceFile, error) {
+func (house) ChangeFile(_ context.Context, _, path, tag string, content []byte) (workspaces.File, error) {
 	switch {
 	case tag == "t0":
-		return gateway.WorkspaceFile{}, &tool.Error{Kind: tool.Failed, Message: "it is not as it was", Err: gateway.ErrFileChanged}
+		return workspaces.File{}, &tool.Error{Kind: tool.Failed, Message: "it is not as it was", Err: workspaces.ErrFileChanged}
 	case path == "full":
-		return gateway.WorkspaceFile{}, &tool.Error{Kind: tool.Limit, Message: "no room", Err: gateway.ErrFileRefused}
+		return workspaces.File{}, &tool.Error{Kind: tool.Limit, Message: "no room", Err: workspaces.ErrFileRefused}
 	case path == "none":
-		return gateway.WorkspaceFile{}, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
+		return workspaces.File{}, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
 	}
-	return gateway.WorkspaceFile{Path: path, Size: int64(len(content)), Tag: "t2"}, nil
+	return workspaces.File{Path: path, Size: int64(len(content)), Tag: "t2"}, nil
 }
 
 const fileRoute = "/workspaces/{name}/files/{path}"
@@ -60,7 +61,7 @@ var filePromises = []promise{
 	{status: 200, who: "ada", route: "PUT " + fileRoute, path: "/workspaces/w/files/d/b", body: "\xff"},
 	{status: 404, who: "ada", route: "PUT " + fileRoute, path: "/workspaces/w/files/none"},
 	{status: 412, who: "ada", route: "PUT " + fileRoute, path: "/workspaces/w/files/b", ifMatch: `"t0"`},
-	{status: 413, who: "ada", route: "PUT " + fileRoute, path: "/workspaces/w/files/b", body: strings.Repeat("x", gateway.MaxFile+1)},
+	{status: 413, who: "ada", route: "PUT " + fileRoute, path: "/workspaces/w/files/b", body: strings.Repeat("x", workspaces.MaxFile+1)},
 	{status: 507, who: "ada", route: "PUT " + fileRoute, path: "/workspaces/w/files/full"},
 	{status: 200, who: "ada", route: "DELETE " + fileRoute, path: "/workspaces/w/files/b"},
 	{status: 404, who: "ada", route: "DELETE " + fileRoute, path: "/workspaces/w/files/none"},

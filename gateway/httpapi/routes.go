@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"reflect"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/tool"
 )
 
@@ -86,7 +86,7 @@ func (a *api) routes() []route {
 		get("/workspaces", "the workspaces that there are", a.workspaces).named("list_workspaces").failsWith(http.StatusNotFound),
 		get("/workspaces/{name}/files", "the files of one", a.files).named("list_files").takes(text("prefix", 1000, "only those whose paths begin so")),
 		reads(raw("/workspaces/{name}/files/{path...}", "the bytes of a file", a.readFile, "application/octet-stream")).named("read_file"),
-		changes(http.MethodPut, "/workspaces/{name}/files/{path...}", "write a file: the body is its bytes", a.writeFile).named("write_file").bodies(gateway.MaxFile).
+		changes(http.MethodPut, "/workspaces/{name}/files/{path...}", "write a file: the body is its bytes", a.writeFile).named("write_file").bodies(workspaces.MaxFile).
 			failsWith(http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage),
 		changes(http.MethodDelete, "/workspaces/{name}/files/{path...}", "remove a file", a.removeFile).named("remove_file").failsWith(http.StatusPreconditionFailed),
 		get("/savings", "the tokens that programs kept out of models' contexts", a.savings).named("get_savings").takes(number("days", 1, maxDays, usualDays, "how many days back; of one day by the hour")),

@@ -8,15 +8,15 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 )
 
 // Files are what the tools about files need of the gateway.
 type Files interface {
-	ReadFile(ctx context.Context, r gateway.FileRead) (string, error)
-	WriteFile(ctx context.Context, w gateway.FileWrite) (string, error)
+	ReadFile(ctx context.Context, r workspaces.FileRead) (string, error)
+	WriteFile(ctx context.Context, w workspaces.FileWrite) (string, error)
 	ListFiles(ctx context.Context, workspace, below string) (string, error)
 }
 
@@ -46,8 +46,8 @@ const (
 
 func (f files) extras() []extra {
 	return []extra{
-		{fileTool("initialize_code_file", "Make a new code file in /workspace.", `"content"`, content+fileName), f.write(gateway.FileMake, true)},
-		{fileTool("append_to_code_file", "Add lines to a file's end.", `"file_path","content"`, filePath+content), f.write(gateway.FileAppend, true)},
+		{fileTool("initialize_code_file", "Make a new code file in /workspace.", `"content"`, content+fileName), f.write(workspaces.FileMake, true)},
+		{fileTool("append_to_code_file", "Add lines to a file's end.", `"file_path","content"`, filePath+content), f.write(workspaces.FileAppend, true)},
 		{fileTool("overwrite_file", "Give a file new content, or only replace old_text in it, which must occur once.", `"file_path"`,
 			filePath+content+`"old_text":{"type":"string"},"new_text":{"type":"string"},`), f.overwrite},
 		{reading(fileTool("read_code_file", "Read a file, or some lines of it.", `"file_path"`, filePath+lines)), f.read(true)},
@@ -55,7 +55,7 @@ func (f files) extras() []extra {
 			filePath+`"session":{"type":"string"},`+environmentProperty(f.environments)+`"timeout":{"type":"number"},`), f.execute},
 		{reading(fileTool("list_workspace_files", "List files with sizes.", "", `"subpath":{"type":"string"},`)), f.list},
 		{reading(fileTool("read_workspace_file", "As read_code_file.", `"filename"`, fileName+lines)), f.read(false)},
-		{fileTool("write_workspace_file", "Make or replace any text file.", `"filename","content"`, fileName+content), f.write(gateway.FileReplace, false)},
+		{fileTool("write_workspace_file", "Make or replace any text file.", `"filename","content"`, fileName+content), f.write(workspaces.FileReplace, false)},
 	}
 }
 
@@ -84,9 +84,9 @@ func needed(name, value string) error {
 }
 
 // write is for the tools whose content is all that they are given.
-func (f files) write(verb gateway.FileVerb, code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
+func (f files) write(verb workspaces.FileVerb, code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-		w := gateway.FileWrite{Verb: verb, Code: code}
+		w := workspaces.FileWrite{Verb: verb, Code: code}
 		var given *string
 		if err := read(args, map[string]any{"file_path": &w.Path, "filename": &w.Path, "content": &given, "workspace": &w.Workspace}); err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func (f files) write(verb gateway.FileVerb, code bool) func(context.Context, jso
 			return nil, wrong("content is missing", "")
 		}
 		w.Content = *given
-		if verb != gateway.FileMake {
+		if verb != workspaces.FileMake {
 			if err := needed("file_path", w.Path); err != nil {
 				return nil, err
 			}
@@ -105,7 +105,7 @@ func (f files) write(verb gateway.FileVerb, code bool) func(context.Context, jso
 }
 
 func (f files) overwrite(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	w := gateway.FileWrite{Verb: gateway.FileReplace}
+	w := workspaces.FileWrite{Verb: workspaces.FileReplace}
 	var all, old, fresh *string
 	if err := read(args, map[string]any{
 		"file_path": &w.Path, "filename": &w.Path, "content": &all, "old_text": &old, "new_text": &fresh, "workspace": &w.Workspace,
@@ -119,7 +119,7 @@ func (f files) overwrite(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 	case all != nil && old == nil && fresh == nil:
 		w.Content = *all
 	case all == nil && old != nil && fresh != nil:
-		w.Verb, w.Old, w.Content, w.Code = gateway.FileEdit, *old, *fresh, true
+		w.Verb, w.Old, w.Content, w.Code = workspaces.FileEdit, *old, *fresh, true
 	default:
 		return nil, wrong("give content, or old_text and new_text", "")
 	}
@@ -128,7 +128,7 @@ func (f files) overwrite(ctx context.Context, args json.RawMessage) (*mcp.CallTo
 
 func (f files) read(code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-		r := gateway.FileRead{Code: code}
+		r := workspaces.FileRead{Code: code}
 		var start, end float64
 		if err := read(args, map[string]any{"file_path": &r.Path, "filename": &r.Path, "start_line": &start, "end_line": &end, "workspace": &r.Workspace}); err != nil {
 			return nil, err

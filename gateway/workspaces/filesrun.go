@@ -1,26 +1,24 @@
-package gateway
+package workspaces
 
 import (
-	"cmp"
 	"context"
-	"io"
 	"path"
 	"strings"
 
 	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
-	"sallyport/sandbox/bridge"
+	"sallyport/sandbox"
 )
 
-// readFile makes the code of a program of the file that it names, if it names one.
-func (g *Gateway) readFile(ctx context.Context, p *execution.Program) error {
+// LoadProgram makes the code of a program of the file that it names, if it names one.
+func (s *Workspaces) LoadProgram(ctx context.Context, p *execution.Program) error {
 	if p.File == "" {
 		return nil
 	}
 	if p.Code != "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "a program is code or a file, not both"}
 	}
-	ws, err := g.files(ctx, p.Workspace)
+	ws, err := s.files(ctx, p.Workspace)
 	if err != nil {
 		return err
 	}
@@ -56,34 +54,21 @@ func languageOf(name string) (string, error) {
 	return "", &tool.Error{Kind: tool.Invalid, Message: name + " is no program: its name ends in none of .py, .ts, .mts, .js, .mjs"}
 }
 
-// maxModule is how large a file of a workspace can be that a program imports, in bytes.
-const maxModule = 4 << 20
-
-// readable reads files of a workspace that a program imports; nil where there is none.
-func readable(ws space) func(name string) ([]byte, bool) {
-	if ws == nil {
+// SaveProgram writes a program to the file that it names, if it names one, and makes it that file's.
+func (s *Workspaces) SaveProgram(ctx context.Context, p *execution.Program, interpreter sandbox.Interpreter) error {
+	if p.SaveAs == "" || p.File != "" {
 		return nil
 	}
-	return func(name string) ([]byte, bool) {
-		f, err := ws.Open(name)
-		if err != nil {
-			return nil, false
-		}
-		defer func() { _ = f.Content.Close() }()
-		if f.Size > maxModule {
-			return nil, false
-		}
-		data, err := io.ReadAll(io.LimitReader(f.Content, maxModule))
-		return data, err == nil
+	name, err := filePath(p.SaveAs)
+	if err != nil {
+		return err
 	}
-}
-
-// nameLines gives the lines of a program that is a file its name.
-func nameLines(fault *bridge.Fault, name string) {
-	if fault == nil {
-		return
+	if _, err := languageOf(name); err != nil {
+		name += map[sandbox.Interpreter]string{sandbox.Python: ".py", sandbox.Node: ".ts"}[interpreter]
 	}
-	for i := range fault.Lines {
-		fault.Lines[i].File = cmp.Or(fault.Lines[i].File, name)
+	if _, err := s.WriteFile(ctx, FileWrite{Workspace: p.Workspace, Path: name, Verb: FileReplace, Content: p.Code}); err != nil {
+		return err
 	}
+	p.File = name
+	return nil
 }

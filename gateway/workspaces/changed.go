@@ -1,4 +1,4 @@
-package gateway
+package workspaces
 
 import (
 	"iter"
@@ -13,18 +13,18 @@ import (
 // maxFileChanges is how many changes of one program are told.
 const maxFileChanges = 1000
 
-// changing is a workspace that notes what a program changes in it.
-type changing struct {
-	space
+// Tracked is a workspace that notes what a program changes in it.
+type Tracked struct {
+	Space
 
 	mu      sync.Mutex
 	changes []execution.FileChange
 }
 
 // Update implements [sandbox.Workspace].
-func (c *changing) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
+func (c *Tracked) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	var seen []execution.FileChange
-	updated, err := c.space.Update(func(yield func(workspace.File, error) bool) {
+	updated, err := c.Space.Update(func(yield func(workspace.File, error) bool) {
 		for f, err := range changes {
 			if err == nil && !f.Folder && len(seen) < maxFileChanges {
 				seen = append(seen, execution.FileChange{Path: f.Path, Size: f.Size, Gone: f.Gone})
@@ -47,15 +47,15 @@ func (c *changing) Update(changes iter.Seq2[workspace.File, error]) (workspace.U
 }
 
 // note is called with mu held.
-func (c *changing) note(f execution.FileChange) {
+func (c *Tracked) note(f execution.FileChange) {
 	c.changes = slices.DeleteFunc(c.changes, func(old execution.FileChange) bool { return old.Path == f.Path })
 	if len(c.changes) < maxFileChanges {
 		c.changes = append(c.changes, f)
 	}
 }
 
-// list is what has changed, by path.
-func (c *changing) list() []execution.FileChange {
+// Changes is what has changed, by path.
+func (c *Tracked) Changes() []execution.FileChange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := slices.Clone(c.changes)

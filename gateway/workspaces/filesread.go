@@ -1,4 +1,4 @@
-package gateway
+package workspaces
 
 import (
 	"bufio"
@@ -36,8 +36,8 @@ const (
 )
 
 // ReadFile returns the text of a file, at most 16 KiB of it, and says how to go on. Errors are *tool.Error.
-func (g *Gateway) ReadFile(ctx context.Context, r FileRead) (string, error) {
-	ws, err := g.files(ctx, r.Workspace)
+func (s *Workspaces) ReadFile(ctx context.Context, r FileRead) (string, error) {
+	ws, err := s.files(ctx, r.Workspace)
 	if err != nil {
 		return "", err
 	}
@@ -149,8 +149,8 @@ const (
 )
 
 // ListFiles tells what a workspace holds at or below a path, "" for all of it. Errors are *tool.Error.
-func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, error) {
-	ws, err := g.files(ctx, asked)
+func (s *Workspaces) ListFiles(ctx context.Context, asked, below string) (string, error) {
+	ws, err := s.files(ctx, asked)
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +161,7 @@ func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, e
 			return "", err
 		}
 	}
-	if err := fits(ws, cmp.Or(asked, tool.Workspace(ctx)), g.limits(execution.Program{})); err != nil {
+	if err := Fits(ws, cmp.Or(asked, tool.Workspace(ctx)), s.limits()); err != nil {
 		return "", err
 	}
 	var files []workspace.File
@@ -183,7 +183,7 @@ func (g *Gateway) ListFiles(ctx context.Context, asked, below string) (string, e
 	if !known {
 		return "", unreadable(ws, below, fs.ErrNotExist)
 	}
-	return listing(files, below, bytes, g.limits(execution.Program{}).Workspace), nil
+	return listing(files, below, bytes, s.limits().Workspace), nil
 }
 
 // listing is one line for each file, or for each file and folder of the first level, and one for all.

@@ -1,4 +1,4 @@
-package gateway
+package workspaces
 
 import (
 	"context"
@@ -17,25 +17,25 @@ import (
 	"sallyport/sandbox"
 )
 
-// mapping returns the folder that a name stands for, if whoever asks may use it: for all others it is a workspace of their own.
-func (g *Gateway) mapping(ctx context.Context, name string) (config.Mapped, bool) {
-	m, ok := g.cfg.Load().Workspaces[name]
+// Mapping returns the folder that a name stands for, if whoever asks may use it: for all others it is a workspace of their own.
+func (s *Workspaces) Mapping(ctx context.Context, name string) (config.Mapped, bool) {
+	m, ok := s.opts.Settings.Load().Workspaces[name]
 	return m, ok && m.Allows(tool.Principal(ctx), !tool.Remote(ctx))
 }
 
-// workspaceKey names a workspace for sessions: one that was mapped elsewhere meanwhile is another one.
-func (g *Gateway) workspaceKey(ctx context.Context, name string) string {
-	if m, ok := g.mapping(ctx, name); ok {
+// Key names a workspace for sessions: one that was mapped elsewhere meanwhile is another one.
+func (s *Workspaces) Key(ctx context.Context, name string) string {
+	if m, ok := s.Mapping(ctx, name); ok {
 		return name + "\x00" + m.Mode + m.Path
 	}
 	return name
 }
 
 // mapped opens a folder of the operator's. What is cut from output is kept below all, where the principal's own workspaces are.
-func (g *Gateway) mapped(name string, m config.Mapped, all string, limits sandbox.Limits) (*workspace.Mapped, error) {
-	folder, err := g.mappable(m)
+func (s *Workspaces) mapped(name string, m config.Mapped, all string, limits sandbox.Limits) (*workspace.Mapped, error) {
+	folder, err := s.mappable(m)
 	if err != nil {
-		g.log.Error("folder cannot be mapped", "workspace", name, "error", err)
+		s.opts.Logger.Error("folder cannot be mapped", "workspace", name, "error", err)
 		return nil, &tool.Error{Kind: tool.Denied, Message: "workspace " + name + " cannot be used", Hint: "the operator's log says why"}
 	}
 	opts := workspace.MappedOptions{Bytes: limits.Workspace, Inodes: limits.Inodes, Write: m.Mode == config.ModeWrite, Ignore: m.Ignore}
@@ -56,7 +56,7 @@ func (g *Gateway) mapped(name string, m config.Mapped, all string, limits sandbo
 
 // mappable returns the folder itself, or why no program may have it. The settings have been checked by
 // their words alone; here links are followed, and what only we know counts too.
-func (g *Gateway) mappable(m config.Mapped) (string, error) {
+func (s *Workspaces) mappable(m config.Mapped) (string, error) {
 	folder, err := filepath.EvalSymlinks(m.Path)
 	if err != nil {
 		return "", err
@@ -66,18 +66,18 @@ func (g *Gateway) mappable(m config.Mapped) (string, error) {
 			return "", fmt.Errorf("%s is of the system", folder)
 		}
 	}
-	cfg := g.cfg.Load()
+	cfg := s.opts.Settings.Load()
 	home, _ := os.UserHomeDir() // none is none
-	inside := append([]string{string(filepath.Separator), home, g.opts.DataDir, g.opts.CacheDir, os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")}, cfg.Files...)
+	inside := append([]string{string(filepath.Separator), home, s.opts.DataDir, s.opts.CacheDir, os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")}, cfg.Files...)
 	if m.Mode == config.ModeWrite { // who can change them has programs run on the host
-		inside = append(inside, cfg.Path, g.opts.LockFile)
+		inside = append(inside, cfg.Path, s.opts.LockFile)
 	}
 	for _, held := range inside {
 		if held != "" && config.Within(real(held), folder) {
 			return "", fmt.Errorf("%s holds %s", folder, held)
 		}
 	}
-	for _, ours := range []string{g.opts.DataDir, g.opts.CacheDir} {
+	for _, ours := range []string{s.opts.DataDir, s.opts.CacheDir} {
 		if ours != "" && config.Within(folder, real(ours)) {
 			return "", fmt.Errorf("%s is in %s", folder, ours)
 		}
@@ -102,8 +102,8 @@ func real(path string) string {
 	}
 }
 
-// fits reports that there is more in a mapped folder than programs can get.
-func fits(ws space, name string, limits sandbox.Limits) error {
+// Fits reports that there is more in a mapped folder than programs can get.
+func Fits(ws Space, name string, limits sandbox.Limits) error {
 	m, ok := ws.(*workspace.Mapped)
 	if !ok {
 		return nil
@@ -131,14 +131,22 @@ func fits(ws space, name string, limits sandbox.Limits) error {
 // maxTold is how many notes are remembered as told.
 const maxTold = 1000
 
-// heard remembers what a client was told of a mapped folder, which need not be said with every program.
-type heard struct {
+// NewNotes returns the notes on a program without those on a mapped folder that its caller has had before.
+func (s *Workspaces) NewNotes(ctx context.Context, name string, notes []string) []string {
+	if _, ok := s.Mapping(ctx, name); !ok {
+		return notes
+	}
+	return s.notes.once(strings.Join([]string{tool.Principal(ctx), tool.Session(ctx), name}, "\x00"), notes)
+}
+
+// shownNotes remembers which notes callers have had. They are not repeated with every program.
+type shownNotes struct {
 	mu    sync.Mutex
 	notes []string
 }
 
 // once leaves out what was told before of what is not in the sandbox.
-func (t *heard) once(who string, notes []string) []string {
+func (t *shownNotes) once(who string, notes []string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(notes), func(note string) bool {

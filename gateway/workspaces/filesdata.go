@@ -1,4 +1,4 @@
-package gateway
+package workspaces
 
 import (
 	"bytes"
@@ -20,16 +20,16 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// WorkspaceInfo is a workspace that whoever asks can name.
-type WorkspaceInfo struct {
+// Info is a workspace that whoever asks can name.
+type Info struct {
 	Name string `json:"name"`
 	// Mapped says that it is a folder of the operator's, ReadOnly that programs change nothing in it.
 	Mapped   bool `json:"mapped,omitempty"`
 	ReadOnly bool `json:"read_only,omitempty"`
 }
 
-// WorkspaceFile is a file of a workspace.
-type WorkspaceFile struct {
+// File is a file of a workspace.
+type File struct {
 	// Path is slash-separated, below /workspace.
 	Path string `json:"path"`
 	// Size is in bytes.
@@ -45,39 +45,39 @@ const MaxFile = maxEdited
 // maxFileList is how many files are listed.
 const maxFileList = 10_000
 
-// Workspaces returns the workspaces that whoever asks has, by name. Errors are *tool.Error.
-func (g *Gateway) Workspaces(ctx context.Context) ([]WorkspaceInfo, error) {
-	if g.opts.DataDir == "" {
+// ListWorkspaces returns the workspaces that whoever asks has, by name. Errors are *tool.Error.
+func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]Info, error) {
+	if s.opts.DataDir == "" {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here: there is no data directory"}
 	}
-	all := map[string]WorkspaceInfo{}
-	for _, name := range workspaceNames(filepath.Join(g.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))) {
-		all[name] = WorkspaceInfo{Name: name}
+	all := map[string]Info{}
+	for _, name := range workspaceNames(filepath.Join(s.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))) {
+		all[name] = Info{Name: name}
 	}
-	for name := range g.cfg.Load().Workspaces {
-		if m, ok := g.mapping(ctx, name); ok {
-			all[name] = WorkspaceInfo{Name: name, Mapped: true, ReadOnly: m.Mode != config.ModeWrite}
+	for name := range s.opts.Settings.Load().Workspaces {
+		if m, ok := s.Mapping(ctx, name); ok {
+			all[name] = Info{Name: name, Mapped: true, ReadOnly: m.Mode != config.ModeWrite}
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b WorkspaceInfo) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(all), func(a, b Info) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
 // existing opens a workspace that there is.
-func (g *Gateway) existing(ctx context.Context, name string) (space, error) {
-	all, err := g.Workspaces(ctx)
+func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
+	all, err := s.ListWorkspaces(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(all, func(w WorkspaceInfo) bool { return w.Name == name }) {
+	if !slices.ContainsFunc(all, func(w Info) bool { return w.Name == name }) {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + plain.Line(name, 64), Hint: "a program, or a file that is written, makes it"}
 	}
-	return g.files(ctx, name)
+	return s.files(ctx, name)
 }
 
 // FilesOf returns the files of a workspace whose paths begin with a text, by path, and whether there are more than 10,000. Errors
 // are *tool.Error.
-func (g *Gateway) FilesOf(ctx context.Context, name, prefix string) (list []WorkspaceFile, more bool, err error) {
-	ws, err := g.existing(ctx, name)
+func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []File, more bool, err error) {
+	ws, err := s.existing(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -95,29 +95,29 @@ func (g *Gateway) FilesOf(ctx context.Context, name, prefix string) (list []Work
 		}
 		list = append(list, fileInfo(f))
 	}
-	slices.SortFunc(list, func(a, b WorkspaceFile) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return list, more, nil
 }
 
-func fileInfo(f workspace.File) WorkspaceFile {
+func fileInfo(f workspace.File) File {
 	sum := sha256.Sum256([]byte(f.Version))
-	return WorkspaceFile{Path: f.Path, Size: f.Size, Modified: f.Modified, Tag: hex.EncodeToString(sum[:8])}
+	return File{Path: f.Path, Size: f.Size, Modified: f.Modified, Tag: hex.EncodeToString(sum[:8])}
 }
 
 // FileContent opens a file of a workspace. Close the content. Errors are *tool.Error.
-func (g *Gateway) FileContent(ctx context.Context, name, path string) (WorkspaceFile, io.ReadCloser, error) {
-	ws, err := g.existing(ctx, name)
+func (s *Workspaces) FileContent(ctx context.Context, name, path string) (File, io.ReadCloser, error) {
+	ws, err := s.existing(ctx, name)
 	if err != nil {
-		return WorkspaceFile{}, nil, err
+		return File{}, nil, err
 	}
 	if path, err = filePath(path); err != nil {
-		return WorkspaceFile{}, nil, errors.Join(err, ws.Close())
+		return File{}, nil, errors.Join(err, ws.Close())
 	}
 	f, err := ws.Open(path)
 	if err != nil {
 		err = missingFile(path, err)
 		_ = ws.Close()
-		return WorkspaceFile{}, nil, err
+		return File{}, nil, err
 	}
 	return fileInfo(f), openFile{f.Content, ws}, nil
 }
@@ -133,18 +133,18 @@ func (o openFile) Close() error { return errors.Join(o.ReadCloser.Close(), o.ws.
 
 // ChangeFile writes a whole file of a workspace, which it makes where there is none, or removes it, for nil. With a tag it does so only
 // if the file is as it was; "*" is any that is there. What is told is on the disk. Errors are *tool.Error.
-func (g *Gateway) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (WorkspaceFile, error) {
-	open := g.files
+func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (File, error) {
+	open := s.files
 	if content == nil {
-		open = g.existing
+		open = s.existing
 	}
 	ws, err := open(ctx, name)
 	if err != nil {
-		return WorkspaceFile{}, err
+		return File{}, err
 	}
 	defer func() { _ = ws.Close() }()
 	if path, err = filePath(path); err != nil {
-		return WorkspaceFile{}, err
+		return File{}, err
 	}
 	for range writeTries {
 		done, again, err := changeFile(ws, path, tag, content)
@@ -152,11 +152,11 @@ func (g *Gateway) ChangeFile(ctx context.Context, name, path, tag string, conten
 			return done, err
 		}
 	}
-	return WorkspaceFile{}, &tool.Error{Kind: tool.Failed, Message: path + " is being changed by others all the time", Hint: "try again", Retryable: true}
+	return File{}, &tool.Error{Kind: tool.Failed, Message: path + " is being changed by others all the time", Hint: "try again", Retryable: true}
 }
 
 // changeFile makes the change once; again says that somebody else was quicker.
-func changeFile(ws space, path, tag string, content []byte) (done WorkspaceFile, again bool, err error) {
+func changeFile(ws Space, path, tag string, content []byte) (done File, again bool, err error) {
 	old, err := stat(ws, path)
 	there := err == nil
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || content == nil) {
@@ -190,7 +190,7 @@ var (
 	ErrFileRefused = errors.New("the file was not taken")
 )
 
-func stat(ws space, path string) (workspace.File, error) {
+func stat(ws Space, path string) (workspace.File, error) {
 	f, err := ws.Open(path)
 	if err == nil {
 		_ = f.Content.Close()

@@ -1,4 +1,5 @@
-package gateway
+// Package workspaces opens the file trees that outlive programs: those of principals, by name, and folders of the host that the settings map.
+package workspaces
 
 import (
 	"cmp"
@@ -6,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"sallyport/gateway/execution"
+	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/internal/workspace"
@@ -23,14 +26,42 @@ const (
 	maxWorkspaces = 100
 )
 
-// space is an open workspace. Close it.
-type space interface {
+// Space is an open workspace. Close it.
+type Space interface {
 	sandbox.Workspace
 	Close() error
 }
 
-// workspaceName says which workspace is meant: the one that was asked for, else that of the request.
-func workspaceName(ctx context.Context, asked string) (string, error) {
+// Options are where workspaces are kept. The files of the gateway itself cannot be mapped.
+type Options struct {
+	// DataDir holds workspaces; "" keeps none.
+	DataDir string
+	// CacheDir and LockFile belong to the gateway.
+	CacheDir, LockFile string
+	// Settings are the settings in force.
+	Settings config.Source
+	// Watch wraps a workspace that is opened for a caller's files.
+	Watch func(ctx context.Context, ws Space, name string) Space
+	// Logger is for the operator.
+	Logger *slog.Logger
+}
+
+// Workspaces opens the workspaces of principals, and folders of the host that the settings map. It is safe for concurrent use.
+type Workspaces struct {
+	opts  Options
+	notes shownNotes
+}
+
+// NewWorkspaces returns the workspaces in a data directory.
+func New(opts Options) *Workspaces { return &Workspaces{opts: opts} }
+
+// limits are those of the settings.
+func (s *Workspaces) limits() sandbox.Limits {
+	return execution.Program{}.Limits(s.opts.Settings.Load().Sandbox)
+}
+
+// Name says which workspace is meant: the one that was asked for, else that of the request.
+func Name(ctx context.Context, asked string) (string, error) {
 	name := cmp.Or(asked, tool.Workspace(ctx), execution.DefaultWorkspace)
 	if err := workspace.Name(name); err != nil {
 		return "", &tool.Error{
@@ -41,16 +72,16 @@ func workspaceName(ctx context.Context, asked string) (string, error) {
 	return name, nil
 }
 
-// workspace opens what /workspace holds for whoever asks, to be closed after the
+// Open opens what /workspace holds for whoever asks, to be closed after the
 // program; nil where nothing is kept. Each principal has some of their own, by names.
 // careful has it keep what somebody else changes meanwhile.
-func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Limits, careful bool) (space, error) {
+func (s *Workspaces) Open(ctx context.Context, name string, limits sandbox.Limits, careful bool) (Space, error) {
 	all := ""
-	if g.opts.DataDir != "" {
-		all = filepath.Join(g.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))
+	if s.opts.DataDir != "" {
+		all = filepath.Join(s.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))
 	}
-	if m, ok := g.mapping(ctx, name); ok {
-		return g.mapped(name, m, all, limits)
+	if m, ok := s.Mapping(ctx, name); ok {
+		return s.mapped(name, m, all, limits)
 	}
 	if all == "" {
 		return nil, nil
@@ -67,10 +98,10 @@ func (g *Gateway) workspace(ctx context.Context, name string, limits sandbox.Lim
 	return ws, nil
 }
 
-// workspaceOf opens what /workspace holds for a program.
-func (g *Gateway) workspaceOf(ctx context.Context, p execution.Program, limits sandbox.Limits) (space, error) {
+// OpenFor opens what /workspace holds for a program.
+func (s *Workspaces) OpenFor(ctx context.Context, p execution.Program, limits sandbox.Limits) (Space, error) {
 	if p.Folder == "" {
-		return g.workspace(ctx, p.Workspace, limits, false)
+		return s.Open(ctx, p.Workspace, limits, false)
 	}
 	ws, err := workspace.Open(p.Folder, ownWorkspace(limits))
 	if err != nil {
@@ -116,4 +147,28 @@ func workspaceNames(all string) []string {
 		}
 	}
 	return names
+}
+
+// Usage tells how much the caller's workspace holds, "" where none is kept.
+func (s *Workspaces) Usage(ctx context.Context, limits sandbox.Limits) (string, error) {
+	name, err := Name(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	ws, err := s.Open(ctx, name, limits, false)
+	if err != nil || ws == nil {
+		return "", err
+	}
+	defer func() { _ = ws.Close() }()
+	var size, count int64
+	for f, err := range ws.Files() {
+		if err != nil && f.Path != "" {
+			continue // what is neither file nor folder
+		}
+		if err != nil {
+			return "", err
+		}
+		size, count = size+f.Size, count+1
+	}
+	return fmt.Sprintf("/workspace: %v of %v, %d of %d files and folders", config.Size(size), config.Size(limits.Workspace), count, limits.Inodes), nil
 }

@@ -1,4 +1,4 @@
-package gateway
+package workspaces
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"path"
 	"strings"
 
-	"sallyport/gateway/execution"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -58,8 +57,8 @@ const (
 
 // WriteFile changes one file and tells its new size. Whoever reads it finds the
 // old one or the new one, and what is told is on the disk. Errors are *tool.Error.
-func (g *Gateway) WriteFile(ctx context.Context, w FileWrite) (string, error) {
-	ws, err := g.files(ctx, w.Workspace)
+func (s *Workspaces) WriteFile(ctx context.Context, w FileWrite) (string, error) {
+	ws, err := s.files(ctx, w.Workspace)
 	if err != nil {
 		return "", err
 	}
@@ -83,20 +82,20 @@ func (g *Gateway) WriteFile(ctx context.Context, w FileWrite) (string, error) {
 }
 
 // files opens a workspace for the tools about files.
-func (g *Gateway) files(ctx context.Context, asked string) (space, error) {
-	name, err := workspaceName(ctx, asked)
+func (s *Workspaces) files(ctx context.Context, asked string) (Space, error) {
+	name, err := Name(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
-	ws, err := g.workspace(ctx, name, g.limits(execution.Program{}), true)
+	ws, err := s.Open(ctx, name, s.limits(), true)
 	if err != nil {
-		g.log.ErrorContext(ctx, "workspace cannot be opened", "error", errors.Unwrap(err))
+		s.opts.Logger.ErrorContext(ctx, "workspace cannot be opened", "error", errors.Unwrap(err))
 		return nil, err
 	}
 	if ws == nil {
 		return nil, &tool.Error{Kind: tool.Denied, Message: "no files are kept here: there is no data directory"}
 	}
-	return g.watch(ctx, ws, name, nil), nil
+	return s.opts.Watch(ctx, ws, name), nil
 }
 
 // filePath is the path in a workspace that somebody means.
@@ -115,7 +114,7 @@ func filePath(asked string) (string, error) {
 }
 
 // codePath adds the ending of Python to a name that has none, if there is no such file.
-func codePath(ws space, name string, fresh bool) string {
+func codePath(ws Space, name string, fresh bool) string {
 	if path.Ext(name) != "" || workspace.Check(name+".py") != nil {
 		return name
 	}
@@ -125,7 +124,7 @@ func codePath(ws space, name string, fresh bool) string {
 	return name
 }
 
-func there(ws space, name string) bool {
+func there(ws Space, name string) bool {
 	f, err := ws.Open(name)
 	if err == nil {
 		_ = f.Content.Close()
@@ -134,7 +133,7 @@ func there(ws space, name string) bool {
 }
 
 // try makes the change once; again says that somebody else was quicker.
-func (w FileWrite) try(ws space) (said string, again bool, err error) {
+func (w FileWrite) try(ws Space) (said string, again bool, err error) {
 	old, content, err := load(ws, w.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", false, unreadable(ws, w.Path, err)
@@ -159,7 +158,7 @@ func (w FileWrite) try(ws space) (said string, again bool, err error) {
 }
 
 // load reads a whole file.
-func load(ws space, name string) (workspace.File, string, error) {
+func load(ws Space, name string) (workspace.File, string, error) {
 	f, err := ws.Open(name)
 	if err != nil {
 		return workspace.File{}, "", err
@@ -175,7 +174,7 @@ func load(ws space, name string) (workspace.File, string, error) {
 var errTooLarge = fmt.Errorf("it has more than %d MiB; change it in a program", maxEdited>>20)
 
 // apply is the new content.
-func (w FileWrite) apply(ws space, content string, exists bool) (string, error) {
+func (w FileWrite) apply(ws Space, content string, exists bool) (string, error) {
 	switch {
 	case w.Verb == FileMake && exists:
 		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s is there already, %s", w.Path, plain.Count(countLines(content), "line")), Hint: "overwrite_file replaces it, append_to_code_file adds to it"}
@@ -249,7 +248,7 @@ func nearLine(content, text string) string {
 }
 
 // unreadable says why there is nothing to read at a path.
-func unreadable(ws space, name string, err error) error {
+func unreadable(ws Space, name string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner
@@ -267,7 +266,7 @@ func unreadable(ws space, name string, err error) error {
 const maxNear = 2000
 
 // nearFile is a file with the same name elsewhere, or nearly the same path.
-func nearFile(ws space, name string) string {
+func nearFile(ws Space, name string) string {
 	var paths []string
 	for f, err := range ws.Files() {
 		if len(paths) == maxNear || f.Path == "" {
