@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
 
@@ -20,7 +21,7 @@ func (g *Gateway) readQuery(s *Search) (unknown string) {
 			continue
 		}
 		name := strings.Trim(word[len(prefix):], `"'`)
-		switch id, err := g.upstreamID(shortName(name)); {
+		switch id, err := g.upstreamID(toolcall.TrimName(name)); {
 		case err != nil:
 			unknown = name
 		case s.Upstream == "":

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
@@ -27,7 +28,7 @@ func TestChosenEnvironment(t *testing.T) {
 		return tool.WithSession(tool.WithPrincipal(t.Context(), principal), session)
 	}
 	ann := as("ann", "1")
-	if said, err := g.ChooseEnvironment(ann, gateway.EnvironmentChoice{Environment: "data"}); err != nil || !strings.HasPrefix(said, "Programs run in environment data (has alpha) from now on") {
+	if said, err := g.Environments.ChooseEnvironment(ann, environments.Choice{Environment: "data"}); err != nil || !strings.HasPrefix(said, "Programs run in environment data (has alpha) from now on") {
 		t.Fatalf("%q, %v", said, err)
 	}
 	run := func(ctx context.Context, environment, want string) {
@@ -42,12 +43,12 @@ func TestChosenEnvironment(t *testing.T) {
 	run(ann, "default", "not here")
 	for _, other := range []context.Context{as("ann", "2"), as("ann", ""), as("ben", "1"), as("", "1"), t.Context()} {
 		run(other, "", "not here")
-		if said, err := g.EnvironmentConfig(other); err != nil || !strings.HasPrefix(said, "environment: default\n") {
+		if said, err := g.Environments.EnvironmentConfig(other); err != nil || !strings.HasPrefix(said, "environment: default\n") {
 			t.Errorf("%q, %v", said, err)
 		}
 	}
 	for asked, want := range map[string]string{"": "alpha 1.0", "default": "only the language's own library"} {
-		if said, err := g.InstalledPackages(ann, gateway.Packages{Environment: asked}); err != nil || said != want {
+		if said, err := g.Environments.InstalledPackages(ann, environments.Packages{Environment: asked}); err != nil || said != want {
 			t.Errorf("%q: %q, %v", asked, said, err)
 		}
 	}
@@ -56,10 +57,10 @@ Python 3\.[0-9]+\.[0-9]+[^;]*, 1 packages; TypeScript on node [0-9.]+, 0 package
 one program: 1m, 512MiB memory, 1m of processors, 32 processes, 16KiB of output
 /workspace: 3B of 256MiB, 1 of 50000 files and folders
 there are: default, data \(has alpha\)$`
-	if said, err := g.EnvironmentConfig(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {
+	if said, err := g.Environments.EnvironmentConfig(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {
 		t.Errorf("%s, %v", said, err)
 	}
-	if _, err := g.ChooseEnvironment(ann, gateway.EnvironmentChoice{Environment: "default"}); err != nil {
+	if _, err := g.Environments.ChooseEnvironment(ann, environments.Choice{Environment: "default"}); err != nil {
 		t.Error(err)
 	}
 	run(ann, "", "not here")
@@ -93,7 +94,7 @@ func TestChoices(t *testing.T) {
 		{"\x1b[2J" + strings.Repeat("x", 10_000), "", all, true},
 		{"data\x00", "", all, true},
 	} {
-		said, err := g.ChooseEnvironment(t.Context(), gateway.EnvironmentChoice{Environment: test.name, Folder: test.folder})
+		said, err := g.Environments.ChooseEnvironment(t.Context(), environments.Choice{Environment: test.name, Folder: test.folder})
 		if err != nil {
 			said = err.Error()
 		}
@@ -105,10 +106,10 @@ func TestChoices(t *testing.T) {
 	if err := g.Reload(&next); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := g.EnvironmentConfig(t.Context()); err != nil || !strings.HasPrefix(said, "environment: default\n") || strings.Contains(said, "there are") {
+	if said, err := g.Environments.EnvironmentConfig(t.Context()); err != nil || !strings.HasPrefix(said, "environment: default\n") || strings.Contains(said, "there are") {
 		t.Errorf("%q, %v", said, err)
 	}
-	if _, err := g.ChooseEnvironment(t.Context(), gateway.EnvironmentChoice{Environment: "data"}); err == nil || !strings.Contains(err.Error(), "there is only default; the operator adds others") {
+	if _, err := g.Environments.ChooseEnvironment(t.Context(), environments.Choice{Environment: "data"}); err == nil || !strings.Contains(err.Error(), "there is only default; the operator adds others") {
 		t.Error(err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // tells a program. The name is as a model writes it; upstream may say which one is meant where
 // the name does not. Errors are *tool.Error.
 func (g *Gateway) Definition(ctx context.Context, name, upstream, language string) (string, error) {
-	name = strings.TrimPrefix(strings.ReplaceAll(shortName(name), "/", "."), "servers.")
-	upstream, err := g.upstreamID(shortName(upstream))
+	name = strings.TrimPrefix(strings.ReplaceAll(toolcall.TrimName(name), "/", "."), "servers.")
+	upstream, err := g.upstreamID(toolcall.TrimName(upstream))
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
@@ -102,7 +103,7 @@ func TestEnvironments(t *testing.T) {
 		return e
 	}
 	install := func(environment string, names ...string) (string, error) {
-		return g.InstallPackages(tool.WithPrincipal(t.Context(), "ann"), gateway.Packages{Names: names, Environment: environment})
+		return g.Environments.InstallPackages(tool.WithPrincipal(t.Context(), "ann"), environments.Packages{Names: names, Environment: environment})
 	}
 	const alpha, beta = "import alpha; alpha.NAME", "import beta; beta.NAME"
 	wantText(t, run("ann", "data", alpha), sandbox.OK, "alpha is here")
@@ -131,10 +132,10 @@ func TestEnvironments(t *testing.T) {
 		}
 	}
 	wantText(t, run("ann", "data", beta), sandbox.OK, "beta is here") // what could not be installed is in nobody's way
-	if said, err := g.InstalledPackages(tool.WithPrincipal(t.Context(), "ann"), gateway.Packages{Environment: "data"}); err != nil || said != "alpha 1.0\nbeta 1.0" {
+	if said, err := g.Environments.InstalledPackages(tool.WithPrincipal(t.Context(), "ann"), environments.Packages{Environment: "data"}); err != nil || said != "alpha 1.0\nbeta 1.0" {
 		t.Errorf("%q, %v", said, err)
 	}
-	if said, err := g.InstalledPackages(t.Context(), gateway.Packages{Environment: "data", Names: []string{"alpha", "beta"}}); err != nil || said != "alpha 1.0\nbeta: not installed" {
+	if said, err := g.Environments.InstalledPackages(t.Context(), environments.Packages{Environment: "data", Names: []string{"alpha", "beta"}}); err != nil || said != "alpha 1.0\nbeta: not installed" {
 		t.Errorf("%q, %v", said, err)
 	}
 	if _, err := g.Execute(t.Context(), execution.Program{Code: "1", Environment: "none"}); err == nil || !strings.Contains(err.Error(), "gamma") {

@@ -50,7 +50,7 @@ func (g *Gateway) prepare(ctx context.Context, program *execution.Program) (sand
 	if err != nil {
 		return sandbox.Job{}, err
 	}
-	program.Environment = g.environmentOf(ctx, program.Environment)
+	program.Environment = g.Environments.Chosen(ctx, program.Environment)
 	if err := checkCode(program.Code); err != nil {
 		return sandbox.Job{}, err
 	}
@@ -67,7 +67,7 @@ func (g *Gateway) prepare(ctx context.Context, program *execution.Program) (sand
 	if job.Session, err = sessionKey(ctx, program.Session, g.Workspaces.Key(ctx, program.Workspace)); err != nil {
 		return sandbox.Job{}, err
 	}
-	if job.Environment, err = g.environmentFor(ctx, program.Environment, job.Limits.Timeout); err != nil {
+	if job.Environment, err = g.Environments.Ready(ctx, program.Environment, job.Limits.Timeout); err != nil {
 		return sandbox.Job{}, err
 	}
 	return job, g.Workspaces.SaveProgram(ctx, program, interpreter)
@@ -127,13 +127,6 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program executio
 	return e, nil
 }
 
-// environmentFor waits for an environment as long as a program in it might run.
-func (g *Gateway) environmentFor(ctx context.Context, name string, patience time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return g.environments.ready(ctx, name)
-}
-
 func checkCode(code string) error {
 	if n := len(code); n == 0 || n > execution.MaxCode {
 		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", execution.MaxCode, n)}
@@ -172,7 +165,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Pr
 		check = g.checks.begin(ctx, job.Interpreter, code)
 	}
 	within, ended := running.Suspension.Context(ctx)
-	e.Outcome, err = g.runner.run(within, job, agent{g, x})
+	e.Outcome, err = g.runner.Run(within, job, agent{g, x})
 	ended()
 	if e.Status == sandbox.TimedOut {
 		if took, of := running.Calls.Unanswered(e.Limits.Timeout / 2); took > 0 {
@@ -268,7 +261,7 @@ func (g *Gateway) explainMissing(e *execution.Result, interpreter sandbox.Interp
 	if e.Fault == nil {
 		return
 	}
-	_, settings, known, err := g.environments.find(environment)
+	_, settings, known, err := g.Environments.Find(environment)
 	module := deps.Missing(interpreter, e.Fault.Message)
 	if err != nil || module == "" || !known && e.Fault.Hint != "" {
 		return

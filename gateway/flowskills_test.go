@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -84,7 +85,7 @@ func TestFlowOfSkills(t *testing.T) {
 		held(again+"list", true)
 	}
 	for session, refused := range map[string]bool{"before": true, "nothing read": false} {
-		_, err := g.InstallPackages(as(session), gateway.Packages{Names: []string{"the plan"}})
+		_, err := g.Environments.InstallPackages(as(session), environments.Packages{Names: []string{"the plan"}})
 		if got := err != nil && strings.Contains(err.Error(), "policy refuses install_dependencies (flow)"); err == nil || got != refused {
 			t.Errorf("session %s installs: %v", session, err)
 		}

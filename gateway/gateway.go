@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
@@ -89,12 +90,12 @@ type Gateway struct {
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
 	// meter counts tokens.
-	meter        execution.Meter
-	aids         aids
-	runner       *runner
-	checks       *checks
-	environments *environments
-	skills       *skills
+	meter  execution.Meter
+	aids   aids
+	runner *runner
+	checks *checks
+	*environments.Environments
+	skills *skills
 	// Workspaces are the files that outlive programs.
 	*workspaces.Workspaces
 	// lives are the executions that go on, admission lets them begin.
@@ -104,8 +105,6 @@ type Gateway struct {
 	hide *mask.Mask
 	// sessions are the sessions that programs have named.
 	sessions *sessions
-	// choices are the environments that clients' sessions have chosen.
-	choices choices
 	// recorder has a record of each execution.
 	recorder *recorder
 	// auditor puts on record what happens.
@@ -165,7 +164,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.admission = admission{parallel: cmp.Or(cfg.Sandbox.Parallel, config.Default().Sandbox.Parallel), limits: func() config.Sandbox { return g.cfg.Load().Sandbox }}
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
-	g.environments = newEnvironments(g.runner, func() map[string]config.Environment { return g.cfg.Load().Environments }, g.opts.CacheDir, g.log)
+	g.Environments = environments.New(environments.Options{Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.runner, MayInstall: g.mayName, Usage: g.Workspaces.Usage})
 	if g.auditor, err = newAuditor(cfg, g.opts); err != nil {
 		return nil, err
 	}
@@ -187,7 +186,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.Privacy.Close()
-		g.environments.close()
+		g.Environments.Close()
 		err := g.runner.close()
 		g.approvals.clients.close()
 		g.recorder.close()

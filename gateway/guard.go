@@ -63,3 +63,13 @@ func (g *Gateway) guarded(next toolcall.Handler) toolcall.Handler {
 		return result, err
 	}
 }
+
+// mayName refuses to send names of packages to an index for a session that may send nothing outside: a name can carry data.
+func (g *Gateway) mayName(ctx context.Context) error {
+	set := g.cfg.Load().Policy
+	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.readSoFar(ctx)) {
+		return nil
+	}
+	return &tool.Error{Kind: tool.Denied, Message: "policy refuses install_dependencies (flow): this session has read untrusted and private data, and names of packages go to an index outside",
+		Hint: "install them in another session, before such data is read"}
+}

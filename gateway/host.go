@@ -34,7 +34,7 @@ func (g *Gateway) openHost() (host, error) {
 	}
 	opts := sandbox.Options{
 		Runsc: box.Runsc, Python: box.Python, Node: box.Node, Guest: runtime.Guest(),
-		Parallel: sandboxes(box), Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: g.opts.DebugLog, Logger: g.log,
+		Parallel: slots(box), Masked: box.Masked, SessionIdle: box.SessionIdle, DebugLog: g.opts.DebugLog, Logger: g.log,
 	}
 	if !g.opts.NoPool {
 		opts.Pool = pool(box)
@@ -49,9 +49,9 @@ func (g *Gateway) openHost() (host, error) {
 	return opened, nil
 }
 
-// sandboxes is how many there may be at once: those of the programs that run, which [admission] bounds, and of those that wait
+// slots is how many there may be at once: those of the programs that run, which [admission] bounds, and of those that wait
 // for programs that they have started.
-func sandboxes(box config.Sandbox) int { return box.Parallel * (1 + maxDelegated) }
+func slots(box config.Sandbox) int { return box.Parallel * (1 + maxDelegated) }
 
 // openRemote is for sandboxes on another machine. It connects when a program needs it.
 func (g *Gateway) openRemote(box config.Sandbox) (host, error) {
@@ -60,7 +60,7 @@ func (g *Gateway) openRemote(box config.Sandbox) (host, error) {
 		return nil, fmt.Errorf("sandbox.remote %w", err)
 	}
 	opts := remote.Options{
-		Version: g.opts.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: sandboxes(box), SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: g.log,
+		Version: g.opts.Version, Guest: runtime.Guest(), Name: address.String(), Parallel: slots(box), SessionIdle: box.SessionIdle, Masked: box.Masked, Logger: g.log,
 	}
 	if !g.opts.NoPool {
 		opts.Pool = pool(box)

@@ -127,7 +127,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 	if err != nil {
 		return "", err
 	}
-	name := shortName(in.Tool)
+	name := toolcall.TrimName(in.Tool)
 	if up, module, ok := strings.Cut(name, "."); ok && up == skillsID && !g.hasUpstream(skillsID) {
 		one, err := g.skill(ctx, module, 0)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/plain"
@@ -43,7 +44,7 @@ func (g *Gateway) HeldTools(ctx context.Context) ([]HeldTool, error) {
 	list := make([]HeldTool, len(held))
 	for i, h := range held {
 		list[i] = HeldTool{
-			ID: h.ID(g.cfg.Load()), Upstream: h.Upstream, Name: trust.Visible(h.Name[:min(len(h.Name), maxNameAsked)]), Digest: h.Digest, Reason: h.Reason, Why: h.Why(),
+			ID: h.ID(g.cfg.Load()), Upstream: h.Upstream, Name: trust.Visible(h.Name[:min(len(h.Name), toolcall.MaxName)]), Digest: h.Digest, Reason: h.Reason, Why: h.Why(),
 			Findings: make([]HeldFinding, len(h.Findings)), Diff: h.Diff(), Whole: h.Old == nil,
 		}
 		for j, f := range h.Findings {

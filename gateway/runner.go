@@ -33,8 +33,8 @@ func newRunner(open func() (host, error)) *runner {
 	return &runner{open: open, shown: func(map[string][]byte) {}, quit: make(chan struct{})}
 }
 
-// run runs one job; close cancels it and waits. Errors are *tool.Error.
-func (r *runner) run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+// Run runs one job; close cancels it and waits. Errors are *tool.Error.
+func (r *runner) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
 	host, err := r.take()
 	if err != nil {
 		return sandbox.Outcome{}, err
@@ -93,6 +93,20 @@ func (r *runner) borrow() (host host, release func(), err error) {
 		return nil, nil, err
 	}
 	return host, sync.OnceFunc(r.leave), nil
+}
+
+// Local lends the host of this machine's sandboxes.
+func (r *runner) Local() (*sandbox.Host, func(), error) {
+	host, release, err := r.borrow()
+	if err != nil {
+		return nil, nil, err
+	}
+	here, err := local(host)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return here, release, nil
 }
 
 // take returns the host, opened and with the newest wrappers, and notes that it is in use.

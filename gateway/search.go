@@ -284,7 +284,7 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 	if err != nil {
 		return "", err
 	}
-	s.Query, s.Upstream = strings.TrimSpace(strings.ToValidUTF8(s.Query[:min(len(s.Query), maxQuery)], "")), shortName(s.Upstream)
+	s.Query, s.Upstream = strings.TrimSpace(strings.ToValidUTF8(s.Query[:min(len(s.Query), maxQuery)], "")), toolcall.TrimName(s.Upstream)
 	if s.Detail == "" {
 		s.Detail = Signature
 	}
@@ -299,14 +299,6 @@ func (g *Gateway) normalize(s *Search) (codegen.Language, error) {
 		s.Budget = defaultBudget
 	}
 	return codegen.Language(execution.LanguageName(interpreter)), nil
-}
-
-// maxNameAsked is the longest name that is looked for, in bytes; no tool has one that long.
-const maxNameAsked = 1 << 10
-
-// shortName is a name as it came in a request, cut where nothing can be called so.
-func shortName(name string) string {
-	return strings.TrimSpace(name[:min(len(name), maxNameAsked)])
 }
 
 // upstreamID finds an upstream by its id or by its name in the settings.

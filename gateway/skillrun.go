@@ -61,7 +61,7 @@ func (g *Gateway) ask(ctx context.Context, program string, texts map[string]stri
 	limits := g.limits(execution.Program{Timeout: analyseTime})
 	limits.Value = 4 << 20
 	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Code: strings.NewReplacer(pairs...).Replace(program), Limits: limits}
-	outcome, err := g.runner.run(ctx, job, nobody{})
+	outcome, err := g.runner.Run(ctx, job, toolcall.NoTools{})
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 		return nil
 	}
 	job := sandbox.Job{ID: execution.NewID(), Interpreter: sandbox.Python, Limits: g.limits(execution.Program{Timeout: testTime})}
-	environment, err := g.environmentFor(ctx, "", testTime)
+	environment, err := g.Environments.Ready(ctx, "", testTime)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 		return err
 	}
 	within, ended := running.Suspension.Context(ctx)
-	e.Outcome, err = g.runner.run(within, job, agent{g, x})
+	e.Outcome, err = g.runner.Run(within, job, agent{g, x})
 	ended()
 	g.settleHeld(ctx, &e, running)
 	g.auditEnd(ctx, &e, program, started, running.Calls, err)
@@ -290,7 +290,7 @@ func (g *Gateway) importable(ctx context.Context, module, language string) (skil
 
 // bundling are the options that a program of whoever asks is compiled with.
 func (g *Gateway) bundling(ctx context.Context, job sandbox.Job) *bundle.Options {
-	return &bundle.Options{Session: job.Session != "", Packages: g.environments.nodePackages(job.Environment), Skills: func(name string) (map[string][]byte, error) {
+	return &bundle.Options{Session: job.Session != "", Packages: g.Environments.NodePackages(job.Environment), Skills: func(name string) (map[string][]byte, error) {
 		one, err := g.importable(ctx, name, skill.TypeScript)
 		if err != nil {
 			return nil, err

@@ -89,7 +89,7 @@ func (g *Gateway) skill(ctx context.Context, name string, version int) (foundSki
 	if g.skills.store == nil {
 		return foundSkill{}, noSkills()
 	}
-	asked := strings.TrimPrefix(shortName(name), skillsID+".")
+	asked := strings.TrimPrefix(toolcall.TrimName(name), skillsID+".")
 	plainName, err := skill.Name(asked)
 	if err != nil {
 		return foundSkill{}, g.noSkill(ctx, asked)

@@ -25,7 +25,7 @@ func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Confi
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	check := sandbox.Check{Name: "environment " + name}
-	inside, err := g.CheckEnvironment(ctx, name)
+	inside, err := g.Environments.CheckEnvironment(ctx, name)
 	if err != nil {
 		check.Detail = clean(err.Error())
 		check.Fix = "correct environments." + name + " in upstreams.yaml, see docs/environments.md; programs in other environments run"

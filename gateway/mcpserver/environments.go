@@ -9,13 +9,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/internal/config"
 )
 
 // Choices are what profile environments needs of the gateway.
 type Choices interface {
-	ChooseEnvironment(ctx context.Context, c gateway.EnvironmentChoice) (string, error)
+	ChooseEnvironment(ctx context.Context, c environments.Choice) (string, error)
 	EnvironmentConfig(ctx context.Context) (string, error)
 }
 
@@ -60,7 +60,7 @@ func (c choosing) extras() []extra {
 // configure understands what another server's users write: the name of a conda environment or
 // the folder of a virtual one, which the settings must have.
 func (c choosing) configure(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	var choice gateway.EnvironmentChoice
+	var choice environments.Choice
 	var kind, conda, venv, uv string
 	err := read(args, map[string]any{"environment": &choice.Environment},
 		map[string]any{"type": &kind, "conda_name": &conda, "venv_path": &venv, "uv_venv_path": &uv, "name": &choice.Environment})

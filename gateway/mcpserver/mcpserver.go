@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
@@ -71,8 +72,8 @@ type Options struct {
 
 // Packages are what the tools about packages need of the gateway.
 type Packages interface {
-	InstallPackages(ctx context.Context, p gateway.Packages) (string, error)
-	InstalledPackages(ctx context.Context, p gateway.Packages) (string, error)
+	InstallPackages(ctx context.Context, p environments.Packages) (string, error)
+	InstalledPackages(ctx context.Context, p environments.Packages) (string, error)
 }
 
 // ServeStdio speaks MCP on stdin and stdout until the client closes stdin or ctx ends.

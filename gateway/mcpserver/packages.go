@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/internal/config"
 )
 
@@ -68,8 +68,8 @@ func (p packages) installed(ctx context.Context, args json.RawMessage) (*mcp.Cal
 	return p.answer(ctx, args, p.verbs.InstalledPackages)
 }
 
-func (p packages) answer(ctx context.Context, args json.RawMessage, verb func(context.Context, gateway.Packages) (string, error)) (*mcp.CallToolResult, error) {
-	var asked gateway.Packages
+func (p packages) answer(ctx context.Context, args json.RawMessage, verb func(context.Context, environments.Packages) (string, error)) (*mcp.CallToolResult, error) {
+	var asked environments.Packages
 	parameters := map[string]any{"packages": &asked.Names, "language": &asked.Language}
 	if environmentProperty(p.environments) != "" {
 		parameters["environment"] = &asked.Environment

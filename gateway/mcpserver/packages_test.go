@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
@@ -27,11 +27,11 @@ func (s *shop) Execute(_ context.Context, p execution.Program) (execution.Result
 	return execution.Result{}, nil
 }
 
-func (s *shop) InstallPackages(_ context.Context, p gateway.Packages) (string, error) {
+func (s *shop) InstallPackages(_ context.Context, p environments.Packages) (string, error) {
 	return "install " + strings.Join(p.Names, ",") + " " + p.Language + " " + p.Environment, nil
 }
 
-func (s *shop) InstalledPackages(_ context.Context, p gateway.Packages) (string, error) {
+func (s *shop) InstalledPackages(_ context.Context, p environments.Packages) (string, error) {
 	return "check " + strings.Join(p.Names, ",") + " " + p.Language + " " + p.Environment, nil
 }
 

@@ -1,4 +1,4 @@
-package gateway
+package environments
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
-	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
 	"sallyport/sandbox/deps"
@@ -30,24 +29,24 @@ const maxExtras = 50
 
 // InstallPackages adds packages to an environment, for whoever asks (tool.Principal) and nobody
 // else, from the next program on and until the gateway ends. It returns what is told to the model. Errors are *tool.Error.
-func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, error) {
-	interpreter, name, err := g.packagesOf(ctx, p)
+func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string, error) {
+	interpreter, name, err := e.packagesOf(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	if settings := g.cfg.Load().Environments[name]; !settings.Install {
-		return "", g.noInstall(name)
+	if settings := e.opts.Settings.Load().Environments[name]; !settings.Install {
+		return "", e.noInstall(name)
 	}
 	if len(p.Names) == 0 {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "packages is empty", Hint: `name some, as in ["pandas==2.2.3"]`}
 	}
-	if err := g.mayName(ctx); err != nil {
+	if err := e.opts.MayInstall(ctx); err != nil {
 		return "", err
 	}
 	if err := deps.Check(interpreter, p.Names); err != nil {
 		return "", &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 300), Err: err}
 	}
-	made, err := g.environments.add(ctx, extraKey{tool.Principal(ctx), name, interpreter}, p.Names)
+	made, err := e.add(ctx, extraKey{tool.Principal(ctx), name, interpreter}, p.Names)
 	if err != nil {
 		return "", err
 	}
@@ -58,28 +57,18 @@ func (g *Gateway) InstallPackages(ctx context.Context, p Packages) (string, erro
 	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". The next program can import them; a session begins anew.", nil
 }
 
-// mayName refuses to send names of packages to an index for a session that may send nothing outside: a name can carry data.
-func (g *Gateway) mayName(ctx context.Context) error {
-	set := g.cfg.Load().Policy
-	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.readSoFar(ctx)) {
-		return nil
-	}
-	return &tool.Error{Kind: tool.Denied, Message: "policy refuses install_dependencies (flow): this session has read untrusted and private data, and names of packages go to an index outside",
-		Hint: "install them in another session, before such data is read"}
-}
-
 // InstalledPackages tells what is installed in an environment beside the language's own library.
-func (g *Gateway) InstalledPackages(ctx context.Context, p Packages) (string, error) {
-	interpreter, name, err := g.packagesOf(ctx, p)
+func (e *Environments) InstalledPackages(ctx context.Context, p Packages) (string, error) {
+	interpreter, name, err := e.packagesOf(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	if _, known := g.cfg.Load().Environments[name]; !known && len(p.Names) > 0 {
+	if _, known := e.opts.Settings.Load().Environments[name]; !known && len(p.Names) > 0 {
 		return packageLines(interpreter, nil, p.Names, "\n"), nil
 	} else if !known {
 		return "only the language's own library", nil
 	}
-	made := g.environments.begin(g.environments.recipe(tool.Principal(ctx), name))
+	made := e.begin(e.recipe(tool.Principal(ctx), name))
 	if err := made.wait(ctx, name); err != nil {
 		return "", err
 	}
@@ -100,20 +89,20 @@ func (g *Gateway) InstalledPackages(ctx context.Context, p Packages) (string, er
 	return packageLines(interpreter, all, names, "\n"), nil
 }
 
-func (g *Gateway) packagesOf(ctx context.Context, p Packages) (sandbox.Interpreter, string, error) {
+func (e *Environments) packagesOf(ctx context.Context, p Packages) (sandbox.Interpreter, string, error) {
 	interpreter, err := execution.Interpreter(p.Language)
 	if err != nil {
 		return "", "", err
 	}
-	name, _, _, err := g.environments.find(g.environmentOf(ctx, p.Environment))
+	name, _, _, err := e.Find(e.Chosen(ctx, p.Environment))
 	return interpreter, name, err
 }
 
-func (g *Gateway) noInstall(name string) error {
+func (e *Environments) noInstall(name string) error {
 	err := &tool.Error{Kind: tool.Denied, Message: "packages cannot be installed in environment " + name, Hint: "the operator decides that"}
 	var others []string
-	for _, other := range slices.Sorted(maps.Keys(g.cfg.Load().Environments)) {
-		if g.cfg.Load().Environments[other].Install {
+	for _, other := range slices.Sorted(maps.Keys(e.opts.Settings.Load().Environments)) {
+		if e.opts.Settings.Load().Environments[other].Install {
 			others = append(others, other)
 		}
 	}
@@ -146,7 +135,7 @@ func packageLines(interpreter sandbox.Interpreter, all []deps.Installed, names [
 
 // add makes an environment with more packages for a principal, and has it in force once it is made: until then, and if it cannot be
 // made, programs have the one before. Of several at once each adds to what those before it have come to.
-func (e *environments) add(ctx context.Context, key extraKey, names []string) (*making, error) {
+func (e *Environments) add(ctx context.Context, key extraKey, names []string) (*building, error) {
 	turn := e.turn(key)
 	select {
 	case turn <- struct{}{}:
@@ -169,7 +158,7 @@ func (e *environments) add(ctx context.Context, key extraKey, names []string) (*
 }
 
 // turn is what whoever adds packages to an environment holds.
-func (e *environments) turn(key extraKey) chan struct{} {
+func (e *Environments) turn(key extraKey) chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key.interpreter = ""
@@ -182,7 +171,7 @@ func (e *environments) turn(key extraKey) chan struct{} {
 }
 
 // more is what a principal's model will have installed with these, and the recipe of it.
-func (e *environments) more(key extraKey, names []string) (all []string, after recipe, err error) {
+func (e *Environments) more(key extraKey, names []string) (all []string, after recipe, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all = slices.Clone(e.extras[key])

@@ -1,4 +1,4 @@
-package gateway
+package environments
 
 import (
 	"context"
@@ -9,14 +9,15 @@ import (
 	"strings"
 	"sync"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
-// EnvironmentChoice says which environment a client's session wants from now on.
-type EnvironmentChoice struct {
+// Choice says which environment a client's session wants from now on.
+type Choice struct {
 	// Environment is its name in the settings.
 	Environment string
 	// Folder is instead of it the folder of a venv, uv or conda environment, as the settings have it
@@ -62,14 +63,14 @@ func (c *choices) get(who chooser) string {
 	return c.chosen[who]
 }
 
-// environmentOf is the environment that was asked for, else the one that the client's session
+// Chosen is the environment that was asked for, else the one that the client's session
 // has chosen, unless the settings have it no more.
-func (g *Gateway) environmentOf(ctx context.Context, asked string) string {
+func (e *Environments) Chosen(ctx context.Context, asked string) string {
 	if asked != "" {
 		return asked
 	}
-	name := g.choices.get(chooserOf(ctx))
-	if _, ok := g.cfg.Load().Environments[name]; !ok {
+	name := e.choices.get(chooserOf(ctx))
+	if _, ok := e.opts.Settings.Load().Environments[name]; !ok {
 		return ""
 	}
 	return name
@@ -78,23 +79,23 @@ func (g *Gateway) environmentOf(ctx context.Context, asked string) string {
 // ChooseEnvironment has programs of a client's session (tool.Principal and tool.Session) run in
 // another of the settings' environments where they do not name one, and begins to prepare it. The
 // choice lasts as long as the gateway. It returns what is told to the model; errors are *tool.Error.
-func (g *Gateway) ChooseEnvironment(ctx context.Context, c EnvironmentChoice) (string, error) {
-	all := g.cfg.Load().Environments
+func (e *Environments) ChooseEnvironment(ctx context.Context, c Choice) (string, error) {
+	all := e.opts.Settings.Load().Environments
 	name, err := c.find(all)
 	if err != nil {
 		return "", err
 	}
-	g.choices.set(chooserOf(ctx), name)
+	e.choices.set(chooserOf(ctx), name)
 	state := ""
 	if _, known := all[name]; known {
-		m := g.environments.begin(g.environments.recipe(tool.Principal(ctx), name))
+		m := e.begin(e.recipe(tool.Principal(ctx), name))
 		state = m.state()
 	}
 	return "Programs run in environment " + named(name, all) + " from now on" + state + ". A program's session has other variables there.", nil
 }
 
 // state is what to say of an environment that cannot be used yet.
-func (m *making) state() string {
+func (m *building) state() string {
 	if err := m.failure(); err != nil {
 		return ", but it could not be made yet"
 	}
@@ -105,7 +106,7 @@ func (m *making) state() string {
 }
 
 // find returns the name of the environment that is meant.
-func (c EnvironmentChoice) find(all map[string]config.Environment) (string, error) {
+func (c Choice) find(all map[string]config.Environment) (string, error) {
 	names := environmentNames(all)
 	if c.Environment == "" && c.Folder == "" {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "which environment?", Hint: listOf(all)}
@@ -115,7 +116,7 @@ func (c EnvironmentChoice) find(all map[string]config.Environment) (string, erro
 			return name, nil
 		}
 	}
-	asked := shortName(c.Environment + c.Folder)
+	asked := toolcall.TrimName(c.Environment + c.Folder)
 	hint := listOf(all)
 	if near := nearest.Of(asked, names); near != "" {
 		hint = "did you mean " + near + "? " + hint

@@ -1,4 +1,5 @@
-package gateway
+// Package environments makes what programs run in: interpreters with packages, by the names of the settings.
+package environments
 
 import (
 	"context"
@@ -12,12 +13,14 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
 	"sallyport/sandbox/deps"
 	"sallyport/sandbox/image"
 )
@@ -31,21 +34,46 @@ const (
 // environmentRetry is how long an environment is left alone that could not be made.
 const environmentRetry = 30 * time.Second
 
+// Sandboxes runs programs and lends the host of this machine's sandboxes.
+type Sandboxes interface {
+	Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error)
+	// Local returns the host until release is called. The error is for sandboxes on another machine, too.
+	Local() (host *sandbox.Host, release func(), err error)
+}
+
+// Options are what environments are made with.
+type Options struct {
+	// Settings are the settings in force.
+	Settings config.Source
+	// CacheDir keeps packages and images; "" makes no environments that need them.
+	CacheDir string
+	Logger   *slog.Logger
+	// Sandboxes runs what installs packages.
+	Sandboxes Sandboxes
+	// MayInstall refuses packages that the caller may not name to an index.
+	MayInstall func(ctx context.Context) error
+	// Usage tells how full the caller's workspace is, "" where none is kept.
+	Usage func(ctx context.Context, limits sandbox.Limits) (string, error)
+}
+
+// limits are those of the settings.
+func (e *Environments) limits() sandbox.Limits {
+	return execution.Program{}.Limits(e.opts.Settings.Load().Sandbox)
+}
+
 // environments makes what the settings call environments, and what a model adds
 // to them, when they are first needed. Two principals share what the settings say,
 // and nothing that either of them has installed.
-type environments struct {
-	runner   *runner
-	settings func() map[string]config.Environment
-	cacheDir string
-	log      *slog.Logger
-	work     sync.WaitGroup
-	quit     context.Context //nolint:containedctx // ends with the gateway: what is made is nobody's request
-	stop     context.CancelFunc
+type Environments struct {
+	opts    Options
+	choices choices
+	work    sync.WaitGroup
+	quit    context.Context //nolint:containedctx // ends with the gateway: what is made is nobody's request
+	stop    context.CancelFunc
 
 	mu        sync.Mutex // guards the rest
 	installer *deps.Installer
-	made      map[recipe]*making
+	made      map[recipe]*building
 	extras    map[extraKey][]string      // what a principal's model has installed
 	adding    map[extraKey]chan struct{} // holds one while a principal's model installs more, whatever the interpreter
 	versions  map[versionKey]string      // of interpreters that were asked
@@ -59,8 +87,8 @@ type extraKey struct {
 	interpreter     sandbox.Interpreter
 }
 
-// making is an environment that is being made, or was.
-type making struct {
+// building is an environment that is being made, or was.
+type building struct {
 	done chan struct{}
 	// The rest counts once done is closed.
 	key   string // how the sandboxes call it
@@ -72,7 +100,7 @@ type making struct {
 }
 
 // ready reports whether it was made.
-func (m *making) ready() bool {
+func (m *building) ready() bool {
 	select {
 	case <-m.done:
 		return m.err == nil
@@ -81,22 +109,23 @@ func (m *making) ready() bool {
 	}
 }
 
-func newEnvironments(r *runner, settings func() map[string]config.Environment, cacheDir string, log *slog.Logger) *environments {
-	e := &environments{runner: r, settings: settings, cacheDir: cacheDir, log: log, made: map[recipe]*making{}, extras: map[extraKey][]string{}, adding: map[extraKey]chan struct{}{}}
+// NewEnvironments makes environments as the settings say, when they are first needed. Close it.
+func New(opts Options) *Environments {
+	e := &Environments{opts: opts, made: map[recipe]*building{}, extras: map[extraKey][]string{}, adding: map[extraKey]chan struct{}{}}
 	e.quit, e.stop = context.WithCancel(context.Background())
 	return e
 }
 
-// close ends what is being made and waits for it.
-func (e *environments) close() {
+// Close ends what is being made and waits for it.
+func (e *Environments) Close() {
 	e.stop()
 	e.work.Wait()
 }
 
-// find returns the settings of an environment by its name, "" being the default one.
+// Find returns the settings of an environment by its name, "" being the default one.
 // known is false for the default one where the settings do not have it: it is the host's own interpreters.
-func (e *environments) find(name string) (full string, settings config.Environment, known bool, err error) {
-	all := e.settings()
+func (e *Environments) Find(name string) (full string, settings config.Environment, known bool, err error) {
+	all := e.opts.Settings.Load().Environments
 	if name == "" {
 		name = config.DefaultEnvironment
 	}
@@ -113,9 +142,9 @@ func (e *environments) find(name string) (full string, settings config.Environme
 	return "", settings, false, refusal
 }
 
-// ready returns how the sandboxes call an environment, once it is there, or ctx ends. Errors are *tool.Error.
-func (e *environments) ready(ctx context.Context, name string) (string, error) {
-	name, _, known, err := e.find(name)
+// Await returns how the sandboxes call an environment, once it is there, or ctx ends. Errors are *tool.Error.
+func (e *Environments) Await(ctx context.Context, name string) (string, error) {
+	name, _, known, err := e.Find(name)
 	if err != nil || !known {
 		return "", err
 	}
@@ -126,7 +155,7 @@ func (e *environments) ready(ctx context.Context, name string) (string, error) {
 	return m.key, nil
 }
 
-func (m *making) wait(ctx context.Context, name string) error {
+func (m *building) wait(ctx context.Context, name string) error {
 	select {
 	case <-m.done:
 	case <-ctx.Done():
@@ -151,14 +180,14 @@ func packageFault(err error) bool {
 	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
 }
 
-func (e *environments) recipe(principal, name string) recipe {
+func (e *Environments) recipe(principal, name string) recipe {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.recipeLocked(principal, name)
 }
 
 // recipeLocked is called with mu held.
-func (e *environments) recipeLocked(principal, name string) recipe {
+func (e *Environments) recipeLocked(principal, name string) recipe {
 	join := func(i sandbox.Interpreter) string { return strings.Join(e.extras[extraKey{principal, name, i}], "\n") }
 	return recipe{name, join(sandbox.Python), join(sandbox.Node)}
 }
@@ -174,13 +203,13 @@ func (r recipe) with(i sandbox.Interpreter, all []string) recipe {
 }
 
 // begin has a recipe made, unless it is or is being.
-func (e *environments) begin(r recipe) *making {
+func (e *Environments) begin(r recipe) *building {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if m := e.made[r]; m != nil && !m.failedLongAgo() {
 		return m
 	}
-	m := &making{done: make(chan struct{})}
+	m := &building{done: make(chan struct{})}
 	if e.quit.Err() != nil {
 		m.err = toolcall.ClosedError()
 		close(m.done)
@@ -195,9 +224,9 @@ func (e *environments) begin(r recipe) *making {
 		}
 		m.at = time.Now()
 		if m.err != nil {
-			e.log.Error("environment could not be made", "environment", r.name, "error", m.err)
+			e.opts.Logger.Error("environment could not be made", "environment", r.name, "error", m.err)
 		} else {
-			e.log.Info("environment is ready", "environment", r.name, "duration", time.Since(begin))
+			e.opts.Logger.Info("environment is ready", "environment", r.name, "duration", time.Since(begin))
 		}
 		close(m.done)
 	})
@@ -205,7 +234,7 @@ func (e *environments) begin(r recipe) *making {
 }
 
 // failure is why it could not be made, nil if it was or is not known yet.
-func (m *making) failure() error {
+func (m *building) failure() error {
 	select {
 	case <-m.done:
 		return m.err
@@ -223,7 +252,7 @@ func modules(sites []string) (names []string, err error) {
 	return names, err
 }
 
-func (m *making) failedLongAgo() bool {
+func (m *building) failedLongAgo() bool {
 	select {
 	case <-m.done:
 		return m.err != nil && time.Since(m.at) > environmentRetry
@@ -233,17 +262,13 @@ func (m *making) failedLongAgo() bool {
 }
 
 // make makes a sandbox's environment of a recipe and tells the host of it.
-func (e *environments) make(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
-	borrowed, release, err := e.runner.borrow()
+func (e *Environments) make(ctx context.Context, r recipe) (key string, sites map[sandbox.Interpreter][]string, err error) {
+	host, release, err := e.opts.Sandboxes.Local()
 	if err != nil {
 		return "", nil, err
 	}
 	defer release()
-	host, err := local(borrowed)
-	if err != nil {
-		return "", nil, err
-	}
-	settings := e.settings()[r.name]
+	settings := e.opts.Settings.Load().Environments[r.name]
 	env, err := e.root(ctx, settings)
 	if err != nil {
 		return "", nil, err
@@ -274,7 +299,7 @@ func (e *environments) make(ctx context.Context, r recipe) (key string, sites ma
 }
 
 // root is the root file system and its interpreters.
-func (e *environments) root(ctx context.Context, settings config.Environment) (env sandbox.Environment, err error) {
+func (e *Environments) root(ctx context.Context, settings config.Environment) (env sandbox.Environment, err error) {
 	env = sandbox.Environment{Root: settings.Root, Python: settings.Python.Interpreter, Node: settings.TypeScript.Interpreter}
 	if settings.Root != "" {
 		env.Digest, err = sandbox.DigestRoot(ctx, settings.Root)
@@ -286,7 +311,7 @@ func (e *environments) root(ctx context.Context, settings config.Environment) (e
 	if err != nil {
 		return env, err
 	}
-	root, err := image.Pull(ctx, settings.Image, image.Options{Dir: dir, Logger: e.log})
+	root, err := image.Pull(ctx, settings.Image, image.Options{Dir: dir, Logger: e.opts.Logger})
 	if err != nil {
 		return env, err
 	}
@@ -300,8 +325,8 @@ func (e *environments) root(ctx context.Context, settings config.Environment) (e
 	return env, nil
 }
 
-// nodePackages tells which packages of npm a sandbox's environment has; of what nobody has installed here, all may be there.
-func (e *environments) nodePackages(key string) func(name string) bool {
+// NodePackages tells which packages of npm a sandbox's environment has; of what nobody has installed here, all may be there.
+func (e *Environments) NodePackages(key string) func(name string) bool {
 	if key == "" {
 		return nil
 	}
@@ -309,7 +334,7 @@ func (e *environments) nodePackages(key string) func(name string) bool {
 	defer e.mu.Unlock()
 	for r, m := range e.made {
 		if m.ready() && m.key == key {
-			settings := e.settings()[r.name]
+			settings := e.opts.Settings.Load().Environments[r.name]
 			if settings.Image != "" || settings.Root != "" {
 				return func(string) bool { return true }
 			}
@@ -331,7 +356,7 @@ func split(lines string) []string {
 	return strings.FieldsFunc(lines, func(r rune) bool { return r == '\n' })
 }
 
-func (e *environments) install(ctx context.Context, host *sandbox.Host, request deps.Request) (deps.Layer, error) {
+func (e *Environments) install(ctx context.Context, host *sandbox.Host, request deps.Request) (deps.Layer, error) {
 	installer, err := e.open(host)
 	if err != nil {
 		return deps.Layer{}, err
@@ -340,7 +365,7 @@ func (e *environments) install(ctx context.Context, host *sandbox.Host, request 
 }
 
 // open returns the installer, which is made when it is first needed.
-func (e *environments) open(host *sandbox.Host) (*deps.Installer, error) {
+func (e *Environments) open(host *sandbox.Host) (*deps.Installer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.installer != nil {
@@ -350,13 +375,20 @@ func (e *environments) open(host *sandbox.Host) (*deps.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.installer, err = deps.New(host, dir, &deps.Options{Logger: e.log})
+	e.installer, err = deps.New(host, dir, &deps.Options{Logger: e.opts.Logger})
 	return e.installer, err
 }
 
-func (e *environments) folder(name string) (string, error) {
-	if e.cacheDir == "" {
+func (e *Environments) folder(name string) (string, error) {
+	if e.opts.CacheDir == "" {
 		return "", errors.New("there is no folder to keep it in: set HOME or XDG_CACHE_HOME")
 	}
-	return filepath.Join(e.cacheDir, name), nil
+	return filepath.Join(e.opts.CacheDir, name), nil
+}
+
+// Ready waits for an environment as long as a program in it might run.
+func (e *Environments) Ready(ctx context.Context, name string, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return e.Await(ctx, name)
 }

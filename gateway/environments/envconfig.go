@@ -1,4 +1,4 @@
-package gateway
+package environments
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -20,21 +21,21 @@ const configPatience = 10 * time.Second
 
 // EnvironmentConfig tells which environment programs of the client's session run in, what is in
 // it, and what bounds them. It is short text for a model; errors are *tool.Error.
-func (g *Gateway) EnvironmentConfig(ctx context.Context) (string, error) {
-	name, settings, known, err := g.environments.find(g.environmentOf(ctx, ""))
+func (e *Environments) EnvironmentConfig(ctx context.Context) (string, error) {
+	name, settings, known, err := e.Find(e.Chosen(ctx, ""))
 	if err != nil {
 		return "", err
 	}
-	all, limits := g.cfg.Load().Environments, g.limits(execution.Program{})
+	all, limits := e.opts.Settings.Load().Environments, e.limits()
 	var b strings.Builder
 	fmt.Fprintf(&b, "environment: %s\n", named(name, all))
-	b.WriteString(g.insideOf(ctx, name, known))
+	b.WriteString(e.insideOf(ctx, name, known))
 	if settings.Install {
 		b.WriteString("install_dependencies adds packages\n")
 	}
 	fmt.Fprintf(&b, "one program: %s, %v memory, %s of processors, %d processes, %v of output\n", span(limits.Timeout), config.Size(limits.Memory),
 		span(limits.CPU), limits.Processes, config.Size(limits.Output))
-	if used, err := g.Workspaces.Usage(ctx, limits); err == nil && used != "" {
+	if used, err := e.opts.Usage(ctx, limits); err == nil && used != "" {
 		b.WriteString(used + "\n")
 	}
 	if len(environmentNames(all)) > 1 {
@@ -44,45 +45,45 @@ func (g *Gateway) EnvironmentConfig(ctx context.Context) (string, error) {
 }
 
 // insideOf tells what is in an environment, or why nothing can be told yet.
-func (g *Gateway) insideOf(ctx context.Context, name string, known bool) string {
+func (e *Environments) insideOf(ctx context.Context, name string, known bool) string {
 	ctx, cancel := context.WithTimeout(ctx, configPatience)
 	defer cancel()
-	made := &making{}
+	made := &building{}
 	if known {
-		made = g.environments.begin(g.environments.recipe(tool.Principal(ctx), name))
+		made = e.begin(e.recipe(tool.Principal(ctx), name))
 		if err := made.wait(ctx, name); err != nil {
 			return plain.Line(tool.AsError(err).Error(), 400) + "\n"
 		}
 	}
-	return g.contents(ctx, made) + "\n"
+	return e.contents(ctx, made) + "\n"
 }
 
 // CheckEnvironment makes one of the settings' environments, unless it is there already, and tells
 // the operator what is in it, or why it cannot be made.
-func (g *Gateway) CheckEnvironment(ctx context.Context, name string) (string, error) {
-	name, _, known, err := g.environments.find(name)
+func (e *Environments) CheckEnvironment(ctx context.Context, name string) (string, error) {
+	name, _, known, err := e.Find(name)
 	if err != nil {
 		return "", err
 	}
-	made := &making{}
+	made := &building{}
 	if known {
-		made = g.environments.begin(g.environments.recipe("", name))
+		made = e.begin(e.recipe("", name))
 		if err := made.wait(ctx, name); err != nil {
 			return "", cmp.Or(made.failure(), err)
 		}
 	}
-	return g.contents(ctx, made), nil
+	return e.contents(ctx, made), nil
 }
 
 // contents are the interpreters and how many packages there are for each.
-func (g *Gateway) contents(ctx context.Context, made *making) string {
+func (e *Environments) contents(ctx context.Context, made *building) string {
 	var parts []string
 	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
 		part := "TypeScript"
 		if i == sandbox.Python {
 			part = "Python"
 		}
-		if v := g.environments.version(ctx, i, made.key, g.limits(execution.Program{})); v != "" {
+		if v := e.version(ctx, i, made.key, e.limits()); v != "" {
 			part += " " + v
 		}
 		if n, err := deps.List(i, made.sites[i]...); err == nil {
@@ -103,7 +104,7 @@ type versionKey struct {
 const maxVersions = 1000
 
 // version asks an interpreter for its version, once, in a sandbox; "" where it cannot be asked.
-func (e *environments) version(ctx context.Context, i sandbox.Interpreter, key string, limits sandbox.Limits) string {
+func (e *Environments) version(ctx context.Context, i sandbox.Interpreter, key string, limits sandbox.Limits) string {
 	e.mu.Lock()
 	version, ok := e.versions[versionKey{i, key}]
 	e.mu.Unlock()
@@ -114,7 +115,7 @@ func (e *environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	if i == sandbox.Node {
 		job.Code = `export default "on node " + process.versions.node`
 	}
-	outcome, err := e.runner.run(ctx, job, nobody{})
+	outcome, err := e.opts.Sandboxes.Run(ctx, job, toolcall.NoTools{})
 	if err != nil || outcome.Value == nil {
 		return ""
 	}
@@ -126,14 +127,6 @@ func (e *environments) version(ctx context.Context, i sandbox.Interpreter, key s
 	}
 	e.versions[versionKey{i, key}] = version
 	return version
-}
-
-// nobody is who calls tools from a program of ours that calls none.
-type nobody struct{}
-
-// Call implements [bridge.Caller].
-func (nobody) Call(context.Context, tool.Call) (tool.Result, error) {
-	return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "this program calls no tools"}
 }
 
 // span writes a duration without the zeros at its end.
