@@ -193,7 +193,7 @@ finally: add(a=3, b=4)`
 			t.Errorf("%q is not in %q", want, e.Text())
 		}
 	}
-	if r, err := g.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
+	if r, err := g.History.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
 		t.Errorf("%v, %+v", err, r)
 	}
 	seen := func(ctx context.Context) int { all, _ := g.Approvals(ctx); return len(all) }

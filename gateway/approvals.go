@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
 	"sallyport/internal/store"
@@ -48,7 +49,7 @@ func (g *Gateway) recordApproval(ctx context.Context, a Approval) error {
 func (g *Gateway) Approvals(ctx context.Context) ([]Approval, error) {
 	all, err := g.approvals.book.List(ctx)
 	if err != nil {
-		return nil, g.unreadable(ctx, err)
+		return nil, toolcall.Unreadable(ctx, g.log, err)
 	}
 	if tool.Operator(ctx) == "" {
 		who := tool.Principal(ctx)

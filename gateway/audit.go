@@ -100,7 +100,7 @@ func (g *Gateway) auditEnd(ctx context.Context, e *execution.Result, program exe
 	} else {
 		text := e.Text()
 		event.Bytes = int64(len(text))
-		event.Kept = g.recorder.durable
+		event.Kept = g.History.Durable
 		event.Saved = g.meter.Estimate(max(0, read-event.Bytes))
 		if db := g.cfg.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
 			event.Output = plain.Head(g.withoutPrivate(text), maxAuditOutput)
@@ -125,7 +125,7 @@ func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
 	}
 	e := g.on(tool.WithPrincipal(ctx, a.Principal), audit.Event{
 		Kind: audit.ApprovalAnswered, Execution: a.Execution, Tool: a.Tool, Approval: a.ID, Rule: a.Rule, By: a.By, Outcome: string(a.State), Note: g.withoutPrivate(a.Note),
-		Kept: g.recorder.durable,
+		Kept: g.History.Durable,
 	})
 	switch {
 	case a.State == approval.Waiting:

@@ -28,7 +28,7 @@ import (
 // audited returns what is on record in a data directory, without the beginning of each process.
 func audited(t *testing.T, data string) (all []audit.Record) {
 	t.Helper()
-	for r, err := range audit.Read(gateway.AuditDir(data), 0) {
+	for r, err := range audit.Read(audit.Dir(data), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestAudit(t *testing.T) {
 	if end.Exit != 3 || end.Calls != 2 || end.Micros <= 0 || end.Execution != e.ID {
 		t.Errorf("%s", end.Line)
 	}
-	if got, err := audit.Verify(gateway.AuditDir(data), nil); err != nil || !got.OK() {
+	if got, err := audit.Verify(audit.Dir(data), nil); err != nil || !got.OK() {
 		t.Errorf("%+v %v", got, err)
 	}
 }
@@ -102,7 +102,7 @@ func TestNothingWithoutAudit(t *testing.T) {
 	if _, err := call(t, g, "calc.touch", `{}`); err != nil {
 		t.Fatal(err)
 	}
-	dir := gateway.AuditDir(data)
+	dir := audit.Dir(data)
 	if err := os.Rename(dir, dir+".away"); err != nil {
 		t.Fatal(err)
 	}
@@ -198,12 +198,12 @@ func TestKeepAudit(t *testing.T) {
 	if len(all) != 4 || all[0].Kind != audit.SettingsChanged || all[0].Before != "" || all[2].Before != all[0].After || all[2].After == all[2].Before || all[3].Kind != audit.PolicyChanged {
 		t.Errorf("%+v", all)
 	}
-	got, err := audit.Verify(gateway.AuditDir(data), &audit.Checks{Mirror: copied.Lines(t.Context())})
+	got, err := audit.Verify(audit.Dir(data), &audit.Checks{Mirror: copied.Lines(t.Context())})
 	if err != nil || !got.OK() || got.Mirrored != 5 {
 		t.Errorf("%+v %v", got, err)
 	}
 	// Somebody removes the record, and a gateway begins anew: that is on record from then on.
-	if err := os.RemoveAll(gateway.AuditDir(data)); err != nil {
+	if err := os.RemoveAll(audit.Dir(data)); err != nil {
 		t.Fatal(err)
 	}
 	next := open(t, cfg, &gateway.Options{DataDir: data, Records: records})
@@ -214,7 +214,7 @@ func TestKeepAudit(t *testing.T) {
 	waitFor(t, "what is on record", func() bool {
 		return slices.ContainsFunc(audited(t, data), func(r audit.Record) bool { return r.Kind == audit.LogGap && r.Through == 5 })
 	})
-	if got, err := audit.Verify(gateway.AuditDir(data), nil); err != nil || got.OK() {
+	if got, err := audit.Verify(audit.Dir(data), nil); err != nil || got.OK() {
 		t.Errorf("%+v %v", got, err)
 	}
 }

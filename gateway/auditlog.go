@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -12,9 +11,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
-
-// auditFolder is where in the data directory the record is.
-const auditFolder = "audit"
 
 // auditor keeps the audit record. It is opened when something is first put on record, and tried again at
 // each call while that fails. Its zero value keeps none.
@@ -29,16 +25,13 @@ type auditor struct {
 	failed atomic.Bool // the last append
 }
 
-// AuditDir is where a data directory has its audit record.
-func AuditDir(dataDir string) string { return filepath.Join(dataDir, auditFolder) }
-
 // newAuditor opens nothing yet.
 func newAuditor(cfg *config.Config, opts Options) (*auditor, error) {
 	a := &auditor{slog: opts.Logger}
 	switch set := cfg.Audit; {
 	case set.Off:
 	case opts.DataDir != "":
-		a.dir = AuditDir(opts.DataDir)
+		a.dir = audit.Dir(opts.DataDir)
 		a.opts = AuditOptions(cfg)
 		a.opts.Logger = opts.Logger
 		a.opts.Opened = audit.Event{Note: "sallyport " + opts.Version, By: opts.Purpose}

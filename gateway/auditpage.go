@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
 	"sallyport/internal/tool"
@@ -62,7 +63,7 @@ func (g *Gateway) AuditLog(ctx context.Context, filter AuditFilter) (AuditPage, 
 	}
 	l, err := g.auditor.get()
 	if err != nil {
-		return AuditPage{}, g.unreadable(ctx, err)
+		return AuditPage{}, toolcall.Unreadable(ctx, g.log, err)
 	}
 	if l == nil {
 		return AuditPage{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log", Hint: "it is off in upstreams.yaml (audit), or there is no data directory"}
@@ -70,7 +71,7 @@ func (g *Gateway) AuditLog(ctx context.Context, filter AuditFilter) (AuditPage, 
 	page := auditPage{filter: filter, AuditPage: AuditPage{Head: l.Head()}}
 	for r, err := range audit.Back(g.auditor.dir, filter.Before) {
 		if err != nil && !errors.Is(err, audit.ErrDamaged) {
-			return AuditPage{}, g.unreadable(ctx, err)
+			return AuditPage{}, toolcall.Unreadable(ctx, g.log, err)
 		}
 		if !page.add(r, err) || ctx.Err() != nil {
 			break

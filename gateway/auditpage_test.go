@@ -59,7 +59,7 @@ func TestAuditLog(t *testing.T) {
 	_, err = g.AuditLog(operator, gateway.AuditFilter{Decision: "allowed"})
 	wantError(t, err, tool.Invalid, "no decision")
 
-	files, _ := filepath.Glob(filepath.Join(gateway.AuditDir(data), "records-*"))
+	files, _ := filepath.Glob(filepath.Join(audit.Dir(data), "records-*"))
 	text, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)

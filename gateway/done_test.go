@@ -17,7 +17,7 @@ func TestDone(t *testing.T) {
 	ada := tool.WithPrincipal(t.Context(), "ada")
 	code := "from servers.ledger import book, total\nbook(name='a')\nif not ok: 1/0\nbook(name=str(total()['total']))"
 	failed := went(ada, t, g, execution.Program{Code: code, Variables: map[string]json.RawMessage{"ok": json.RawMessage("false")}}, sandbox.Failed)
-	_, err := g.Done(ada, failed.ID)
+	_, err := g.History.Done(ada, failed.ID)
 	wantError(t, err, tool.Invalid, "did not end well")
 	well := went(ada, t, g, execution.Program{Resume: failed.ID, Variables: map[string]json.RawMessage{"ok": json.RawMessage("true")}}, sandbox.OK)
 	for _, who := range []bool{true, false} {
@@ -25,16 +25,16 @@ func TestDone(t *testing.T) {
 		if !who {
 			ctx = tool.WithOperator(tool.WithPrincipal(t.Context(), "root"), "cli")
 		}
-		done, err := g.Done(ctx, well.ID)
+		done, err := g.History.Done(ctx, well.ID)
 		if err != nil || len(done.Did) != 3 || string(done.Did[0].Arguments) != `{"name":"a"}` || string(done.Did[2].Arguments) != `{"name":"1"}` ||
 			string(done.Did[1].Result.Value().JSON) != `{"total":1}` || done.Code != code || string(done.Variables["ok"]) != "true" {
 			t.Errorf("%+v, %v", done, err)
 		}
 	}
-	_, err = g.Done(tool.WithPrincipal(t.Context(), "eve"), well.ID)
+	_, err = g.History.Done(tool.WithPrincipal(t.Context(), "eve"), well.ID)
 	wantError(t, err, tool.NotFound, "there is no execution")
 	idle := went(ada, t, g, execution.Program{Code: "1"}, sandbox.OK)
-	_, err = g.Done(ada, idle.ID)
+	_, err = g.History.Done(ada, idle.ID)
 	wantError(t, err, tool.Invalid, "made no calls")
 	if e := went(ada, t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='z')\n1/0"}, sandbox.Failed); e.Failed() {
 		went(ada, t, g, execution.Program{Resume: "last"}, sandbox.Failed, "1 call answered from the journal of "+e.ID)
@@ -46,6 +46,6 @@ func TestDoneOff(t *testing.T) {
 	t.Parallel()
 	g, _ := resuming(t, func(cfg *config.Config) { cfg.Journal.Successes = false })
 	e := went(t.Context(), t, g, execution.Program{Code: "from servers.ledger import book\nbook(name='a')"}, sandbox.OK)
-	_, err := g.Done(t.Context(), e.ID)
+	_, err := g.History.Done(t.Context(), e.ID)
 	wantError(t, err, tool.NotFound, "the calls of "+e.ID+" are not kept")
 }

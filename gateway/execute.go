@@ -13,6 +13,7 @@ import (
 	"sallyport/codegen/bundle"
 	"sallyport/codegen/runtime"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -122,7 +123,7 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program executio
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
 	g.auditEnd(ctx, &e, program, started, running.Calls, nil)
-	g.record(ctx, program, &e, started, running)
+	g.History.Add(ctx, program, &e, started, running, g.flows.origins(trailKey(ctx), running))
 	g.skills.ended(ctx, e)
 	return e, nil
 }
@@ -215,11 +216,11 @@ func (g *Gateway) checkID(ctx context.Context, id string) error {
 	if !execution.IDPattern.MatchString(id) {
 		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " is no id for an execution"}
 	}
-	_, err := g.Recorded(ctx, id)
+	_, err := g.History.Recorded(ctx, id)
 	if err == nil {
 		return &tool.Error{Kind: tool.Invalid, Message: "there is an execution " + id + " already", Hint: "resume it"}
 	}
-	if !errors.Is(err, ErrNoExecution) {
+	if !errors.Is(err, history.ErrNoExecution) {
 		return err
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/internal/tool"
 )
 
@@ -23,13 +23,13 @@ func TestExecutions(t *testing.T) {
 		ids = append([]string{e.ID}, ids...)
 	}
 	operator := tool.WithOperator(t.Context(), "ops")
-	list := func(who string, f gateway.ExecutionFilter) (got []string, total int) {
+	list := func(who string, f history.Filter) (got []string, total int) {
 		t.Helper()
 		ctx := operator
 		if who != "" {
 			ctx = tool.WithPrincipal(t.Context(), who)
 		}
-		page, err := g.Executions(ctx, f)
+		page, err := g.History.Executions(ctx, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +42,11 @@ func TestExecutions(t *testing.T) {
 		for i := range 4 {
 			run([]string{"ann", "bob"}[i%2])
 		}
-		if got, n := list("", gateway.ExecutionFilter{}); !slices.Equal(got, ids) || n != len(ids) {
+		if got, n := list("", history.Filter{}); !slices.Equal(got, ids) || n != len(ids) {
 			t.Errorf("%v, want %v", got, ids)
 		}
 	}
-	for want, f := range map[string]gateway.ExecutionFilter{
+	for want, f := range map[string]history.Filter{
 		fmt.Sprint(ids[2:4], 8):                                 {Offset: 2, Limit: 2},
 		fmt.Sprint(ids[3:4], 1):                                 {ID: ids[3][4:]},
 		fmt.Sprint([]string{ids[1], ids[3], ids[5], ids[7]}, 4): {Principal: "ann", Status: "failed", Language: "typescript"},
@@ -56,10 +56,10 @@ func TestExecutions(t *testing.T) {
 			t.Errorf("%+v: %v %d, want %s", f, got, n, want)
 		}
 	}
-	if got, n := list("ann", gateway.ExecutionFilter{Limit: 1}); !slices.Equal(got, ids[1:2]) || n != 4 {
+	if got, n := list("ann", history.Filter{Limit: 1}); !slices.Equal(got, ids[1:2]) || n != 4 {
 		t.Error(got, n)
 	}
-	if page, err := g.Executions(operator, gateway.ExecutionFilter{}); err != nil || !slices.Equal(page.Principals, []string{"ann", "bob"}) {
+	if page, err := g.History.Executions(operator, history.Filter{}); err != nil || !slices.Equal(page.Principals, []string{"ann", "bob"}) {
 		t.Errorf("%+v %v", page, err)
 	}
 }

@@ -69,11 +69,11 @@ func (goHost) Close() error { return nil }
 
 // JournalPath is where the journal of an execution is.
 func JournalPath(g *Gateway, principal, id string) string {
-	return journal.Path(g.recorder.folder(principal), id)
+	return journal.Path(g.History.Folder(principal), id)
 }
 
 // FlushRecords puts on record what has ended.
-func FlushRecords(ctx context.Context, g *Gateway) { g.recorder.flush(ctx, "") }
+func FlushRecords(ctx context.Context, g *Gateway) { g.History.Flush(ctx, "") }
 
 // SetApprovalWait sets how long a call waits for people.
 func SetApprovalWait(g *Gateway, d time.Duration) {

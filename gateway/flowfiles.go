@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/policy"
@@ -183,7 +184,7 @@ func (g *Gateway) spaceKey(ctx context.Context, name string) store.Key {
 	if m, ok := g.Workspaces.Mapping(ctx, name); ok {
 		return store.Key{"mapped", m.Path, "folder"}
 	}
-	return keyOf(tool.Principal(ctx), name)
+	return history.KeyOf(tool.Principal(ctx), name)
 }
 
 // Files forgets the marks of a workspace that has nothing in it.

@@ -22,6 +22,7 @@ import (
 
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
@@ -106,7 +107,7 @@ type Gateway struct {
 	// sessions are the sessions that programs have named.
 	sessions *sessions
 	// recorder has a record of each execution.
-	recorder *recorder
+	*history.History
 	// auditor puts on record what happens.
 	auditor *auditor
 	// Privacy keeps personal data from models.
@@ -182,14 +183,14 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	}
 	g.catalog = catalog
 	g.call = toolcall.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
-	g.recorder.start()
+	g.History.Start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
 		g.Privacy.Close()
 		g.Environments.Close()
 		err := g.runner.close()
 		g.approvals.clients.close()
-		g.recorder.close()
+		g.History.Close()
 		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
 	})
 	g.aid(cfg.Search)
@@ -215,19 +216,18 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if err = g.Privacy.ShareNumbers(in); err != nil {
 		return err
 	}
-	if g.recorder, err = openRecorder(g.opts, func() config.Journal { return g.cfg.Load().Journal }); err != nil {
+	if g.History, err = history.Open(history.Options{
+		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, Hasty: g.opts.NoPool, Logger: g.log, Meter: &g.meter, Spent: g.spent,
+	}); err != nil {
 		return err
 	}
-	g.recorder.spent = g.spent
 	if g.flows.spaces, err = openSpaces(in, g.log); err != nil {
 		return err
 	}
 	if err = g.openApprovals(in); err != nil {
 		return err
 	}
-	if b := newRebuilder(g.recorder, g.approvals.book, g.opts); b != nil {
-		g.recorder.rebuild = b.run
-	}
+	g.History.RebuildWith(g.approvals.book)
 	g.sessions, err = openSessions(in)
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -30,7 +30,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 	if err != nil || e.Status != sandbox.OK {
 		t.Fatal(err, e.Text())
 	}
-	r, err := g.Recorded(ada, e.ID)
+	r, err := g.History.Recorded(ada, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 		i := slices.IndexFunc(g.Tools(), func(t tool.Tool) bool { return t.ID.Name == name })
 		return g.Tools()[i].Digest()
 	}
-	want := gateway.Record{
+	want := history.Record{
 		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Code: code, Status: sandbox.OK,
 		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.CountTokens(e.Text()), TokensRead: g.CountTokens("3") + g.CountTokens("no such \x1b[31mledger"),
 		Calls: []toolcall.Record{
@@ -46,7 +46,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 			{Tool: tool.ID{Upstream: "calc", Name: "fail"}, Digest: digest("fail"), Arguments: sum(`{}`), Outcome: "failed"},
 		},
 	}
-	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(gateway.Record{}, "Started"), cmpopts.IgnoreFields(toolcall.Record{}, "Begun", "Duration", "Size")); diff != "" {
+	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(history.Record{}, "Started"), cmpopts.IgnoreFields(toolcall.Record{}, "Begun", "Duration", "Size")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if since := r.Calls[1].Begun.Sub(r.Calls[0].Begun); r.Calls[0].Begun.Before(r.Started) || since < r.Calls[0].Duration || since > e.Duration {
@@ -56,7 +56,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 		t.Errorf("started %v ago, first call took %v", age, r.Calls[0].Duration)
 	}
 	for _, other := range []string{"", "bob", "ADA", "ada/", "../ada", "ada.>"} {
-		_, err := g.Recorded(tool.WithPrincipal(t.Context(), other), e.ID)
+		_, err := g.History.Recorded(tool.WithPrincipal(t.Context(), other), e.ID)
 		wantError(t, err, tool.NotFound, "there is no execution "+e.ID)
 	}
 }
@@ -83,7 +83,7 @@ func TestRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for r, err := range g.Records(t.Context()) {
+	for r, err := range g.History.Records(t.Context()) {
 		if err != nil || r.Status != sandbox.Failed || r.Code != "let = ;" {
 			t.Error(err, r)
 		}
@@ -94,9 +94,9 @@ func TestRecords(t *testing.T) {
 	}
 	operator := tool.WithOperator(t.Context(), "cli")
 	all := 0
-	for r, err := range g.Records(operator) {
+	for r, err := range g.History.Records(operator) {
 		all++
-		if found, err2 := g.Recorded(operator, r.ID); err != nil || err2 != nil || found.Principal != r.Principal || found.ID != r.ID {
+		if found, err2 := g.History.Recorded(operator, r.ID); err != nil || err2 != nil || found.Principal != r.Principal || found.ID != r.ID {
 			t.Errorf("an operator finds %+v, %v, %v", found, err, err2)
 		}
 	}
@@ -104,7 +104,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("an operator sees %d records, want 4", all)
 	}
 	for _, id := range []string{"", ">", "*", "../" + ids[0], ids[0] + "\x00", strings.Repeat("x", 10_000), "e-\x1b[2J"} {
-		_, err := g.Recorded(t.Context(), id)
+		_, err := g.History.Recorded(t.Context(), id)
 		wantError(t, err, tool.NotFound, "there is no execution")
 		if strings.ContainsAny(err.Error(), "\x1b\x00") || len(err.Error()) > 200 {
 			t.Errorf("%q", err)

@@ -56,10 +56,10 @@ func TestRecordsOutliveTheGateway(t *testing.T) {
 	end()
 	g, end = begin()
 	defer end()
-	if r, err := g.Recorded(ada, first.ID); err != nil || r.Code != "x = 1" || r.Memory != "mine" {
+	if r, err := g.History.Recorded(ada, first.ID); err != nil || r.Code != "x = 1" || r.Memory != "mine" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	_, err := g.Recorded(bob, first.ID)
+	_, err := g.History.Recorded(bob, first.ID)
 	wantError(t, err, tool.NotFound)
 	if e := run(g, ada); !strings.Contains(e.Text(), "note: session mine had ended") {
 		t.Errorf("after a restart: %q", e.Text())
@@ -88,6 +88,6 @@ func TestRecordsThatCannotBeKept(t *testing.T) {
 	if found := log.find("execution is not recorded"); len(found) != 1 || found[0]["execution"] != e.ID {
 		t.Errorf("log: %v", found)
 	}
-	_, err = g.Recorded(t.Context(), e.ID)
+	_, err = g.History.Recorded(t.Context(), e.ID)
 	wantError(t, err, tool.Internal, "the records cannot be read")
 }

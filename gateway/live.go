@@ -227,7 +227,7 @@ func (g *Gateway) notBegun(ctx context.Context, program execution.Program, e exe
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
 	if !x.Unattended { // else it would have to be gone on with, by a run that knows what never began
-		g.record(ctx, program, &e, x.about.Started, x.Execution)
+		g.History.Add(ctx, program, &e, x.about.Started, x.Execution, g.flows.origins(trailKey(ctx), x.Execution))
 	}
 	return e, nil
 }
@@ -291,7 +291,7 @@ func (c canceledBy) Error() string { return "canceled by " + c.who }
 func (g *Gateway) CancelExecution(ctx context.Context, id string) error {
 	x := g.lives.find(ctx, id)
 	if x == nil {
-		if _, err := g.Recorded(ctx, id); err != nil {
+		if _, err := g.History.Recorded(ctx, id); err != nil {
 			return err
 		}
 		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " has ended already"}

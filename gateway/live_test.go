@@ -164,7 +164,7 @@ func TestLive(t *testing.T) {
 			defer close(looked)
 			for {
 				if _, ok := s.LiveOf(ann, l.ID); !ok {
-					if _, err := s.Recorded(ann, l.ID); err != nil {
+					if _, err := s.History.Recorded(ann, l.ID); err != nil {
 						gap.Store(true)
 					}
 				}
@@ -189,7 +189,7 @@ func TestLive(t *testing.T) {
 		if gap.Load() {
 			t.Error("for a moment it was nowhere")
 		}
-		if r, err := s.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
+		if r, err := s.History.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
 			t.Errorf("%+v, %v", r, err)
 		}
 		wantError(t, s.CancelExecution(ann, l.ID), tool.Invalid, "has ended already")
@@ -212,7 +212,7 @@ func TestLive(t *testing.T) {
 		if e := <-second; e.err != nil || e.Status != sandbox.Canceled {
 			t.Errorf("%+v", e)
 		}
-		if r, err := s.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
+		if r, err := s.History.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
 			t.Errorf("%+v, %v", r, err)
 		}
 		third := s.start(bob, execution.Program{Code: "3"})

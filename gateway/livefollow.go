@@ -21,7 +21,7 @@ func (g *Gateway) FollowRunning(ctx context.Context, id string, seen func(now Li
 	})()
 	x := g.lives.find(ctx, id)
 	if x == nil {
-		if _, err := g.Recorded(ctx, id); err != nil {
+		if _, err := g.History.Recorded(ctx, id); err != nil {
 			return err
 		}
 		return &tool.Error{Kind: tool.Failed, Message: plain.Line(id, 60) + " has ended already"}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/plain"
@@ -43,7 +44,7 @@ func (p *past) answer() (tool.Result, error) {
 // fateOf decides about a call of an execution that ended with a fault. A failure that the program caught is part of how it
 // came to where it was, and is told it again. The one that it ended with is worth another try, if the upstream itself said
 // that it failed.
-func fateOf(c journal.Call, end over) fate {
+func fateOf(c journal.Call, end history.End) fate {
 	switch {
 	case c.Decision != "":
 		return answered
@@ -60,7 +61,7 @@ func fateOf(c journal.Call, end over) fate {
 }
 
 // endedWith reports whether a program ended with the failure of a call: its fault is that error, not another that quotes it.
-func endedWith(c journal.Call, end over) bool {
+func endedWith(c journal.Call, end history.End) bool {
 	message := c.Result.Text()
 	if c.Err != nil {
 		message = c.Err.Message
@@ -95,7 +96,7 @@ const replayPatience = time.Second
 
 // newReplay makes one of the calls of a journal, and says what the new one carries. With only it is of those calls that may have
 // been done: the program makes all others again.
-func newReplay(c *journal.Contents, end over, same bool, only func(journal.Call) bool) (*replay, []journal.Call) {
+func newReplay(c *journal.Contents, end history.End, same bool, only func(journal.Call) bool) (*replay, []journal.Call) {
 	r := &replay{resumes: c.ID, same: same && only == nil, known: map[pastKey][]*past{}, stirred: make(chan struct{})}
 	carried := slices.Clone(c.Calls)
 	if only != nil {

@@ -163,7 +163,7 @@ func TestFlowOfPrograms(t *testing.T) {
 	held(run("3", "import os\nos.remove('/workspace/notes.txt')\nos.remove('/workspace/clean.txt')"), false)
 	held(run("4", post), false) // it is gone
 
-	r, err := g.Recorded(ctx, e.ID)
+	r, err := g.History.Recorded(ctx, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

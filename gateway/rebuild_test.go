@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -121,10 +122,10 @@ func TestDamagedRecords(t *testing.T) {
 	k = openKept(t, cfg, data)
 	defer func() { k.end(t) }()
 	wantRebuilt(ada, t, k, fine.ID, fails.ID, keyless.ID, waits.ID, allowed.ID)
-	if r, err := k.Recorded(ada, fails.ID); err != nil || r.Code != "1/0" || r.Status != sandbox.Failed {
+	if r, err := k.History.Recorded(ada, fails.ID); err != nil || r.Code != "1/0" || r.Status != sandbox.Failed {
 		t.Errorf("from its journal: %+v, %v", r, err)
 	}
-	if r, err := k.Recorded(ada, keyless.ID); err != nil || r.Status != sandbox.OK || r.Principal != "ada" || r.Started.IsZero() {
+	if r, err := k.History.Recorded(ada, keyless.ID); err != nil || r.Status != sandbox.OK || r.Principal != "ada" || r.Started.IsZero() {
 		t.Errorf("from the audit log: %+v, %v", r, err)
 	}
 	wantLost(t, k, waits, allowed)
@@ -150,7 +151,7 @@ func missingBefore(t *testing.T, data string, executions, approvals []string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = in.Close() }()
-	missing, err := gateway.FindMissing(t.Context(), data, in)
+	missing, err := history.FindMissing(t.Context(), data, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func wantRebuilt(ctx context.Context, t *testing.T, k *kept, ids ...string) {
 	slices.Sort(ids)
 	var listed []string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		page, err := k.Executions(ctx, gateway.ExecutionFilter{})
+		page, err := k.History.Executions(ctx, history.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}

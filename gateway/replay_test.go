@@ -10,13 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/config"
 	"sallyport/internal/journal"
-	"sallyport/internal/store"
 	"sallyport/internal/tool"
-	"sallyport/sandbox"
 )
 
 func pastCall(name, arguments string, change func(*journal.Call)) journal.Call {
@@ -59,7 +56,7 @@ func TestFates(t *testing.T) {
 		"the tool's no, uncaught": {pastCall("a", "1", failedWith(tool.Failed, "the disk is full")), again},
 		"the tool's no, survived": {pastCall("a", "1", func(c *journal.Call) { c.Result.IsError = true }), answered},
 	} {
-		if got := fateOf(test.call, over{FaultType: "ToolError", Fault: "the disk is full"}); got != test.want {
+		if got := fateOf(test.call, history.End{FaultType: "ToolError", Fault: "the disk is full"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
@@ -73,7 +70,7 @@ func TestReplayInOrder(t *testing.T) {
 		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "first" }),
 		pastCall("poll", "1", func(c *journal.Call) { c.Definition = "second" }),
 	}
-	r, carried := newReplay(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, over{}, true, nil)
+	r, carried := newReplay(&journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}, history.End{}, true, nil)
 	if len(carried) != 3 || carried[0].Optional != true || carried[1].Optional {
 		t.Errorf("carried: %+v", carried)
 	}
@@ -99,7 +96,7 @@ func TestDivergence(t *testing.T) {
 		}
 		contents := &journal.Contents{Header: journal.Header{ID: "e-1"}, Calls: list}
 		for missing := range 2 {
-			r, _ := newReplay(contents, over{}, true, nil)
+			r, _ := newReplay(contents, history.End{}, true, nil)
 			start := time.Now()
 			var work sync.WaitGroup
 			work.Go(func() {
@@ -125,145 +122,15 @@ func TestDivergence(t *testing.T) {
 				t.Errorf("the next one: %v", err)
 			}
 		}
-		r, _ := newReplay(contents, over{}, false, nil)
+		r, _ := newReplay(contents, history.End{}, false, nil)
 		if p, _, err := r.take(t.Context(), made("b", "9"), never); p != nil || err != nil {
 			t.Errorf("with new code: %v, %v", p, err)
 		}
-		r, _ = newReplay(contents, over{}, true, nil)
+		r, _ = newReplay(contents, history.End{}, true, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, _, err := r.take(ctx, made("b", "9"), never); !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled: %v", err)
 		}
 	})
-}
-
-// TestRecordAfterTheAnswer: a record that is not in the store yet is found, by its owner alone; the store gets it, and the
-// journal of what ended well goes; of what did not it stays, and says that the record is kept.
-func TestRecordAfterTheAnswer(t *testing.T) {
-	t.Parallel()
-	records, dir := store.Memory(), t.TempDir()
-	r, err := openRecorder(Options{Records: records, DataDir: dir}, func() config.Journal { return config.Default().Journal })
-	if err != nil {
-		t.Fatal(err)
-	}
-	ada := tool.WithPrincipal(t.Context(), "ada")
-	for id, status := range map[string]sandbox.Status{"e-ok": sandbox.OK, "e-failed": sandbox.Failed} {
-		w, err := journal.Create(r.folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(`{"code":"x"}`)}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &toolcall.Execution{Root: id, Journal: w}, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := r.find(ada, id); err != nil || got.Status != status {
-			t.Errorf("%s before it is kept: %+v, %v", id, got, err)
-		}
-		if _, err := r.find(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s of another: %v", id, err)
-		}
-	}
-	if _, err := r.stored(ada, "e-ok", false); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("it is kept already: %v", err)
-	}
-	r.start()
-	r.close()
-	for _, id := range []string{"e-ok", "e-failed"} {
-		if got, err := r.stored(ada, id, false); err != nil || got.Code != "x" {
-			t.Errorf("%s: %+v, %v", id, got, err)
-		}
-	}
-	if left := journal.List(r.folder("ada")); len(left) != 1 || left[0] != "e-failed" || !journal.Settled(journal.Path(r.folder("ada"), "e-failed")) {
-		t.Errorf("left: %v", left)
-	}
-}
-
-// TestLeftByAKill: what a process left that was killed is put on record by the next: an end that was written down as it was,
-// and one that was not as interrupted, with its calls.
-func TestLeftByAKill(t *testing.T) {
-	t.Parallel()
-	records, dir := store.Memory(), t.TempDir()
-	limits := func() config.Journal { return config.Default().Journal }
-	before, err := openRecorder(Options{Records: records, DataDir: dir}, limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{"e-ended", "e-killed", "e-runs"} {
-		w, err := journal.Create(before.folder("ada"), journal.Header{ID: id, Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x","language":"python"}`)}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "up", Name: "a"}, Definition: "def", Arguments: "args"}); err != nil {
-			t.Fatal(err)
-		}
-		if id == "e-ended" {
-			if err := w.Over([]byte(`{"record":{"id":"e-ended","principal":"ada","status":"failed"}}`)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if id == "e-runs" {
-			defer func() { _ = w.Close() }()
-		} else if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ada := tool.WithPrincipal(t.Context(), "ada")
-	if r, err := before.find(ada, "e-killed"); err != nil || r.Status != Interrupted {
-		t.Errorf("asked for before it is on record: %+v, %v", r, err)
-	}
-	r, err := openRecorder(Options{Records: records, DataDir: dir}, limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.start()
-	r.flush(t.Context(), "")
-	r.close()
-	if got, err := r.stored(ada, "e-ended", false); err != nil || got.Status != sandbox.Failed || got.Code != "x" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	got, err := r.stored(ada, "e-killed", false)
-	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != toolcall.Unfinished || got.Language != "python" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := r.stored(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("one that runs: %v", err)
-	}
-}
-
-// BenchmarkJournaled is what an answer waits for of its record: the journal's beginning and end, and 10 calls in it.
-func BenchmarkJournaled(b *testing.B) {
-	records, err := store.Open(b.TempDir(), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = records.Close() }()
-	r, err := openRecorder(Options{Records: records, DataDir: b.TempDir()}, func() config.Journal { return config.Default().Journal })
-	if err != nil {
-		b.Fatal(err)
-	}
-	r.start()
-	defer r.close()
-	code := strings.Repeat("print(1)\n", 230)
-	for b.Loop() {
-		id := execution.NewID()
-		w, err := journal.Create(r.folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(strconv.Quote(code))}, nil, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for range 10 {
-			n, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "a", Name: "b"}, Definition: "def", Arguments: "args"})
-			if err == nil {
-				err = w.End(n, tool.Result{Content: []tool.Content{{Type: "text", Text: code}}}, nil)
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &toolcall.Execution{Root: id, Journal: w}, nil, nil); err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		r.flush(b.Context(), id)
-		b.StartTimer()
-	}
 }

@@ -141,7 +141,7 @@ func TestResume(t *testing.T) {
 			_, err := g.Execute(ctx, execution.Program{Resume: id})
 			wantError(t, err, tool.Invalid, says)
 		}
-		r, err := g.Recorded(ctx, mended.ID)
+		r, err := g.History.Recorded(ctx, mended.ID)
 		if err != nil || r.Resumes != twice.ID || r.Made != 6 || !r.Calls[0].Replayed || r.Calls[5].Replayed {
 			t.Errorf("%+v, %v", r, err)
 		}

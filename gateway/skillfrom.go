@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/codegen/bundle"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
@@ -57,17 +58,17 @@ func times(n int) string {
 }
 
 // recordedFor finds an execution of whoever asks.
-func (g *Gateway) recordedFor(ctx context.Context, id string) (Record, error) {
+func (g *Gateway) recordedFor(ctx context.Context, id string) (history.Record, error) {
 	if id != lastExecution {
-		return g.Recorded(ctx, id)
+		return g.History.Recorded(ctx, id)
 	}
 	g.skills.mu.Lock()
 	id = g.skills.last[tool.Principal(ctx)+"\x00"+tool.Session(ctx)]
 	g.skills.mu.Unlock()
 	if id == "" {
-		return Record{}, &tool.Error{Kind: tool.NotFound, Message: "no execution went well in this session", Hint: "run the program first, or give the id of an execution"}
+		return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "no execution went well in this session", Hint: "run the program first, or give the id of an execution"}
 	}
-	return g.Recorded(ctx, id)
+	return g.History.Recorded(ctx, id)
 }
 
 // rewritten is a program as a function.
@@ -79,7 +80,7 @@ type rewritten struct {
 }
 
 // parameterise makes a function of a program whose parameters stand in place of literals.
-func (g *Gateway) parameterise(ctx context.Context, record Record, function string, params map[string]json.RawMessage, doc string) (made rewritten, err error) {
+func (g *Gateway) parameterise(ctx context.Context, record history.Record, function string, params map[string]json.RawMessage, doc string) (made rewritten, err error) {
 	if record.Language == skill.TypeScript {
 		r, err := bundle.Function(record.Code, function, params, doc)
 		if err != nil {

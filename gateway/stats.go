@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -32,7 +33,7 @@ type stats struct {
 // far back as records are kept. It is short text for a model; errors are *tool.Error.
 func (g *Gateway) Stats(ctx context.Context) (string, error) {
 	s := stats{status: map[string]int{}, language: map[string]int{}, calls: map[string]int{}, fail: map[string]int{}}
-	for r, err := range g.Records(ctx) {
+	for r, err := range g.History.Records(ctx) {
 		if err != nil {
 			return "", err
 		}
@@ -52,7 +53,7 @@ func (g *Gateway) Stats(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-func (s *stats) add(r Record) {
+func (s *stats) add(r history.Record) {
 	if s.since.IsZero() || r.Started.Before(s.since) {
 		s.since = r.Started
 	}
@@ -61,7 +62,7 @@ func (s *stats) add(r Record) {
 	s.durations = append(s.durations, r.Duration)
 	s.made += r.Made
 	s.answered += int64(r.Tokens)
-	s.read += r.readTokens()
+	s.read += r.ReadTokens()
 	s.partly = s.partly || r.TokensRead == 0 && r.Made > len(r.Calls)
 	for _, c := range r.Calls {
 		s.calls[c.Tool.Upstream]++

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/internal/tool"
 )
 
@@ -38,13 +39,13 @@ sandboxes that wait: [0-9]+ Python, [0-9]+ TypeScript$`
 		t.Errorf("%v\n%s", err, said)
 	}
 	today := time.Now().UTC().Truncate(24 * time.Hour)
-	for who, want := range map[string]gateway.SavingsStep{"ann": {Executions: 4, Failed: 1, Calls: 4}, "ben": {}} {
-		got, err := g.Savings(as(who, "1"), today.AddDate(0, 0, -6), 24*time.Hour)
+	for who, want := range map[string]history.SavingsStep{"ann": {Executions: 4, Failed: 1, Calls: 4}, "ben": {}} {
+		got, err := g.History.Savings(as(who, "1"), today.AddDate(0, 0, -6), 24*time.Hour)
 		if last := got.Steps[len(got.Steps)-1]; err != nil || len(got.Steps) != 7 || last.Executions != want.Executions || got.Total.Failed != want.Failed || got.Total.Calls != want.Calls || (got.Total.Answered > 0) != (who == "ann") {
 			t.Errorf("%s: %v\n%+v", who, err, got)
 		}
 	}
-	_, err := g.Savings(ann, today.AddDate(0, 0, -6), time.Second)
+	_, err := g.History.Savings(ann, today.AddDate(0, 0, -6), time.Second)
 	wantError(t, err, tool.Invalid, "at most 1000 steps")
 	for _, other := range []context.Context{as("ann", "2"), as("ann", ""), as("ben", "1"), as("", "1"), t.Context()} {
 		said, err := g.Stats(other)

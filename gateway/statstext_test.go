@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
@@ -15,7 +16,7 @@ func TestStatsText(t *testing.T) {
 	s := stats{status: map[string]int{}, language: map[string]int{}, calls: map[string]int{}, fail: map[string]int{}}
 	begin := time.Date(2026, 11, 22, 2, 30, 0, 0, time.UTC)
 	for i := range 100 {
-		r := Record{Status: "ok", Language: "python", Started: begin.Add(time.Duration(100-i) * time.Minute), Duration: time.Duration(i+1) * time.Millisecond, Tokens: 10, Made: 2}
+		r := history.Record{Status: "ok", Language: "python", Started: begin.Add(time.Duration(100-i) * time.Minute), Duration: time.Duration(i+1) * time.Millisecond, Tokens: 10, Made: 2}
 		r.Calls = []toolcall.Record{{Tool: tool.ID{Upstream: "crm"}, Outcome: "ok", Size: 4000}, {Tool: tool.ID{Upstream: string(rune('a' + i%12))}, Outcome: "timeout", Size: 400}}
 		r.Made = 2 + i/99
 		if i%2 == 0 {

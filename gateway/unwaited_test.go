@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
@@ -295,12 +296,12 @@ func TestProgramOfRun(t *testing.T) {
 	wantError(t, err, tool.Invalid, "there is an execution "+id+" already")
 	_, err = g.Execute(ctx, execution.Program{ID: "../x", Code: code})
 	wantError(t, err, tool.Invalid, "is no id")
-	if _, err = g.Execute(ctx, execution.Program{Resume: execution.NewID()}); !errors.Is(err, gateway.ErrNoExecution) {
+	if _, err = g.Execute(ctx, execution.Program{Resume: execution.NewID()}); !errors.Is(err, history.ErrNoExecution) {
 		t.Error(err)
 	}
 	_, err = g.Execute(tool.WithSession(t.Context(), "s"), execution.Program{Resume: last.ID})
 	wantError(t, err, tool.Invalid, "ended well")
-	if record, err := g.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.Record) bool { return c.Replayed }) {
+	if record, err := g.History.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.Record) bool { return c.Replayed }) {
 		t.Errorf("%+v, %v", record, err)
 	}
 }

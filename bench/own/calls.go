@@ -293,7 +293,7 @@ func (b *Bench) differs(ctx context.Context, e execution.Result, c *Call) string
 	if e.Status != sandbox.OK {
 		return "the program failed: " + plain.Line(e.Text(), 200)
 	}
-	r, err := b.gateway.Recorded(ctx, e.ID)
+	r, err := b.gateway.History.Recorded(ctx, e.ID)
 	if err != nil || len(r.Calls) != 1 {
 		return "it is not known what the program read"
 	}

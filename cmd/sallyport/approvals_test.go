@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
 	"sallyport/internal/testutil"
@@ -28,8 +29,8 @@ type waitingRoom struct {
 }
 
 func (w *waitingRoom) Upstreams() []gateway.Upstream { return nil }
-func (w *waitingRoom) Records(context.Context) iter.Seq2[gateway.Record, error] {
-	return func(func(gateway.Record, error) bool) {}
+func (w *waitingRoom) Records(context.Context) iter.Seq2[history.Record, error] {
+	return func(func(history.Record, error) bool) {}
 }
 
 func (w *waitingRoom) Approvals(context.Context) ([]gateway.Approval, error) {

@@ -26,7 +26,7 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 		check.OK, check.Warn, check.Detail, check.Fix = !cfg.Audit.Required, true, "nothing is put on record: there is no data directory", "set HOME or XDG_DATA_HOME, or use --data DIR"
 		return []finding{{Check: check}}
 	}
-	dir = gateway.AuditDir(dir)
+	dir = audit.Dir(dir)
 	opts := gateway.AuditOptions(cfg)
 	opts.Logger = a.logger(slog.LevelError)
 	l, err := audit.Open(dir, &opts)

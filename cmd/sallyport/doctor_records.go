@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/audit"
 	"sallyport/internal/plain"
@@ -92,7 +92,7 @@ func (a *app) missingRecords(ctx context.Context) (finding, error) {
 	return finding{Check: check}, err
 }
 
-func young(m gateway.Missing) bool {
+func young(m history.Missing) bool {
 	for _, list := range [][]audit.Event{m.Executions, m.Approvals} {
 		for _, e := range list {
 			if time.Since(e.Time) < settleTime {
@@ -104,13 +104,13 @@ func young(m gateway.Missing) bool {
 }
 
 // compareRecords returns what is missing in a copy of the records, and its names.
-func (a *app) compareRecords(ctx context.Context) (missing gateway.Missing, names []string, err error) {
+func (a *app) compareRecords(ctx context.Context) (missing history.Missing, names []string, err error) {
 	records, done, err := a.readRecords(ctx)
 	defer func() { err = errors.Join(err, done()) }()
 	if records == nil || err != nil {
 		return missing, nil, err
 	}
-	if missing, err = gateway.FindMissing(ctx, a.dataDir(), records); err != nil {
+	if missing, err = history.FindMissing(ctx, a.dataDir(), records); err != nil {
 		return missing, nil, err
 	}
 	runs, err := runlog.Open(records)
@@ -121,7 +121,7 @@ func (a *app) compareRecords(ctx context.Context) (missing gateway.Missing, name
 	return missing, missingNames(missing, unlisted, empty), err
 }
 
-func missingNames(m gateway.Missing, unlisted, empty []string) (names []string) {
+func missingNames(m history.Missing, unlisted, empty []string) (names []string) {
 	for _, e := range m.Approvals {
 		names = append(names, fmt.Sprintf("approval %s (%s, of execution %s)", plain.Line(e.Approval, 40), plain.Line(e.Tool, 80), plain.Line(e.Execution, 40)))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
@@ -40,7 +41,7 @@ func TestDoctorRecords(t *testing.T) {
 	want("FAIL", "damaged records: 1 record: bucket_executions")
 	withKept(t, data, func(g *gateway.Gateway) {
 		for ctx := tool.WithOperator(t.Context(), operatorName); ; time.Sleep(20 * time.Millisecond) {
-			if page, err := g.Executions(ctx, gateway.ExecutionFilter{}); err != nil || page.Total > 0 {
+			if page, err := g.History.Executions(ctx, history.Filter{}); err != nil || page.Total > 0 {
 				return
 			}
 		}
@@ -48,7 +49,7 @@ func TestDoctorRecords(t *testing.T) {
 	want("warn", "damaged records: 1 record: bucket_executions")
 	want("ok", "records: all that the audit log knows are there")
 	lonelyLog(t, data)
-	l, err := audit.Open(gateway.AuditDir(data), nil)
+	l, err := audit.Open(audit.Dir(data), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

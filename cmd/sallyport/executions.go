@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/plain"
 )
@@ -102,7 +102,7 @@ func age(then time.Time) string {
 }
 
 // execution returns the record of an execution, of whichever gateway has it.
-func (a *app) execution(ctx context.Context, id string) (r gateway.Record, err error) {
+func (a *app) execution(ctx context.Context, id string) (r history.Record, err error) {
 	err = a.withControls(ctx, func(ctx context.Context, c *controls) error {
 		return c.find(ctx, "/executions/"+url.PathEscape(id), nil, &r)
 	})

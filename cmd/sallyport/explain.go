@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 )
@@ -48,7 +48,7 @@ func (a *app) explain(ctx context.Context, id string, asJSON bool) error {
 }
 
 // explained is the story of an execution.
-func explained(r gateway.Record) (string, error) {
+func explained(r history.Record) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cell(r.ID, 40), cell(r.Language, 20), cell(string(r.Status), 20), cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

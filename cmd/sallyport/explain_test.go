@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
@@ -15,7 +15,7 @@ import (
 func TestExplained(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)
 	id := func(up, name string) tool.ID { return tool.ID{Upstream: up, Name: name} }
-	text, err := explained(gateway.Record{
+	text, err := explained(history.Record{
 		ID: "e-1", Language: "python", Status: sandbox.Failed, Principal: "ann", Started: at, Made: 8,
 		Calls: []toolcall.Record{
 			{Tool: id("web", "fetch"), Decision: "allow", Rule: "read-only", Outcome: "ok", Labels: []string{"untrusted"}},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/gateway"
 	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
@@ -154,7 +153,7 @@ func (a *app) auditDir() (string, error) {
 	if dir == "" {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
 	}
-	return gateway.AuditDir(dir), nil
+	return audit.Dir(dir), nil
 }
 
 func noRecord(dir string) error {

@@ -22,7 +22,7 @@ func (a *app) onRecord(events ...audit.Event) (err error) {
 	}
 	opts := gateway.AuditOptions(cfg)
 	opts.Logger, opts.Opened = a.logger(slog.LevelError), audit.Event{Note: "sallyport " + buildVersion(), By: operatorName}
-	l, err := audit.Open(gateway.AuditDir(a.dataDir()), &opts)
+	l, err := audit.Open(audit.Dir(a.dataDir()), &opts)
 	if err != nil {
 		return err
 	}

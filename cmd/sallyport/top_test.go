@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/golden"
@@ -26,7 +26,7 @@ import (
 
 // crowd is what a gateway says that has much to tell, some of it hostile.
 func crowd(now time.Time) topView {
-	v := topView{At: now, Approvals: 2, Silent: 1, Today: gateway.SavingsStep{Executions: 1412, Failed: 3, Calls: 20417, Answered: 34_000, Read: 1_234_567},
+	v := topView{At: now, Approvals: 2, Silent: 1, Today: history.SavingsStep{Executions: 1412, Failed: 3, Calls: 20417, Answered: 34_000, Read: 1_234_567},
 		Gateways: []topGateway{{Version: "v1.2", Status: "ok", UptimeMS: 3 * 3600_000}, {Version: "dev\x1b]0;evil\a", UptimeMS: 9000}}}
 	for i, state := range []string{"running", "waiting", "queued"} {
 		v.Executions = append(v.Executions, httpapi.LiveExecution{ID: fmt.Sprintf("e-%d", i+1), State: state, Language: "python", Started: now.Add(-time.Duration(40*i+2) * time.Second), Made: i, Bytes: int64(i) * 70_000,

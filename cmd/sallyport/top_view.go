@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
@@ -31,7 +31,7 @@ type topView struct {
 	// Approvals is how many calls wait for a person.
 	Approvals int `json:"approvals"`
 	// Today is what ran since midnight, local time, to the hour.
-	Today gateway.SavingsStep `json:"today"`
+	Today history.SavingsStep `json:"today"`
 }
 
 // topGateway is one that answered.

@@ -176,7 +176,7 @@ computed between its calls cannot be seen.`,
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withGateway(tool.WithOperator(cmd.Context(), operatorName), gateway.Options{NoPool: true, Purpose: "workflow draft"}, func(ctx context.Context, g *gateway.Gateway) error {
-				done, err := g.Done(ctx, args[0])
+				done, err := g.History.Done(ctx, args[0])
 				if err != nil {
 					return err
 				}

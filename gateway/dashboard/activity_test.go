@@ -14,6 +14,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/form"
@@ -26,12 +27,12 @@ import (
 // evilID is the id of what is hostile in every text.
 const evilID = "e-evil"
 
-func (house) Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway.ExecutionPage, error) {
+func (house) Executions(ctx context.Context, f history.Filter) (history.Page, error) {
 	if f.Status == "none" {
-		return gateway.ExecutionPage{}, nil
+		return history.Page{}, nil
 	}
-	p := gateway.ExecutionPage{Total: 120, Principals: []string{"", "ada", "bob", evil}}
-	for _, b := range []gateway.ExecutionBrief{
+	p := history.Page{Total: 120, Principals: []string{"", "ada", "bob", evil}}
+	for _, b := range []history.Brief{
 		{ID: "e-1", Principal: "ada", Language: "python", Status: "ok", Started: noon, Duration: 1234 * time.Millisecond, Made: 3, Tokens: 1234},
 		{ID: evilID, Principal: evil, Language: evil, Workspace: evil, Status: evil, Started: noon},
 	} {
@@ -70,34 +71,34 @@ func (h house) CancelExecution(_ context.Context, id string) error {
 	return nil
 }
 
-func (house) Recorded(ctx context.Context, id string) (gateway.Record, error) {
+func (house) Recorded(ctx context.Context, id string) (history.Record, error) {
 	at := func(ms time.Duration) time.Time { return noon.Add(ms * time.Millisecond) }
 	call := func(name string, from, took time.Duration, outcome string) toolcall.Record {
 		return toolcall.Record{Tool: tool.ID{Upstream: "crm", Name: name}, Begun: at(from), Duration: took * time.Millisecond, Outcome: outcome, Decision: "allow", Size: 2048}
 	}
 	switch {
 	case id == "e-1" && (tool.Operator(ctx) != "" || tool.Principal(ctx) == "ada"):
-		return gateway.Record{ID: id, Principal: "ada", Language: "python", Code: "from servers.crm import find\nfor c in find(name=\"a\"):\n\tprint(c)\n1 / 0\n", Line: 4, Status: "failed", Started: noon,
+		return history.Record{ID: id, Principal: "ada", Language: "python", Code: "from servers.crm import find\nfor c in find(name=\"a\"):\n\tprint(c)\n1 / 0\n", Line: 4, Status: "failed", Started: noon,
 			Duration: time.Second, Made: 4, Tokens: 321, Stdout: 900, Resumes: "e-0", Calls: []toolcall.Record{
 				call("find", 50, 300, "ok"), call("find", 60, 500, "ok"), call("delete", 400, 100, "denied"), call("slow", 600, 0, "unfinished"),
 			}, Read: []toolcall.Origin{{Label: "customer", Tool: "crm.find", Execution: "e-1", Time: noon}}}, nil
 	case id == evilID && tool.Operator(ctx) != "":
-		return gateway.Record{ID: evilID, Principal: evil, Language: evil, Code: strings.Repeat(evil+"\n", 5000), Status: evil, Started: noon, Workspace: evil, Environment: evil, Memory: evil, Resumes: evil,
+		return history.Record{ID: evilID, Principal: evil, Language: evil, Code: strings.Repeat(evil+"\n", 5000), Status: evil, Started: noon, Workspace: evil, Environment: evil, Memory: evil, Resumes: evil,
 			Calls: []toolcall.Record{{Tool: tool.ID{Upstream: evil, Name: evil}, Outcome: evil, Decision: evil, Rule: evil, Reason: evil, Labels: []string{evil}, Approval: evil}},
 			Read:  []toolcall.Origin{{Label: evil, Tool: evil, File: evil, Execution: evil}}, Made: 100_000}, nil
 	}
-	return gateway.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id}
+	return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id}
 }
 
-func (house) Journaled(_ context.Context, id string, after, _ int) (gateway.JournaledCalls, error) {
+func (house) Journaled(_ context.Context, id string, after, _ int) (history.JournaledCalls, error) {
 	if id != evilID {
-		return gateway.JournaledCalls{Total: 120, Fault: "division by zero", Calls: []gateway.JournaledCall{
+		return history.JournaledCalls{Total: 120, Fault: "division by zero", Calls: []history.JournaledCall{
 			{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "find"}, State: "ended", Arguments: `{"name":"a"}`, ArgumentsSize: 12, Result: `[{"email":"[EMAIL_1]"}]`, ResultSize: 9000},
 			{Number: after + 2, Tool: tool.ID{Upstream: "crm", Name: "delete"}, State: "refused", Problem: "crm.delete was denied", Hint: "ask"},
 			{Number: after + 3, Tool: tool.ID{Upstream: "crm", Name: "slow"}, State: "begun"},
 		}}, nil
 	}
-	return gateway.JournaledCalls{Total: 1, Fault: evil, Resumed: evil, Calls: []gateway.JournaledCall{
+	return history.JournaledCalls{Total: 1, Fault: evil, Resumed: evil, Calls: []history.JournaledCall{
 		{Number: 1, Tool: tool.ID{Upstream: evil, Name: evil}, State: evil, Arguments: quoted(evil), Result: evil + strings.Repeat("x", 1<<20), Hint: evil, Problem: ""},
 	}}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/tool"
 )
 
@@ -18,7 +19,7 @@ type Verbs interface {
 	Review
 	Activity
 	Settings() gateway.Settings
-	Savings(ctx context.Context, since time.Time, step time.Duration) (gateway.Savings, error)
+	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 }
 
 // Catalogue is what the upstreams offer, and how models find it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -17,9 +18,9 @@ import (
 
 // Records are what ran and what runs, of whoever asks, for an operator of all.
 type Records interface {
-	Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway.ExecutionPage, error)
-	Recorded(ctx context.Context, id string) (gateway.Record, error)
-	Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error)
+	Executions(ctx context.Context, f history.Filter) (history.Page, error)
+	Recorded(ctx context.Context, id string) (history.Record, error)
+	Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
 	Running(ctx context.Context) []gateway.Live
 	LiveOf(ctx context.Context, id string) (gateway.Live, bool)
 	CancelExecution(ctx context.Context, id string) error
@@ -27,8 +28,8 @@ type Records interface {
 
 // ExecutionsPage is what ran last.
 type ExecutionsPage struct {
-	gateway.ExecutionPage
-	Filter gateway.ExecutionFilter
+	history.Page
+	Filter history.Filter
 	Pager  Pager
 	// Running are those that have not ended, the oldest first.
 	Running []gateway.Live
@@ -41,15 +42,15 @@ const pageSize = 50
 
 func (d *Dashboard) executions(r *request) (any, error) {
 	query := r.URL.Query()
-	f := gateway.ExecutionFilter{
-		ID: strings.TrimSpace(query.Get("id")), Language: query.Get("language"), Status: gateway.Status(query.Get("status")), Principal: query.Get("principal"),
+	f := history.Filter{
+		ID: strings.TrimSpace(query.Get("id")), Language: query.Get("language"), Status: history.Status(query.Get("status")), Principal: query.Get("principal"),
 		Offset: r.number("offset"), Limit: pageSize,
 	}
 	page, err := d.verbs.Executions(r.Context(), f)
 	page.Principals = slices.DeleteFunc(page.Principals, func(name string) bool { return name == "" || plain.Line(name, 80) != name })
 	return ExecutionsPage{
-		ExecutionPage: page, Running: d.verbs.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
-		Statuses: gateway.ExecutionStatuses(), Languages: []string{"python", "typescript"},
+		Page: page, Running: d.verbs.Running(r.Context()), Filter: f, Pager: r.pager(f.Offset, len(page.Executions), page.Total),
+		Statuses: history.Statuses(), Languages: []string{"python", "typescript"},
 	}, err
 }
 
@@ -70,13 +71,13 @@ func (r *request) pager(offset, shown, total int) Pager {
 
 // ExecutionPage is one execution.
 type ExecutionPage struct {
-	gateway.Record
+	history.Record
 	// Live is what there is of one that has not ended; then there is no journal on the page.
 	Live   *LivePage
 	Source Source
 	Chart  CallChart
 	// Journal is nil where it is not kept; NoJournal says why then. JournalPager leads through its calls.
-	Journal   *gateway.JournaledCalls
+	Journal   *history.JournaledCalls
 	NoJournal string
 	Pager     Pager
 	Approvals []gateway.Approval
@@ -167,7 +168,7 @@ const (
 )
 
 // callChart lays out the calls of an execution.
-func callChart(r gateway.Record) CallChart {
+func callChart(r history.Record) CallChart {
 	c := CallChart{Total: r.Duration, More: max(0, r.Made-min(len(r.Calls), maxRows))}
 	calls := r.Calls[:min(len(r.Calls), maxRows)]
 	for _, call := range calls {

@@ -6,6 +6,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
@@ -27,7 +28,7 @@ type Piece struct{ Stream, Text string }
 // goingOn is the page of an execution that has not ended.
 func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
 	r.titled(live.ID, Crumb{"Executions", "/ui/executions"})
-	record := gateway.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
+	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
 	for _, call := range live.Calls {
 		outcome := call.Outcome
 		if outcome == "" {

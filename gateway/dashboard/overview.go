@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/approval"
 )
 
@@ -12,7 +13,7 @@ import (
 type Overview struct {
 	Now      Now
 	Plot     Plot
-	Savings  gateway.Savings
+	Savings  history.Savings
 	Settings gateway.Settings
 }
 
@@ -68,7 +69,7 @@ func (d *Dashboard) now(ctx context.Context) (Now, error) {
 }
 
 // savingsOf adds up the days up to today, in UTC.
-func (d *Dashboard) savingsOf(ctx context.Context, days int) (gateway.Savings, error) {
+func (d *Dashboard) savingsOf(ctx context.Context, days int) (history.Savings, error) {
 	today := time.Now().UTC().Truncate(day)
 	return d.verbs.Savings(ctx, today.AddDate(0, 0, 1-days), day)
 }

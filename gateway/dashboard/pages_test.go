@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
 )
@@ -94,10 +95,10 @@ func (h house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
 	return nil
 }
 
-func (house) Savings(_ context.Context, since time.Time, step time.Duration) (gateway.Savings, error) {
-	s := gateway.Savings{Since: since}
+func (house) Savings(_ context.Context, since time.Time, step time.Duration) (history.Savings, error) {
+	s := history.Savings{Since: since}
 	for i := int64(0); since.Before(time.Now()); since = since.Add(step) {
-		s.Steps = append(s.Steps, gateway.SavingsStep{Begin: since, Executions: int(i), Failed: int(i) / 3, Calls: 3 * int(i), Answered: 200 * i, Read: 12_345 * i})
+		s.Steps = append(s.Steps, history.SavingsStep{Begin: since, Executions: int(i), Failed: int(i) / 3, Calls: 3 * int(i), Answered: 200 * i, Read: 12_345 * i})
 		s.Total.Executions, s.Total.Answered, s.Total.Read = s.Total.Executions+int(i), s.Total.Answered+200*i, s.Total.Read+12_345*i
 		i++
 	}

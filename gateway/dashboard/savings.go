@@ -5,17 +5,17 @@ import (
 	"math"
 	"slices"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 )
 
 // SavingsPage is what the page of savings shows.
 type SavingsPage struct {
 	Days    int
 	Ranges  []Range
-	Savings gateway.Savings
+	Savings history.Savings
 	Plot    Plot
 	// Newest are the steps, the newest first.
-	Newest []gateway.SavingsStep
+	Newest []history.SavingsStep
 }
 
 // Range is a choice of how far back.
@@ -85,7 +85,7 @@ const (
 )
 
 // plot lays out a bar for each step.
-func plot(s gateway.Savings) Plot {
+func plot(s history.Savings) Plot {
 	most := int64(0)
 	for _, step := range s.Steps {
 		most = max(most, step.Answered+step.Saved())

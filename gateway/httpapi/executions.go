@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 )
 
 // usualExecutions is how many are listed where nothing is said, maxExecutions the most.
@@ -37,8 +37,8 @@ type ExecutionSummary struct {
 func (a *api) executions(r *http.Request) (ExecutionList, error) {
 	query := queryOf(r)
 	most := query.number("limit")
-	page, err := a.verbs.Executions(r.Context(), gateway.ExecutionFilter{
-		Status: gateway.Status(query.text("status")), Language: query.text("language"), Principal: query.text("principal"), Since: query.time("since"), After: query.text("cursor"), Limit: most + 1,
+	page, err := a.verbs.Executions(r.Context(), history.Filter{
+		Status: history.Status(query.text("status")), Language: query.text("language"), Principal: query.text("principal"), Since: query.time("since"), After: query.text("cursor"), Limit: most + 1,
 	})
 	list := ExecutionList{Executions: []ExecutionSummary{}}
 	for _, e := range page.Executions {
@@ -53,7 +53,7 @@ func (a *api) executions(r *http.Request) (ExecutionList, error) {
 }
 
 // execution gives the record as it is kept.
-func (a *api) execution(r *http.Request) (gateway.Record, error) {
+func (a *api) execution(r *http.Request) (history.Record, error) {
 	return a.verbs.Recorded(r.Context(), r.PathValue("id"))
 }
 
@@ -61,7 +61,7 @@ func (a *api) execution(r *http.Request) (gateway.Record, error) {
 const usualCalls, maxCalls = 50, 200
 
 // calls gives what its journal has of an execution's calls.
-func (a *api) calls(r *http.Request) (gateway.JournaledCalls, error) {
+func (a *api) calls(r *http.Request) (history.JournaledCalls, error) {
 	query := queryOf(r)
 	return a.verbs.Journaled(r.Context(), r.PathValue("id"), query.number("after"), query.number("limit"))
 }

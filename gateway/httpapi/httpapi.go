@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/lists"
 	"sallyport/internal/plain"
 	"sallyport/internal/telemetry"
@@ -38,9 +38,9 @@ type Verbs interface {
 
 // Executions are the records of what ran, of whoever asks, for an operator of all.
 type Executions interface {
-	Recorded(ctx context.Context, id string) (gateway.Record, error)
-	Executions(ctx context.Context, f gateway.ExecutionFilter) (gateway.ExecutionPage, error)
-	Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error)
+	Recorded(ctx context.Context, id string) (history.Record, error)
+	Executions(ctx context.Context, f history.Filter) (history.Page, error)
+	Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
 }
 
 // Options configure the face; nil means all defaults.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
@@ -30,11 +31,11 @@ func (house) Upstreams() []gateway.Upstream {
 
 func (house) Missing() []string { return nil }
 
-func (house) Records(ctx context.Context) iter.Seq2[gateway.Record, error] {
-	return func(yield func(gateway.Record, error) bool) {
+func (house) Records(ctx context.Context) iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
 		for i, who := range []string{"ada", "bob", "ada"} {
 			if tool.Operator(ctx) != "" || tool.Principal(ctx) == who {
-				if !yield(gateway.Record{ID: fmt.Sprint("e-", i), Principal: who, Language: "python", Status: "ok", Duration: 1500 * time.Millisecond, Made: i}, nil) {
+				if !yield(history.Record{ID: fmt.Sprint("e-", i), Principal: who, Language: "python", Status: "ok", Duration: 1500 * time.Millisecond, Made: i}, nil) {
 					return
 				}
 			}
@@ -42,13 +43,13 @@ func (house) Records(ctx context.Context) iter.Seq2[gateway.Record, error] {
 	}
 }
 
-func (h house) Recorded(ctx context.Context, id string) (gateway.Record, error) {
+func (h house) Recorded(ctx context.Context, id string) (history.Record, error) {
 	for r := range h.Records(ctx) {
 		if r.ID == id {
 			return r, nil
 		}
 	}
-	return gateway.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id, Hint: "use another"}
+	return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id, Hint: "use another"}
 }
 
 func (house) Approvals(ctx context.Context) ([]gateway.Approval, error) {

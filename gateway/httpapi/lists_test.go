@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
 
-func (h house) Executions(ctx context.Context, f gateway.ExecutionFilter) (page gateway.ExecutionPage, err error) {
+func (h house) Executions(ctx context.Context, f history.Filter) (page history.Page, err error) {
 	for i := 2; i >= 0; i-- {
 		r, err := h.Recorded(ctx, fmt.Sprint("e-", i))
 		if err != nil || f.Status != "" && r.Status != f.Status || f.Principal != "" && r.Principal != f.Principal {
 			continue
 		}
 		if f.After == "" && len(page.Executions) < f.Limit {
-			page.Executions = append(page.Executions, gateway.ExecutionBrief{ID: r.ID, Principal: r.Principal, Language: r.Language, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made})
+			page.Executions = append(page.Executions, history.Brief{ID: r.ID, Principal: r.Principal, Language: r.Language, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made})
 		}
 		if f.After == r.ID {
 			f.After = ""
@@ -29,9 +30,9 @@ func (h house) Executions(ctx context.Context, f gateway.ExecutionFilter) (page 
 	return page, nil
 }
 
-func (h house) Journaled(ctx context.Context, id string, after, limit int) (gateway.JournaledCalls, error) {
+func (h house) Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error) {
 	_, err := h.Recorded(ctx, id)
-	return gateway.JournaledCalls{Calls: []gateway.JournaledCall{{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "x"}, State: "ended"}}, Total: limit}, err
+	return history.JournaledCalls{Calls: []history.JournaledCall{{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "x"}, State: "ended"}}, Total: limit}, err
 }
 
 func (house) ToolView(_ context.Context, id tool.ID) (gateway.ToolView, error) {
@@ -72,9 +73,9 @@ func (house) SkillOf(_ context.Context, name string, version int) (gateway.Skill
 	return gateway.SkillDetail{SkillInfo: gateway.SkillInfo{Name: name, Language: "python", Version: max(version, 1), Scope: "private"}, Digest: "9f"}, nil
 }
 
-func (house) Savings(_ context.Context, since time.Time, step time.Duration) (gateway.Savings, error) {
-	total := gateway.SavingsStep{Executions: int(time.Since(since).Hours()), Read: 900, Answered: 100}
-	return gateway.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []gateway.SavingsStep{total}, Total: total}, nil
+func (house) Savings(_ context.Context, since time.Time, step time.Duration) (history.Savings, error) {
+	total := history.SavingsStep{Executions: int(time.Since(since).Hours()), Read: 900, Answered: 100}
+	return history.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []history.SavingsStep{total}, Total: total}, nil
 }
 
 func (house) AuditLog(_ context.Context, f gateway.AuditFilter) (gateway.AuditPage, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
@@ -14,7 +15,7 @@ import (
 // Numbers are what was saved, and what is on record.
 type Numbers interface {
 	// Savings are of whoever asks, of all for an operator.
-	Savings(ctx context.Context, since time.Time, step time.Duration) (gateway.Savings, error)
+	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	// AuditLog is for operators.
 	AuditLog(ctx context.Context, filter gateway.AuditFilter) (gateway.AuditPage, error)
 }
@@ -24,7 +25,7 @@ const usualDays, maxDays = 7, 30
 
 // SavingsReport is what GET /savings gives.
 type SavingsReport struct {
-	gateway.Savings
+	history.Savings
 	// Saved is how many tokens stayed out of models' contexts in all.
 	Saved int64 `json:"saved_tokens"`
 }

@@ -1,7 +1,9 @@
 package toolcall
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -27,4 +29,10 @@ func NotOneOf(what, word, hint string) *tool.Error {
 
 func ClosedError() *tool.Error {
 	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
+}
+
+// Unreadable logs why records cannot be read and returns the error for the caller.
+func Unreadable(ctx context.Context, log *slog.Logger, err error) error {
+	log.ErrorContext(ctx, "records cannot be read", "error", err)
+	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }

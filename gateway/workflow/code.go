@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/tool"
@@ -135,7 +135,7 @@ func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p exec
 		p.Resume = id
 		r.programs.Store(at.path, p.ID)
 		e, err := r.engine.door.Execute(ctx, p)
-		if !errors.Is(err, gateway.ErrNoExecution) { // else it was killed before it had done anything
+		if !errors.Is(err, history.ErrNoExecution) { // else it was killed before it had done anything
 			return e, notResumed(err)
 		}
 	}

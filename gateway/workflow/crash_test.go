@@ -17,6 +17,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
@@ -124,7 +125,7 @@ func (w worldly) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 // Execute resumes as the gateway does: an execution that has begun has a journal, and its calls are not made again.
 func (w worldly) Execute(_ context.Context, p execution.Program) (execution.Result, error) {
 	if p.Resume != "" && !slices.ContainsFunc(w.deeds(), func(line string) bool { return strings.HasPrefix(line, "journal "+p.Resume) }) {
-		return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume, Err: gateway.ErrNoExecution}
+		return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + p.Resume, Err: history.ErrNoExecution}
 	}
 	err := w.note("journal " + p.ID)
 	if p.Resume == "" {

@@ -81,9 +81,9 @@ func cutPath(path string) (name, rest string) {
 	return path[:at], path[at:]
 }
 
-// history is what a log says of a run so far. Of what has ended it has only what it came to, so a long loop takes no more
+// pastRun is what a log says of a run so far. Of what has ended it has only what it came to, so a long loop takes no more
 // room than its results.
-type history struct {
+type pastRun struct {
 	started   Started
 	created   time.Time
 	root      past
@@ -102,17 +102,17 @@ type history struct {
 	over      *Event
 }
 
-func newHistory() *history { return &history{waiting: map[string]bool{}} }
+func newPastRun() *pastRun { return &pastRun{waiting: map[string]bool{}} }
 
 // learn keeps labels of what was read.
-func (h *history) learn(read json.RawMessage) {
+func (h *pastRun) learn(read json.RawMessage) {
 	if len(read) > 0 {
 		h.read = append(h.read, read)
 	}
 }
 
 // add adds the next event of the log.
-func (h *history) add(e Event) {
+func (h *pastRun) add(e Event) {
 	h.bytes += sizeOf(e)
 	h.clock(e)
 	switch e.Kind {
@@ -138,7 +138,7 @@ func (h *history) add(e Event) {
 }
 
 // clock counts the time between two events while the run was not waiting, nor without a gateway.
-func (h *history) clock(e Event) {
+func (h *pastRun) clock(e Event) {
 	if e.Kind != Claimed && e.Kind != Reentered && len(h.waiting) == 0 && !h.last.IsZero() && h.claimed {
 		h.used += max(e.Time.Sub(h.last), 0)
 	}
@@ -150,7 +150,7 @@ func (h *history) clock(e Event) {
 }
 
 // step adds an event of a step.
-func (h *history) step(e Event) {
+func (h *pastRun) step(e Event) {
 	if e.Path == "" {
 		return
 	}

@@ -79,7 +79,7 @@ func (e *Engine) meterOf(id string) *meter {
 
 // readLog reads what a run has done, and its definition.
 func (e *Engine) readLog(ctx context.Context, l *live) error {
-	h := newHistory()
+	h := newPastRun()
 	w, err := e.logs.Take(ctx, l.id, func(event Event) error {
 		h.add(event)
 		return nil

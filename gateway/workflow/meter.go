@@ -126,7 +126,7 @@ func (m *meter) wrote(e Event) {
 }
 
 // resumed is what a run has used before.
-func (m *meter) resumed(h *history) {
+func (m *meter) resumed(h *pastRun) {
 	m.items.Store(int64(h.passes))
 	m.steps.Store(int64(h.steps + h.retries))
 	m.bytes.Store(h.bytes)

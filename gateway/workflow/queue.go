@@ -23,7 +23,7 @@ type live struct {
 	// These are of a run that was just started or resumed; else they are read from its log.
 	program *program
 	writer  *runlog.Writer
-	history *history
+	history *pastRun
 	broken  error // why there is no program
 	peer    tool.Peer
 	place   telemetry.Place // of whoever started it

@@ -45,7 +45,7 @@ type run struct {
 	id      string
 	program *program
 	started Started
-	history *history // of before it was entered
+	history *pastRun // of before it was entered
 	entry   int      // how often it was resumed
 	peer    tool.Peer
 	log     *journal
@@ -82,7 +82,7 @@ func (p spot) anew() spot { return spot{p.path, nil} }
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // interpret runs the definition from its top. What the log says has ended is not run again.
-func (r *run) interpret(ctx context.Context, h *history) (json.RawMessage, error) {
+func (r *run) interpret(ctx context.Context, h *pastRun) (json.RawMessage, error) {
 	inner, end := r.limited(ctx, h.used)
 	defer end()
 	vars, err := r.vars(h)
@@ -117,7 +117,7 @@ func (r *run) limited(ctx context.Context, used time.Duration) (_ context.Contex
 }
 
 // vars are the variables that all expressions see.
-func (r *run) vars(h *history) (map[string]any, error) {
+func (r *run) vars(h *pastRun) (map[string]any, error) {
 	inputs, err := decode(r.started.Inputs)
 	env, err2 := decode(r.started.Env)
 	if err = errors.Join(err, err2); err != nil {

@@ -85,7 +85,7 @@ func (e *Engine) create(ctx context.Context, p *program, started Started, peer t
 	if err != nil {
 		return Run{}, e.unkept(started.ID, err)
 	}
-	h := newHistory()
+	h := newPastRun()
 	for _, event := range events {
 		h.add(event)
 	}

@@ -204,5 +204,5 @@ const maxDependencies = 46
 
 // gatewayRooms returns the packages that the gateway is made of, and others.
 func gatewayRooms(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/privacy"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history"}, others...)
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/internal/tool"
 )
 
@@ -24,7 +24,7 @@ const (
 
 // From writes a definition, in YAML, that makes the calls of an execution. tools are those that there are now, which comments are made of.
 // The error is a *tool.Error, for what cannot be one.
-func From(done gateway.Done, tools []tool.Tool) ([]byte, error) {
+func From(done history.Done, tools []tool.Tool) ([]byte, error) {
 	d := newDrafter(done, tools)
 	if err := d.read(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func From(done gateway.Done, tools []tool.Tool) ([]byte, error) {
 
 // drafter makes one draft.
 type drafter struct {
-	done  gateway.Done
+	done  history.Done
 	tools map[tool.ID]tool.Tool
 	calls []*call
 	steps []*step
@@ -59,7 +59,7 @@ type drafter struct {
 	inputs  inputs
 }
 
-func newDrafter(done gateway.Done, tools []tool.Tool) *drafter {
+func newDrafter(done history.Done, tools []tool.Tool) *drafter {
 	d := &drafter{done: done, tools: map[tool.ID]tool.Tool{}, known: known{refs: map[string][]ref{}}, ids: map[string]bool{}, inputs: newInputs(done.Variables)}
 	for _, t := range tools {
 		d.tools[t.ID] = t

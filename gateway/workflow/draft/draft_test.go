@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/history"
 	"sallyport/gateway/workflow/draft"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/testutil/golden"
@@ -17,9 +17,9 @@ import (
 )
 
 // did is an execution with calls that are written as "tool arguments -> result".
-func did(t testing.TB, lines ...string) gateway.Done {
+func did(t testing.TB, lines ...string) history.Done {
 	t.Helper()
-	done := gateway.Done{Record: gateway.Record{ID: "e-2f6qdmnhx3k4", Language: "python", Code: "print('hello')\n", Started: time.Unix(1_760_000_000, 0)}}
+	done := history.Done{Record: history.Record{ID: "e-2f6qdmnhx3k4", Language: "python", Code: "print('hello')\n", Started: time.Unix(1_760_000_000, 0)}}
 	for _, line := range lines {
 		request, result, _ := strings.Cut(line, " -> ")
 		name, arguments, _ := strings.Cut(request, " ")
@@ -27,7 +27,7 @@ func did(t testing.TB, lines ...string) gateway.Done {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := gateway.DoneCall{Tool: id, Arguments: json.RawMessage(arguments)}
+		c := history.DoneCall{Tool: id, Arguments: json.RawMessage(arguments)}
 		if message, failed := strings.CutPrefix(result, "!"); failed {
 			c.Err = &tool.Error{Kind: tool.Failed, Message: message}
 		} else {
@@ -38,7 +38,7 @@ func did(t testing.TB, lines ...string) gateway.Done {
 	return done
 }
 
-func from(t testing.TB, done gateway.Done) (string, *spec.Definition) {
+func from(t testing.TB, done history.Done) (string, *spec.Definition) {
 	t.Helper()
 	yes := true
 	text, err := draft.From(done, []tool.Tool{{ID: tool.ID{Upstream: "fs", Name: "read"}, Annotations: tool.Annotations{ReadOnly: &yes}}, {ID: tool.ID{Upstream: "fs", Name: "write"}}})
@@ -55,7 +55,7 @@ func from(t testing.TB, done gateway.Done) (string, *spec.Definition) {
 // TestDrafts: what each kind of program becomes.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
-	for name, done := range map[string]gateway.Done{
+	for name, done := range map[string]history.Done{
 		"chain": did(t, `fs.read {"path":"notes/todo.md"} -> {"path":"notes/todo.md","content":"- call Ada about the garden","size":27}`,
 			`crm.find {"about":"- call Ada about the garden"} -> {"person":{"id":48213,"mail-address":"ada@example.org"}}`,
 			`crm.log {"person":48213,"note":"See notes/todo.md","to":"Ada <ada@example.org>, urgent","tags":["a","b"],"deep":{"person":{"id":48213,"mail-address":"ada@example.org"}}} -> {"ok":true}`,
@@ -125,7 +125,7 @@ func FuzzFrom(f *testing.F) {
 			done.Variables = map[string]json.RawMessage{"given": variable, "in": json.RawMessage(arguments)}
 		}
 		for _, args := range []string{arguments, string(given), arguments, `{"text":"a"}`, `{"text":"b"}`, `{"text":"c"}`} {
-			done.Did = append(done.Did, gateway.DoneCall{Tool: tool.ID{Upstream: "up", Name: "do"}, Arguments: json.RawMessage(args), Result: tool.Result{Structured: json.RawMessage(result)}})
+			done.Did = append(done.Did, history.DoneCall{Tool: tool.ID{Upstream: "up", Name: "do"}, Arguments: json.RawMessage(args), Result: tool.Result{Structured: json.RawMessage(result)}})
 		}
 		first, err := draft.From(done, nil)
 		if err != nil {

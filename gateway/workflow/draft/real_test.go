@@ -102,7 +102,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := g.Done(t.Context(), e.ID)
+	done, err := g.History.Done(t.Context(), e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

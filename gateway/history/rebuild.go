@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -27,23 +27,23 @@ const (
 // rebuilder makes records again that were damaged: those of executions from their journals, else from the audit log, which has neither
 // results nor, by default, the program. Of an approval it notes that it was lost: whoever asked asks again.
 type rebuilder struct {
-	recorder *recorder
+	recorder *History
 	book     *approval.Book
 	damaged  func(ctx context.Context) ([]store.Damage, error)
 	audit    string // the folder of the audit log, "" for none
 	log      *slog.Logger
 }
 
-// newRebuilder returns nil where records end with the process.
-func newRebuilder(r *recorder, book *approval.Book, opts Options) *rebuilder {
-	if opts.Records == nil {
-		return nil
+// RebuildWith has damaged records made again, those of approvals in book. It does nothing where records end with the process.
+func (h *History) RebuildWith(book *approval.Book) {
+	if h.opts.Records == nil {
+		return
 	}
-	b := &rebuilder{recorder: r, book: book, damaged: opts.Records.Damaged, log: opts.Logger}
-	if opts.DataDir != "" {
-		b.audit = AuditDir(opts.DataDir)
+	b := &rebuilder{recorder: h, book: book, damaged: h.opts.Records.Damaged, log: h.opts.Logger}
+	if h.opts.DataDir != "" {
+		b.audit = audit.Dir(h.opts.DataDir)
 	}
-	return b
+	h.rebuild = b.run
 }
 
 // run does it, and logs what it did.
@@ -111,16 +111,16 @@ func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[
 
 // journaled is the record that a journal has.
 func (b *rebuilder) journaled(folder, id string) (Record, bool) {
-	if b.recorder.root == "" || !filepath.IsLocal(folder) {
+	if b.recorder.Root == "" || !filepath.IsLocal(folder) {
 		return Record{}, false
 	}
-	path := journal.Path(filepath.Join(b.recorder.root, folder), id)
+	path := journal.Path(filepath.Join(b.recorder.Root, folder), id)
 	f, err := journal.Open(path)
 	if err != nil {
 		return Record{}, false
 	}
 	defer func() { _ = f.Close() }()
-	r := overIn(f.Contents, modified(path)).Record
+	r := EndOf(f.Contents, modified(path)).Record
 	return r, r.ID == id && workspace.Folder(r.Principal) == folder
 }
 
@@ -179,7 +179,7 @@ func addResult(r *Record, e audit.Event) {
 
 // keep puts a record in the store, unless it has one.
 func (b *rebuilder) keep(ctx context.Context, r Record) {
-	if _, err := b.recorder.records.Get(ctx, keyOf(r.Principal, r.ID)); !errors.Is(err, store.ErrNotFound) {
+	if _, err := b.recorder.records.Get(ctx, KeyOf(r.Principal, r.ID)); !errors.Is(err, store.ErrNotFound) {
 		return
 	}
 	if err := b.recorder.write(ctx, r); err != nil {
@@ -192,7 +192,7 @@ func (b *rebuilder) keep(ctx context.Context, r Record) {
 // loseApprovals notes that approvals were lost.
 func (b *rebuilder) loseApprovals(ctx context.Context, missing []audit.Event) {
 	for _, e := range missing {
-		a := Approval{ID: e.Approval, State: approval.Lost, Asked: e.Time, Expires: e.Time, Note: "its record was damaged: the call asks again when it is made again",
+		a := approval.Approval{ID: e.Approval, State: approval.Lost, Asked: e.Time, Expires: e.Time, Note: "its record was damaged: the call asks again when it is made again",
 			Request: approval.Request{Principal: e.Principal, Execution: e.Execution, Root: e.Execution, Tool: e.Tool, Rule: e.Rule}}
 		if err := b.book.Lose(ctx, a); err != nil {
 			b.log.Error("a lost approval is not noted", "approval", e.Approval, "error", err)

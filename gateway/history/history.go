@@ -1,4 +1,5 @@
-package gateway
+// Package history records executions: what ran, how it ended, and the journals of their calls.
+package history
 
 import (
 	"context"
@@ -25,14 +26,11 @@ import (
 
 // recorder keeps a record of each execution. Of one that has a journal the record is in there at once, and goes from there
 // into the store in a goroutine of the recorder's, after the answer.
-type recorder struct {
+type History struct {
 	records *store.Bucket
-	durable bool   // the store outlives the process
-	root    string // of the journals, "" for none
-	limits  func() config.Journal
-	spent   func(answered, read int) // hears the tokens of each execution
-	hasty   bool                     // the process ends soon: tokens are estimated
-	log     *slog.Logger
+	Durable bool   // the store outlives the process
+	Root    string // of the journals, "" for none
+	opts    Options
 	breaker store.Breaker
 	briefs  briefs
 	rebuild func(ctx context.Context) // makes damaged records again; nil does nothing
@@ -65,8 +63,27 @@ const (
 	maxExecutionBytes = 256 << 20
 )
 
-// openRecorder keeps the records in a store; in memory, for nil. Start it, and close it.
-func openRecorder(opts Options, limits func() config.Journal) (*recorder, error) {
+// Options say where executions are recorded.
+type Options struct {
+	// DataDir is the data directory, "" for none.
+	DataDir string
+	// Journals is where journals are; "" is below DataDir.
+	Journals string
+	// Records keeps records; nil keeps them in memory.
+	Records *store.Store
+	// Settings are the settings in force.
+	Settings config.Source
+	// Hasty says that the process ends soon: tokens are estimated.
+	Hasty  bool
+	Logger *slog.Logger
+	// Meter counts tokens.
+	Meter *execution.Meter
+	// Spent is called with the tokens of each execution.
+	Spent func(answered, read int)
+}
+
+// Open opens the records of executions. Start it, and close it.
+func Open(opts Options) (*History, error) {
 	in, room := opts.Records, int64(maxExecutionBytes)
 	if in == nil {
 		in, room = store.Memory(), 16<<20
@@ -75,22 +92,22 @@ func openRecorder(opts Options, limits func() config.Journal) (*recorder, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{
-		records: records, durable: opts.Records != nil, limits: limits, spent: func(int, int) {}, hasty: opts.NoPool, log: opts.Logger,
+	r := &History{
+		records: records, opts: opts, Durable: opts.Records != nil,
 		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), tidied: make(chan struct{}), quit: make(chan struct{}),
 	}
-	r.root = opts.Journals
-	if r.root == "" && opts.DataDir != "" {
-		r.root = filepath.Join(opts.DataDir, "executions")
+	r.Root = opts.Journals
+	if r.Root == "" && opts.DataDir != "" {
+		r.Root = filepath.Join(opts.DataDir, "executions")
 	}
 	return r, nil
 }
 
-// start begins the recorder's own work.
-func (r *recorder) start() { r.work.Go(r.follow) }
+// Start begins the recorder's own work.
+func (r *History) Start() { r.work.Go(r.follow) }
 
-// close writes what is on its way, and waits for that. It is idempotent.
-func (r *recorder) close() {
+// Close writes what is on its way, and waits for that. It is idempotent.
+func (r *History) Close() {
 	r.mu.Lock()
 	if !r.closed {
 		r.closed = true
@@ -102,7 +119,7 @@ func (r *recorder) close() {
 }
 
 // follow writes records as they come, after those that an earlier process has left.
-func (r *recorder) follow() {
+func (r *History) follow() {
 	r.tidy()
 	close(r.tidied)
 	r.mend()
@@ -122,7 +139,7 @@ func (r *recorder) follow() {
 }
 
 // mend makes damaged records again, until close.
-func (r *recorder) mend() {
+func (r *History) mend() {
 	if r.rebuild == nil {
 		return
 	}
@@ -141,21 +158,21 @@ func (r *recorder) mend() {
 }
 
 // tidy takes over what processes have left that are gone, and removes what is too old or too much.
-func (r *recorder) tidy() {
-	if r.root == "" {
+func (r *History) tidy() {
+	if r.Root == "" {
 		return
 	}
-	if r.durable {
+	if r.Durable {
 		r.recover()
 	}
-	limits := r.limits()
-	journal.Sweep(r.root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
+	limits := r.opts.Settings.Load().Journal
+	journal.Sweep(r.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
 }
 
 // put keeps a record: at once, or where it is in a journal already, soon.
 //
 // Its tokens are estimates until it is in the store.
-func (r *recorder) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
+func (r *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
 	err := r.note(ctx, record, run.Journal, fault)
 	if err != nil && run.Journal == nil {
 		return err
@@ -179,9 +196,9 @@ func (r *recorder) put(ctx context.Context, record Record, run *toolcall.Executi
 }
 
 // note keeps a record where it is soonest safe.
-func (r *recorder) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
+func (r *History) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
 	switch {
-	case w == nil && r.durable:
+	case w == nil && r.Durable:
 		return r.write(ctx, record)
 	case w == nil:
 		return nil // it is no safer in the store's memory
@@ -194,33 +211,33 @@ func (r *recorder) note(ctx context.Context, record Record, w *journal.Writer, f
 }
 
 // counted is the record with its tokens. Where there is much to do they stay estimates.
-func (r *recorder) counted(p *pending) Record {
+func (r *History) counted(p *pending) Record {
 	record := p.record
 	if p.tally == nil {
 		return record
 	}
-	record.Tokens, record.TokensRead = p.tally.Tokens(!r.hasty && len(r.queue) <= maxPending/2)
+	record.Tokens, record.TokensRead = p.tally.Tokens(!r.opts.Hasty && len(r.queue) <= maxPending/2)
 	return record
 }
 
 // needless reports whether nobody needs the journal of an execution any more: it went well, is of no workflow, which may not
 // know of its end, and no workflow is to be made of it.
-func (r *recorder) needless(record Record, root string) bool {
+func (r *History) needless(record Record, root string) bool {
 	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
 		return false
 	}
-	limits := r.limits()
+	limits := r.opts.Settings.Load().Journal
 	return !limits.Successes || limits.Keep == 0 || record.Made == 0
 }
 
 // settle puts a record where it is kept, and lets go of its journal if nobody needs that.
-func (r *recorder) settle(p *pending) {
+func (r *History) settle(p *pending) {
 	record := r.counted(p)
 	err := r.write(context.Background(), record)
 	if err != nil {
-		r.log.Error("execution is not recorded", "execution", record.ID, "error", err)
+		r.opts.Logger.Error("execution is not recorded", "execution", record.ID, "error", err)
 	}
-	r.spent(record.Tokens, record.TokensRead)
+	r.opts.Spent(record.Tokens, record.TokensRead)
 	if p.journal != nil {
 		r.release(p, err)
 	}
@@ -231,35 +248,35 @@ func (r *recorder) settle(p *pending) {
 }
 
 // release lets go of a journal whose record was written, or could not be.
-func (r *recorder) release(p *pending, err error) {
+func (r *History) release(p *pending, err error) {
 	end := p.journal.Close
 	switch {
 	case err == nil && r.needless(p.record, p.root):
 		end = p.journal.Remove
-	case err == nil && r.durable && p.record.Status == sandbox.OK:
+	case err == nil && r.Durable && p.record.Status == sandbox.OK:
 		end = p.journal.Well
-	case err == nil && r.durable:
+	case err == nil && r.Durable:
 		end = p.journal.Kept
 	}
 	if failed := end(); failed != nil {
-		r.log.Error("journal is not closed", "execution", p.record.ID, "error", failed)
+		r.opts.Logger.Error("journal is not closed", "execution", p.record.ID, "error", failed)
 	}
 }
 
 // write puts a record into the store.
-func (r *recorder) write(ctx context.Context, record Record) error {
+func (r *History) write(ctx context.Context, record Record) error {
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
 	return r.breaker.Do(ctx, func(ctx context.Context) error {
-		_, err := r.records.Put(ctx, keyOf(record.Principal, record.ID), data)
+		_, err := r.records.Put(ctx, KeyOf(record.Principal, record.ID), data)
 		return err
 	})
 }
 
 // waiting are the records of a principal that are on their way, of everybody for all; the oldest first.
-func (r *recorder) waiting(principal string, all bool) []Record {
+func (r *History) waiting(principal string, all bool) []Record {
 	r.mu.Lock()
 	pending := slices.Collect(maps.Values(r.pending))
 	r.mu.Unlock()
@@ -273,9 +290,9 @@ func (r *recorder) waiting(principal string, all bool) []Record {
 	return list
 }
 
-// flush waits until the record of an execution is where it is kept; "" is all of them. What an earlier process has left
+// Flush waits until the record of an execution is where it is kept; "" is all of them. What an earlier process has left
 // is taken over before: meanwhile its journals are ours, and nobody else's.
-func (r *recorder) flush(ctx context.Context, id string) {
+func (r *History) Flush(ctx context.Context, id string) {
 	select {
 	case <-r.tidied:
 	case <-ctx.Done():
@@ -298,13 +315,13 @@ func (r *recorder) flush(ctx context.Context, id string) {
 	}
 }
 
-// folder is where the journals of a principal are.
-func (r *recorder) folder(principal string) string {
-	return filepath.Join(r.root, workspace.Folder(principal))
+// Folder is where the journals of a principal are.
+func (r *History) Folder(principal string) string {
+	return filepath.Join(r.Root, workspace.Folder(principal))
 }
 
 // find returns what is kept under an id of whoever asks, of anybody's for an operator.
-func (r *recorder) find(ctx context.Context, id string) (Record, error) {
+func (r *History) find(ctx context.Context, id string) (Record, error) {
 	operator := tool.Operator(ctx) != ""
 	r.mu.Lock()
 	p := r.pending[id]
@@ -322,9 +339,9 @@ func (r *recorder) find(ctx context.Context, id string) (Record, error) {
 }
 
 // stored returns what the store has under an id.
-func (r *recorder) stored(ctx context.Context, id string, operator bool) (Record, error) {
+func (r *History) stored(ctx context.Context, id string, operator bool) (Record, error) {
 	if !operator {
-		entry, err := r.records.Get(ctx, keyOf(tool.Principal(ctx), id))
+		entry, err := r.records.Get(ctx, KeyOf(tool.Principal(ctx), id))
 		if err != nil {
 			return Record{}, err
 		}

@@ -1,9 +1,10 @@
-package gateway
+package history
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,8 +20,8 @@ import (
 // Interrupted is the status of an execution whose gateway was gone before its program had ended.
 const Interrupted sandbox.Status = "interrupted"
 
-// keptProgram is what a journal has of a program: what it takes to run it again.
-type keptProgram struct {
+// Program is what a journal has of a program: what it takes to run it again.
+type Program struct {
 	Code        string                     `json:"code"`
 	Language    string                     `json:"language"`
 	File        string                     `json:"file,omitempty"`
@@ -32,8 +33,8 @@ type keptProgram struct {
 	Workspace   string                     `json:"workspace,omitempty"`
 }
 
-// over is what a journal has of a program's end.
-type over struct {
+// End is what a journal has of a program's end.
+type End struct {
 	// Record is without the code, which the journal begins with.
 	Record Record `json:"record"`
 	// Fault is the message of the fault that ended it, FaultType its type.
@@ -41,33 +42,33 @@ type over struct {
 	FaultType string `json:"fault_type,omitempty"`
 }
 
-func overOf(r Record, fault *bridge.Fault) over {
+func overOf(r Record, fault *bridge.Fault) End {
 	r.Code = ""
 	if fault == nil {
-		return over{Record: r}
+		return End{Record: r}
 	}
-	return over{r, fault.Message, fault.Type}
+	return End{r, fault.Message, fault.Type}
 }
 
-// programIn is the program of a journal.
-func programIn(c *journal.Contents) (p keptProgram) {
+// ProgramOf is the program of a journal.
+func ProgramOf(c *journal.Contents) (p Program) {
 	_ = json.Unmarshal(c.Program, &p) // nothing, of one that cannot be read
 	return p
 }
 
-// overIn is the end that a journal has, or that which it must have had.
-func overIn(c *journal.Contents, last time.Time) over {
-	program := programIn(c)
-	var end over
+// EndOf is the end that a journal has, or that which it must have had.
+func EndOf(c *journal.Contents, last time.Time) End {
+	program := ProgramOf(c)
+	var end End
 	if c.Over == nil || json.Unmarshal(c.Over, &end) != nil || end.Record.ID != c.ID {
-		end = over{Record: interrupted(c, program, last)}
+		end = End{Record: interrupted(c, program, last)}
 	}
 	end.Record.Code = program.Code
 	return end
 }
 
 // interrupted is the record of an execution that did not come to its end.
-func interrupted(c *journal.Contents, p keptProgram, last time.Time) Record {
+func interrupted(c *journal.Contents, p Program, last time.Time) Record {
 	r := Record{
 		ID: c.ID, Principal: c.Principal, Session: c.Session, Resumes: c.Resumes, Memory: p.Session, Environment: p.Environment, Language: p.Language,
 		Status: Interrupted, Started: c.Started, Duration: max(0, last.Sub(c.Started)), Workspace: p.Workspace,
@@ -97,22 +98,22 @@ func outcomeIn(c journal.Call) string {
 }
 
 // recover puts on record what processes have left that are gone.
-func (r *recorder) recover() {
-	folders, _ := os.ReadDir(r.root) // none is none
+func (r *History) recover() {
+	folders, _ := os.ReadDir(r.Root) // none is none
 	for _, folder := range folders {
-		for _, id := range journal.List(filepath.Join(r.root, folder.Name())) {
+		for _, id := range journal.List(filepath.Join(r.Root, folder.Name())) {
 			select {
 			case <-r.quit:
 				return
 			default:
-				r.take(journal.Path(filepath.Join(r.root, folder.Name()), id))
+				r.take(journal.Path(filepath.Join(r.Root, folder.Name()), id))
 			}
 		}
 	}
 }
 
 // take puts one execution on record that has ended, or whose process is gone.
-func (r *recorder) take(path string) {
+func (r *History) take(path string) {
 	if journal.Settled(path) {
 		return
 	}
@@ -124,9 +125,9 @@ func (r *recorder) take(path string) {
 	if f.Kept {
 		return
 	}
-	end := overIn(f.Contents, modified(path))
+	end := EndOf(f.Contents, modified(path))
 	if err := r.write(context.Background(), end.Record); err != nil {
-		r.log.Error("execution is not recorded", "execution", f.ID, "error", err)
+		r.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
 	if r.needless(end.Record, f.Root) {
@@ -135,24 +136,24 @@ func (r *recorder) take(path string) {
 		err = f.Keep(end.Record.Status == sandbox.OK)
 	}
 	if err != nil {
-		r.log.Error("journal is not closed", "execution", f.ID, "error", err)
+		r.opts.Logger.Error("journal is not closed", "execution", f.ID, "error", err)
 	}
 }
 
 // left is the record of an execution that only its journal tells of.
-func (r *recorder) left(principal, id string, operator bool) (Record, bool) {
-	if r.root == "" {
+func (r *History) left(principal, id string, operator bool) (Record, bool) {
+	if r.Root == "" {
 		return Record{}, false
 	}
-	folders := []string{r.folder(principal)}
+	folders := []string{r.Folder(principal)}
 	if operator {
-		folders, _ = filepath.Glob(filepath.Join(r.root, "*"))
+		folders, _ = filepath.Glob(filepath.Join(r.Root, "*"))
 	}
 	for _, folder := range folders {
 		path := journal.Path(folder, id)
 		if f, err := journal.Open(path); err == nil {
 			defer func() { _ = f.Close() }()
-			return overIn(f.Contents, modified(path)).Record, true
+			return EndOf(f.Contents, modified(path)).Record, true
 		}
 	}
 	return Record{}, false
@@ -164,4 +165,22 @@ func modified(path string) time.Time {
 		return time.Time{}
 	}
 	return info.ModTime()
+}
+
+// Fill puts what a program was run with where nothing else is said.
+func (k Program) Fill(p *execution.Program, same bool) {
+	if same {
+		p.Code, p.File, p.Language = k.Code, k.File, k.Language
+	}
+	p.Language = cmp.Or(p.Language, k.Language)
+	p.Timeout, p.Memory = cmp.Or(p.Timeout, k.Timeout), cmp.Or(p.Memory, k.Memory)
+	p.Session, p.Environment, p.Workspace = cmp.Or(p.Session, k.Session), cmp.Or(p.Environment, k.Environment), cmp.Or(p.Workspace, k.Workspace)
+	variables := maps.Clone(k.Variables)
+	if variables == nil {
+		variables = map[string]json.RawMessage{}
+	}
+	maps.Copy(variables, p.Variables)
+	if len(variables) > 0 {
+		p.Variables = variables
+	}
 }

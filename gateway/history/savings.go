@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func (s SavingsStep) Saved() int64 { return max(s.Read-s.Answered, 0) }
 const maxSavings = 1000
 
 // Savings adds up the records of whoever asks, for an operator of all, from a time on in steps. Errors are *tool.Error.
-func (g *Gateway) Savings(ctx context.Context, since time.Time, step time.Duration) (Savings, error) {
+func (h *History) Savings(ctx context.Context, since time.Time, step time.Duration) (Savings, error) {
 	now := time.Now()
 	if step <= 0 || since.After(now) || now.Sub(since)/step >= maxSavings {
 		return Savings{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("savings are told of at most %d steps up to now", maxSavings), Hint: "use longer steps"}
@@ -53,7 +53,7 @@ func (g *Gateway) Savings(ctx context.Context, since time.Time, step time.Durati
 		s.Steps = append(s.Steps, SavingsStep{Begin: begin.UTC()})
 	}
 	s.Total.Begin = s.Since
-	all, err := g.briefs(ctx)
+	all, err := h.briefsOf(ctx)
 	if err != nil {
 		return Savings{}, err
 	}
@@ -69,7 +69,7 @@ func (g *Gateway) Savings(ctx context.Context, since time.Time, step time.Durati
 	return s, nil
 }
 
-func (s *SavingsStep) add(b ExecutionBrief) {
+func (s *SavingsStep) add(b Brief) {
 	s.Executions++
 	if b.Status != sandbox.OK && b.Status != execution.Held {
 		s.Failed++
@@ -79,8 +79,8 @@ func (s *SavingsStep) add(b ExecutionBrief) {
 	s.Read += b.read
 }
 
-// readTokens is how many tokens the results had that a program read.
-func (r Record) readTokens() (n int64) {
+// ReadTokens is how many tokens the results had that a program read.
+func (r Record) ReadTokens() (n int64) {
 	if r.TokensRead > 0 {
 		return int64(r.TokensRead)
 	}

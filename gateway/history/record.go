@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -55,20 +55,20 @@ type Record struct {
 
 const ()
 
-// keyOf keeps each principal's records apart.
-func keyOf(principal string, id ...string) store.Key {
+// KeyOf keeps each principal's records apart.
+func KeyOf(principal string, id ...string) store.Key {
 	return append(store.Key{workspace.Folder(principal)}, id...)
 }
 
 // Recorded returns the record of an execution of whoever asks, of anybody's for an operator. Errors are
 // *tool.Error; NotFound also for an execution of somebody else's.
-func (g *Gateway) Recorded(ctx context.Context, id string) (Record, error) {
-	r, err := g.recorder.find(ctx, id)
+func (h *History) Recorded(ctx context.Context, id string) (Record, error) {
+	r, err := h.find(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
 		return Record{}, noExecution(id)
 	case err != nil:
-		return Record{}, g.unreadable(ctx, err)
+		return Record{}, toolcall.Unreadable(ctx, h.opts.Logger, err)
 	}
 	return r, nil
 }
@@ -82,20 +82,20 @@ func noExecution(id string) error {
 
 // Records walks over the records of whoever asks, of all for an operator, the oldest first, until the
 // first error, a *tool.Error.
-func (g *Gateway) Records(ctx context.Context) iter.Seq2[Record, error] {
+func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		whose, operator := keyOf(tool.Principal(ctx)), tool.Operator(ctx) != ""
+		whose, operator := KeyOf(tool.Principal(ctx)), tool.Operator(ctx) != ""
 		if operator {
 			whose = nil
 		}
-		late, told := g.recorder.waiting(tool.Principal(ctx), operator), map[string]bool{}
-		for entry, err := range g.recorder.records.List(ctx, whose) {
+		late, told := h.waiting(tool.Principal(ctx), operator), map[string]bool{}
+		for entry, err := range h.records.List(ctx, whose) {
 			r := Record{}
 			if err == nil {
 				r, err = recordOf(entry)
 			}
 			if err != nil {
-				yield(Record{}, g.unreadable(ctx, err))
+				yield(Record{}, toolcall.Unreadable(ctx, h.opts.Logger, err))
 				return
 			}
 			told[r.ID] = true
@@ -111,21 +111,15 @@ func (g *Gateway) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// unreadable is the error for records that cannot be read now.
-func (g *Gateway) unreadable(ctx context.Context, err error) error {
-	g.log.ErrorContext(ctx, "records cannot be read", "error", err)
-	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
-}
-
-// record keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
-func (g *Gateway) record(ctx context.Context, program execution.Program, e *execution.Result, started time.Time, running *toolcall.Execution) {
-	e.Cost = execution.NewCost(&g.meter, e.Text(), running.Calls)
+// Add keeps what an execution was. That it cannot be kept is logged, and no fault of the program.
+func (h *History) Add(ctx context.Context, program execution.Program, e *execution.Result, started time.Time, running *toolcall.Execution, read []toolcall.Origin) {
+	e.Cost = execution.NewCost(h.opts.Meter, e.Text(), running.Calls)
 	r := Record{
 		ID: e.ID, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Memory: program.Session,
 		Environment: program.Environment, Language: e.Language, Code: program.Code, Resumes: program.Resume,
 		Status: e.Status, Started: started.UTC(), Duration: e.Duration,
 		Stdout: int64(len(e.Stdout.Text)) + e.Stdout.Cut, Stderr: int64(len(e.Stderr.Text)) + e.Stderr.Cut,
-		Tokens: int(g.meter.Estimate(e.Cost.Size)),
+		Tokens: int(h.opts.Meter.Estimate(e.Cost.Size)),
 	}
 	if program.Workspace != execution.DefaultWorkspace {
 		r.Workspace = program.Workspace
@@ -134,14 +128,14 @@ func (g *Gateway) record(ctx context.Context, program execution.Program, e *exec
 		r.Value = e.Value.Size
 	}
 	r.Calls, r.Made = running.Calls.All()
-	_, read := running.Calls.Sums()
-	r.TokensRead = int(g.meter.Estimate(read))
-	r.Read = g.flows.origins(trailKey(ctx), running)
+	_, results := running.Calls.Sums()
+	r.TokensRead = int(h.opts.Meter.Estimate(results))
+	r.Read = read
 	if e.Fault != nil {
 		r.Line = failedAt(e.Fault)
 	}
-	if err := g.recorder.put(context.WithoutCancel(ctx), r, running, e.Cost, e.Fault); err != nil {
-		g.log.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
+	if err := h.put(context.WithoutCancel(ctx), r, running, e.Cost, e.Fault); err != nil {
+		h.opts.Logger.ErrorContext(ctx, "execution is not recorded", "execution", e.ID, "error", err)
 	}
 }
 

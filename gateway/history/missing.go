@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func FindMissing(ctx context.Context, dataDir string, records *store.Store) (Mis
 	if err != nil {
 		return Missing{}, err
 	}
-	return findMissing(ctx, AuditDir(dataDir), executions, approval.NewBook(approvals, nil))
+	return findMissing(ctx, audit.Dir(dataDir), executions, approval.NewBook(approvals, nil))
 }
 
 func findMissing(ctx context.Context, auditDir string, executions *store.Bucket, book *approval.Book) (m Missing, err error) {

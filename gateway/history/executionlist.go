@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -16,8 +17,8 @@ import (
 // Status says how a program ended.
 type Status = sandbox.Status
 
-// ExecutionBrief is an execution in a list.
-type ExecutionBrief struct {
+// Brief is an execution in a list.
+type Brief struct {
 	ID        string         `json:"id"`
 	Principal string         `json:"principal,omitempty"`
 	Language  string         `json:"language"`
@@ -34,8 +35,8 @@ type ExecutionBrief struct {
 	partly   bool  // it made more calls than its record has
 }
 
-// ExecutionFilter says which executions are meant. The zero value is the newest of all.
-type ExecutionFilter struct {
+// Filter says which executions are meant. The zero value is the newest of all.
+type Filter struct {
 	// ID is a part of the id; Status, Language and Principal are as in the record. "" is any.
 	ID, Language, Principal string
 	Status                  Status
@@ -47,10 +48,10 @@ type ExecutionFilter struct {
 	Offset, Limit int
 }
 
-// ExecutionPage is a part of the list of executions.
-type ExecutionPage struct {
+// Page is a part of the list of executions.
+type Page struct {
 	// Executions are the newest first.
-	Executions []ExecutionBrief
+	Executions []Brief
 	// Total is how many the filter wants, Principals are those of all that whoever asks may see, sorted.
 	Total      int
 	Principals []string
@@ -58,12 +59,12 @@ type ExecutionPage struct {
 
 // Executions returns a part of what whoever asks has run, of what all have for an operator. Each record is read once in the life of the process,
 // so that a list of thousands costs no more than what has come since the last one. Errors are *tool.Error.
-func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionPage, error) {
-	all, err := g.briefs(ctx)
+func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
+	all, err := h.briefsOf(ctx)
 	if err != nil {
-		return ExecutionPage{}, err
+		return Page{}, err
 	}
-	page, principals := ExecutionPage{Executions: []ExecutionBrief{}}, map[string]bool{}
+	page, principals := Page{Executions: []Brief{}}, map[string]bool{}
 	if f.Limit <= 0 {
 		f.Limit = usualBriefs
 	}
@@ -86,13 +87,13 @@ func (g *Gateway) Executions(ctx context.Context, f ExecutionFilter) (ExecutionP
 	return page, nil
 }
 
-// briefs are all executions of whoever asks, of everybody for an operator, the oldest first. Errors are *tool.Error.
-func (g *Gateway) briefs(ctx context.Context) ([]ExecutionBrief, error) {
+// briefsOf returns all executions of whoever asks, of everybody for an operator, the oldest first. Errors are *tool.Error.
+func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
-	late := g.recorder.waiting(tool.Principal(ctx), operator) // first: what is written meanwhile is in the store
-	all, err := g.recorder.briefs.read(ctx, g.recorder.records)
+	late := h.waiting(tool.Principal(ctx), operator) // first: what is written meanwhile is in the store
+	all, err := h.briefs.read(ctx, h.records)
 	if err != nil {
-		return nil, g.unreadable(ctx, err)
+		return nil, toolcall.Unreadable(ctx, h.opts.Logger, err)
 	}
 	for _, b := range all {
 		known[b.ID] = true
@@ -102,11 +103,11 @@ func (g *Gateway) briefs(ctx context.Context) ([]ExecutionBrief, error) {
 			all = append(all, briefOf(r))
 		}
 	}
-	return slices.DeleteFunc(all, func(b ExecutionBrief) bool { return !operator && b.Principal != tool.Principal(ctx) }), nil
+	return slices.DeleteFunc(all, func(b Brief) bool { return !operator && b.Principal != tool.Principal(ctx) }), nil
 }
 
-// ExecutionStatuses are all that an execution can end with.
-func ExecutionStatuses() []string {
+// Statuses are all that an execution can end with.
+func Statuses() []string {
 	return []string{
 		string(sandbox.OK), string(sandbox.Failed), string(sandbox.Exited), string(sandbox.TimedOut), string(sandbox.OutOfCPU), string(sandbox.OutOfMemory),
 		string(sandbox.Flooded), string(sandbox.Canceled), string(sandbox.Crashed), string(execution.Held), string(Interrupted),
@@ -116,27 +117,27 @@ func ExecutionStatuses() []string {
 // usualBriefs is how many executions a page has where nothing is said.
 const usualBriefs = 50
 
-func (f ExecutionFilter) wants(b ExecutionBrief) bool {
+func (f Filter) wants(b Brief) bool {
 	return strings.Contains(b.ID, f.ID) && (f.Status == "" || b.Status == f.Status) && (f.Language == "" || b.Language == f.Language) &&
 		(f.Principal == "" || b.Principal == f.Principal) && !b.Started.Before(f.Since)
 }
 
-func briefOf(r Record) ExecutionBrief {
-	return ExecutionBrief{
+func briefOf(r Record) Brief {
+	return Brief{
 		ID: r.ID, Principal: r.Principal, Language: r.Language, Workspace: r.Workspace, Status: r.Status, Started: r.Started, Duration: r.Duration, Made: r.Made, Tokens: r.Tokens,
-		read: r.readTokens(), partly: r.Made > len(r.Calls),
+		read: r.ReadTokens(), partly: r.Made > len(r.Calls),
 	}
 }
 
 // briefs are what lists need of the records of a store.
 type briefs struct {
 	mu   sync.Mutex
-	all  []ExecutionBrief // in the order in which they were written
-	next uint64           // the revision from which on nothing was read
+	all  []Brief // in the order in which they were written
+	next uint64  // the revision from which on nothing was read
 }
 
 // read returns the briefs of all records, the oldest first, after a look at what has come and gone.
-func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]ExecutionBrief, error) {
+func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for entry, err := range in.Since(ctx, l.next) {
@@ -160,14 +161,14 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]ExecutionBrief, 
 		oldest = entry.Revision
 		break
 	}
-	l.all = slices.DeleteFunc(l.all, func(b ExecutionBrief) bool { return b.revision < oldest })
+	l.all = slices.DeleteFunc(l.all, func(b Brief) bool { return b.revision < oldest })
 	return slices.Clone(l.all), nil
 }
 
 // add adds what is newest. A record that was written anew is there once: that happens soon after it was written first.
-func (l *briefs) add(b ExecutionBrief) {
+func (l *briefs) add(b Brief) {
 	from := max(0, len(l.all)-maxPending)
-	if at := slices.IndexFunc(l.all[from:], func(o ExecutionBrief) bool { return o.ID == b.ID && o.Principal == b.Principal }); at >= 0 {
+	if at := slices.IndexFunc(l.all[from:], func(o Brief) bool { return o.ID == b.ID && o.Principal == b.Principal }); at >= 0 {
 		l.all = slices.Delete(l.all, from+at, from+at+1)
 	}
 	l.all = append(l.all, b)

@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -58,18 +59,18 @@ type JournaledCall struct {
 
 // Journaled returns calls of an execution of whoever asks, of anybody's for an operator, as its journal has them: at most so many, after the
 // first few. It may still run. Errors are *tool.Error; NotFound also where the journal is not kept any more.
-func (g *Gateway) Journaled(ctx context.Context, id string, after, limit int) (JournaledCalls, error) {
-	path := g.recorder.journalOf(ctx, id)
+func (h *History) Journaled(ctx context.Context, id string, after, limit int) (JournaledCalls, error) {
+	path := h.journalOf(ctx, id)
 	c, err := journal.Peek(path, maxPeek)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && tool.Operator(ctx) == "" && c.Principal != tool.Principal(ctx):
 		return JournaledCalls{}, &tool.Error{Kind: tool.NotFound, Message: "the journal of " + plain.Line(id, 60) + " is not kept",
 			Hint: "journal.keep in upstreams.yaml says for how long, journal.successes whether also those of programs that end well"}
 	case err != nil:
-		return JournaledCalls{}, g.unreadable(ctx, err)
+		return JournaledCalls{}, toolcall.Unreadable(ctx, h.opts.Logger, err)
 	}
 	view := JournaledCalls{Total: len(c.Calls), Resumed: c.Resumed, Calls: []JournaledCall{}}
-	var end over
+	var end End
 	if json.Unmarshal(c.Over, &end) == nil {
 		view.Fault = end.Fault
 	}
@@ -84,15 +85,15 @@ func (g *Gateway) Journaled(ctx context.Context, id string, after, limit int) (J
 }
 
 // journalOf is where the journal of an execution is, for whoever asks.
-func (r *recorder) journalOf(ctx context.Context, id string) string {
-	own := journal.Path(r.folder(tool.Principal(ctx)), id)
-	if r.root == "" {
+func (r *History) journalOf(ctx context.Context, id string) string {
+	own := journal.Path(r.Folder(tool.Principal(ctx)), id)
+	if r.Root == "" {
 		return filepath.Join(os.DevNull, "none")
 	}
 	if _, err := os.Stat(own); err == nil || tool.Operator(ctx) == "" {
 		return own
 	}
-	if all, _ := filepath.Glob(filepath.Join(r.root, "*", filepath.Base(own))); len(all) > 0 {
+	if all, _ := filepath.Glob(filepath.Join(r.Root, "*", filepath.Base(own))); len(all) > 0 {
 		return all[0]
 	}
 	return own

@@ -1,4 +1,4 @@
-package gateway
+package history
 
 import (
 	"context"
@@ -35,13 +35,13 @@ type Done struct {
 
 // Done returns what an execution did that ended well, of whoever asks, of anybody's for an operator, as long as its journal is
 // kept. Errors are *tool.Error.
-func (g *Gateway) Done(ctx context.Context, id string) (Done, error) {
-	f, err := g.openDone(ctx, id)
+func (h *History) Done(ctx context.Context, id string) (Done, error) {
+	f, err := h.openDone(ctx, id)
 	if err != nil {
 		return Done{}, err
 	}
 	defer func() { _ = f.Close() }()
-	done := Done{Record: overIn(f.Contents, f.Started).Record, Variables: programIn(f.Contents).Variables}
+	done := Done{Record: EndOf(f.Contents, f.Started).Record, Variables: ProgramOf(f.Contents).Variables}
 	if done.Status != sandbox.OK {
 		return Done{}, notWell(id)
 	}
@@ -58,14 +58,14 @@ func (g *Gateway) Done(ctx context.Context, id string) (Done, error) {
 }
 
 // openDone opens the journal of an execution of whoever asks.
-func (g *Gateway) openDone(ctx context.Context, id string) (*journal.File, error) {
-	if g.recorder.root == "" {
+func (h *History) openDone(ctx context.Context, id string) (*journal.File, error) {
+	if h.Root == "" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "calls of programs are not kept: there is no data directory for journals"}
 	}
-	g.recorder.flush(ctx, id)
-	folders := []string{g.recorder.folder(tool.Principal(ctx))}
+	h.Flush(ctx, id)
+	folders := []string{h.Folder(tool.Principal(ctx))}
 	if tool.Operator(ctx) != "" {
-		folders, _ = filepath.Glob(filepath.Join(g.recorder.root, "*")) // the pattern is a good one
+		folders, _ = filepath.Glob(filepath.Join(h.Root, "*")) // the pattern is a good one
 	}
 	for _, folder := range folders {
 		f, err := journal.Open(journal.Path(folder, id))
@@ -73,16 +73,16 @@ func (g *Gateway) openDone(ctx context.Context, id string) (*journal.File, error
 			continue
 		}
 		if err != nil {
-			return nil, g.notResumable(ctx, id, err)
+			return nil, h.notResumable(ctx, id, err)
 		}
 		return f, nil
 	}
-	return nil, g.notDone(ctx, id)
+	return nil, h.notDone(ctx, id)
 }
 
 // notDone says why there is no journal of an execution.
-func (g *Gateway) notDone(ctx context.Context, id string) error {
-	record, err := g.Recorded(ctx, id)
+func (h *History) notDone(ctx context.Context, id string) error {
+	record, err := h.Recorded(ctx, id)
 	switch {
 	case err != nil:
 		return err

@@ -1,0 +1,111 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/journal"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"slices"
+	"time"
+)
+
+// OpenFailed opens the journal of an execution of the caller's that did not end well, or of a workflow's that may have. Errors are *tool.Error.
+func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End, error) {
+	if h.Root == "" {
+		return nil, End{}, &tool.Error{Kind: tool.Invalid, Message: "nothing can be resumed: there is no data directory for journals", Hint: "run the program without resume"}
+	}
+	h.Flush(ctx, id)
+	f, err := journal.Open(journal.Path(h.Folder(tool.Principal(ctx)), id))
+	if err != nil {
+		return nil, End{}, h.notResumable(ctx, id, err)
+	}
+	end := EndOf(f.Contents, time.Time{})
+	if f.Principal != tool.Principal(ctx) {
+		err = noExecution(id)
+	} else if f.Resumed != "" {
+		err = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%s was resumed by %s", id, f.Resumed), Hint: "resume that one"}
+	} else if end.Record.Status == sandbox.OK && toolcall.ScopeOf(ctx).Run == "" {
+		err = endedWell(id)
+	} else if h.orphan(f) {
+		err = noExecution(id)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, End{}, err
+	}
+	return f, end, nil
+}
+
+// orphan reports whether an execution was to go on with another and was killed before that was noted: it has done nothing.
+func (h *History) orphan(f *journal.File) bool {
+	if f.Resumes == "" {
+		return false
+	}
+	before, err := journal.Open(journal.Path(h.Folder(f.Principal), f.Resumes))
+	if err != nil {
+		return errors.Is(err, journal.ErrRunning)
+	}
+	defer func() { _ = before.Close() }()
+	return before.Resumed != f.ID
+}
+
+var ErrEndedWell = errors.New("it ended well")
+
+func endedWell(id string) error {
+	return &tool.Error{Kind: tool.Invalid, Message: id + " ended well: there is nothing to resume", Hint: "run the program without resume", Err: ErrEndedWell}
+}
+
+// notResumable says why there is no journal to go on with.
+func (h *History) notResumable(ctx context.Context, id string, err error) error {
+	switch {
+	case errors.Is(err, journal.ErrRunning):
+		return &tool.Error{Kind: tool.Invalid, Message: id + " still runs, or is being resumed", Hint: "wait for its end"}
+	case !errors.Is(err, fs.ErrNotExist):
+		h.opts.Logger.ErrorContext(ctx, "journal cannot be read", "execution", plain.Line(id, 60), "error", err)
+		return &tool.Error{Kind: tool.Internal, Message: "the journal of " + plain.Line(id, 60) + " cannot be read", Hint: "run the program without resume, after a look at what it has done"}
+	}
+	record, err := h.Recorded(ctx, id)
+	if err != nil {
+		return err
+	}
+	if record.Status == sandbox.OK {
+		return endedWell(id)
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: "the journal of " + id + " is not kept any more", Hint: "run the program without resume, after a look at what it has done"}
+}
+
+// LastFailed is the last execution of the caller's that can be resumed, of the same client session if there is one; "" if there is none.
+func (h *History) LastFailed(ctx context.Context) string {
+	if h.Root == "" {
+		return ""
+	}
+	h.Flush(ctx, "")
+	folder := h.Folder(tool.Principal(ctx))
+	ids := slices.DeleteFunc(journal.List(folder), func(id string) bool { return journal.Well(journal.Path(folder, id)) })
+	var last, same journal.Header // of all, and of the session
+	for _, id := range ids[:min(len(ids), maxLast)] {
+		f, err := journal.Open(journal.Path(folder, id))
+		if err != nil {
+			continue
+		}
+		if f.Resumed == "" && EndOf(f.Contents, time.Time{}).Record.Status != sandbox.OK {
+			if f.Started.After(last.Started) {
+				last = f.Header
+			}
+			if f.Session == tool.Session(ctx) && f.Started.After(same.Started) {
+				same = f.Header
+			}
+		}
+		_ = f.Close()
+	}
+	return cmp.Or(same.ID, last.ID)
+}
+
+// maxLast is how many journals are looked at for it.
+const maxLast = 50

@@ -1,0 +1,170 @@
+package history
+
+import (
+	"errors"
+	"log/slog"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/config"
+	"sallyport/internal/journal"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// openTestHistory opens the records of executions, with the settings that a user has who sets nothing.
+func openTestHistory(t testing.TB, records *store.Store, dir string) *History {
+	t.Helper()
+	settings := &atomic.Pointer[config.Config]{}
+	standard := config.Default()
+	settings.Store(&standard)
+	h, err := Open(Options{Records: records, DataDir: dir, Settings: settings, Logger: slog.New(slog.DiscardHandler), Meter: &execution.Meter{}, Spent: func(int, int) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestRecordAfterTheAnswer: a record that is not in the store yet is found, by its owner alone; the store gets it, and the
+// journal of what ended well goes; of what did not it stays, and says that the record is kept.
+func TestRecordAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	records, dir := store.Memory(), t.TempDir()
+	r := openTestHistory(t, records, dir)
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	for id, status := range map[string]sandbox.Status{"e-ok": sandbox.OK, "e-failed": sandbox.Failed} {
+		w, err := journal.Create(r.Folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(`{"code":"x"}`)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.put(ada, Record{ID: id, Principal: "ada", Status: status, Code: "x"}, &toolcall.Execution{Root: id, Journal: w}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.find(ada, id); err != nil || got.Status != status {
+			t.Errorf("%s before it is kept: %+v, %v", id, got, err)
+		}
+		if _, err := r.find(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s of another: %v", id, err)
+		}
+	}
+	if _, err := r.stored(ada, "e-ok", false); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is kept already: %v", err)
+	}
+	r.Start()
+	r.Close()
+	for _, id := range []string{"e-ok", "e-failed"} {
+		if got, err := r.stored(ada, id, false); err != nil || got.Code != "x" {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+	}
+	if left := journal.List(r.Folder("ada")); len(left) != 1 || left[0] != "e-failed" || !journal.Settled(journal.Path(r.Folder("ada"), "e-failed")) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestLeftByAKill: what a process left that was killed is put on record by the next: an end that was written down as it was,
+// and one that was not as interrupted, with its calls.
+func TestLeftByAKill(t *testing.T) {
+	t.Parallel()
+	records, dir := store.Memory(), t.TempDir()
+	before := openTestHistory(t, records, dir)
+	for _, id := range []string{"e-ended", "e-killed", "e-runs"} {
+		w, err := journal.Create(before.Folder("ada"), journal.Header{ID: id, Principal: "ada", Started: time.Now(), Program: []byte(`{"code":"x","language":"python"}`)}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "up", Name: "a"}, Definition: "def", Arguments: "args"}); err != nil {
+			t.Fatal(err)
+		}
+		if id == "e-ended" {
+			if err := w.Over([]byte(`{"record":{"id":"e-ended","principal":"ada","status":"failed"}}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if id == "e-runs" {
+			defer func() { _ = w.Close() }()
+		} else if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada := tool.WithPrincipal(t.Context(), "ada")
+	if r, err := before.find(ada, "e-killed"); err != nil || r.Status != Interrupted {
+		t.Errorf("asked for before it is on record: %+v, %v", r, err)
+	}
+	r := openTestHistory(t, records, dir)
+	r.Start()
+	r.Flush(t.Context(), "")
+	r.Close()
+	if got, err := r.stored(ada, "e-ended", false); err != nil || got.Status != sandbox.Failed || got.Code != "x" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err := r.stored(ada, "e-killed", false)
+	if err != nil || got.Status != Interrupted || got.Made != 1 || got.Calls[0].Outcome != toolcall.Unfinished || got.Language != "python" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := r.stored(ada, "e-runs", false); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("one that runs: %v", err)
+	}
+}
+
+// BenchmarkJournaled is what an answer waits for of its record: the journal's beginning and end, and 10 calls in it.
+func BenchmarkJournaled(b *testing.B) {
+	records, err := store.Open(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	r := openTestHistory(b, records, b.TempDir())
+	r.Start()
+	defer r.Close()
+	code := strings.Repeat("print(1)\n", 230)
+	for b.Loop() {
+		id := execution.NewID()
+		w, err := journal.Create(r.Folder("ada"), journal.Header{ID: id, Principal: "ada", Program: []byte(strconv.Quote(code))}, nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 10 {
+			n, err := w.Begin(journal.Start{Tool: tool.ID{Upstream: "a", Name: "b"}, Definition: "def", Arguments: "args"})
+			if err == nil {
+				err = w.End(n, tool.Result{Content: []tool.Content{{Type: "text", Text: code}}}, nil)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := r.put(b.Context(), Record{ID: id, Principal: "ada", Status: sandbox.OK, Code: code}, &toolcall.Execution{Root: id, Journal: w}, nil, nil); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		r.Flush(b.Context(), id)
+		b.StartTimer()
+	}
+}
+
+// BenchmarkRecord is what a record adds to an execution: a program of 2 KB with 10 calls, written through to the disk.
+func BenchmarkRecord(b *testing.B) {
+	records, err := store.Open(b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	j := openTestHistory(b, records, "")
+	calls := &toolcall.List{}
+	for b.Loop() {
+		*calls = toolcall.List{}
+		for range 10 {
+			calls.Begin(&toolcall.Attempt{Tool: tool.ID{Upstream: "a", Name: "b"}, Definition: "digest", Arguments: strings.Repeat("a", 64)})
+		}
+		r := Record{ID: execution.NewID(), Code: strings.Repeat("print(1)\n", 230)}
+		r.Calls, r.Made = calls.All()
+		if err := j.write(b.Context(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
