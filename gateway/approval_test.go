@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/internal/approval"
 	"sallyport/internal/policy"
@@ -196,18 +197,18 @@ finally: add(a=3, b=4)`
 	if r, err := g.History.Recorded(tool.WithPrincipal(t.Context(), "ann"), e.ID); err != nil || r.Status != execution.Held {
 		t.Errorf("%v, %+v", err, r)
 	}
-	seen := func(ctx context.Context) int { all, _ := g.Approvals(ctx); return len(all) }
+	seen := func(ctx context.Context) int { all, _ := g.Approver.Approvals(ctx); return len(all) }
 	ann, operator := tool.WithPrincipal(t.Context(), "ann"), tool.WithOperator(t.Context(), "cli")
 	if seen(ann) != 2 || seen(operator) != 2 || seen(tool.WithPrincipal(t.Context(), "eve")) != 0 {
 		t.Error("somebody sees too much, or too little")
 	}
 	id := e.Approvals[0].ID
-	_, err = g.Answer(ann, id, gateway.Answer{Allow: true})
+	_, err = g.Approver.Answer(ann, id, approvals.Answer{Allow: true})
 	wantError(t, err, tool.NotFound, "there is no approval")
-	if a, err := g.Answer(operator, id, gateway.Answer{Allow: true}); err != nil || a.State != approval.Allowed || a.By != "cli" {
+	if a, err := g.Approver.Answer(operator, id, approvals.Answer{Allow: true}); err != nil || a.State != approval.Allowed || a.By != "cli" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	_, err = g.Answer(operator, id, gateway.Answer{})
+	_, err = g.Approver.Answer(operator, id, approvals.Answer{})
 	wantError(t, err, tool.Invalid, "does not wait for an answer any more: it is allowed")
 
 	// The one that resumes it makes the call that was approved, and waits for the other one.
@@ -215,7 +216,7 @@ finally: add(a=3, b=4)`
 	if err != nil || again.Status != execution.Held || len(again.Approvals) != 1 || again.Approvals[0].ID != e.Approvals[1].ID || sites["notes"].hits.Load() != 1 || sites["calc"].hits.Load() != 1 {
 		t.Fatalf("%v, %s, %+v: %s", err, again.Status, again.Approvals, again.Text())
 	}
-	if _, err := g.Answer(operator, again.Approvals[0].ID, gateway.Answer{Allow: true, Scope: approval.Execution}); err != nil {
+	if _, err := g.Approver.Answer(operator, again.Approvals[0].ID, approvals.Answer{Allow: true, Scope: approval.Execution}); err != nil {
 		t.Error(err)
 	}
 	last, err := g.Execute(ann, execution.Program{Resume: again.ID})
@@ -230,11 +231,11 @@ func answeredElsewhere(t *testing.T, g *gateway.Gateway, sites map[string]*site)
 	before := sites["notes"].hits.Load()
 	operator := tool.WithOperator(t.Context(), "cli")
 	changed := make(chan struct{}, 100)
-	defer g.WatchApprovals(func() { changed <- struct{}{} })()
+	defer g.Approver.WatchApprovals(func() { changed <- struct{}{} })()
 	var work sync.WaitGroup
 	work.Go(func() {
 		for said := map[string]bool{}; len(said) < 2; <-changed {
-			all, err := g.Approvals(operator)
+			all, err := g.Approver.Approvals(operator)
 			if err != nil {
 				t.Error(err)
 				return
@@ -242,7 +243,7 @@ func answeredElsewhere(t *testing.T, g *gateway.Gateway, sites map[string]*site)
 			for _, a := range all {
 				if a.State == approval.Waiting && !said[a.ID] {
 					said[a.ID] = true
-					if _, err := g.Answer(operator, a.ID, gateway.Answer{Allow: strings.Contains(a.Arguments, "good"), Note: "too bold"}); err != nil {
+					if _, err := g.Approver.Answer(operator, a.ID, approvals.Answer{Allow: strings.Contains(a.Arguments, "good"), Note: "too bold"}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -271,11 +272,11 @@ func direct(t *testing.T, g *gateway.Gateway, sites map[string]*site) {
 	}
 	wantError(t, create(ctx, "a", nil), tool.Denied, "notes.create_note waits for approval a-")
 	wantError(t, create(ctx, "a", nil), tool.Denied, "notes.create_note waits for approval a-") // the same question
-	all, err := g.Approvals(ctx)
+	all, err := g.Approver.Approvals(ctx)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if _, err := g.Answer(tool.WithOperator(ctx, "cli"), all[0].ID, gateway.Answer{Allow: true}); err != nil {
+	if _, err := g.Approver.Answer(tool.WithOperator(ctx, "cli"), all[0].ID, approvals.Answer{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	wantError(t, create(ctx, "b", nil), tool.Denied, "waits for approval")
@@ -309,7 +310,7 @@ func many(t *testing.T, g *gateway.Gateway) {
 			_, _ = g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: fmt.Appendf(nil, `{"title":"%d"}`, i), Peer: slow})
 		})
 	}
-	testutil.Eventually(t, "16 calls wait", 10*time.Second, func() bool { all, _ := g.Approvals(ctx); return len(all) == 16 })
+	testutil.Eventually(t, "16 calls wait", 10*time.Second, func() bool { all, _ := g.Approver.Approvals(ctx); return len(all) == 16 })
 	code := "from servers.notes import create_note\ncreate_note(title='a')"
 	e, err := g.Execute(ctx, execution.Program{Code: code, Peer: slow})
 	if err != nil || e.Status != execution.Held {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
@@ -119,7 +120,7 @@ func (g *Gateway) withoutPrivate(text string) string {
 }
 
 // auditApproval keeps what a person is asked and answers, before it counts; what cannot be kept does not.
-func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
+func (g *Gateway) auditApproval(ctx context.Context, a approvals.Approval) error {
 	if !g.auditor.kept() {
 		return nil
 	}
@@ -136,4 +137,21 @@ func (g *Gateway) auditApproval(ctx context.Context, a Approval) error {
 		e.Decision, e.Outcome = string(policy.Allow), e.Outcome+":"+string(a.Scope)
 	}
 	return g.auditor.append(e)
+}
+
+// recordApproval puts on record what a person is asked and answers, before it counts; what cannot be kept does not.
+func (g *Gateway) recordApproval(ctx context.Context, a approval.Approval) error {
+	err := g.auditApproval(ctx, a)
+	if err == nil {
+		g.opts.Telemetry.Asked(ctx, string(a.State))
+	}
+	return err
+}
+
+// definition returns the digest of a tool's definition, "" for one that is not known.
+func (g *Gateway) definition(id tool.ID) string {
+	if e, known := g.catalog.known(id); known {
+		return e.digest()
+	}
+	return ""
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/approval"
 	"sallyport/internal/journal"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
@@ -128,30 +127,4 @@ func recordDecision(ctx context.Context, v toolcall.Verdict) error {
 		failed = tool.AsError(v.Denied())
 	}
 	return made.Doubt.Decide(ctx, v.Decision, v.Result, failed)
-}
-
-// answeredDoubt is a verdict by what a person has said about a call that may have been done already.
-func answeredDoubt(v toolcall.Verdict, a Approval) toolcall.Verdict {
-	switch a.State {
-	case approval.Done:
-		v.Decision, v.Result = journal.Done, tool.Result{Structured: a.Result}
-		if a.Result == nil {
-			v.Result = tool.Result{Content: []tool.Content{{Type: "text", Text: "done: no result was given"}}}
-		}
-		v.Action = policy.Allow
-	case approval.Denied:
-		v.Decision, v.Action = journal.Left, policy.Deny
-		v.Message = refusal(a) + ": it may have been done, and is not made again"
-	default:
-		v.Action = policy.Allow
-	}
-	return v
-}
-
-// doubtOrigins are the calls of before that a call may repeat: what a person says is about these, and no others that are the same.
-func doubtOrigins(ctx context.Context) (origins []string) {
-	if made := toolcall.AttemptOf(ctx); made != nil && made.Doubt != nil {
-		return made.Doubt.Origins()
-	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -341,7 +342,7 @@ func (w *world) resume(path, id, code string) execution.Result {
 	look := func() {
 		mu.Lock()
 		defer mu.Unlock()
-		list, err := w.g.Approvals(w.ctx)
+		list, err := w.g.Approver.Approvals(w.ctx)
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -353,7 +354,7 @@ func (w *world) resume(path, id, code string) execution.Result {
 			}
 		}
 	}
-	unwatch := w.g.WatchApprovals(func() { work.Go(look) })
+	unwatch := w.g.Approver.WatchApprovals(func() { work.Go(look) })
 	defer unwatch()
 	e, err := w.g.Execute(w.ctx, p)
 	if err != nil {
@@ -363,7 +364,7 @@ func (w *world) resume(path, id, code string) execution.Result {
 }
 
 func (w *world) give(id string) {
-	answer := gateway.Answer{By: "bo"}
+	answer := approvals.Answer{By: "bo"}
 	switch w.answer.Load() {
 	case answerNone:
 		return
@@ -372,7 +373,7 @@ func (w *world) give(id string) {
 	case answerDone:
 		answer.Done, answer.Result = true, json.RawMessage(`{"paid":true}`)
 	}
-	if _, err := w.g.Answer(tool.WithOperator(w.ctx, "bo"), id, answer); err != nil {
+	if _, err := w.g.Approver.Answer(tool.WithOperator(w.ctx, "bo"), id, answer); err != nil {
 		w.t.Errorf("%s: %v", w.name, err)
 	}
 }

@@ -174,7 +174,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Pr
 		}
 	}
 	x.output.end()
-	g.settleHeld(ctx, e, running)
+	g.Approver.Settle(ctx, e, running)
 	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
 	e.Notes = g.Workspaces.NewNotes(ctx, program.Workspace, e.Notes)
 	if known && !e.Reused && e.Status != sandbox.Canceled {

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
@@ -113,7 +114,7 @@ type Gateway struct {
 	// Privacy keeps personal data from models.
 	Privacy *privacy.Tokenizer
 	// approvals are what people are asked about calls.
-	approvals approvals
+	*approvals.Approver
 	// policies decide about calls, flows are what has been read.
 	policies policies
 	flows    flows
@@ -189,7 +190,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		g.Privacy.Close()
 		g.Environments.Close()
 		err := g.runner.close()
-		g.approvals.clients.close()
+		g.Approver.Close()
 		g.History.Close()
 		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
 	})
@@ -224,10 +225,12 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	if g.flows.spaces, err = openSpaces(in, g.log); err != nil {
 		return err
 	}
-	if err = g.openApprovals(in); err != nil {
+	if g.Approver, err = approvals.Open(approvals.Options{
+		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.recordApproval, Definition: g.definition, Closing: g.runner.closing,
+	}); err != nil {
 		return err
 	}
-	g.History.RebuildWith(g.approvals.book)
+	g.History.RebuildWith(g.Approver.Book)
 	g.sessions, err = openSessions(in)
 	return err
 }

@@ -32,7 +32,7 @@ func (g *Gateway) guarded(next toolcall.Handler) toolcall.Handler {
 		}
 		var held error
 		if v.Action == policy.Ask {
-			v, held = g.approve(ctx, c, v)
+			v, held = g.Approver.Approve(ctx, c, v)
 			noteDecision(ctx, v)
 		}
 		if err := g.auditCall(ctx, c, v); err != nil {
@@ -58,7 +58,7 @@ func (g *Gateway) guarded(next toolcall.Handler) toolcall.Handler {
 		g.taint(ctx, c, v.Labels) // before the upstream says anything
 		c.Leaving = g.leaving(ctx, c, at)
 		result, err := next(ctx, c)
-		g.renew(ctx, v, result)
+		g.Approver.Renew(ctx, v, result)
 		g.auditResult(ctx, c, result, err, time.Since(start))
 		return result, err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
@@ -64,7 +64,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		if _, err := g.Call(ctx, note); err == nil {
 			t.Fatal("nobody was asked")
 		}
-		waiting, err := g.Approvals(ctx)
+		waiting, err := g.Approver.Approvals(ctx)
 		if err != nil || len(waiting) != 1 {
 			t.Fatalf("%+v, %v", waiting, err)
 		}
@@ -74,7 +74,7 @@ func TestAnswersAtOnce(t *testing.T) {
 		for i := range cap(won) {
 			work.Go(func() {
 				allow := i%2 == 0
-				if _, err := g.Answer(tool.WithOperator(t.Context(), fmt.Sprint("op", i)), waiting[0].ID, gateway.Answer{Allow: allow}); err == nil {
+				if _, err := g.Approver.Answer(tool.WithOperator(t.Context(), fmt.Sprint("op", i)), waiting[0].ID, approvals.Answer{Allow: allow}); err == nil {
 					won <- allow
 				} else if tool.AsError(err).Kind != tool.Invalid {
 					t.Error(err)

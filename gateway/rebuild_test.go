@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/internal/approval"
@@ -107,7 +108,7 @@ func TestDamagedRecords(t *testing.T) {
 	waits, allowed := run(ada, note, "", execution.Held), run(ada, note, "", execution.Held)
 	keyless := run(ada, "print(2)", "", sandbox.OK)
 	operator := tool.WithOperator(t.Context(), "op")
-	if _, err := k.Answer(operator, allowed.Approvals[0].ID, gateway.Answer{Allow: true}); err != nil {
+	if _, err := k.Approver.Answer(operator, allowed.Approvals[0].ID, approvals.Answer{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	k.end(t)
@@ -189,17 +190,17 @@ func wantRebuilt(ctx context.Context, t *testing.T, k *kept, ids ...string) {
 
 func wantLost(t *testing.T, k *kept, held ...execution.Result) {
 	t.Helper()
-	all, err := k.Approvals(tool.WithOperator(t.Context(), "op"))
+	all, err := k.Approver.Approvals(tool.WithOperator(t.Context(), "op"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range held {
-		at := slices.IndexFunc(all, func(a gateway.Approval) bool { return a.ID == e.Approvals[0].ID })
+		at := slices.IndexFunc(all, func(a approvals.Approval) bool { return a.ID == e.Approvals[0].ID })
 		if at < 0 || all[at].State != approval.Lost || all[at].Execution != e.ID || all[at].Tool != "notes.create_note" {
 			t.Errorf("%s: %+v", e.ID, all)
 			continue
 		}
-		if _, err := k.Answer(tool.WithOperator(t.Context(), "op"), all[at].ID, gateway.Answer{Allow: true}); err == nil {
+		if _, err := k.Approver.Answer(tool.WithOperator(t.Context(), "op"), all[at].ID, approvals.Answer{Allow: true}); err == nil {
 			t.Error("what was lost was answered")
 		}
 	}

@@ -221,7 +221,7 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	within, ended := running.Suspension.Context(ctx)
 	e.Outcome, err = g.runner.Run(within, job, agent{g, x})
 	ended()
-	g.settleHeld(ctx, &e, running)
+	g.Approver.Settle(ctx, &e, running)
 	g.auditEnd(ctx, &e, program, started, running.Calls, err)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
-	"sallyport/internal/approval"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -112,13 +111,7 @@ func (g *Gateway) state(ctx context.Context) telemetry.State {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if all, err := g.approvals.book.List(ctx); err == nil {
-		for _, a := range all {
-			if a.State == approval.Waiting {
-				s.Approvals++
-			}
-		}
-	}
+	s.Approvals = g.Approver.Waiting(ctx)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
@@ -53,7 +54,7 @@ func (r *runs) within(run string) context.Context {
 // create makes a call, and returns the question that it waits for.
 func (r *runs) create(ctx context.Context, title string, peer tool.Peer) (string, error) {
 	_, err := r.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"` + title + `"}`), Peer: peer})
-	if w, ok := errors.AsType[*gateway.Waits](err); ok {
+	if w, ok := errors.AsType[*approvals.Waits](err); ok {
 		return w.Approval, err
 	}
 	return "", err
@@ -66,9 +67,9 @@ func (r *runs) waits(ctx context.Context, title string) string {
 	return id
 }
 
-func (r *runs) answer(id string, answer gateway.Answer) {
+func (r *runs) answer(id string, answer approvals.Answer) {
 	r.t.Helper()
-	if _, err := r.Answer(tool.WithOperator(r.t.Context(), "cli"), id, answer); err != nil {
+	if _, err := r.Approver.Answer(tool.WithOperator(r.t.Context(), "cli"), id, answer); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -91,7 +92,7 @@ func TestUnwaited(t *testing.T) {
 	if again := r.waits(ctx, "a"); again != id {
 		t.Errorf("the same call asks %s, then %s", id, again)
 	}
-	a, err := r.Approval(ctx, id)
+	a, err := r.Approver.Approval(ctx, id)
 	if err != nil || a.Execution != "r-1" || a.Root != "r-1" || time.Until(a.Expires) < 23*time.Hour {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -99,7 +100,7 @@ func TestUnwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.open()
-	r.answer(id, gateway.Answer{Allow: true})
+	r.answer(id, approvals.Answer{Allow: true})
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +111,10 @@ func TestUnwaited(t *testing.T) {
 	if second == id {
 		t.Error("an answer counts twice")
 	}
-	r.answer(second, gateway.Answer{Note: "not today"})
+	r.answer(second, approvals.Answer{Note: "not today"})
 	_, err = r.create(ctx, "a", nil)
 	wantError(t, err, tool.Denied, "notes.create_note was not approved by cli: not today")
-	r.answer(r.waits(ctx, "a"), gateway.Answer{Allow: true, Scope: approval.Execution}) // the run was resumed, and asks anew
+	r.answer(r.waits(ctx, "a"), approvals.Answer{Allow: true, Scope: approval.Execution}) // the run was resumed, and asks anew
 	r.goes(ctx, "a")
 	r.goes(ctx, "b")
 	r.waits(r.within("r-2"), "b")
@@ -126,13 +127,13 @@ func TestUnwaitedPeer(t *testing.T) {
 	ctx := r.within("r-1")
 	p := &person{decide: always("execution")}
 	here, leave := context.WithCancel(t.Context())
-	peer := gateway.OnePeer(here, p)
+	peer := approvals.OnePeer(here, p)
 	for _, title := range []string{"a", "b"} {
 		id, err := r.create(ctx, title, peer)
 		if id == "" {
 			t.Fatal(err)
 		}
-		testutil.Eventually(t, "an answer", 5*time.Second, func() bool { a, _ := r.Approval(ctx, id); return a.State == approval.Allowed })
+		testutil.Eventually(t, "an answer", 5*time.Second, func() bool { a, _ := r.Approver.Approval(ctx, id); return a.State == approval.Allowed })
 		r.goes(ctx, title)
 		ctx = r.within("r-2")
 	}
@@ -142,7 +143,7 @@ func TestUnwaitedPeer(t *testing.T) {
 	leave()
 	id, _ := r.create(r.within("r-3"), "c", peer)
 	time.Sleep(20 * time.Millisecond)
-	if a, err := r.Approval(r.within("r-3"), id); err != nil || a.State != approval.Waiting || p.questions() != 2 {
+	if a, err := r.Approver.Approval(r.within("r-3"), id); err != nil || a.State != approval.Waiting || p.questions() != 2 {
 		t.Errorf("%+v, %v, asked %d times", a, err, p.questions())
 	}
 	slow := &person{decide: func(string) string { time.Sleep(100 * time.Millisecond); return "once" }}
@@ -159,10 +160,10 @@ func TestInquire(t *testing.T) {
 	t.Parallel()
 	r := openRuns(t)
 	ctx, operator := r.within("r-1"), tool.WithOperator(t.Context(), "cli")
-	q := gateway.Question{Run: "r-1", Workflow: "tidy", Step: "each[2].sure", Message: "Remove 12 files?\x1b[2J\u202e", Expires: 48 * time.Hour}
-	inquire := func(state approval.State) gateway.Approval {
+	q := approvals.Question{Run: "r-1", Workflow: "tidy", Step: "each[2].sure", Message: "Remove 12 files?\x1b[2J\u202e", Expires: 48 * time.Hour}
+	inquire := func(state approval.State) approvals.Approval {
 		t.Helper()
-		a, err := r.Inquire(ctx, q)
+		a, err := r.Approver.Inquire(ctx, q)
 		if err != nil || a.State != state {
 			t.Fatalf("%v, %s, want %s", err, a.State, state)
 		}
@@ -172,15 +173,15 @@ func TestInquire(t *testing.T) {
 	if again := inquire(approval.Waiting); again.ID != first.ID {
 		t.Error("it is asked twice")
 	}
-	all, err := r.Approvals(operator)
+	all, err := r.Approver.Approvals(operator)
 	if err != nil || len(all) != 1 || all[0].Tool != "workflows.tidy" || all[0].Arguments != "Remove 12 files?" || all[0].Reason != "step each[2].sure" || time.Until(all[0].Expires) < 47*time.Hour {
 		t.Errorf("%+v, %v", all, err)
 	}
-	_, err = r.Answer(operator, first.ID, gateway.Answer{Allow: true, Scope: approval.Execution})
+	_, err = r.Approver.Answer(operator, first.ID, approvals.Answer{Allow: true, Scope: approval.Execution})
 	wantError(t, err, tool.Invalid, "answered for once only")
-	_, err = r.Approval(tool.WithPrincipal(t.Context(), "eve"), first.ID)
+	_, err = r.Approver.Approval(tool.WithPrincipal(t.Context(), "eve"), first.ID)
 	wantError(t, err, tool.NotFound, "there is no approval")
-	r.answer(first.ID, gateway.Answer{Allow: true, Note: "go"})
+	r.answer(first.ID, approvals.Answer{Allow: true, Note: "go"})
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,21 +191,21 @@ func TestInquire(t *testing.T) {
 	}
 	q.Attempt++
 	second := inquire(approval.Waiting)
-	if err := r.Withdraw(ctx, second.ID); err != nil {
+	if err := r.Approver.Withdraw(ctx, second.ID); err != nil {
 		t.Error(err)
 	}
-	if a, err := r.Approval(operator, second.ID); err != nil || a.State != approval.Withdrawn {
+	if a, err := r.Approver.Approval(operator, second.ID); err != nil || a.State != approval.Withdrawn {
 		t.Errorf("%+v, %v", a, err)
 	}
 	p := &person{decide: always("once")}
 	q.Attempt, q.Peer = 2, p
 	third := inquire(approval.Waiting)
-	testutil.Eventually(t, "an answer", 5*time.Second, func() bool { a, _ := r.Approval(ctx, third.ID); return a.State == approval.Allowed })
+	testutil.Eventually(t, "an answer", 5*time.Second, func() bool { a, _ := r.Approver.Approval(ctx, third.ID); return a.State == approval.Allowed })
 	if want := "Sallyport: workflows.tidy asks:\nRemove 12 files?\nAsked for by run r-1 of a workflow."; p.asked[0] != want {
 		t.Errorf("asked %q", p.asked[0])
 	}
-	for _, wrong := range []gateway.Question{{}, {Message: "x", Expires: 8 * 24 * time.Hour}, {Message: "x", Expires: -1}} {
-		_, err := r.Inquire(ctx, wrong)
+	for _, wrong := range []approvals.Question{{}, {Message: "x", Expires: 8 * 24 * time.Hour}, {Message: "x", Expires: -1}} {
+		_, err := r.Approver.Inquire(ctx, wrong)
 		wantError(t, err, tool.Invalid)
 	}
 }
@@ -279,7 +280,7 @@ func TestProgramOfRun(t *testing.T) {
 	if held.ID != id || len(held.Approvals) != 1 || held.Approvals[0].Root != "r-1" || held.Approvals[0].Execution != id || time.Since(started) > 30*time.Second {
 		t.Errorf("%+v", held)
 	}
-	if _, err := g.Answer(tool.WithOperator(ctx, "cli"), held.Approvals[0].ID, gateway.Answer{Allow: true, Scope: approval.Execution}); err != nil {
+	if _, err := g.Approver.Answer(tool.WithOperator(ctx, "cli"), held.Approvals[0].ID, approvals.Answer{Allow: true, Scope: approval.Execution}); err != nil {
 		t.Fatal(err)
 	}
 	next := execution.NewID()

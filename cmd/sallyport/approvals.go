@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
 	"sallyport/internal/nearest"
@@ -118,18 +118,18 @@ func checkScope(scope string) error {
 }
 
 // waiting returns what the gateways have, the oldest first; with all, what does not wait any more as well.
-func waiting(ctx context.Context, c *controls, all bool) ([]gateway.Approval, error) {
-	list := []gateway.Approval{}
+func waiting(ctx context.Context, c *controls, all bool) ([]approvals.Approval, error) {
+	list := []approvals.Approval{}
 	err := everywhere(ctx, c, "/approvals", func(more httpapi.ApprovalList) { list = append(list, more.Approvals...) })
 	if !all {
-		list = slices.DeleteFunc(list, func(one gateway.Approval) bool { return one.State != approval.Waiting && one.State != approval.Lost })
+		list = slices.DeleteFunc(list, func(one approvals.Approval) bool { return one.State != approval.Waiting && one.State != approval.Lost })
 	}
-	slices.SortStableFunc(list, func(x, y gateway.Approval) int { return x.Asked.Compare(y.Asked) })
+	slices.SortStableFunc(list, func(x, y approvals.Approval) int { return x.Asked.Compare(y.Asked) })
 	return list, err
 }
 
 func (a *app) approvals(ctx context.Context, all, asJSON bool) error {
-	var list []gateway.Approval
+	var list []approvals.Approval
 	err := a.withControls(ctx, func(ctx context.Context, c *controls) (err error) {
 		list, err = waiting(ctx, c, all)
 		return err
@@ -158,7 +158,7 @@ func (a *app) approvals(ctx context.Context, all, asJSON bool) error {
 }
 
 func (a *app) decide(ctx context.Context, id string, d httpapi.Decision, asJSON bool) error {
-	var now gateway.Approval
+	var now approvals.Approval
 	err := a.withControls(ctx, func(ctx context.Context, c *controls) error { return answer(ctx, c, id, d, &now) })
 	if err != nil {
 		return err
@@ -170,12 +170,12 @@ func (a *app) decide(ctx context.Context, id string, d httpapi.Decision, asJSON 
 }
 
 // answer gives the answer to the gateway that has the question.
-func answer(ctx context.Context, c *controls, id string, d httpapi.Decision, now *gateway.Approval) error {
+func answer(ctx context.Context, c *controls, id string, d httpapi.Decision, now *approvals.Approval) error {
 	return c.find(ctx, "/approvals/"+url.PathEscape(id), d, now)
 }
 
 // decided says what an answer has brought about.
-func decided(now gateway.Approval, d httpapi.Decision) string {
+func decided(now approvals.Approval, d httpapi.Decision) string {
 	if d.Decision == httpapi.Deny {
 		return fmt.Sprintf("denied %s: %s", now.ID, now.Tool)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
@@ -24,7 +25,7 @@ type waitingRoom struct {
 	httpapi.Verbs // what nobody asks for here
 
 	mu      sync.Mutex
-	list    []gateway.Approval
+	list    []approvals.Approval
 	answers []string
 }
 
@@ -33,13 +34,13 @@ func (w *waitingRoom) Records(context.Context) iter.Seq2[history.Record, error] 
 	return func(func(history.Record, error) bool) {}
 }
 
-func (w *waitingRoom) Approvals(context.Context) ([]gateway.Approval, error) {
+func (w *waitingRoom) Approvals(context.Context) ([]approvals.Approval, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]gateway.Approval(nil), w.list...), nil
+	return append([]approvals.Approval(nil), w.list...), nil
 }
 
-func (w *waitingRoom) Answer(ctx context.Context, id string, a gateway.Answer) (gateway.Approval, error) {
+func (w *waitingRoom) Answer(ctx context.Context, id string, a approvals.Answer) (approvals.Approval, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers = append(w.answers, strings.Join([]string{id, map[bool]string{true: "allow", false: "deny"}[a.Allow], string(a.Scope), a.By, tool.Operator(ctx)}, " "))
@@ -49,13 +50,13 @@ func (w *waitingRoom) Answer(ctx context.Context, id string, a gateway.Answer) (
 			return w.list[i], nil
 		}
 	}
-	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + id}
+	return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + id}
 }
 
 func (w *waitingRoom) comes(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.list = append(w.list, gateway.Approval{ID: id, State: approval.Waiting, Asked: time.Now(),
+	w.list = append(w.list, approvals.Approval{ID: id, State: approval.Waiting, Asked: time.Now(),
 		Request: approval.Request{Principal: "token:ann", Tool: "crm.delete\x1b[2J", Arguments: "id: 7\nname: [NAME_1]\x1b[31m", Reason: "deletions are looked at"}})
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/approval"
 )
@@ -102,7 +102,7 @@ func (w *watch) look(ctx context.Context) (over bool, err error) {
 	return over, err
 }
 
-func (w *watch) ask(ctx context.Context, c *controls, one gateway.Approval) (over bool, err error) {
+func (w *watch) ask(ctx context.Context, c *controls, one approvals.Approval) (over bool, err error) {
 	text := question(one)
 	if w.keys != nil {
 		text += "\n" + keysFor(one)
@@ -130,7 +130,7 @@ func (w *watch) ask(ctx context.Context, c *controls, one gateway.Approval) (ove
 }
 
 // keysFor are the answers that there are.
-func keysFor(one gateway.Approval) string {
+func keysFor(one approvals.Approval) string {
 	switch {
 	case one.Single:
 		return "go on? y yes, n no, space later"
@@ -152,8 +152,8 @@ func (w *watch) forget() {
 }
 
 // tell gives the answer. That somebody else was quicker is said and no fault.
-func (w *watch) tell(ctx context.Context, c *controls, one gateway.Approval, d httpapi.Decision) error {
-	var now gateway.Approval
+func (w *watch) tell(ctx context.Context, c *controls, one approvals.Approval, d httpapi.Decision) error {
+	var now approvals.Approval
 	if err := answer(ctx, c, one.ID, d, &now); err != nil {
 		w.report(err)
 		return nil
@@ -177,7 +177,7 @@ func decisionOf(key byte) (httpapi.Decision, bool) {
 }
 
 // question is all that there is to know of a call that waits.
-func question(one gateway.Approval) string {
+func question(one approvals.Approval) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s  %s  %s ago\n", cell(one.ID, 40), cell(one.Tool, 100), age(one.Asked))
 	by := "program"

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/httpapi"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/library"
 	"sallyport/gateway/workflow/lint"
@@ -76,7 +77,7 @@ func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.St
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err
 	}
-	if m.changed, err = g.Attach(gateway.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g)); err != nil {
+	if m.changed, err = g.Attach(toolcall.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g)); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/library"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
@@ -174,7 +175,7 @@ func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition)
 	for _, up := range g.Upstreams() {
 		opts.Upstreams = append(opts.Upstreams, up.ID)
 	}
-	opts.Upstreams = append(opts.Upstreams, gateway.WorkflowsID)
+	opts.Upstreams = append(opts.Upstreams, toolcall.WorkflowsID)
 	opts.Tools = append(opts.Tools, exposedTools(opts.Workflows)...)
 	return opts
 }
@@ -189,7 +190,7 @@ func exposedTools(workflows map[string]*spec.Definition) (tools []tool.Tool) {
 		}
 	}
 	for i, name := range tool.Identifiers(wires) {
-		tools[i].ID = tool.ID{Upstream: gateway.WorkflowsID, Name: name}
+		tools[i].ID = tool.ID{Upstream: toolcall.WorkflowsID, Name: name}
 	}
 	return tools
 }

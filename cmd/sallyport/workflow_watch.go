@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/form"
@@ -313,7 +313,7 @@ func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]form.
 
 // answerApproval asks whoever is there whether a call may be made.
 func (w *watcher) answerApproval(ctx context.Context, g *gate, p workflow.Pending) (done bool, err error) {
-	var one gateway.Approval
+	var one approvals.Approval
 	if err := g.get(ctx, "/approvals/"+url.PathEscape(p.Approval), &one); err != nil {
 		return false, lost(err)
 	}
@@ -339,7 +339,7 @@ func (w *watcher) answerApproval(ctx context.Context, g *gate, p workflow.Pendin
 		if !known || d.Scope == approval.Session {
 			continue
 		}
-		var now gateway.Approval
+		var now approvals.Approval
 		return true, lost(g.post(ctx, "/approvals/"+url.PathEscape(p.Approval), d, &now))
 	}
 }

@@ -3,7 +3,7 @@ package dashboard
 import (
 	"context"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -11,8 +11,8 @@ import (
 
 // ApprovalsPage is what waits for a person, and what was answered lately.
 type ApprovalsPage struct {
-	Waiting  []gateway.Approval
-	Answered []gateway.Approval
+	Waiting  []approvals.Approval
+	Answered []approvals.Approval
 	// Operator says that whoever looks may answer.
 	Operator bool
 }
@@ -57,7 +57,7 @@ func (d *Dashboard) waiting(ctx context.Context) (n int) {
 func (d *Dashboard) waitingCount(r *request) (any, error) { return d.waiting(r.Context()), nil }
 
 // answers are the buttons of the form.
-var answers = map[string]gateway.Answer{
+var answers = map[string]approvals.Answer{
 	"once": {Allow: true, Scope: approval.Once}, "execution": {Allow: true, Scope: approval.Execution}, "session": {Allow: true, Scope: approval.Session}, "deny": {}, "done": {Done: true},
 }
 

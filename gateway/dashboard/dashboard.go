@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/internal/tool"
 )
@@ -33,8 +34,8 @@ type Catalogue interface {
 
 // Approvals are what people are asked about calls, of whoever asks, for an operator of all.
 type Approvals interface {
-	Approvals(ctx context.Context) ([]gateway.Approval, error)
-	Answer(ctx context.Context, id string, answer gateway.Answer) (gateway.Approval, error)
+	Approvals(ctx context.Context) ([]approvals.Approval, error)
+	Answer(ctx context.Context, id string, answer approvals.Answer) (approvals.Approval, error)
 }
 
 // Review is about definitions of tools that wait for a person.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
@@ -80,7 +81,7 @@ type ExecutionPage struct {
 	Journal   *history.JournaledCalls
 	NoJournal string
 	Pager     Pager
-	Approvals []gateway.Approval
+	Approvals []approvals.Approval
 	// Resumable says that a program can go on with it.
 	Resumable bool
 }
@@ -132,9 +133,9 @@ func (d *Dashboard) journal(r *request, p *ExecutionPage) error {
 }
 
 // approvalsOf are those that were asked for by an execution or a run.
-func (d *Dashboard) approvalsOf(r *request, id string) ([]gateway.Approval, error) {
+func (d *Dashboard) approvalsOf(r *request, id string) ([]approvals.Approval, error) {
 	all, err := d.verbs.Approvals(r.Context())
-	return slices.DeleteFunc(all, func(a gateway.Approval) bool { return a.Execution != id && a.Root != id }), err
+	return slices.DeleteFunc(all, func(a approvals.Approval) bool { return a.Execution != id && a.Root != id }), err
 }
 
 // CallChart is the calls of an execution on a line of time.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/approval"
@@ -27,9 +28,9 @@ func (fair) Upstreams() []gateway.Upstream {
 	}
 }
 
-func (f fair) Approvals(context.Context) ([]gateway.Approval, error) {
+func (f fair) Approvals(context.Context) ([]approvals.Approval, error) {
 	now := time.Now()
-	return []gateway.Approval{
+	return []approvals.Approval{
 		{ID: "a-k3vq7m2yhx4d", State: approval.Waiting, Asked: now.Add(-40 * time.Second), Expires: now.Add(time.Hour), Request: approval.Request{Principal: "token:ada", Tool: "github.merge_pull_request",
 			Arguments: `{"owner": "acme", "repo": "billing", "number": 512, "method": "squash"}`, Rule: "merges are looked at", Reason: "a merge starts a deployment", Execution: "e-2f6qdmnhx3k4"}},
 		{ID: "a-7tr2", State: approval.Allowed, Scope: approval.Once, By: "token:op", Answered: now.Add(-12 * time.Minute), Request: approval.Request{Principal: "token:ada", Tool: "files.write_file"}},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
@@ -17,7 +18,7 @@ type LivePage struct {
 	Chart CallChart
 	// Output is what it has printed last, in pieces of one stream each.
 	Output    []Piece
-	Approvals []gateway.Approval
+	Approvals []approvals.Approval
 	// MayCancel says that who looks may stop it.
 	MayCancel bool
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/internal/approval"
 )
@@ -24,7 +25,7 @@ type Now struct {
 	// Ailing are upstreams that somebody has to look after.
 	Ailing []gateway.Upstream
 	// Waiting are the calls that wait for a person, Held how many definitions do.
-	Waiting []gateway.Approval
+	Waiting []approvals.Approval
 	Held    int
 	// Running is how many programs run now, or wait for their turn.
 	Running int

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
@@ -58,21 +59,21 @@ func (h house) ToolView(_ context.Context, id tool.ID) (gateway.ToolView, error)
 
 func (house) CountTokens(text string) int { return len(text) }
 
-func (house) Approvals(ctx context.Context) ([]gateway.Approval, error) {
-	all := []gateway.Approval{
+func (house) Approvals(ctx context.Context) ([]approvals.Approval, error) {
+	all := []approvals.Approval{
 		{ID: "a-1", State: approval.Waiting, Asked: noon, Expires: noon.Add(time.Hour), Request: approval.Request{Principal: "ada", Tool: "crm.delete", Arguments: `{"id": 7}`, Rule: "ask first", Reason: "it deletes", Execution: "e-1"}},
 		{ID: "a-2", State: approval.Waiting, Asked: noon, Expires: noon.Add(time.Hour), Request: approval.Request{Principal: evil, Tool: evil, Arguments: evil, Rule: evil, Reason: evil, Execution: "r-1", Single: true}},
 		{ID: "a-3", State: approval.Denied, Asked: noon, Answered: noon, By: evil, Note: evil, Request: approval.Request{Principal: "ada", Tool: "crm.find"}},
 	}
-	return slices.DeleteFunc(all, func(a gateway.Approval) bool { return tool.Operator(ctx) == "" && a.Principal != tool.Principal(ctx) }), nil
+	return slices.DeleteFunc(all, func(a approvals.Approval) bool { return tool.Operator(ctx) == "" && a.Principal != tool.Principal(ctx) }), nil
 }
 
-func (h house) Answer(_ context.Context, id string, a gateway.Answer) (gateway.Approval, error) {
+func (h house) Answer(_ context.Context, id string, a approvals.Answer) (approvals.Approval, error) {
 	if id == "a-3" {
-		return gateway.Approval{}, &tool.Error{Kind: tool.Invalid, Message: "approval a-3 does not wait for an answer any more: it is denied"}
+		return approvals.Approval{}, &tool.Error{Kind: tool.Invalid, Message: "approval a-3 does not wait for an answer any more: it is denied"}
 	}
 	*h.told = append(*h.told, fmt.Sprintf("%s allow=%v %s by %s: %s", id, a.Allow, a.Scope, a.By, a.Note))
-	return gateway.Approval{ID: id, Request: approval.Request{Tool: "crm.delete"}}, nil
+	return approvals.Approval{ID: id, Request: approval.Request{Tool: "crm.delete"}}, nil
 }
 
 func (house) HeldTools(context.Context) ([]gateway.HeldTool, error) {

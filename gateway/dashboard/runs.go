@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/form"
 	"sallyport/gateway/workflow/timeline"
@@ -56,7 +56,7 @@ type RunPage struct {
 	Start time.Time
 	// Forms are those that wait for somebody, Approvals those that it asked for.
 	Forms     []RunForm
-	Approvals []gateway.Approval
+	Approvals []approvals.Approval
 	// Steps are where a replay can begin. MaySteer says that who looks may steer it.
 	From     []string
 	MaySteer bool

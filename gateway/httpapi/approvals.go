@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -13,14 +13,14 @@ import (
 
 // Approvals are what people are asked about calls, of whoever asks, for an operator of all. Only an operator answers.
 type Approvals interface {
-	Approvals(ctx context.Context) ([]gateway.Approval, error)
-	Answer(ctx context.Context, id string, answer gateway.Answer) (gateway.Approval, error)
+	Approvals(ctx context.Context) ([]approvals.Approval, error)
+	Answer(ctx context.Context, id string, answer approvals.Answer) (approvals.Approval, error)
 }
 
 // ApprovalList is what GET /approvals gives.
 type ApprovalList struct {
 	// Approvals are those that wait, and those that were answered lately, the newest first.
-	Approvals []gateway.Approval `json:"approvals"`
+	Approvals []approvals.Approval `json:"approvals"`
 }
 
 // Decision is what POST /approvals/{id} takes.
@@ -48,34 +48,34 @@ const maxReason = 300
 func (a *api) approvals(r *http.Request) (ApprovalList, error) {
 	all, err := a.verbs.Approvals(r.Context())
 	if all == nil {
-		all = []gateway.Approval{}
+		all = []approvals.Approval{}
 	}
 	return ApprovalList{Approvals: all}, err
 }
 
-func (a *api) approval(r *http.Request) (gateway.Approval, error) {
+func (a *api) approval(r *http.Request) (approvals.Approval, error) {
 	id := r.PathValue("id")
 	all, err := a.verbs.Approvals(r.Context())
 	if err != nil {
-		return gateway.Approval{}, err
+		return approvals.Approval{}, err
 	}
 	for _, one := range all {
 		if one.ID == id {
 			return one, nil
 		}
 	}
-	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + plain.Line(id, 60), Hint: "GET /approvals lists them"}
+	return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + plain.Line(id, 60), Hint: "GET /approvals lists them"}
 }
 
-func (a *api) decide(r *http.Request, d Decision) (gateway.Approval, error) {
-	answer := gateway.Answer{Scope: d.Scope, By: tool.Operator(r.Context()), Note: plain.Line(d.Reason, maxReason)}
+func (a *api) decide(r *http.Request, d Decision) (approvals.Approval, error) {
+	answer := approvals.Answer{Scope: d.Scope, By: tool.Operator(r.Context()), Note: plain.Line(d.Reason, maxReason)}
 	switch {
 	case d.Decision == Allow:
 		answer.Allow = true
 	case d.Decision == Done:
 		answer.Done, answer.Result = true, d.Result
 	case d.Scope != "":
-		return gateway.Approval{}, invalid("a denial has no scope")
+		return approvals.Approval{}, invalid("a denial has no scope")
 	}
 	return a.verbs.Answer(r.Context(), r.PathValue("id"), answer)
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -73,7 +73,7 @@ type Executed struct {
 	// Notes say what else is worth knowing, in words.
 	Notes []string `json:"notes,omitempty"`
 	// Approvals are what it waits for, with status held.
-	Approvals []gateway.Approval `json:"approvals,omitempty"`
+	Approvals []approvals.Approval `json:"approvals,omitempty"`
 	// Resume is what to give as resume, so that calls that were made are not made again.
 	Resume string `json:"resume,omitempty"`
 }

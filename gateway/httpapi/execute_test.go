@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/internal/approval"
 	"sallyport/internal/tool"
@@ -42,7 +42,7 @@ func (house) Execute(ctx context.Context, p execution.Program) (execution.Result
 		e.Fault = &bridge.Fault{Type: "NameError", Message: "x\x1b[2J", Hint: "define it", Lines: []bridge.Line{{Line: 2, Source: "print(x)"}}}
 	case "hold":
 		e.Status, e.Resume = execution.Held, e.ID
-		e.Approvals = []gateway.Approval{{ID: "a-0", State: approval.Waiting}}
+		e.Approvals = []approvals.Approval{{ID: "a-0", State: approval.Waiting}}
 	case "lost":
 		return execution.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no such environment"}
 	case "broken":

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/upstream"
@@ -52,18 +53,18 @@ func (h house) Recorded(ctx context.Context, id string) (history.Record, error) 
 	return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id, Hint: "use another"}
 }
 
-func (house) Approvals(ctx context.Context) ([]gateway.Approval, error) {
-	var mine []gateway.Approval
+func (house) Approvals(ctx context.Context) ([]approvals.Approval, error) {
+	var mine []approvals.Approval
 	for i, who := range []string{"ada", "bob"} {
 		if tool.Operator(ctx) != "" || tool.Principal(ctx) == who {
-			mine = append(mine, gateway.Approval{ID: fmt.Sprint("a-", i), State: approval.Waiting, Request: approval.Request{Principal: who, Tool: "crm.delete"}})
+			mine = append(mine, approvals.Approval{ID: fmt.Sprint("a-", i), State: approval.Waiting, Request: approval.Request{Principal: who, Tool: "crm.delete"}})
 		}
 	}
 	return mine, nil
 }
 
 // Answer answers anybody: who may is for the face to know.
-func (h house) Answer(ctx context.Context, id string, a gateway.Answer) (gateway.Approval, error) {
+func (h house) Answer(ctx context.Context, id string, a approvals.Answer) (approvals.Approval, error) {
 	all, err := h.Approvals(tool.WithOperator(ctx, "test"))
 	for _, one := range all {
 		if one.ID == id {
@@ -74,7 +75,7 @@ func (h house) Answer(ctx context.Context, id string, a gateway.Answer) (gateway
 			return one, err
 		}
 	}
-	return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval"}
+	return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval"}
 }
 
 func options() *httpapi.Options {

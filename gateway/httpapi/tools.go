@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -22,7 +23,7 @@ type Catalog interface {
 	ToolView(ctx context.Context, id tool.ID) (gateway.ToolView, error)
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	// Approval is a question of whoever asks, as it stands.
-	Approval(ctx context.Context, id string) (gateway.Approval, error)
+	Approval(ctx context.Context, id string) (approvals.Approval, error)
 }
 
 // usualTools is how many tools are listed where nothing is said, maxTools the most.
@@ -168,7 +169,7 @@ type ToolResult struct {
 	// IsError says that the tool itself reports a failure.
 	IsError bool `json:"isError"`
 	// Approval is what it waits for, with status held: the same request, once it is answered, does the call.
-	Approval *gateway.Approval `json:"approval,omitempty"`
+	Approval *approvals.Approval `json:"approval,omitempty"`
 }
 
 // pending has the answer say 202: the call is not made yet.
@@ -189,7 +190,7 @@ func (a *api) callTool(r *http.Request, in ToolCall) (ToolResult, error) {
 		in.Arguments = json.RawMessage("{}")
 	}
 	result, err := a.verbs.Call(r.Context(), tool.Call{Tool: id, Args: in.Arguments})
-	if waits, ok := errors.AsType[*gateway.Waits](err); ok {
+	if waits, ok := errors.AsType[*approvals.Waits](err); ok {
 		return a.heldCall(r.Context(), waits.Approval)
 	}
 	if err != nil {

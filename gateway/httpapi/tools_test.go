@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/internal/tool"
 )
 
@@ -37,21 +38,21 @@ func (house) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	case "t1":
 		return tool.Result{Content: []tool.Content{{Type: "text", Text: "no"}}, IsError: true}, nil
 	case "t2":
-		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "it waits", Err: &gateway.Waits{Approval: "a-0"}}
+		return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "it waits", Err: &approvals.Waits{Approval: "a-0"}}
 	case "failed", "upstream", "canceled", "timeout":
 		return tool.Result{}, &tool.Error{Kind: tool.Kind(call.Tool.Name), Message: "the upstream has ended"}
 	}
 	return tool.Result{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool " + call.Tool.String()}
 }
 
-func (h house) Approval(ctx context.Context, id string) (gateway.Approval, error) {
+func (h house) Approval(ctx context.Context, id string) (approvals.Approval, error) {
 	all, err := h.Approvals(ctx)
 	for _, one := range all {
 		if one.ID == id {
 			return one, nil
 		}
 	}
-	return gateway.Approval{}, err
+	return approvals.Approval{}, err
 }
 
 // TestTools: pages of the tools have each of them once, searches ask what was asked for, and calls are answered by how they went.

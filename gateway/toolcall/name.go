@@ -21,3 +21,6 @@ type NoTools struct{}
 func (NoTools) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "this program calls no tools"}
 }
+
+// WorkflowsID is the upstream under which programs find workflows as functions, and questions of workflows stand.
+const WorkflowsID = "workflows"

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/upstream/upstreamtest"
@@ -145,12 +145,12 @@ func (w worldly) SkillLanguage(context.Context, string) (string, error) { return
 // agreeing answers each question with yes.
 type agreeing struct{}
 
-func (agreeing) Inquire(_ context.Context, q gateway.Question) (gateway.Approval, error) {
-	return gateway.Approval{ID: "a-" + q.Step, Expires: time.Now().Add(time.Hour)}, nil
+func (agreeing) Inquire(_ context.Context, q approvals.Question) (approvals.Approval, error) {
+	return approvals.Approval{ID: "a-" + q.Step, Expires: time.Now().Add(time.Hour)}, nil
 }
 
-func (agreeing) Approval(_ context.Context, id string) (gateway.Approval, error) {
-	return gateway.Approval{ID: id, State: approval.Allowed, By: "ann"}, nil
+func (agreeing) Approval(_ context.Context, id string) (approvals.Approval, error) {
+	return approvals.Approval{ID: id, State: approval.Allowed, By: "ann"}, nil
 }
 func (agreeing) Withdraw(context.Context, string) error { return nil }
 func (agreeing) WatchApprovals(func()) func()           { return func() {} }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -54,7 +56,7 @@ func attached(t *testing.T, change func(*config.Config), limits ...workflow.Limi
 		opts.Limits = one
 	}
 	e := engine(t, g, opts, exposedFlows())
-	if _, err := g.Attach(gateway.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
+	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
 		t.Fatal(err)
 	}
 	g.Settle(t.Context())
@@ -62,7 +64,7 @@ func attached(t *testing.T, change func(*config.Config), limits ...workflow.Limi
 }
 
 func callOwn(ctx context.Context, g *gateway.Gateway, name, args string) (tool.Result, error) {
-	return g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: gateway.WorkflowsID, Name: name}, Args: json.RawMessage(args)})
+	return g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: toolcall.WorkflowsID, Name: name}, Args: json.RawMessage(args)})
 }
 
 // TestOwn: exposed workflows are functions, whose calls are runs.
@@ -129,11 +131,11 @@ func ownWaits(t *testing.T, g *gateway.Gateway, e *workflow.Engine) {
 	ctx := tool.WithPrincipal(t.Context(), "ben")
 	_, err := callOwn(ctx, g, "sure", `{}`)
 	wantKind(t, err, tool.Denied, "sallyport approvals approve a-")
-	all, err := g.Approvals(ctx)
+	all, err := g.Approver.Approvals(ctx)
 	if err != nil || len(all) != 1 || all[0].Tool != "workflows.sure" {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if _, err := g.Answer(tool.WithOperator(ctx, "cli"), all[0].ID, gateway.Answer{Allow: true}); err != nil {
+	if _, err := g.Approver.Answer(tool.WithOperator(ctx, "cli"), all[0].ID, approvals.Answer{Allow: true}); err != nil {
 		t.Fatal(err)
 	}
 	run, err := e.Wait(ctx, all[0].Execution)
@@ -141,7 +143,7 @@ func ownWaits(t *testing.T, g *gateway.Gateway, e *workflow.Engine) {
 		t.Errorf("%+v, %v", run, err)
 	}
 	p := &personPeer{}
-	result, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: gateway.WorkflowsID, Name: "sure"}, Args: json.RawMessage(`{}`), Peer: p})
+	result, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: toolcall.WorkflowsID, Name: "sure"}, Args: json.RawMessage(`{}`), Peer: p})
 	if err != nil || string(result.Structured) != `{"by":"the user"}` || !strings.Contains(p.asked, "Sallyport: workflows.sure asks:\\nReally?") {
 		t.Errorf("%s, %v, asked %s", result.Structured, err, p.asked)
 	}

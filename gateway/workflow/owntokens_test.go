@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
@@ -33,7 +34,7 @@ func TestTokensOfWorkflows(t *testing.T) {
 		"mail": `{description: Mail, expose: true, inputs: {to: {type: string}}, steps: [{id: x, tool: everything.echo, with: {message: "bob@corp.example to ${{ inputs.to }}"}}],
  outputs: {said: {value: "${{ steps.x.output }}"}, to: {value: "${{ inputs.to }}"}}}`,
 	})
-	if _, err := g.Attach(gateway.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
+	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
 		t.Fatal(err)
 	}
 	g.Settle(t.Context())

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/approval"
 	"sallyport/internal/store"
@@ -20,33 +20,33 @@ import (
 // people are asked by hand: the same question is one question, and stands until it is answered or over.
 type people struct {
 	mu       sync.Mutex
-	asked    map[string]*gateway.Approval
+	asked    map[string]*approvals.Approval
 	watchers []func()
 }
 
-func (p *people) Inquire(_ context.Context, q gateway.Question) (gateway.Approval, error) {
+func (p *people) Inquire(_ context.Context, q approvals.Question) (approvals.Approval, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := q.Step + " " + string(rune('0'+q.Attempt%10)) + ": " + q.Message
 	if p.asked == nil {
-		p.asked = map[string]*gateway.Approval{}
+		p.asked = map[string]*approvals.Approval{}
 	}
 	if p.asked[key] == nil {
 		expires := q.Expires
 		if expires == 0 {
 			expires = 24 * time.Hour
 		}
-		p.asked[key] = &gateway.Approval{ID: key, State: approval.Waiting, Expires: time.Now().Add(expires)}
+		p.asked[key] = &approvals.Approval{ID: key, State: approval.Waiting, Expires: time.Now().Add(expires)}
 	}
 	return *p.asked[key], nil
 }
 
-func (p *people) Approval(_ context.Context, id string) (gateway.Approval, error) {
+func (p *people) Approval(_ context.Context, id string) (approvals.Approval, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.asked[id]
 	if a == nil {
-		return gateway.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + id}
+		return approvals.Approval{}, &tool.Error{Kind: tool.NotFound, Message: "there is no approval " + id}
 	}
 	if a.State == approval.Waiting && time.Now().After(a.Expires) {
 		a.State = approval.Expired

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/approval"
@@ -83,7 +84,7 @@ func (h *house) close() {
 func (h *house) answer(r workflow.Run) {
 	h.t.Helper()
 	for _, p := range r.Waiting {
-		if _, err := h.gateway.Answer(tool.WithOperator(h.t.Context(), "ann"), p.Approval, gateway.Answer{Allow: true, Scope: approval.Once}); err != nil {
+		if _, err := h.gateway.Approver.Answer(tool.WithOperator(h.t.Context(), "ann"), p.Approval, approvals.Answer{Allow: true, Scope: approval.Once}); err != nil {
 			h.t.Errorf("%s: %v", p.Step, err)
 		}
 	}

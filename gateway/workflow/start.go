@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow/runlog"
 	"sallyport/internal/store"
 	"sallyport/internal/telemetry"
@@ -48,7 +48,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	if c, ok := e.opts.Labels.(carrier); ok {
 		c.Carry(ctx, identity(ctx, started))
 	}
-	return e.create(ctx, p, started, gateway.OnePeer(ctx, s.Peer), nil)
+	return e.create(ctx, p, started, approvals.OnePeer(ctx, s.Peer), nil)
 }
 
 // ready waits until it is known which runs there are.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/approval"
@@ -49,7 +49,7 @@ func (r *run) callApproved(ctx context.Context, at spot, attempt int, call tool.
 	}
 	for {
 		answer, err := r.call(ctx, at, attempt, call)
-		waits, ok := errors.AsType[*gateway.Waits](err)
+		waits, ok := errors.AsType[*approvals.Waits](err)
 		if !ok {
 			return toolResult(call.Tool, answer, err)
 		}
@@ -161,7 +161,7 @@ func (p *past) interrupted(attempt int) bool {
 // askAgain asks a person whether a step is made again that was interrupted. Each time that it has begun is a question of its own.
 func (r *run) askAgain(ctx context.Context, at spot) (out result, done bool, err error) {
 	message := fmt.Sprintf("Step %s of workflow %s did not come to its end. It may have been done already. Make it again?", at.path, r.started.Workflow)
-	a, err := r.inquire(ctx, gateway.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
+	a, err := r.inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
 	if err != nil {
 		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}

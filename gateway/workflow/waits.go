@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow/spec"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
@@ -29,8 +29,8 @@ const longRest = 10 * time.Second
 
 // People can be asked about runs: *gateway.Gateway.
 type People interface {
-	Inquire(ctx context.Context, q gateway.Question) (gateway.Approval, error)
-	Approval(ctx context.Context, id string) (gateway.Approval, error)
+	Inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error)
+	Approval(ctx context.Context, id string) (approvals.Approval, error)
 	Withdraw(ctx context.Context, id string) error
 	WatchApprovals(f func()) (stop func())
 }
@@ -116,7 +116,7 @@ func (r *run) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Appr
 	if err != nil {
 		return result{}, err
 	}
-	a, err := r.inquire(ctx, gateway.Question{Step: at.path, Attempt: attempt, Message: message, Expires: do.Timeout})
+	a, err := r.inquire(ctx, approvals.Question{Step: at.path, Attempt: attempt, Message: message, Expires: do.Timeout})
 	if err != nil {
 		return result{}, err
 	}
@@ -127,9 +127,9 @@ func (r *run) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Appr
 }
 
 // inquire asks people something; the same question of the same attempt is asked once.
-func (r *run) inquire(ctx context.Context, q gateway.Question) (gateway.Approval, error) {
+func (r *run) inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {
 	if r.engine.opts.People == nil {
-		return gateway.Approval{}, &tool.Error{Kind: tool.Denied, Message: "nobody can be asked here", Hint: "run it in a gateway: sallyport serve"}
+		return approvals.Approval{}, &tool.Error{Kind: tool.Denied, Message: "nobody can be asked here", Hint: "run it in a gateway: sallyport serve"}
 	}
 	q.Run, q.Workflow, q.Peer = r.id, r.started.Workflow, r.peer
 	q.Attempt += 1000 * r.entry
@@ -146,7 +146,7 @@ func (r *run) approved(ctx context.Context, at spot, p Pending) error {
 }
 
 // allApproved waits until all of the questions have an answer.
-func (r *run) allApproved(ctx context.Context, at spot, list []gateway.Approval) error {
+func (r *run) allApproved(ctx context.Context, at spot, list []approvals.Approval) error {
 	for _, a := range list {
 		if err := r.approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (r *run) allApproved(ctx context.Context, at spot, list []gateway.Approval)
 }
 
 // answered waits for a person's answer. A refusal is an error of kind denied.
-func (r *run) answered(ctx context.Context, at spot, p Pending) (a gateway.Approval, err error) {
+func (r *run) answered(ctx context.Context, at spot, p Pending) (a approvals.Approval, err error) {
 	err = r.hold(ctx, at, p, func() error {
 		for {
 			changed := r.engine.asked.changed()
@@ -176,7 +176,7 @@ func (r *run) answered(ctx context.Context, at spot, p Pending) (a gateway.Appro
 }
 
 // verdict is what an answer says.
-func verdict(a gateway.Approval) error {
+func verdict(a approvals.Approval) error {
 	switch a.State {
 	case approval.Allowed, approval.Used, approval.Done:
 		return nil

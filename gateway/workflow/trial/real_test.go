@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/lint"
 	"sallyport/gateway/workflow/spec"
@@ -122,7 +123,7 @@ func (o *office) run(name, inputs string, answers map[string]string) workflow.Ru
 			if p.For == "form" {
 				_, err = o.engine.Answer(ctx, run.ID, p.Step, json.RawMessage(answers[p.Step]))
 			} else {
-				_, err = o.Answer(tool.WithOperator(ctx, "tester"), p.Approval, gateway.Answer{Allow: true, Scope: approval.Once})
+				_, err = o.Approver.Answer(tool.WithOperator(ctx, "tester"), p.Approval, approvals.Answer{Allow: true, Scope: approval.Once})
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"sallyport/gateway"
+	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
@@ -29,7 +29,7 @@ type stage struct {
 	calls []made
 	// missing is what the run wanted and the test does not have, each once.
 	missing []Failure
-	asked   map[string]gateway.Approval
+	asked   map[string]approvals.Approval
 }
 
 // made is a call that was made.
@@ -39,7 +39,7 @@ type made struct {
 }
 
 func newStage(t *Test, programs Programs, folder string) *stage {
-	return &stage{test: t, programs: programs, folder: folder, used: make([]int, len(t.Stubs)), asked: map[string]gateway.Approval{}}
+	return &stage{test: t, programs: programs, folder: folder, used: make([]int, len(t.Stubs)), asked: map[string]approvals.Approval{}}
 }
 
 // Call implements [workflow.Door]: it notes the call, and answers with the first stub that fits.
@@ -185,14 +185,14 @@ func (s *stage) ofOutput(step *spec.Step, input json.RawMessage) *Stub {
 }
 
 // Inquire implements [workflow.People].
-func (s *stage) Inquire(_ context.Context, q gateway.Question) (gateway.Approval, error) {
+func (s *stage) Inquire(_ context.Context, q approvals.Question) (approvals.Approval, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	allowed, ok := s.test.Approvals[q.Step]
 	if !ok {
 		s.lacks(s.test.Line, fmt.Sprintf("step %s asks a person, and approvals does not say what they answer; write\napprovals: {%s: allow}\nthe question is: %s", q.Step, flow(q.Step), flow(q.Message)))
 	}
-	a := gateway.Approval{ID: "a-" + q.Step, State: approval.Denied, By: "test"}
+	a := approvals.Approval{ID: "a-" + q.Step, State: approval.Denied, By: "test"}
 	if allowed {
 		a.State = approval.Allowed
 	}
@@ -201,7 +201,7 @@ func (s *stage) Inquire(_ context.Context, q gateway.Question) (gateway.Approval
 }
 
 // Approval implements [workflow.People].
-func (s *stage) Approval(_ context.Context, id string) (gateway.Approval, error) {
+func (s *stage) Approval(_ context.Context, id string) (approvals.Approval, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, ok := s.asked[id]

@@ -1,4 +1,4 @@
-package gateway
+package approvals
 
 import (
 	"bytes"
@@ -25,8 +25,9 @@ const (
 )
 
 // approvals is the broker between calls and the people who are asked about them.
-type approvals struct {
-	book     *approval.Book
+type Approver struct {
+	opts     Options
+	Book     *approval.Book
 	watchers watch.List
 	clients  clientQuestions
 
@@ -36,7 +37,7 @@ type approvals struct {
 }
 
 // pause notes a call that is about to wait, unless too many do.
-func (a *approvals) pause(principal string) (leave func(), ok bool) {
+func (a *Approver) pause(principal string) (leave func(), ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asking[principal] >= maxPaused || a.all >= maxPausedAll {
@@ -54,30 +55,30 @@ func (a *approvals) pause(principal string) (leave func(), ok bool) {
 	}, true
 }
 
-// approve asks a person about a call. An error says that nobody can answer now, and ends the call. A program's call does
+// Approve asks a person about a call. An error says that nobody can answer now, and ends the call. A program's call does
 // not return then before the program has been stopped.
-func (g *Gateway) approve(ctx context.Context, c tool.Call, v toolcall.Verdict) (toolcall.Verdict, error) {
-	request, err := g.request(ctx, c, v)
+func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict) (toolcall.Verdict, error) {
+	request, err := p.request(ctx, c, v)
 	if err != nil {
 		return v, err
 	}
-	if decided, ok, err := g.decided(ctx, request, v, ""); ok || err != nil {
+	if decided, ok, err := p.decided(ctx, request, v, ""); ok || err != nil {
 		return decided, err
 	}
 	r := toolcall.ExecutionOf(ctx)
 	if r == nil && toolcall.ScopeOf(ctx).Run != "" {
-		return g.leaveStanding(ctx, c, request, v)
+		return p.leaveStanding(ctx, c, request, v)
 	}
 	if r != nil && !r.Suspension.MayAsk() {
 		v.Action, v.Message = policy.Deny, c.Tool.String()+" needs approval, and this program has asked for too much already"
 		return v, nil
 	}
-	a, err := g.approvals.book.Ask(ctx, request)
+	a, err := p.Book.Ask(ctx, request)
 	if err != nil {
-		return v, g.approvalError(ctx, "", a, err)
+		return v, p.approvalError(ctx, "", a, err)
 	}
-	g.approvals.watchers.Notify()
-	w := &waiting{gateway: g, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: c.Peer}
+	p.watchers.Notify()
+	w := &waiting{approver: p, id: a.ID, expires: a.Expires, request: request, verdict: v, running: r, peer: c.Peer}
 	if r != nil {
 		w.peer = r.Peer
 	}
@@ -85,10 +86,10 @@ func (g *Gateway) approve(ctx context.Context, c tool.Call, v toolcall.Verdict) 
 }
 
 // decided returns what has been decided about a call already. own is the question that it waits for, "" for none.
-func (g *Gateway) decided(ctx context.Context, request approval.Request, v toolcall.Verdict, own string) (toolcall.Verdict, bool, error) {
-	a, found, err := g.approvals.book.Find(ctx, request, own)
+func (p *Approver) decided(ctx context.Context, request approval.Request, v toolcall.Verdict, own string) (toolcall.Verdict, bool, error) {
+	a, found, err := p.Book.Find(ctx, request, own)
 	if err != nil {
-		return v, false, g.approvalError(ctx, a.ID, a, err)
+		return v, false, p.approvalError(ctx, a.ID, a, err)
 	}
 	if !found {
 		return v, false, nil
@@ -105,9 +106,9 @@ func (g *Gateway) decided(ctx context.Context, request approval.Request, v toolc
 	return v, true, nil
 }
 
-// renew gives an approval of one call back where the upstream has not done it yet: it asks first (2026-07-28), and the
+// Renew gives an approval of one call back where the upstream has not done it yet: it asks first (2026-07-28), and the
 // client makes the same call again with its answers.
-func (g *Gateway) renew(ctx context.Context, v toolcall.Verdict, result tool.Result) {
+func (p *Approver) Renew(ctx context.Context, v toolcall.Verdict, result tool.Result) {
 	if v.Approval == "" || !bytes.Contains(result.Raw, []byte("input_required")) {
 		return
 	}
@@ -117,8 +118,8 @@ func (g *Gateway) renew(ctx context.Context, v toolcall.Verdict, result tool.Res
 	if json.Unmarshal(result.Raw, &said) != nil || said.Type != "input_required" {
 		return
 	}
-	if err := g.approvals.book.Renew(context.WithoutCancel(ctx), v.Approval); err != nil {
-		g.log.WarnContext(ctx, "approval is used up", "approval", v.Approval, "error", err)
+	if err := p.Book.Renew(context.WithoutCancel(ctx), v.Approval); err != nil {
+		p.opts.Logger.WarnContext(ctx, "approval is used up", "approval", v.Approval, "error", err)
 	}
 }
 
@@ -133,23 +134,23 @@ func refusal(a Approval) string {
 
 // waiting is one call that waits for its approval.
 type waiting struct {
-	gateway *Gateway
-	id      string
-	expires time.Time
-	request approval.Request
-	verdict toolcall.Verdict
-	running *toolcall.Execution
-	peer    tool.Peer
+	approver *Approver
+	id       string
+	expires  time.Time
+	request  approval.Request
+	verdict  toolcall.Verdict
+	running  *toolcall.Execution
+	peer     tool.Peer
 }
 
 // wait waits for an answer, for as long as the settings allow.
 func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error) {
-	defer w.gateway.approvals.book.Leave(w.id)
+	defer w.approver.Book.Leave(w.id)
 	defer tool.Pause(ctx)()
 	if w.running != nil && w.running.Unattended && w.peer == nil {
 		return w.held(ctx)
 	}
-	leave, ok := w.gateway.approvals.pause(w.request.Principal)
+	leave, ok := w.approver.pause(w.request.Principal)
 	if !ok {
 		return w.held(ctx)
 	}
@@ -158,7 +159,7 @@ func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer stop()
-	patience := time.NewTimer(w.gateway.cfg.Load().Approval.Wait)
+	patience := time.NewTimer(w.approver.opts.Settings.Load().Approval.Wait)
 	defer patience.Stop()
 	var turn, silent chan struct{} // closed when it is this question's turn, and when the client has been asked
 	if w.peer != nil {
@@ -175,8 +176,8 @@ func (w *waiting) wait(ctx context.Context, a Approval) (toolcall.Verdict, error
 // follow waits for an answer, wherever it comes from.
 func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent <-chan struct{}) (toolcall.Verdict, error) {
 	for {
-		changed := w.gateway.approvals.book.Changed()
-		if v, ok, err := w.gateway.decided(ctx, w.request, w.verdict, w.id); ok || err != nil {
+		changed := w.approver.Book.Changed()
+		if v, ok, err := w.approver.decided(ctx, w.request, w.verdict, w.id); ok || err != nil {
 			w.done(ctx)
 			return v, err
 		}
@@ -187,7 +188,7 @@ func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent
 			patience.Reset(askTime)
 		case <-silent:
 			turn, silent = nil, nil
-			patience.Reset(w.gateway.cfg.Load().Approval.Wait)
+			patience.Reset(w.approver.opts.Settings.Load().Approval.Wait)
 		case <-patience.C:
 			return w.held(ctx)
 		case <-ctx.Done():
@@ -198,16 +199,16 @@ func (w *waiting) follow(ctx context.Context, patience *time.Timer, turn, silent
 
 // done takes the question back, where another one's answer has decided.
 func (w *waiting) done(ctx context.Context) {
-	if err := w.gateway.approvals.book.Withdraw(context.WithoutCancel(ctx), w.id); err != nil {
-		w.gateway.log.WarnContext(ctx, "approval is not withdrawn", "approval", w.id, "error", err)
+	if err := w.approver.Book.Withdraw(context.WithoutCancel(ctx), w.id); err != nil {
+		w.approver.opts.Logger.WarnContext(ctx, "approval is not withdrawn", "approval", w.id, "error", err)
 	}
-	w.gateway.approvals.watchers.Notify()
+	w.approver.watchers.Notify()
 }
 
 // gone is for a call whose program has ended, or whose client has. Where the program was stopped since it waits for people,
 // or since the gateway ends, the question stands: the execution that resumes it finds the answer.
 func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
-	if !w.gateway.runner.closing() && (w.running == nil || !w.running.Suspension.Suspended()) {
+	if !w.approver.opts.Closing() && (w.running == nil || !w.running.Suspension.Suspended()) {
 		w.done(ctx)
 	}
 	return w.verdict, context.Cause(ctx)

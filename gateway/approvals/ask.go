@@ -1,4 +1,4 @@
-package gateway
+package approvals
 
 import (
 	"context"
@@ -16,15 +16,12 @@ import (
 )
 
 // request is a call as people are asked about it.
-func (g *Gateway) request(ctx context.Context, c tool.Call, v toolcall.Verdict) (approval.Request, error) {
+func (p *Approver) request(ctx context.Context, c tool.Call, v toolcall.Verdict) (approval.Request, error) {
 	canonical, shown, err := approval.Readable(c.Args)
 	if err != nil {
 		return approval.Request{}, &tool.Error{Kind: tool.Invalid, Message: "the call needs approval, and its arguments cannot be shown: " + err.Error()}
 	}
-	definition := ""
-	if e, known := g.catalog.known(c.Tool); known {
-		definition = e.digest()
-	}
+	definition := p.opts.Definition(c.Tool)
 	sum := sha256.New()
 	for _, part := range append([]string{c.Tool.String(), definition, string(canonical)}, doubtOrigins(ctx)...) {
 		fmt.Fprintf(sum, "%d %s ", len(part), part)
@@ -37,7 +34,7 @@ func (g *Gateway) request(ctx context.Context, c tool.Call, v toolcall.Verdict) 
 	if r := toolcall.ExecutionOf(ctx); r != nil {
 		request.Execution, request.Root = r.ID, r.Root
 	} else if by := toolcall.ScopeOf(ctx).Run; by != "" {
-		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, g.standing()
+		request.Execution, request.Root, request.Standing, request.Expire = by, by, true, p.standing()
 	}
 	return request, nil
 }
@@ -63,7 +60,7 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 		}
 	}
 	close(turn)
-	if now, err := w.gateway.approvals.book.Get(ctx, w.id); err != nil || now.State != approval.Waiting || w.covered(ctx) {
+	if now, err := w.approver.Book.Get(ctx, w.id); err != nil || now.State != approval.Waiting || w.covered(ctx) {
 		return
 	}
 	reply, err := w.peer.Ask(w.asking(ctx), "elicitation/create", w.question(a))
@@ -75,16 +72,16 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 		return // what may have been done stays in doubt
 	}
 	answer.By = "the user"
-	if _, err := w.gateway.approvals.book.Answer(ctx, w.id, answer); err != nil && !errors.Is(err, approval.ErrAnswered) {
-		w.gateway.log.WarnContext(ctx, "answer is not taken", "approval", w.id, "error", err)
+	if _, err := w.approver.Book.Answer(ctx, w.id, answer); err != nil && !errors.Is(err, approval.ErrAnswered) {
+		w.approver.opts.Logger.WarnContext(ctx, "answer is not taken", "approval", w.id, "error", err)
 	}
-	w.gateway.approvals.watchers.Notify()
+	w.approver.watchers.Notify()
 }
 
 // covered waits for nothing: a question of before that was answered for longer makes this one needless, and whoever
 // waits for it is about to notice.
 func (w *waiting) covered(ctx context.Context) bool {
-	all, err := w.gateway.approvals.book.List(ctx)
+	all, err := w.approver.Book.List(ctx)
 	if err != nil {
 		return false
 	}
@@ -115,7 +112,7 @@ func (w *waiting) question(a Approval) json.RawMessage {
 // asking is the text of a question.
 func asking(a Approval) string {
 	var b strings.Builder
-	if a.Upstream == WorkflowsID {
+	if a.Upstream == toolcall.WorkflowsID {
 		fmt.Fprintf(&b, "Sallyport: %s asks:\n%s", a.Tool, a.Arguments)
 	} else {
 		fmt.Fprintf(&b, "Sallyport: allow this call of %s?\n%s", a.Tool, a.Arguments)

@@ -1,4 +1,4 @@
-package gateway
+package approvals
 
 import (
 	"cmp"
@@ -9,13 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
-
-// WorkflowsID is the upstream under which programs find workflows as functions, and questions of workflows stand.
-const WorkflowsID = "workflows"
 
 // inquireRule is the rule of a question that no call asks.
 const inquireRule = "workflow"
@@ -41,20 +39,20 @@ type Question struct {
 // Inquire asks people something on behalf of whoever ctx says, and returns at once. It shows among the approvals, with the
 // message in place of arguments, and is answered once. Asked again, also after the gateway was started anew, it returns the
 // question as it stands, with its answer. Errors are *tool.Error.
-func (g *Gateway) Inquire(ctx context.Context, q Question) (Approval, error) {
+func (p *Approver) Inquire(ctx context.Context, q Question) (Approval, error) {
 	if !utf8.ValidString(q.Message) || q.Message == "" {
 		return Approval{}, &tool.Error{Kind: tool.Invalid, Message: "a question needs a text"}
 	}
 	if q.Expires < 0 || q.Expires > approval.MaxExpire {
 		return Approval{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("people can be given 0s to %s to answer, not %s", approval.MaxExpire, q.Expires)}
 	}
-	a, err := g.approvals.book.Stand(ctx, q.request(ctx))
+	a, err := p.Book.Stand(ctx, q.request(ctx))
 	if err != nil {
-		return Approval{}, g.approvalError(ctx, "", a, err)
+		return Approval{}, p.approvalError(ctx, "", a, err)
 	}
-	g.approvals.watchers.Notify()
+	p.watchers.Notify()
 	if a.State == approval.Waiting {
-		g.askClient(ctx, a, q.Peer)
+		p.askClient(ctx, a, q.Peer)
 	}
 	return a, nil
 }
@@ -66,31 +64,31 @@ func (q Question) request(ctx context.Context) approval.Request {
 	}
 	return approval.Request{
 		Principal: tool.Principal(ctx), Session: shortSession(tool.Session(ctx)), Execution: q.Run, Root: q.Run,
-		Upstream: WorkflowsID, Tool: WorkflowsID + "." + plain.Line(q.Workflow, 100), Arguments: plain.Text(q.Message, maxMessage), Digest: hex.EncodeToString(sum.Sum(nil)),
+		Upstream: toolcall.WorkflowsID, Tool: toolcall.WorkflowsID + "." + plain.Line(q.Workflow, 100), Arguments: plain.Text(q.Message, maxMessage), Digest: hex.EncodeToString(sum.Sum(nil)),
 		Rule: inquireRule, Reason: "step " + plain.Line(q.Step, 200), Single: true, Doubt: q.Doubt, Standing: true, Expire: cmp.Or(q.Expires, standTime),
 	}
 }
 
 // Approval returns a question of whoever asks as it stands, of anybody's for an operator. Errors are *tool.Error.
-func (g *Gateway) Approval(ctx context.Context, id string) (Approval, error) {
-	a, err := g.approvals.book.Get(ctx, id)
+func (p *Approver) Approval(ctx context.Context, id string) (Approval, error) {
+	a, err := p.Book.Get(ctx, id)
 	if err == nil && a.Principal != tool.Principal(ctx) && tool.Operator(ctx) == "" {
 		err = approval.ErrNotFound
 	}
 	if err != nil {
-		return Approval{}, g.approvalError(ctx, id, a, err)
+		return Approval{}, p.approvalError(ctx, id, a, err)
 	}
 	return a, nil
 }
 
 // Withdraw takes a question back that nobody needs an answer to any more; one that has one stays as it is. Errors are *tool.Error.
-func (g *Gateway) Withdraw(ctx context.Context, id string) error {
-	if _, err := g.Approval(ctx, id); err != nil {
+func (p *Approver) Withdraw(ctx context.Context, id string) error {
+	if _, err := p.Approval(ctx, id); err != nil {
 		return err
 	}
-	if err := g.approvals.book.Withdraw(ctx, id); err != nil {
-		return g.approvalError(ctx, id, Approval{}, err)
+	if err := p.Book.Withdraw(ctx, id); err != nil {
+		return p.approvalError(ctx, id, Approval{}, err)
 	}
-	g.approvals.watchers.Notify()
+	p.watchers.Notify()
 	return nil
 }

@@ -1,13 +1,16 @@
-package gateway
+// Package approvals asks people about calls, and has what they answer count.
+package approvals
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"
+	"sallyport/internal/config"
 	"sallyport/internal/plain"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
@@ -20,36 +23,59 @@ type (
 	Answer = approval.Answer
 )
 
-// openApprovals keeps them in a store; in memory only, for nil.
-func (g *Gateway) openApprovals(in *store.Store) error {
+// Options say where approvals are kept and what is asked.
+type Options struct {
+	// Records keeps approvals; nil keeps them in memory.
+	Records *store.Store
+	// Settings are the settings in force.
+	Settings config.Source
+	Logger   *slog.Logger
+	// Record puts a question or an answer on record before it counts.
+	Record func(ctx context.Context, a Approval) error
+	// Definition returns the digest of a tool's definition, "" for one that is not known.
+	Definition func(id tool.ID) string
+	// Closing reports whether the process ends.
+	Closing func() bool
+}
+
+// Open opens the approvals. Close it.
+func Open(opts Options) (*Approver, error) {
+	in := opts.Records
 	if in == nil {
 		in = store.Memory()
 	}
 	kept, err := in.Bucket("approvals", approval.Limits())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	g.approvals = approvals{asking: map[string]int{}, book: approval.NewBook(kept, &approval.Options{
-		Expire: func() time.Duration { return g.cfg.Load().Approval.Expire }, Record: g.recordApproval,
-	})}
-	return nil
+	return &Approver{opts: opts, asking: map[string]int{}, Book: approval.NewBook(kept, &approval.Options{
+		Expire: func() time.Duration { return opts.Settings.Load().Approval.Expire }, Record: opts.Record,
+	})}, nil
 }
 
-// recordApproval puts on record what a person is asked and answers, before it counts; what cannot be kept does not.
-func (g *Gateway) recordApproval(ctx context.Context, a Approval) error {
-	err := g.auditApproval(ctx, a)
-	if err == nil {
-		g.opts.Telemetry.Asked(ctx, string(a.State))
+// Close ends the questions that clients are being asked.
+func (p *Approver) Close() { p.clients.close() }
+
+// Waiting returns how many questions have no answer.
+func (p *Approver) Waiting(ctx context.Context) (n int) {
+	all, err := p.Book.List(ctx)
+	if err != nil {
+		return 0
 	}
-	return err
+	for _, a := range all {
+		if a.State == approval.Waiting {
+			n++
+		}
+	}
+	return n
 }
 
 // Approvals returns what whoever asks has waiting for a person, and what was answered lately; an operator sees that
 // of all principals. The newest come first. Errors are *tool.Error.
-func (g *Gateway) Approvals(ctx context.Context) ([]Approval, error) {
-	all, err := g.approvals.book.List(ctx)
+func (p *Approver) Approvals(ctx context.Context) ([]Approval, error) {
+	all, err := p.Book.List(ctx)
 	if err != nil {
-		return nil, toolcall.Unreadable(ctx, g.log, err)
+		return nil, toolcall.Unreadable(ctx, p.opts.Logger, err)
 	}
 	if tool.Operator(ctx) == "" {
 		who := tool.Principal(ctx)
@@ -59,28 +85,28 @@ func (g *Gateway) Approvals(ctx context.Context) ([]Approval, error) {
 }
 
 // WatchApprovals has f called after each question and each answer, until stop is called. f must not block.
-func (g *Gateway) WatchApprovals(f func()) (stop func()) { return g.approvals.watchers.Add(f) }
+func (p *Approver) WatchApprovals(f func()) (stop func()) { return p.watchers.Add(f) }
 
 // Answer answers a question for an operator, once; all others are told that there is none. By is the operator's name where the answer names nobody.
 // Errors are *tool.Error.
-func (g *Gateway) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
+func (p *Approver) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
 	who := tool.Operator(ctx)
 	if who == "" {
-		return Approval{}, g.approvalError(ctx, id, Approval{}, approval.ErrNotFound)
+		return Approval{}, p.approvalError(ctx, id, Approval{}, approval.ErrNotFound)
 	}
 	if answer.By == "" {
 		answer.By = who
 	}
-	a, err := g.approvals.book.Answer(ctx, id, answer)
+	a, err := p.Book.Answer(ctx, id, answer)
 	if err != nil {
-		return Approval{}, g.approvalError(ctx, id, a, err)
+		return Approval{}, p.approvalError(ctx, id, a, err)
 	}
-	g.approvals.watchers.Notify()
+	p.watchers.Notify()
 	return a, nil
 }
 
 // approvalError says what is wrong with an answer.
-func (g *Gateway) approvalError(ctx context.Context, id string, a Approval, err error) error {
+func (p *Approver) approvalError(ctx context.Context, id string, a Approval, err error) error {
 	shown := plain.Line(id, 60)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
@@ -100,6 +126,6 @@ func (g *Gateway) approvalError(ctx context.Context, id string, a Approval, err 
 	case errors.Is(err, approval.ErrMany):
 		return &tool.Error{Kind: tool.Limit, Message: "too many calls wait for approval already", Hint: "have those answered first"}
 	}
-	g.log.ErrorContext(ctx, "approval is not kept", "approval", shown, "error", err)
+	p.opts.Logger.ErrorContext(ctx, "approval is not kept", "approval", shown, "error", err)
 	return &tool.Error{Kind: tool.Internal, Message: "the approval cannot be kept", Hint: "the operator's log says why", Err: err}
 }

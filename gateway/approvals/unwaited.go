@@ -1,4 +1,4 @@
-package gateway
+package approvals
 
 import (
 	"context"
@@ -15,33 +15,15 @@ import (
 const standTime = 24 * time.Hour
 
 // Patience is how long a call may wait for people: a client is asked for a while, somebody elsewhere may answer as long as the settings say.
-func (g *Gateway) Patience(ctx context.Context, c tool.Call) time.Duration {
+func (p *Approver) Patience(ctx context.Context, c tool.Call) time.Duration {
 	peer := c.Peer
 	if r := toolcall.ExecutionOf(ctx); r != nil {
 		peer = r.Peer
 	}
 	if peer == nil {
-		return g.cfg.Load().Approval.Wait
+		return p.opts.Settings.Load().Approval.Wait
 	}
 	return askTime
-}
-
-// Closing reports whether Close has been called.
-func (g *Gateway) Closing() bool { return g.runner.closing() || g.catalog.over() }
-
-// ofRun has a call that a run makes itself say so, and what the upstream asks say whose question it is.
-func ofRun(ctx context.Context, c tool.Call) tool.Call {
-	by := toolcall.ScopeOf(ctx).Run
-	if by == "" || toolcall.ExecutionOf(ctx) != nil {
-		return c
-	}
-	if c.Execution == "" {
-		c.Execution = by
-	}
-	if c.Peer != nil {
-		c.Peer = namedPeer{c.Peer, c.Tool.Upstream}
-	}
-	return c
 }
 
 // Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited], or not any more: nobody has
@@ -56,19 +38,19 @@ type Waits struct {
 func (w *Waits) Error() string { return "it waits for approval " + w.Approval }
 
 // standing is for how long such a question stands.
-func (g *Gateway) standing() time.Duration {
-	return max(g.cfg.Load().Approval.Expire, standTime)
+func (p *Approver) standing() time.Duration {
+	return max(p.opts.Settings.Load().Approval.Expire, standTime)
 }
 
 // leaveStanding asks about a call that does not wait for the answer. Its peer is asked meanwhile, if there is one.
-func (g *Gateway) leaveStanding(ctx context.Context, c tool.Call, request approval.Request, v toolcall.Verdict) (toolcall.Verdict, error) {
-	a, err := g.approvals.book.Ask(ctx, request)
+func (p *Approver) leaveStanding(ctx context.Context, c tool.Call, request approval.Request, v toolcall.Verdict) (toolcall.Verdict, error) {
+	a, err := p.Book.Ask(ctx, request)
 	if err != nil {
-		return v, g.approvalError(ctx, "", a, err)
+		return v, p.approvalError(ctx, "", a, err)
 	}
-	g.approvals.book.Leave(a.ID)
-	g.approvals.watchers.Notify()
-	g.askClient(ctx, a, c.Peer)
+	p.Book.Leave(a.ID)
+	p.watchers.Notify()
+	p.askClient(ctx, a, c.Peer)
 	v.Approval = a.ID
 	return v, &tool.Error{
 		Kind: tool.Denied, Message: a.Tool + " waits for approval " + a.ID, Hint: "a person can give it with `sallyport approvals approve " + a.ID + "`",
@@ -123,29 +105,29 @@ func (c *clientQuestions) close() {
 }
 
 // askClient puts a standing question to a peer, until it has an answer, whoever gives it.
-func (g *Gateway) askClient(ctx context.Context, a Approval, peer tool.Peer) {
+func (p *Approver) askClient(ctx context.Context, a Approval, peer tool.Peer) {
 	if peer == nil {
 		return
 	}
-	w := &waiting{gateway: g, id: a.ID, request: a.Request, peer: peer}
-	g.approvals.clients.begin(ctx, a.ID, func(ctx context.Context) {
+	w := &waiting{approver: p, id: a.ID, request: a.Request, peer: peer}
+	p.clients.begin(ctx, a.ID, func(ctx context.Context) {
 		ctx, stop := context.WithCancel(ctx)
 		var watch sync.WaitGroup
 		defer watch.Wait()
 		defer stop()
 		watch.Go(func() {
 			defer stop()
-			g.whileWaiting(ctx, a.ID)
+			p.whileWaiting(ctx, a.ID)
 		})
 		w.ask(ctx, a, make(chan struct{}))
 	})
 }
 
 // whileWaiting returns when a question does not wait for an answer any more, or ctx ends.
-func (g *Gateway) whileWaiting(ctx context.Context, id string) {
+func (p *Approver) whileWaiting(ctx context.Context, id string) {
 	for {
-		changed := g.approvals.book.Changed()
-		if a, err := g.approvals.book.Get(ctx, id); err != nil || a.State != approval.Waiting {
+		changed := p.Book.Changed()
+		if a, err := p.Book.Get(ctx, id); err != nil || a.State != approval.Waiting {
 			return
 		}
 		select {

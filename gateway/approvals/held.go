@@ -1,0 +1,65 @@
+package approvals
+
+import (
+	"context"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/approval"
+	"sallyport/internal/journal"
+	"sallyport/internal/policy"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// Settle says of an execution that was stopped for it what it waits for. One that ended otherwise waits for nothing.
+func (p *Approver) Settle(ctx context.Context, e *execution.Result, r *toolcall.Execution) {
+	if !r.Suspension.Suspended() {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	all, err := p.Book.List(ctx)
+	if err != nil {
+		p.opts.Logger.ErrorContext(ctx, "approvals cannot be read", "execution", e.ID, "error", err)
+	}
+	for _, a := range all {
+		switch {
+		case a.Execution != e.ID || a.Principal != tool.Principal(ctx) || a.State != approval.Waiting:
+		case e.Status == sandbox.Canceled:
+			e.Approvals = append(e.Approvals, a)
+		default:
+			if err := p.Book.Withdraw(ctx, a.ID); err != nil {
+				p.opts.Logger.WarnContext(ctx, "approval is not withdrawn", "approval", a.ID, "error", err)
+			}
+		}
+	}
+	if e.Status == sandbox.Canceled {
+		e.Status = execution.Held
+	}
+	p.watchers.Notify()
+}
+
+// answeredDoubt is a verdict by what a person has said about a call that may have been done already.
+func answeredDoubt(v toolcall.Verdict, a Approval) toolcall.Verdict {
+	switch a.State {
+	case approval.Done:
+		v.Decision, v.Result = journal.Done, tool.Result{Structured: a.Result}
+		if a.Result == nil {
+			v.Result = tool.Result{Content: []tool.Content{{Type: "text", Text: "done: no result was given"}}}
+		}
+		v.Action = policy.Allow
+	case approval.Denied:
+		v.Decision, v.Action = journal.Left, policy.Deny
+		v.Message = refusal(a) + ": it may have been done, and is not made again"
+	default:
+		v.Action = policy.Allow
+	}
+	return v
+}
+
+// doubtOrigins are the calls of before that a call may repeat: what a person says is about these, and no others that are the same.
+func doubtOrigins(ctx context.Context) (origins []string) {
+	if made := toolcall.AttemptOf(ctx); made != nil && made.Doubt != nil {
+		return made.Doubt.Origins()
+	}
+	return nil
+}
