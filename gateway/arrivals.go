@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/gateway/upstream"
+	"sallyport/internal/sleep"
 )
 
 const (
@@ -47,7 +48,7 @@ func (g *Gateway) settleMost(ctx context.Context) {
 			last = now
 		}
 		left = waiting
-		if g.catalog.over() || !pause(ctx, glance) {
+		if g.catalog.over() || sleep.For(ctx, glance) != nil {
 			return
 		}
 	}

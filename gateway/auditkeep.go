@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
+	"sallyport/internal/sleep"
 )
 
 const (
@@ -34,7 +35,7 @@ func (g *Gateway) KeepAudit(ctx context.Context) {
 			return
 		}
 		g.log.ErrorContext(ctx, "audit records cannot be written, so nothing is run", "directory", g.auditor.dir, "error", err)
-		if !pause(ctx, auditRetry) {
+		if sleep.For(ctx, auditRetry) != nil {
 			return
 		}
 		l, err = g.auditor.get()
@@ -58,7 +59,7 @@ func (g *Gateway) KeepAudit(ctx context.Context) {
 	g.reloading.Lock()
 	_ = g.auditSettings(g.cfg.Load()) // it is logged, and nothing runs
 	g.reloading.Unlock()
-	for ok := true; ok; ok = pause(ctx, pruneEvery) {
+	for ok := true; ok; ok = sleep.For(ctx, pruneEvery) == nil {
 		if err := l.Prune(); err != nil {
 			g.log.ErrorContext(ctx, "old audit records stay", "error", err)
 		}
@@ -79,7 +80,7 @@ func (g *Gateway) mirror(ctx context.Context, l *audit.Log) {
 			return
 		}
 		g.log.ErrorContext(ctx, "audit records are not copied", "error", err)
-		if !pause(ctx, time.Minute) {
+		if sleep.For(ctx, time.Minute) != nil {
 			return
 		}
 	}

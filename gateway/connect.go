@@ -75,15 +75,3 @@ func (c *catalog) attempt(ctx context.Context, m *member) bool {
 	}
 	return err == nil
 }
-
-// pause waits, and reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

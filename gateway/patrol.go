@@ -9,6 +9,7 @@ import (
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
+	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
 
@@ -36,7 +37,7 @@ func openBook(opts Options) (*trust.Book, error) {
 // patrol looks after what other processes change, until ctx ends.
 func (c *catalog) patrol(ctx context.Context) {
 	seen := mark(c.opts.LockFile)
-	for pause(ctx, patrolEvery) {
+	for sleep.For(ctx, patrolEvery) == nil {
 		if now := mark(c.opts.LockFile); c.book != nil && now != seen {
 			seen = now
 			c.review()

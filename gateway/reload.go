@@ -15,6 +15,7 @@ import (
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
+	"sallyport/internal/sleep"
 )
 
 const (
@@ -215,7 +216,7 @@ func (c *catalog) retire(m *member) {
 // cannot be loaded changes nothing; Settings and the log say why.
 func (g *Gateway) Follow(ctx context.Context, load func() (*config.Config, error)) {
 	last, seen := []string(nil), g.marks() // the first look finds what was edited since they were loaded
-	for pause(ctx, pollEvery) {
+	for sleep.For(ctx, pollEvery) == nil {
 		now := g.marks()
 		settled := slices.Equal(now, seen) // it is not being written just now
 		seen = now

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
 
@@ -68,22 +69,11 @@ func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.D
 			return nil, waited, err
 		}
 		start := time.Now()
-		stopped := sleep(ctx, after)
+		stopped := sleep.For(ctx, after)
 		waited += time.Since(start)
 		if stopped != nil {
 			return nil, waited, fmt.Errorf("ask %s: %w, after %w", w.Host, stopped, err)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

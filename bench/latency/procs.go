@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sallyport/internal/sleep"
 	"strconv"
 	"strings"
 	"time"
@@ -113,7 +114,7 @@ const (
 func (g *gate) quiet(ctx context.Context, waiting int) error {
 	before := g.processes()
 	for end := time.Now().Add(patience); ; {
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := sleep.For(ctx, lookEvery); err != nil {
 			return err
 		}
 		now := g.processes()
@@ -142,15 +143,6 @@ func busy(before, now map[int]process) (ticks uint64) {
 		}
 	}
 	return ticks
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // gone waits until no process of serve is left.

@@ -19,6 +19,7 @@ import (
 
 	"sallyport/bench/corpus"
 	"sallyport/bench/stats"
+	"sallyport/internal/sleep"
 )
 
 // A start is with so many upstreams, each with so many tools.
@@ -241,7 +242,7 @@ func (g *gate) searchAll(ctx context.Context, name string) error {
 		}
 		text := textOf(found)
 		if strings.Contains(text, "(not searched: ") {
-			if err := pause(ctx, 5*time.Millisecond); err != nil { // asking without a pause would slow what is waited for
+			if err := sleep.For(ctx, 5*time.Millisecond); err != nil { // asking without a pause would slow what is waited for
 				return err
 			}
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
 
@@ -136,7 +137,7 @@ func (l *link) listen(ctx context.Context) {
 		if time.Since(begin) > listenMax {
 			wait = listenMin / 10
 		}
-		if pause(ctx, wait) != nil {
+		if sleep.For(ctx, wait) != nil {
 			return
 		}
 		wait = min(2*wait, listenMax)

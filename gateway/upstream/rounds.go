@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/plain"
+	"sallyport/internal/sleep"
 	"sallyport/internal/tool"
 )
 
@@ -78,7 +79,7 @@ func (s *Session) converse(ctx context.Context, l *link, r *request) (json.RawMe
 			return raw, nil
 		}
 		if len(asked.Requests) == 0 {
-			if err := pause(ctx, wait); err != nil {
+			if err := sleep.For(ctx, wait); err != nil {
 				return nil, err
 			}
 			wait *= 2
@@ -88,17 +89,6 @@ func (s *Session) converse(ctx context.Context, l *link, r *request) (json.RawMe
 		}
 	}
 	return nil, s.unanswered(r, fmt.Sprintf("it still asks after %d rounds", maxRounds), nil)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // answer has the questions answered, one after the other, and puts the answers into the next request.

@@ -18,6 +18,7 @@ import (
 
 	"sallyport/internal/filelock"
 	"sallyport/internal/plain"
+	"sallyport/internal/sleep"
 )
 
 // Sink is another place that records go to. Send is called by one goroutine, with records in their order; after an error it gets
@@ -113,7 +114,7 @@ func (l *Log) Deliver(ctx context.Context, sinks map[string]Sink) error {
 		return fmt.Errorf("deliver audit records: %w", err)
 	}
 	unlock, err := filelock.Dir(folder, 0)
-	for errors.Is(err, filelock.ErrBusy) && pause(ctx, lockRest) {
+	for errors.Is(err, filelock.ErrBusy) && sleep.For(ctx, lockRest) == nil {
 		unlock, err = filelock.Dir(folder, 0)
 	}
 	if ctx.Err() != nil && err != nil {
@@ -155,7 +156,7 @@ func (d *delivery) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-grown:
-			pause(ctx, gather)
+			_ = sleep.For(ctx, gather)
 		case <-time.After(2 * pollEvery): // another process may append, too
 		}
 	}
@@ -214,7 +215,7 @@ func (d *delivery) send(ctx context.Context, batch []Record) bool {
 			return false
 		}
 		d.failed(err)
-		if !pause(ctx, rest/2+rand.N(rest)) {
+		if sleep.For(ctx, rest/2+rand.N(rest)) != nil {
 			return false
 		}
 		rest = min(2*rest, longestRest)
@@ -278,16 +279,6 @@ func (d *delivery) save() {
 	}
 	if err != nil {
 		d.slog.Error("how far a sink is cannot be kept", "sink", d.state.Name, "error", err)
-	}
-}
-
-// pause reports false when ctx ends before d is over.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

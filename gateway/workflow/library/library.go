@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/sleep"
 	"sallyport/internal/strict"
 )
 
@@ -54,7 +55,7 @@ func (l *Library) Faults() []error { return l.now.Load().faults }
 // Follow reads the folder whenever files in it have changed, and calls changed where definitions have, until ctx ends.
 func (l *Library) Follow(ctx context.Context, changed func()) {
 	last, seen := []string(nil), l.marks() // the first look finds what was edited since Open
-	for pause(ctx) {
+	for sleep.For(ctx, pollEvery) == nil {
 		now := l.marks()
 		settled := slices.Equal(now, seen) // nothing is being written just now
 		seen = now
@@ -65,15 +66,6 @@ func (l *Library) Follow(ctx context.Context, changed func()) {
 		if l.look() {
 			changed()
 		}
-	}
-}
-
-func pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pollEvery):
-		return true
 	}
 }
 
