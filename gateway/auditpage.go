@@ -80,11 +80,6 @@ func (g *Gateway) AuditLog(ctx context.Context, filter AuditFilter) (AuditPage, 
 	return page.AuditPage, nil
 }
 
-// forOperatorsOnly refuses somebody else.
-func forOperatorsOnly(what string) error {
-	return &tool.Error{Kind: tool.Denied, Message: what + " is for operators only", Hint: "a token with scope operate, or http.operators in upstreams.yaml, makes one"}
-}
-
 // check refuses what nothing can match.
 func (f *AuditFilter) check() error {
 	if f.Limit <= 0 {

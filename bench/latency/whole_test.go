@@ -12,6 +12,7 @@ import (
 
 	"sallyport/bench/corpus"
 	"sallyport/bench/stats"
+	"sallyport/internal/sleep"
 )
 
 // lonely are the rows that have no bare twin, by what is in their names, with the reason.
@@ -144,7 +145,7 @@ func TestSpent(t *testing.T) {
 		if used := g.spent(); used < before || time.Now().After(end) {
 			t.Fatalf("%.0f ms were used, %.0f before: the child's child is not counted", used, before)
 		}
-		if err := pause(t.Context(), 5*time.Millisecond); err != nil {
+		if err := sleep.For(t.Context(), 5*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
