@@ -179,7 +179,7 @@ func TestKeepAudit(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{DataDir: data, Records: records})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { g.KeepAudit(ctx) })
+	work.Go(func() { g.Auditor.KeepAudit(ctx) })
 	waitFor(t, "what is on record", func() bool { return len(audited(t, data)) >= 2 })
 	if err := g.Reload(write(sinks + "policy: {default: deny}\n")); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestKeepAudit(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	defer work.Wait()
 	defer cancel()
-	work.Go(func() { next.KeepAudit(ctx) })
+	work.Go(func() { next.Auditor.KeepAudit(ctx) })
 	waitFor(t, "what is on record", func() bool {
 		return slices.ContainsFunc(audited(t, data), func(r audit.Record) bool { return r.Kind == audit.LogGap && r.Through == 5 })
 	})

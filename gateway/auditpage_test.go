@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -26,18 +27,18 @@ func TestAuditLog(t *testing.T) {
 		if i%3 == 0 {
 			kind = audit.LoginRefused
 		}
-		if err := g.Audit(ctx, audit.Event{Kind: kind, Tool: fmt.Sprintf("calc.t%d", i), Decision: "allow"}); err != nil {
+		if err := g.Auditor.Audit(ctx, audit.Event{Kind: kind, Tool: fmt.Sprintf("calc.t%d", i), Decision: "allow"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := g.AuditLog(ctx, gateway.AuditFilter{})
+	_, err := g.Auditor.AuditLog(ctx, auditor.Filter{})
 	wantError(t, err, tool.Denied, "operators only")
 
 	operator := tool.WithOperator(ctx, "ops")
 	var tools []string
-	filter := gateway.AuditFilter{Kind: "call", Tool: "calc.*", Principal: "token:ann", Decision: "allow", Limit: 4}
+	filter := auditor.Filter{Kind: "call", Tool: "calc.*", Principal: "token:ann", Decision: "allow", Limit: 4}
 	for filter.Before = 0; ; {
-		page, err := g.AuditLog(operator, filter)
+		page, err := g.Auditor.AuditLog(operator, filter)
 		if err != nil || !page.Whole() || page.Head.Seq != 10 {
 			t.Fatalf("%+v %v", page, err)
 		}
@@ -51,12 +52,12 @@ func TestAuditLog(t *testing.T) {
 	if want := []string{"t8", "t7", "t5", "t4", "t2", "t1"}; !slices.Equal(tools, want) {
 		t.Errorf("%v, want %v", tools, want)
 	}
-	if page, err := g.AuditLog(operator, gateway.AuditFilter{Since: time.Now().Add(time.Hour)}); err != nil || len(page.Events) != 0 || page.Looked != 0 {
+	if page, err := g.Auditor.AuditLog(operator, auditor.Filter{Since: time.Now().Add(time.Hour)}); err != nil || len(page.Events) != 0 || page.Looked != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
-	_, err = g.AuditLog(operator, gateway.AuditFilter{Kind: "calls"})
+	_, err = g.Auditor.AuditLog(operator, auditor.Filter{Kind: "calls"})
 	wantError(t, err, tool.Invalid, "no kind")
-	_, err = g.AuditLog(operator, gateway.AuditFilter{Decision: "allowed"})
+	_, err = g.Auditor.AuditLog(operator, auditor.Filter{Decision: "allowed"})
 	wantError(t, err, tool.Invalid, "no decision")
 
 	files, _ := filepath.Glob(filepath.Join(audit.Dir(data), "records-*"))
@@ -67,7 +68,7 @@ func TestAuditLog(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte(strings.Replace(string(text), "calc.t4", "calc.t5", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if page, err := g.AuditLog(operator, gateway.AuditFilter{}); err != nil || page.Damaged != 1 || page.Unchained != 1 {
+	if page, err := g.Auditor.AuditLog(operator, auditor.Filter{}); err != nil || page.Damaged != 1 || page.Unchained != 1 {
 		t.Errorf("%+v %v", page, err)
 	}
 }

@@ -98,13 +98,13 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program executio
 	if err := g.begin(ctx, running, program, before); err != nil {
 		return execution.Result{}, err
 	}
-	if err := g.auditStart(ctx, &e, program); err != nil {
+	if err := g.Auditor.RecordStart(ctx, &e, program); err != nil {
 		g.undo(ctx, running, before)
 		return execution.Result{}, err
 	}
 	if err := g.run(ctx, job, program, &e, x); err != nil {
 		g.undo(ctx, running, before)
-		g.auditEnd(ctx, &e, program, started, running.Calls, err)
+		g.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)
 		if cause := errors.Unwrap(err); cause != nil {
 			g.log.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
 		}
@@ -122,7 +122,7 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program executio
 	if e.Fault != nil {
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
-	g.auditEnd(ctx, &e, program, started, running.Calls, nil)
+	g.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, nil)
 	g.History.Add(ctx, program, &e, started, running, g.flows.origins(trailKey(ctx), running))
 	g.skills.ended(ctx, e)
 	return e, nil

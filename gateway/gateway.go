@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/auditor"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
@@ -110,7 +111,7 @@ type Gateway struct {
 	// recorder has a record of each execution.
 	*history.History
 	// auditor puts on record what happens.
-	auditor *auditor
+	*auditor.Auditor
 	// Privacy keeps personal data from models.
 	Privacy *privacy.Tokenizer
 	// approvals are what people are asked about calls.
@@ -123,7 +124,6 @@ type Gateway struct {
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
-	inForce   inForce // what is on record of the settings; reloading guards it
 	settings  atomic.Pointer[Settings]
 }
 
@@ -167,7 +167,10 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
 	g.Environments = environments.New(environments.Options{Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.runner, MayInstall: g.mayName, Usage: g.Workspaces.Usage})
-	if g.auditor, err = newAuditor(cfg, g.opts); err != nil {
+	if g.Auditor, err = auditor.New(auditor.Options{
+		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
+		Settings: &g.cfg, Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: g.definition, Redact: g.withoutPrivate, Asked: g.opts.Telemetry.Asked,
+	}); err != nil {
 		return nil, err
 	}
 	if err := g.openRecords(g.opts.Records); err != nil {
@@ -192,7 +195,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		err := g.runner.close()
 		g.Approver.Close()
 		g.History.Close()
-		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.auditor.close())
+		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.Auditor.Close())
 	})
 	g.aid(cfg.Search)
 	opts.Telemetry.Watch(g.state)
@@ -226,7 +229,7 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		return err
 	}
 	if g.Approver, err = approvals.Open(approvals.Options{
-		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.recordApproval, Definition: g.definition, Closing: g.runner.closing,
+		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: g.definition, Closing: g.runner.closing,
 	}); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (g *Gateway) guarded(next toolcall.Handler) toolcall.Handler {
 			v, held = g.Approver.Approve(ctx, c, v)
 			noteDecision(ctx, v)
 		}
-		if err := g.auditCall(ctx, c, v); err != nil {
+		if err := g.Auditor.RecordCall(ctx, c, v); err != nil {
 			return tool.Result{}, err
 		}
 		if held != nil {
@@ -52,14 +52,14 @@ func (g *Gateway) guarded(next toolcall.Handler) toolcall.Handler {
 		}
 		start := time.Now()
 		if at.down != nil {
-			g.auditResult(ctx, c, tool.Result{}, at.down, time.Since(start))
+			g.Auditor.RecordResult(ctx, c, tool.Result{}, at.down, time.Since(start))
 			return tool.Result{}, at.down
 		}
 		g.taint(ctx, c, v.Labels) // before the upstream says anything
 		c.Leaving = g.leaving(ctx, c, at)
 		result, err := next(ctx, c)
 		g.Approver.Renew(ctx, v, result)
-		g.auditResult(ctx, c, result, err, time.Since(start))
+		g.Auditor.RecordResult(ctx, c, result, err, time.Since(start))
 		return result, err
 	}
 }

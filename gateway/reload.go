@@ -111,7 +111,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := g.auditReload(cfg); err != nil {
+	if err := g.Auditor.RecordReload(cfg); err != nil {
 		return err
 	}
 	if err := g.Privacy.Apply(cfg); err != nil { // before an upstream that the settings bring is called

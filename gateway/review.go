@@ -68,7 +68,7 @@ func (g *Gateway) ApproveHeld(ctx context.Context, id tool.ID, digest string) er
 	if err != nil {
 		return err
 	}
-	if err := g.Audit(ctx, audit.Event{Kind: audit.DefinitionApproved, Tool: id.String(), Definition: h.Digest, Note: h.Reason}); err != nil {
+	if err := g.Auditor.Audit(ctx, audit.Event{Kind: audit.DefinitionApproved, Tool: id.String(), Definition: h.Digest, Note: h.Reason}); err != nil {
 		return err
 	}
 	switch err := g.catalog.book.Approve(h); {

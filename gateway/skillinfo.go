@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -135,7 +136,7 @@ func (g *Gateway) PendingSkill(ctx context.Context, name string) (SkillDetail, e
 	case g.skills.store == nil:
 		return SkillDetail{}, noSkills()
 	case tool.Operator(ctx) == "":
-		return SkillDetail{}, forOperatorsOnly("what waits to be shared")
+		return SkillDetail{}, toolcall.OperatorsOnly("what waits to be shared")
 	}
 	one, err := g.skills.store.LoadPending(name)
 	if errors.Is(err, skill.ErrNotFound) {

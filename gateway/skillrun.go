@@ -215,14 +215,14 @@ func (g *Gateway) testSkill(ctx context.Context, one skill.Skill) error {
 	}
 	defer x.seat.end()
 	started := time.Now()
-	if err := g.auditStart(ctx, &e, program); err != nil {
+	if err := g.Auditor.RecordStart(ctx, &e, program); err != nil {
 		return err
 	}
 	within, ended := running.Suspension.Context(ctx)
 	e.Outcome, err = g.runner.Run(within, job, agent{g, x})
 	ended()
 	g.Approver.Settle(ctx, &e, running)
-	g.auditEnd(ctx, &e, program, started, running.Calls, err)
+	g.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)
 	if err != nil {
 		return err
 	}

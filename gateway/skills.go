@@ -206,7 +206,7 @@ func (g *Gateway) shareSkill(ctx context.Context, one skill.Skill, review bool) 
 	if _, err := g.skills.store.Propose(tool.Principal(ctx), one); err != nil {
 		return "", g.unsaved(ctx, err)
 	}
-	if err := g.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, review %t", one.Name, one.Version, review)}); err != nil {
+	if err := g.Auditor.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, review %t", one.Name, one.Version, review)}); err != nil {
 		return "", err
 	}
 	if review {

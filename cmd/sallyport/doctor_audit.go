@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
@@ -27,7 +27,7 @@ func (a *app) checkAudit(cfg *config.Config) []finding {
 		return []finding{{Check: check}}
 	}
 	dir = audit.Dir(dir)
-	opts := gateway.AuditOptions(cfg)
+	opts := auditor.LogOptions(cfg)
 	opts.Logger = a.logger(slog.LevelError)
 	l, err := audit.Open(dir, &opts)
 	if err == nil {

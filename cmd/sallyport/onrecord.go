@@ -4,7 +4,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/internal/audit"
 	"sallyport/internal/config"
 )
@@ -20,7 +20,7 @@ func (a *app) onRecord(events ...audit.Event) (err error) {
 	if cfg.Audit.Off || a.dataDir() == "" {
 		return nil
 	}
-	opts := gateway.AuditOptions(cfg)
+	opts := auditor.LogOptions(cfg)
 	opts.Logger, opts.Opened = a.logger(slog.LevelError), audit.Event{Note: "sallyport " + buildVersion(), By: operatorName}
 	l, err := audit.Open(audit.Dir(a.dataDir()), &opts)
 	if err != nil {

@@ -188,7 +188,7 @@ func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*con
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { s.gateway.Follow(ctx, load) })
-	work.Go(func() { s.gateway.KeepAudit(ctx) })
+	work.Go(func() { s.gateway.Auditor.KeepAudit(ctx) })
 	work.Go(func() {
 		select {
 		case <-s.listed:

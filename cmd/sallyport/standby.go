@@ -102,7 +102,7 @@ func (b *standby) lead(ctx context.Context, records *store.Store) (err error) {
 	defer b.app.openControl(b.log, releasing(api, release))()
 	var work sync.WaitGroup
 	work.Go(func() { g.Follow(ctx, b.load) })
-	work.Go(func() { g.KeepAudit(ctx) })
+	work.Go(func() { g.Auditor.KeepAudit(ctx) })
 	work.Go(func() { f.run(ctx) })
 	work.Wait()
 	return nil

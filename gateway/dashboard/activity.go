@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/internal/plain"
 )
 
@@ -17,7 +17,7 @@ type Activity interface {
 	Records
 	Skills
 	// AuditLog is for operators only.
-	AuditLog(ctx context.Context, filter gateway.AuditFilter) (gateway.AuditPage, error)
+	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 }
 
 // Span is where something stands on a line of time, in percent of all of it.

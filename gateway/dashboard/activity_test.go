@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
@@ -130,11 +131,11 @@ func (h house) PendingSkill(ctx context.Context, name string) (gateway.SkillDeta
 	return d, err
 }
 
-func (house) AuditLog(_ context.Context, f gateway.AuditFilter) (gateway.AuditPage, error) {
+func (house) AuditLog(_ context.Context, f auditor.Filter) (auditor.Page, error) {
 	if f.Kind == "call" {
-		return gateway.AuditPage{Looked: 3, Damaged: 1, Unchained: 2}, nil
+		return auditor.Page{Looked: 3, Damaged: 1, Unchained: 2}, nil
 	}
-	return gateway.AuditPage{Looked: 2, Next: 41, Head: audit.Head{Seq: 43, Hash: strings.Repeat("cd", 32)}, Events: []audit.Event{
+	return auditor.Page{Looked: 2, Next: 41, Head: audit.Head{Seq: 43, Hash: strings.Repeat("cd", 32)}, Events: []audit.Event{
 		{Seq: 43, Time: noon, Kind: audit.Call, Principal: "ada", Execution: "e-1", Tool: "crm.delete", Decision: "deny", Rule: "no deletes"},
 		{Seq: 42, Time: noon, Kind: evil, Principal: evil, Execution: evil, Tool: evil, Decision: evil, Outcome: evil, Rule: evil, By: evil, From: evil, Client: evil, Language: evil, Environment: evil, Workspace: evil, Limits: evil,
 			Code: evil, Before: evil, After: evil, Note: evil, Micros: 5, Bytes: 6, Calls: 7, Through: 8},

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/internal/audit"
 )
 
 // AuditPage is a part of the audit log, the newest first.
 type AuditPage struct {
-	gateway.AuditPage
+	auditor.Page
 	Filter AuditForm
 	// Older and Newest are other parts, "" where there are none.
 	Older, Newest string
@@ -35,13 +35,13 @@ func (d *Dashboard) audit(r *request) (any, error) {
 	word := func(name string) string { return strings.TrimSpace(query.Get(name)) }
 	p := AuditPage{Filter: AuditForm{word("kind"), word("principal"), word("tool"), word("decision"), word("execution"), word("since")}, Spans: []string{"1 hour", "1 day", "7 days", "30 days"}}
 	p.Kinds = audit.Kinds()
-	f := gateway.AuditFilter{Kind: p.Filter.Kind, Principal: p.Filter.Principal, Tool: p.Filter.Tool, Decision: p.Filter.Decision, Execution: p.Filter.Execution, Limit: auditSize}
+	f := auditor.Filter{Kind: p.Filter.Kind, Principal: p.Filter.Principal, Tool: p.Filter.Tool, Decision: p.Filter.Decision, Execution: p.Filter.Execution, Limit: auditSize}
 	f.Before, _ = strconv.ParseUint(query.Get("before"), 10, 64) // what is no number is from the end
 	if long, ok := auditSpans[p.Filter.Since]; ok {
 		f.Since = time.Now().Add(-long)
 	}
 	var err error
-	if p.AuditPage, err = d.verbs.AuditLog(r.Context(), f); err != nil {
+	if p.Page, err = d.verbs.AuditLog(r.Context(), f); err != nil {
 		return nil, err
 	}
 	if p.Next > 0 {

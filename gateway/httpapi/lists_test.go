@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/gateway/history"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
@@ -78,11 +79,11 @@ func (house) Savings(_ context.Context, since time.Time, step time.Duration) (hi
 	return history.Savings{Since: since, StepSeconds: int64(step.Seconds()), Steps: []history.SavingsStep{total}, Total: total}, nil
 }
 
-func (house) AuditLog(_ context.Context, f gateway.AuditFilter) (gateway.AuditPage, error) {
+func (house) AuditLog(_ context.Context, f auditor.Filter) (auditor.Page, error) {
 	if f.Kind == "nonsense" {
-		return gateway.AuditPage{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log"}
+		return auditor.Page{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log"}
 	}
-	return gateway.AuditPage{Events: []audit.Event{{Seq: f.Before + 1, Kind: audit.Call, Tool: f.Tool, Time: f.Since, Principal: f.Principal}}, Next: uint64(f.Limit)}, nil //nolint:gosec // a limit is small
+	return auditor.Page{Events: []audit.Event{{Seq: f.Before + 1, Kind: audit.Call, Tool: f.Tool, Time: f.Since, Principal: f.Principal}}, Next: uint64(f.Limit)}, nil //nolint:gosec // a limit is small
 }
 
 // TestLists: each list asks the gateway for what was asked for, and says where it goes on.

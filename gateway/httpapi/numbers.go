@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/auditor"
 	"sallyport/gateway/history"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
@@ -17,7 +17,7 @@ type Numbers interface {
 	// Savings are of whoever asks, of all for an operator.
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	// AuditLog is for operators.
-	AuditLog(ctx context.Context, filter gateway.AuditFilter) (gateway.AuditPage, error)
+	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 }
 
 // usualDays is for how many days savings are told where nothing is said, maxDays for how many at most: so long records are kept.
@@ -61,7 +61,7 @@ type AuditEvent struct{ audit.Event }
 
 func (a *api) audit(r *http.Request) (AuditEvents, error) {
 	query := queryOf(r)
-	filter := gateway.AuditFilter{
+	filter := auditor.Filter{
 		Since: query.time("since"), Execution: query.text("execution"), Principal: query.text("principal"), Decision: query.text("decision"),
 		Tool: query.text("tool"), Kind: query.text("kind"), Limit: query.number("limit"),
 	}

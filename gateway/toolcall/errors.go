@@ -36,3 +36,8 @@ func Unreadable(ctx context.Context, log *slog.Logger, err error) error {
 	log.ErrorContext(ctx, "records cannot be read", "error", err)
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }
+
+// OperatorsOnly refuses somebody else.
+func OperatorsOnly(what string) error {
+	return &tool.Error{Kind: tool.Denied, Message: what + " is for operators only", Hint: "a token with scope operate, or http.operators in upstreams.yaml, makes one"}
+}

@@ -1,4 +1,4 @@
-package gateway
+package auditor
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ const (
 
 // KeepAudit looks after the audit record until ctx ends: it puts on record which settings are in force, lets old records go,
 // copies them to the store, and sends them to the sinks. It is for a gateway that serves.
-func (g *Gateway) KeepAudit(ctx context.Context) {
-	l, err := g.auditor.get()
+func (a *Auditor) KeepAudit(ctx context.Context) {
+	l, err := a.get()
 	for l == nil {
 		if err == nil {
 			return // nothing is recorded
@@ -34,44 +34,44 @@ func (g *Gateway) KeepAudit(ctx context.Context) {
 		if errors.Is(err, audit.ErrClosed) {
 			return
 		}
-		g.log.ErrorContext(ctx, "audit records cannot be written, so nothing is run", "directory", g.auditor.dir, "error", err)
+		a.opts.Logger.ErrorContext(ctx, "audit records cannot be written, so nothing is run", "directory", a.dir, "error", err)
 		if sleep.For(ctx, auditRetry) != nil {
 			return
 		}
-		l, err = g.auditor.get()
+		l, err = a.get()
 	}
-	sinks, err := audit.NewSinks(g.started.Audit.Sinks, g.opts.Version)
+	sinks, err := audit.NewSinks(a.set.Sinks, a.opts.Version)
 	if err != nil {
-		g.log.ErrorContext(ctx, "audit records go to no sink", "error", err)
+		a.opts.Logger.ErrorContext(ctx, "audit records go to no sink", "error", err)
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	if g.opts.Records != nil {
-		work.Go(func() { g.mirror(ctx, l) })
+	if a.opts.Records != nil {
+		work.Go(func() { a.mirror(ctx, l) })
 	}
 	if len(sinks) > 0 {
 		work.Go(func() {
 			if err := l.Deliver(ctx, sinks); err != nil {
-				g.log.ErrorContext(ctx, "audit records go to no sink", "error", err)
+				a.opts.Logger.ErrorContext(ctx, "audit records go to no sink", "error", err)
 			}
 		})
 	}
-	g.reloading.Lock()
-	_ = g.auditSettings(g.cfg.Load()) // it is logged, and nothing runs
-	g.reloading.Unlock()
+	a.opts.Reloading.Lock()
+	_ = a.settings(a.opts.Settings.Load()) // it is logged, and nothing runs
+	a.opts.Reloading.Unlock()
 	for ok := true; ok; ok = sleep.For(ctx, pruneEvery) == nil {
 		if err := l.Prune(); err != nil {
-			g.log.ErrorContext(ctx, "old audit records stay", "error", err)
+			a.opts.Logger.ErrorContext(ctx, "old audit records stay", "error", err)
 		}
 	}
 }
 
 // mirror copies the record to the store, and tries again when that fails.
-func (g *Gateway) mirror(ctx context.Context, l *audit.Log) {
-	set := g.started.Audit
-	copied, err := audit.NewMirror(g.opts.Records, set.Keep, int64(set.Size))
+func (a *Auditor) mirror(ctx context.Context, l *audit.Log) {
+	set := a.set
+	copied, err := audit.NewMirror(a.opts.Records, set.Keep, int64(set.Size))
 	if err != nil {
-		g.log.ErrorContext(ctx, "audit records are not copied", "error", err)
+		a.opts.Logger.ErrorContext(ctx, "audit records are not copied", "error", err)
 		return
 	}
 	for {
@@ -79,24 +79,24 @@ func (g *Gateway) mirror(ctx context.Context, l *audit.Log) {
 		if ctx.Err() != nil {
 			return
 		}
-		g.log.ErrorContext(ctx, "audit records are not copied", "error", err)
+		a.opts.Logger.ErrorContext(ctx, "audit records are not copied", "error", err)
 		if sleep.For(ctx, time.Minute) != nil {
 			return
 		}
 	}
 }
 
-// auditReload puts other settings on record before they come into force.
-func (g *Gateway) auditReload(cfg *config.Config) error {
-	if g.inForce.settings == "" { // nobody keeps the record
+// RecordReload puts other settings on record before they come into force.
+func (a *Auditor) RecordReload(cfg *config.Config) error {
+	if a.inForce.settings == "" { // nobody keeps the record
 		return nil
 	}
-	return g.auditSettings(cfg)
+	return a.settings(cfg)
 }
 
-// auditSettings puts on record which settings are in force, if they are others than before. It is called with reloading held.
-func (g *Gateway) auditSettings(cfg *config.Config) error {
-	if !g.auditor.kept() {
+// settings puts on record which settings are in force, if they are others than before. It is called with reloading held.
+func (a *Auditor) settings(cfg *config.Config) error {
+	if !a.kept() {
 		return nil
 	}
 	var all bytes.Buffer
@@ -107,14 +107,14 @@ func (g *Gateway) auditSettings(cfg *config.Config) error {
 		}
 		all.WriteString(path + "\x00" + string(data) + "\x00")
 	}
-	now := g.auditor.digest(all.Bytes())
-	if now == "" || now == g.inForce.settings {
+	now := a.digest(all.Bytes())
+	if now == "" || now == a.inForce.settings {
 		return nil
 	}
-	if err := g.auditor.append(audit.Event{Kind: audit.SettingsChanged, By: "file", Before: g.inForce.settings, After: now}); err != nil {
+	if err := a.append(audit.Event{Kind: audit.SettingsChanged, By: "file", Before: a.inForce.settings, After: now}); err != nil {
 		return err
 	}
-	g.inForce.settings = now
+	a.inForce.settings = now
 	rules, err := json.Marshal(struct {
 		Policy policy.Settings
 		Labels []labelled
@@ -122,13 +122,13 @@ func (g *Gateway) auditSettings(cfg *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("digest policy: %w", err)
 	}
-	if now = g.auditor.digest(rules); now == g.inForce.policy {
+	if now = a.digest(rules); now == a.inForce.policy {
 		return nil
 	}
-	if err := g.auditor.append(audit.Event{Kind: audit.PolicyChanged, By: "file", Before: g.inForce.policy, After: now, Note: fmt.Sprintf("%d rules", len(cfg.Policy.Rules))}); err != nil {
+	if err := a.append(audit.Event{Kind: audit.PolicyChanged, By: "file", Before: a.inForce.policy, After: now, Note: fmt.Sprintf("%d rules", len(cfg.Policy.Rules))}); err != nil {
 		return err
 	}
-	g.inForce.policy = now
+	a.inForce.policy = now
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package gateway
+package auditor
 
 import (
 	"context"
@@ -22,8 +22,8 @@ const (
 	maxAuditScan = 50_000
 )
 
-// AuditFilter says which records of the audit log are meant. The zero value is the newest of all.
-type AuditFilter struct {
+// Filter says which records of the audit log are meant. The zero value is the newest of all.
+type Filter struct {
 	// Before is a number: only records before it. 0 is from the end.
 	Before uint64
 	// Since is the oldest that counts; the zero time is all.
@@ -36,8 +36,8 @@ type AuditFilter struct {
 	Limit int
 }
 
-// AuditPage is a part of the audit log.
-type AuditPage struct {
+// Page is a part of the audit log.
+type Page struct {
 	// Events are those that the filter wants, the newest first.
 	Events []audit.Event
 	// Next is what Before has to be for those that follow, 0 where there are none.
@@ -51,37 +51,37 @@ type AuditPage struct {
 }
 
 // Whole reports whether nothing is wrong with what was looked at.
-func (p AuditPage) Whole() bool { return p.Damaged+p.Unchained == 0 }
+func (p Page) Whole() bool { return p.Damaged+p.Unchained == 0 }
 
 // AuditLog reads records from the end of the audit log, for operators only: it looks at what the page needs, however long the log is. Errors are *tool.Error.
-func (g *Gateway) AuditLog(ctx context.Context, filter AuditFilter) (AuditPage, error) {
+func (a *Auditor) AuditLog(ctx context.Context, filter Filter) (Page, error) {
 	if tool.Operator(ctx) == "" {
-		return AuditPage{}, forOperatorsOnly("the audit log")
+		return Page{}, toolcall.OperatorsOnly("the audit log")
 	}
 	if err := filter.check(); err != nil {
-		return AuditPage{}, err
+		return Page{}, err
 	}
-	l, err := g.auditor.get()
+	l, err := a.get()
 	if err != nil {
-		return AuditPage{}, toolcall.Unreadable(ctx, g.log, err)
+		return Page{}, toolcall.Unreadable(ctx, a.opts.Logger, err)
 	}
 	if l == nil {
-		return AuditPage{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log", Hint: "it is off in upstreams.yaml (audit), or there is no data directory"}
+		return Page{}, &tool.Error{Kind: tool.NotFound, Message: "there is no audit log", Hint: "it is off in upstreams.yaml (audit), or there is no data directory"}
 	}
-	page := auditPage{filter: filter, AuditPage: AuditPage{Head: l.Head()}}
-	for r, err := range audit.Back(g.auditor.dir, filter.Before) {
+	page := auditPage{filter: filter, Page: Page{Head: l.Head()}}
+	for r, err := range audit.Back(a.dir, filter.Before) {
 		if err != nil && !errors.Is(err, audit.ErrDamaged) {
-			return AuditPage{}, toolcall.Unreadable(ctx, g.log, err)
+			return Page{}, toolcall.Unreadable(ctx, a.opts.Logger, err)
 		}
 		if !page.add(r, err) || ctx.Err() != nil {
 			break
 		}
 	}
-	return page.AuditPage, nil
+	return page.Page, nil
 }
 
 // check refuses what nothing can match.
-func (f *AuditFilter) check() error {
+func (f *Filter) check() error {
 	if f.Limit <= 0 {
 		f.Limit = usualAudit
 	}
@@ -105,7 +105,7 @@ func globbed(glob, text string) bool {
 }
 
 // wants reports whether a record is one of those.
-func (f AuditFilter) wants(e audit.Event) bool {
+func (f Filter) wants(e audit.Event) bool {
 	same := func(want, has string) bool { return want == "" || want == has }
 	like := func(want, has string) bool { return want == "" || globbed(want, has) }
 	return same(f.Execution, e.Execution) && same(f.Principal, e.Principal) && same(f.Decision, e.Decision) && like(f.Tool, e.Tool) && like(f.Kind, string(e.Kind))
@@ -113,8 +113,8 @@ func (f AuditFilter) wants(e audit.Event) bool {
 
 // auditPage is a page that is being filled.
 type auditPage struct {
-	AuditPage
-	filter AuditFilter
+	Page
+	filter Filter
 	after  audit.Record // the one that was looked at last
 }
 

@@ -1,0 +1,140 @@
+package auditor
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/policy"
+	"sallyport/internal/tool"
+)
+
+// Audit puts an event on record, on behalf of whoever ctx says. The error is a *tool.Error: what is not on record must not
+// be done. Nothing of e may hold an argument, a result or a secret.
+func (a *Auditor) Audit(ctx context.Context, e audit.Event) error {
+	return a.append(a.on(ctx, e))
+}
+
+// on adds to an event on whose behalf it is.
+func (a *Auditor) on(ctx context.Context, e audit.Event) audit.Event {
+	e.Principal, e.Client, e.By = tool.Principal(ctx), tool.Client(ctx), cmp.Or(e.By, tool.Operator(ctx))
+	if session := tool.Session(ctx); session != "" && a.kept() {
+		e.Session = plain.Head(a.digest([]byte(session)), 16)
+	}
+	return e
+}
+
+// kept reports whether anything is put on record.
+func (a *Auditor) kept() bool { return a != nil && a.dir != "" }
+
+// about is an event about a call.
+func (a *Auditor) about(ctx context.Context, kind audit.Kind, c tool.Call) audit.Event {
+	return a.on(ctx, audit.Event{Kind: kind, Execution: c.Execution, Tool: c.Tool.String()})
+}
+
+// RecordCall keeps what was decided about a call before it is made; what cannot be kept is not done.
+func (a *Auditor) RecordCall(ctx context.Context, c tool.Call, v toolcall.Verdict) error {
+	if !a.kept() {
+		return nil
+	}
+	e := a.about(ctx, audit.Call, c)
+	e.Decision, e.Rule, e.Approval = string(v.Action), v.Rule, v.Approval
+	e.Definition = a.opts.Definition(c.Tool)
+	e.Arguments = a.digest(toolcall.Compact(c.Args))
+	return a.append(e)
+}
+
+// RecordResult keeps how a call went. It is done by now: that it cannot be kept is logged.
+func (a *Auditor) RecordResult(ctx context.Context, c tool.Call, result tool.Result, err error, took time.Duration) {
+	if !a.kept() {
+		return
+	}
+	e := a.about(ctx, audit.Result, c)
+	e.Outcome, e.Micros, e.Bytes = toolcall.Outcome(result, err), took.Microseconds(), toolcall.TextSize(result)
+	if c.Execution != "" {
+		e.Saved = a.opts.Meter.Estimate(e.Bytes)
+	}
+	_ = a.append(e) // append has logged it, and the next call is refused
+}
+
+// RecordStart keeps that a program is about to run; what cannot be kept is not run.
+func (a *Auditor) RecordStart(ctx context.Context, e *execution.Result, program execution.Program) error {
+	if !a.kept() {
+		return nil
+	}
+	event := a.execution(ctx, audit.ExecutionStart, e, program)
+	event.Environment, event.Workspace, event.Resumes = program.Environment, program.Workspace, program.Resume
+	event.Limits = fmt.Sprintf("timeout=%s cpu=%s memory=%dMiB calls=%d", e.Limits.Timeout, e.Limits.CPU, e.Limits.Memory>>20, e.Limits.Calls)
+	if a.opts.Settings.Load().Audit.Code == config.AuditText {
+		event.Text = a.opts.Redact(program.Code)
+	}
+	return a.append(event)
+}
+
+func (a *Auditor) execution(ctx context.Context, kind audit.Kind, e *execution.Result, program execution.Program) audit.Event {
+	digest := sha256.Sum256([]byte(program.Code))
+	return a.on(ctx, audit.Event{Kind: kind, Execution: e.ID, Language: e.Language, Code: hex.EncodeToString(digest[:])})
+}
+
+// RecordEnd keeps how a program ended, or why it could not be run.
+func (a *Auditor) RecordEnd(ctx context.Context, e *execution.Result, program execution.Program, started time.Time, calls *toolcall.List, failed error) {
+	if !a.kept() {
+		return
+	}
+	event := a.execution(ctx, audit.ExecutionEnd, e, program)
+	made, read := calls.Sums()
+	event.Outcome, event.Exit, event.Micros, event.Calls = string(e.Status), e.Exit, time.Since(started).Microseconds(), made
+	if failed != nil {
+		event.Outcome = "not_run:" + string(tool.AsError(failed).Kind)
+	} else {
+		text := e.Text()
+		event.Bytes = int64(len(text))
+		event.Kept = a.opts.Durable
+		event.Saved = a.opts.Meter.Estimate(max(0, read-event.Bytes))
+		if db := a.opts.Settings.Load().Audit.Sinks.SurrealDB; db != nil && db.Output {
+			event.Output = plain.Head(a.opts.Redact(text), maxAuditOutput)
+		}
+	}
+	_ = a.append(event) // append has logged it, and the next program is refused
+}
+
+// maxAuditOutput is how much of what a program said is kept where the settings want it, in characters.
+const maxAuditOutput = 4 << 10
+
+// approval keeps what a person is asked and answers, before it counts; what cannot be kept does not.
+func (a *Auditor) approval(ctx context.Context, q approval.Approval) error {
+	if !a.kept() {
+		return nil
+	}
+	e := a.on(tool.WithPrincipal(ctx, q.Principal), audit.Event{
+		Kind: audit.ApprovalAnswered, Execution: q.Execution, Tool: q.Tool, Approval: q.ID, Rule: q.Rule, By: q.By, Outcome: string(q.State), Note: a.opts.Redact(q.Note),
+		Kept: a.opts.Durable,
+	})
+	switch {
+	case q.State == approval.Waiting:
+		e.Kind, e.Decision = audit.ApprovalAsked, string(policy.Ask)
+	case q.State == approval.Denied:
+		e.Decision = string(policy.Deny)
+	case q.Scope != "":
+		e.Decision, e.Outcome = string(policy.Allow), e.Outcome+":"+string(q.Scope)
+	}
+	return a.append(e)
+}
+
+// RecordApproval puts on record what a person is asked and answers, before it counts; what cannot be kept does not.
+func (a *Auditor) RecordApproval(ctx context.Context, q approval.Approval) error {
+	err := a.approval(ctx, q)
+	if err == nil {
+		a.opts.Asked(ctx, string(q.State))
+	}
+	return err
+}
