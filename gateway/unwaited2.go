@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/approval"

@@ -6,14 +6,15 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"regexp"
+	"strings"
+	"time"
+
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/typecheck"
 	"sallyport/internal/approval"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
-	"strings"
-	"time"
 )
 
 // Program is what Execute runs.

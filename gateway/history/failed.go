@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"time"
+
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
-	"slices"
-	"time"
 )
 
 // OpenFailed opens the journal of an execution of the caller's that did not end well, or of a workflow's that may have. Errors are *tool.Error.

@@ -3,6 +3,12 @@ package history
 import (
 	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/config"
@@ -10,11 +16,6 @@ import (
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
-	"strconv"
-	"strings"
-	"sync/atomic"
-	"testing"
-	"time"
 )
 
 // openTestHistory opens the records of executions, with the settings that a user has who sets nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )

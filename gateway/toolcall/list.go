@@ -1,11 +1,12 @@
 package toolcall
 
 import (
-	"sallyport/internal/policy"
-	"sallyport/internal/tool"
 	"strings"
 	"sync"
 	"time"
+
+	"sallyport/internal/policy"
+	"sallyport/internal/tool"
 )
 
 // Record is one call that a program made.
@@ -41,10 +42,10 @@ const Unfinished = "unfinished"
 
 // List is what a program calls, as it calls it.
 type List struct {
-	mu    sync.Mutex
+	mu      sync.Mutex
 	records []Record
-	made  int
-	bytes int64 // of the results of all that have ended
+	made    int
+	bytes   int64 // of the results of all that have ended
 	// samples are the beginnings of results, held their bytes.
 	samples []string
 	Held    int

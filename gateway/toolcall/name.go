@@ -2,8 +2,9 @@ package toolcall
 
 import (
 	"context"
-	"sallyport/internal/tool"
 	"strings"
+
+	"sallyport/internal/tool"
 )
 
 // TrimName is a name as it came in a request, cut where nothing can be called so.

@@ -59,11 +59,11 @@ type Execution struct {
 	Calls *List
 	// Candidate is the skill that it tests; nil if it is no test.
 	Candidate *skill.Skill
-	Trail Trail
+	Trail     Trail
 	// Remote says that it was requested over HTTP.
 	Remote bool
 	// Journal keeps its calls; nil for none. JournalFailed logs the first error of writing it.
-	Journal     *journal.Writer
+	Journal       *journal.Writer
 	JournalFailed sync.Once
 	// Replay answers calls from the journal of the execution that it resumes; nil for none.
 	Replay Replayer

@@ -3,11 +3,12 @@ package toolcall
 import (
 	"cmp"
 	"maps"
-	"sallyport/internal/tool"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"sallyport/internal/tool"
 )
 
 // Origin says what brought a label first.

@@ -51,6 +51,18 @@ var rooms = []room{
 		"whether a definition may be trusted is decided from its text and the lock file alone"},
 	{"gateway/toolcall", []string{"internal/..."}, nil,
 		"a call's way is the same whatever stands on it"},
+	{"gateway/execution", []string{"gateway/toolcall", "gateway/typecheck", "sandbox/...", "internal/..."}, nil,
+		"a program and its result are plain values, which every room above may pass on"},
+	{"gateway/workspaces", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
+		"files are opened by name for a caller; what reads and runs them stands above"},
+	{"gateway/environments", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
+		"an environment is made in sandboxes that the gateway lends"},
+	{"gateway/history", []string{"gateway/toolcall", "gateway/execution", "sandbox/...", "internal/..."}, nil,
+		"what ran is recorded from its result and its calls alone"},
+	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
+		"people are asked about a call by what the verdict says; the rules stand above"},
+	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
+		"what is put on record comes from calls and results; the digests of definitions are told by the gateway"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
 		"personal data is a middleware's matter, which knows calls and settings alone"},
 	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/shapes", "gateway/typecheck", "gateway/clicks", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
@@ -204,5 +216,5 @@ const maxDependencies = 46
 
 // gatewayRooms returns the packages that the gateway is made of, and others.
 func gatewayRooms(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor"}, others...)
 }

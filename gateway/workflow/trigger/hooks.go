@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/spec"
@@ -17,8 +19,6 @@ import (
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
-
-	"golang.org/x/time/rate"
 )
 
 const (
