@@ -93,14 +93,14 @@ type Gateway struct {
 	// functions is the index of what programs can import from "sallyport".
 	functions *index.Index
 	// meter counts tokens.
-	meter  execution.Meter
-	aids   aids
-	runner *runner
-	checks *checks
-	*environments.Environments
-	skills *skills
+	meter        execution.Meter
+	aids         aids
+	runner       *runner
+	checks       *checks
+	Environments *environments.Environments
+	skills       *skills
 	// Workspaces are the files that outlive programs.
-	*workspaces.Workspaces
+	Workspaces *workspaces.Workspaces
 	// lives are the executions that go on, admission lets them begin.
 	lives     lives
 	admission admission
@@ -109,13 +109,13 @@ type Gateway struct {
 	// sessions are the sessions that programs have named.
 	sessions *sessions
 	// recorder has a record of each execution.
-	*history.History
+	History *history.History
 	// auditor puts on record what happens.
-	*auditor.Auditor
+	Auditor *auditor.Auditor
 	// Privacy keeps personal data from models.
 	Privacy *privacy.Tokenizer
 	// approvals are what people are asked about calls.
-	*approvals.Approver
+	Approver *approvals.Approver
 	// policies decide about calls, flows are what has been read.
 	policies policies
 	flows    flows
@@ -125,6 +125,21 @@ type Gateway struct {
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
 	settings  atomic.Pointer[Settings]
+}
+
+// Verbs are all verbs of a gateway, each from the room that has it, for what serves them to clients.
+type Verbs struct {
+	*Gateway
+	*workspaces.Workspaces
+	*environments.Environments
+	*history.History
+	*approvals.Approver
+	*auditor.Auditor
+}
+
+// Verbs returns the verbs of all rooms.
+func (g *Gateway) Verbs() Verbs {
+	return Verbs{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor}
 }
 
 // Open starts a gateway: it begins to connect to every upstream and returns

@@ -26,7 +26,7 @@ func (g *Gateway) Warm(ctx context.Context) {
 	defer release()
 	defaultKey := ""
 	for _, name := range slices.Sorted(maps.Keys(g.cfg.Load().Environments)) {
-		key, err := g.Environments.Await(ctx, name)
+		key, err := g.Environments.Ensure(ctx, name)
 		if err == nil && name == "default" {
 			defaultKey = key
 		}

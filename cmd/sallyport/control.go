@@ -126,7 +126,7 @@ func (a *app) openKept(dir string) (own *http.Client, closing func() error, err 
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())
 	}
-	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: true, Logger: log})
+	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: buildVersion(), Kept: true, Logger: log})
 	return &http.Client{Transport: within{asOperator(api)}}, func() error { return errors.Join(g.Close(), records.Close()) }, nil
 }
 

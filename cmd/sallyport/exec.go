@@ -99,7 +99,7 @@ func (a *app) exec(ctx context.Context, files []string, program execution.Progra
 		return err
 	}
 	return a.withGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
-		defer a.openControl(a.logger(slog.LevelError), httpapi.New(g, nil))() // what it asks can be answered from another terminal
+		defer a.openControl(a.logger(slog.LevelError), httpapi.New(g.Verbs(), nil))() // what it asks can be answered from another terminal
 		for _, program := range programs {
 			if err := a.runProgram(ctx, g, program, folder, asJSON); err != nil {
 				return err

@@ -254,8 +254,8 @@ func (s *service) protocol() *slog.Logger {
 
 func (s *service) tools() *mcpserver.Options {
 	return &mcpserver.Options{
-		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway, Catalog: s.gateway, Stats: s.gateway, Choices: s.gateway,
-		Profiles: s.cfg.Profiles, Workspaces: s.cfg.Workspaces, Files: s.gateway, Skills: s.gateway, Privacy: s.gateway.Privacy, OnReady: s.ready, StateKey: s.key, Telemetry: s.watched,
+		Version: buildVersion(), Logger: s.protocol(), Environments: s.cfg.Environments, Packages: s.gateway.Environments, Catalog: s.gateway, Stats: s.gateway, Choices: s.gateway.Environments,
+		Profiles: s.cfg.Profiles, Workspaces: s.cfg.Workspaces, Files: s.gateway.Workspaces, Skills: s.gateway, Privacy: s.gateway.Privacy, OnReady: s.ready, StateKey: s.key, Telemetry: s.watched,
 	}
 }
 

@@ -54,8 +54,8 @@ func (d *door) serve(ctx context.Context, s *service) error {
 		defer endpoints.Tools.Close()
 	}
 	opts := &front.Options{
-		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway,
-		Dashboard: dashboard.New(s.gateway, s.pages()),
+		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway.Auditor,
+		Dashboard: dashboard.New(s.gateway.Verbs(), s.pages()),
 	}
 	if s.flows != nil {
 		opts.Hooks = s.flows.hooks
@@ -95,24 +95,24 @@ func (s *service) rationed() rationed {
 	if s.executions == nil {
 		s.executions = access.NewLimits(s.cfg.HTTP.Limits.Executions)
 	}
-	return rationed{s.gateway, s.executions}
+	return rationed{s.gateway.Verbs(), s.executions}
 }
 
 type rationed struct {
-	*gateway.Gateway
+	gateway.Verbs
 	executions *access.Limits
 }
 
 // Execute runs a program, if its principal has not run too many.
 func (r rationed) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
 	if !tool.Remote(ctx) {
-		return r.Gateway.Execute(ctx, p)
+		return r.Verbs.Execute(ctx, p)
 	}
 	if s := r.executions.Take(tool.Principal(ctx), access.Rate{}); !s.OK {
 		return execution.Result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.After,
 			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.After)}
 	}
-	return r.Gateway.Execute(ctx, p)
+	return r.Verbs.Execute(ctx, p)
 }
 
 // pages are the options of the dashboard.

@@ -98,7 +98,7 @@ func (b *standby) lead(ctx context.Context, records *store.Store) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	ctx, release := context.WithCancel(ctx)
 	defer release()
-	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: true, Workflows: f.mill, Logger: b.log})
+	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: buildVersion(), Kept: true, Workflows: f.mill, Logger: b.log})
 	defer b.app.openControl(b.log, releasing(api, release))()
 	var work sync.WaitGroup
 	work.Go(func() { g.Follow(ctx, b.load) })

@@ -72,12 +72,12 @@ func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.St
 	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g, env: a.env, changed: func() {}}
 	var err error
 	m.Engine, err = workflow.Open(g, &workflow.Options{Records: records, Definitions: m.library.Definitions, Logger: log, Env: a.env,
-		People: g, Catalog: g, Labels: g, Telemetry: g.Telemetry(), Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
+		People: g.Approver, Catalog: g, Labels: g, Telemetry: g.Telemetry(), Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
 		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err
 	}
-	if m.changed, err = g.Attach(toolcall.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g)); err != nil {
+	if m.changed, err = g.Attach(toolcall.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g.Verbs())); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -139,7 +139,7 @@ func (a *app) withOwnEngine(ctx context.Context, working bool, use func(ctx cont
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	api := httpapi.New(g, &httpapi.Options{Version: buildVersion(), Kept: true, Workflows: m, Logger: log})
+	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: buildVersion(), Kept: true, Workflows: m, Logger: log})
 	if working { // so that others find the runs of this data directory here
 		defer a.openControl(log, api)()
 	}

@@ -142,8 +142,8 @@ func (e *Environments) Find(name string) (full string, settings config.Environme
 	return "", settings, false, refusal
 }
 
-// Await returns how the sandboxes call an environment, once it is there, or ctx ends. Errors are *tool.Error.
-func (e *Environments) Await(ctx context.Context, name string) (string, error) {
+// Ensure returns how the sandboxes call an environment, once it is there, or ctx ends. Errors are *tool.Error.
+func (e *Environments) Ensure(ctx context.Context, name string) (string, error) {
 	name, _, known, err := e.Find(name)
 	if err != nil || !known {
 		return "", err
@@ -390,5 +390,5 @@ func (e *Environments) folder(name string) (string, error) {
 func (e *Environments) Ready(ctx context.Context, name string, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return e.Await(ctx, name)
+	return e.Ensure(ctx, name)
 }

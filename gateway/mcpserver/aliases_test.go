@@ -29,7 +29,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 		}
 	})
 	return g, &mcpserver.Options{
-		Environments: cfg.Environments, Packages: g, Catalog: g, Choices: g, Stats: g, Files: g, Skills: g, Privacy: g.Privacy, Profiles: config.AllProfiles(),
+		Environments: cfg.Environments, Packages: g.Environments, Catalog: g, Choices: g.Environments, Stats: g, Files: g.Workspaces, Skills: g, Privacy: g.Privacy, Profiles: config.AllProfiles(),
 	}
 }
 

@@ -69,7 +69,7 @@ func TestCatalog(t *testing.T) {
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	g := open(t, upstream("meter", newMeter(t).url, "Counts"))
-	opts := &mcpserver.Options{Catalog: g, Packages: g, Profiles: config.Profiles{config.ProfileCatalog}}
+	opts := &mcpserver.Options{Catalog: g, Packages: g.Environments, Profiles: config.Profiles{config.ProfileCatalog}}
 	costs, err := mcpserver.Costs(g, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -51,12 +51,12 @@ func attached(t *testing.T, change func(*config.Config), limits ...workflow.Limi
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	opts := workflow.Options{Records: records, People: g, Catalog: g, Labels: g, Runs: 2}
+	opts := workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g, Runs: 2}
 	for _, one := range limits {
 		opts.Limits = one
 	}
 	e := engine(t, g, opts, exposedFlows())
-	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
+	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g.Verbs())); err != nil {
 		t.Fatal(err)
 	}
 	g.Settle(t.Context())

@@ -30,11 +30,11 @@ func TestTokensOfWorkflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	e := engine(t, g, workflow.Options{Records: records, People: g, Catalog: g, Labels: g, Runs: 2}, map[string]string{
+	e := engine(t, g, workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g, Runs: 2}, map[string]string{
 		"mail": `{description: Mail, expose: true, inputs: {to: {type: string}}, steps: [{id: x, tool: everything.echo, with: {message: "bob@corp.example to ${{ inputs.to }}"}}],
  outputs: {said: {value: "${{ steps.x.output }}"}, to: {value: "${{ inputs.to }}"}}}`,
 	})
-	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g)); err != nil {
+	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g.Verbs())); err != nil {
 		t.Fatal(err)
 	}
 	g.Settle(t.Context())
