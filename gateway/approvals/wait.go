@@ -24,7 +24,7 @@ const (
 	maxPausedAll = 64
 )
 
-// approvals is the broker between calls and the people who are asked about them.
+// Approver asks people about calls, and has what they answer count. It is safe for concurrent use.
 type Approver struct {
 	opts     Options
 	Book     *approval.Book
@@ -37,20 +37,20 @@ type Approver struct {
 }
 
 // pause notes a call that is about to wait, unless too many do.
-func (a *Approver) pause(principal string) (leave func(), ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.asking[principal] >= maxPaused || a.all >= maxPausedAll {
+func (p *Approver) pause(principal string) (leave func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asking[principal] >= maxPaused || p.all >= maxPausedAll {
 		return nil, false
 	}
-	a.asking[principal]++
-	a.all++
+	p.asking[principal]++
+	p.all++
 	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.all--
-		if a.asking[principal]--; a.asking[principal] == 0 {
-			delete(a.asking, principal)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.asking[principal]--; p.asking[principal] == 0 {
+			delete(p.asking, principal)
 		}
 	}, true
 }

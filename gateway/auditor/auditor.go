@@ -125,6 +125,7 @@ func (a *Auditor) digest(data []byte) string {
 	return l.Digest(data)
 }
 
+// Close closes the record. Later events are refused.
 func (a *Auditor) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -61,9 +61,8 @@ func (e *Environments) limits() sandbox.Limits {
 	return execution.Program{}.Limits(e.opts.Settings.Load().Sandbox)
 }
 
-// environments makes what the settings call environments, and what a model adds
-// to them, when they are first needed. Two principals share what the settings say,
-// and nothing that either of them has installed.
+// Environments makes the environments of the settings, and what models add to them, when they are first needed. Principals share
+// what the settings say, and nothing that either of them has installed. It is safe for concurrent use.
 type Environments struct {
 	opts    Options
 	choices choices
@@ -109,7 +108,7 @@ func (m *building) ready() bool {
 	}
 }
 
-// NewEnvironments makes environments as the settings say, when they are first needed. Close it.
+// New returns the environments of the settings. Close it.
 func New(opts Options) *Environments {
 	e := &Environments{opts: opts, made: map[recipe]*building{}, extras: map[extraKey][]string{}, adding: map[extraKey]chan struct{}{}}
 	e.quit, e.stop = context.WithCancel(context.Background())

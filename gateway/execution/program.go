@@ -100,8 +100,10 @@ const Held sandbox.Status = "held"
 // NewID returns an id that no execution has.
 func NewID() string { return "e-" + strings.ToLower(rand.Text()[:12]) }
 
+// IDPattern matches the id of an execution.
 var IDPattern = regexp.MustCompile("^e-[a-z2-7]{12}$")
 
+// Interpreter returns the interpreter for the name of a language, "" being Python. Errors are *tool.Error.
 func Interpreter(language string) (sandbox.Interpreter, error) {
 	switch strings.ToLower(strings.TrimSpace(language)) {
 	case "", "python", "py", "python3":
@@ -112,6 +114,7 @@ func Interpreter(language string) (sandbox.Interpreter, error) {
 	return "", toolcall.NotOneOf("language", language, "use python or typescript")
 }
 
+// LanguageName returns the name of the language that an interpreter runs.
 func LanguageName(i sandbox.Interpreter) string {
 	if i == sandbox.Node {
 		return "typescript"

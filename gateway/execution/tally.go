@@ -9,12 +9,13 @@ import (
 	"sallyport/internal/tokens"
 )
 
+// maxAnswerCounted is how much of an answer is counted, in bytes.
+const maxAnswerCounted = 64 << 10
+
+// The ratio of UsualBytes to UsualTokens is that of typical results. It is the estimate before anything was counted.
 const (
-	// maxAnswerCounted is how much of an answer is counted, in bytes, maxResultCounted how much of a call's result, and
-	// maxResultsCounted of all results of a program.
-	maxAnswerCounted = 64 << 10
-	// usualBytes and usualTokens are of texts that tools give, for when nothing was counted yet.
-	UsualBytes, UsualTokens = 3200, 1000
+	UsualBytes  = 3200
+	UsualTokens = 1000
 )
 
 // Meter counts tokens of o200k_base. The vocabulary is loaded by whoever counts first. Its zero value is ready.
@@ -50,6 +51,7 @@ type Cost struct {
 	answered, read int
 }
 
+// NewCost returns the cost of an execution by its answer and its calls.
 func NewCost(m *Meter, answer string, calls *toolcall.List) *Cost {
 	return &Cost{meter: m, answer: strings.Clone(answer[:min(len(answer), maxAnswerCounted)]), Size: int64(len(answer)), calls: calls}
 }

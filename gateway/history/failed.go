@@ -56,6 +56,7 @@ func (h *History) orphan(f *journal.File) bool {
 	return before.Resumed != f.ID
 }
 
+// ErrEndedWell is in the error for an execution that succeeded: there is nothing to resume.
 var ErrEndedWell = errors.New("it ended well")
 
 func endedWell(id string) error {

@@ -24,8 +24,8 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// recorder keeps a record of each execution. Of one that has a journal the record is in there at once, and goes from there
-// into the store in a goroutine of the recorder's, after the answer.
+// History keeps a record of each execution. The record of one with a journal is in the journal at once, and goes into the store
+// after the answer. It is safe for concurrent use.
 type History struct {
 	records *store.Bucket
 	Durable bool   // the store outlives the process
@@ -92,55 +92,55 @@ func Open(opts Options) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &History{
+	h := &History{
 		records: records, opts: opts, Durable: opts.Records != nil,
 		pending: map[string]*pending{}, queue: make(chan *pending, maxPending), tidied: make(chan struct{}), quit: make(chan struct{}),
 	}
-	r.Root = opts.Journals
-	if r.Root == "" && opts.DataDir != "" {
-		r.Root = filepath.Join(opts.DataDir, "executions")
+	h.Root = opts.Journals
+	if h.Root == "" && opts.DataDir != "" {
+		h.Root = filepath.Join(opts.DataDir, "executions")
 	}
-	return r, nil
+	return h, nil
 }
 
 // Start begins the recorder's own work.
-func (r *History) Start() { r.work.Go(r.follow) }
+func (h *History) Start() { h.work.Go(h.follow) }
 
 // Close writes what is on its way, and waits for that. It is idempotent.
-func (r *History) Close() {
-	r.mu.Lock()
-	if !r.closed {
-		r.closed = true
-		close(r.quit)
-		close(r.queue)
+func (h *History) Close() {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.quit)
+		close(h.queue)
 	}
-	r.mu.Unlock()
-	r.work.Wait()
+	h.mu.Unlock()
+	h.work.Wait()
 }
 
 // follow writes records as they come, after those that an earlier process has left.
-func (r *History) follow() {
-	r.tidy()
-	close(r.tidied)
-	r.mend()
+func (h *History) follow() {
+	h.tidy()
+	close(h.tidied)
+	h.mend()
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case p, ok := <-r.queue:
+		case p, ok := <-h.queue:
 			if !ok {
 				return
 			}
-			r.settle(p)
+			h.settle(p)
 		case <-ticker.C:
-			r.tidy()
+			h.tidy()
 		}
 	}
 }
 
 // mend makes damaged records again, until close.
-func (r *History) mend() {
-	if r.rebuild == nil {
+func (h *History) mend() {
+	if h.rebuild == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -149,57 +149,57 @@ func (r *History) mend() {
 	defer close(ended)
 	go func() {
 		select {
-		case <-r.quit:
+		case <-h.quit:
 			cancel()
 		case <-ended:
 		}
 	}()
-	r.rebuild(ctx)
+	h.rebuild(ctx)
 }
 
 // tidy takes over what processes have left that are gone, and removes what is too old or too much.
-func (r *History) tidy() {
-	if r.Root == "" {
+func (h *History) tidy() {
+	if h.Root == "" {
 		return
 	}
-	if r.Durable {
-		r.recover()
+	if h.Durable {
+		h.recover()
 	}
-	limits := r.opts.Settings.Load().Journal
-	journal.Sweep(r.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
+	limits := h.opts.Settings.Load().Journal
+	journal.Sweep(h.Root, time.Now().Add(-max(limits.Keep, time.Minute)), int64(limits.Size))
 }
 
 // put keeps a record: at once, or where it is in a journal already, soon.
 //
 // Its tokens are estimates until it is in the store.
-func (r *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
-	err := r.note(ctx, record, run.Journal, fault)
+func (h *History) put(ctx context.Context, record Record, run *toolcall.Execution, cost *execution.Cost, fault *bridge.Fault) error {
+	err := h.note(ctx, record, run.Journal, fault)
 	if err != nil && run.Journal == nil {
 		return err
 	}
 	p := &pending{record: record, root: run.Root, journal: run.Journal, tally: cost, done: make(chan struct{})}
-	r.mu.Lock()
-	r.pending[record.ID] = p
+	h.mu.Lock()
+	h.pending[record.ID] = p
 	queued := false
-	if err == nil && !r.closed {
+	if err == nil && !h.closed {
 		select {
-		case r.queue <- p:
+		case h.queue <- p:
 			queued = true
 		default:
 		}
 	}
-	r.mu.Unlock()
+	h.mu.Unlock()
 	if !queued {
-		r.settle(p)
+		h.settle(p)
 	}
 	return err
 }
 
 // note keeps a record where it is soonest safe.
-func (r *History) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
+func (h *History) note(ctx context.Context, record Record, w *journal.Writer, fault *bridge.Fault) error {
 	switch {
-	case w == nil && r.Durable:
-		return r.write(ctx, record)
+	case w == nil && h.Durable:
+		return h.write(ctx, record)
 	case w == nil:
 		return nil // it is no safer in the store's memory
 	}
@@ -211,79 +211,79 @@ func (r *History) note(ctx context.Context, record Record, w *journal.Writer, fa
 }
 
 // counted is the record with its tokens. Where there is much to do they stay estimates.
-func (r *History) counted(p *pending) Record {
+func (h *History) counted(p *pending) Record {
 	record := p.record
 	if p.tally == nil {
 		return record
 	}
-	record.Tokens, record.TokensRead = p.tally.Tokens(!r.opts.Hasty && len(r.queue) <= maxPending/2)
+	record.Tokens, record.TokensRead = p.tally.Tokens(!h.opts.Hasty && len(h.queue) <= maxPending/2)
 	return record
 }
 
 // needless reports whether nobody needs the journal of an execution any more: it went well, is of no workflow, which may not
 // know of its end, and no workflow is to be made of it.
-func (r *History) needless(record Record, root string) bool {
+func (h *History) needless(record Record, root string) bool {
 	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
 		return false
 	}
-	limits := r.opts.Settings.Load().Journal
+	limits := h.opts.Settings.Load().Journal
 	return !limits.Successes || limits.Keep == 0 || record.Made == 0
 }
 
 // settle puts a record where it is kept, and lets go of its journal if nobody needs that.
-func (r *History) settle(p *pending) {
-	record := r.counted(p)
-	err := r.write(context.Background(), record)
+func (h *History) settle(p *pending) {
+	record := h.counted(p)
+	err := h.write(context.Background(), record)
 	if err != nil {
-		r.opts.Logger.Error("execution is not recorded", "execution", record.ID, "error", err)
+		h.opts.Logger.Error("execution is not recorded", "execution", record.ID, "error", err)
 	}
-	r.opts.Spent(record.Tokens, record.TokensRead)
+	h.opts.Spent(record.Tokens, record.TokensRead)
 	if p.journal != nil {
-		r.release(p, err)
+		h.release(p, err)
 	}
-	r.mu.Lock()
-	delete(r.pending, p.record.ID)
-	r.mu.Unlock()
+	h.mu.Lock()
+	delete(h.pending, p.record.ID)
+	h.mu.Unlock()
 	close(p.done)
 }
 
 // release lets go of a journal whose record was written, or could not be.
-func (r *History) release(p *pending, err error) {
+func (h *History) release(p *pending, err error) {
 	end := p.journal.Close
 	switch {
-	case err == nil && r.needless(p.record, p.root):
+	case err == nil && h.needless(p.record, p.root):
 		end = p.journal.Remove
-	case err == nil && r.Durable && p.record.Status == sandbox.OK:
+	case err == nil && h.Durable && p.record.Status == sandbox.OK:
 		end = p.journal.Well
-	case err == nil && r.Durable:
+	case err == nil && h.Durable:
 		end = p.journal.Kept
 	}
 	if failed := end(); failed != nil {
-		r.opts.Logger.Error("journal is not closed", "execution", p.record.ID, "error", failed)
+		h.opts.Logger.Error("journal is not closed", "execution", p.record.ID, "error", failed)
 	}
 }
 
 // write puts a record into the store.
-func (r *History) write(ctx context.Context, record Record) error {
+func (h *History) write(ctx context.Context, record Record) error {
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	return r.breaker.Do(ctx, func(ctx context.Context) error {
-		_, err := r.records.Put(ctx, KeyOf(record.Principal, record.ID), data)
+	return h.breaker.Do(ctx, func(ctx context.Context) error {
+		_, err := h.records.Put(ctx, KeyOf(record.Principal, record.ID), data)
 		return err
 	})
 }
 
 // waiting are the records of a principal that are on their way, of everybody for all; the oldest first.
-func (r *History) waiting(principal string, all bool) []Record {
-	r.mu.Lock()
-	pending := slices.Collect(maps.Values(r.pending))
-	r.mu.Unlock()
+func (h *History) waiting(principal string, all bool) []Record {
+	h.mu.Lock()
+	pending := slices.Collect(maps.Values(h.pending))
+	h.mu.Unlock()
 	var list []Record
 	for _, p := range pending {
 		if all || p.record.Principal == principal {
-			list = append(list, r.counted(p))
+			list = append(list, h.counted(p))
 		}
 	}
 	slices.SortFunc(list, func(a, b Record) int { return a.Started.Compare(b.Started) })
@@ -292,20 +292,20 @@ func (r *History) waiting(principal string, all bool) []Record {
 
 // Flush waits until the record of an execution is where it is kept; "" is all of them. What an earlier process has left
 // is taken over before: meanwhile its journals are ours, and nobody else's.
-func (r *History) Flush(ctx context.Context, id string) {
+func (h *History) Flush(ctx context.Context, id string) {
 	select {
-	case <-r.tidied:
+	case <-h.tidied:
 	case <-ctx.Done():
 		return
 	}
-	r.mu.Lock()
+	h.mu.Lock()
 	var list []*pending
-	for _, p := range r.pending {
+	for _, p := range h.pending {
 		if id == "" || p.record.ID == id {
 			list = append(list, p)
 		}
 	}
-	r.mu.Unlock()
+	h.mu.Unlock()
 	for _, p := range list {
 		select {
 		case <-p.done:
@@ -316,22 +316,22 @@ func (r *History) Flush(ctx context.Context, id string) {
 }
 
 // Folder is where the journals of a principal are.
-func (r *History) Folder(principal string) string {
-	return filepath.Join(r.Root, workspace.Folder(principal))
+func (h *History) Folder(principal string) string {
+	return filepath.Join(h.Root, workspace.Folder(principal))
 }
 
 // find returns what is kept under an id of whoever asks, of anybody's for an operator.
-func (r *History) find(ctx context.Context, id string) (Record, error) {
+func (h *History) find(ctx context.Context, id string) (Record, error) {
 	operator := tool.Operator(ctx) != ""
-	r.mu.Lock()
-	p := r.pending[id]
-	r.mu.Unlock()
+	h.mu.Lock()
+	p := h.pending[id]
+	h.mu.Unlock()
 	if p != nil && (operator || p.record.Principal == tool.Principal(ctx)) {
-		return r.counted(p), nil
+		return h.counted(p), nil
 	}
-	record, err := r.stored(ctx, id, operator)
+	record, err := h.stored(ctx, id, operator)
 	if errors.Is(err, store.ErrNotFound) {
-		if left, ok := r.left(tool.Principal(ctx), id, operator); ok {
+		if left, ok := h.left(tool.Principal(ctx), id, operator); ok {
 			return left, nil
 		}
 	}
@@ -339,15 +339,15 @@ func (r *History) find(ctx context.Context, id string) (Record, error) {
 }
 
 // stored returns what the store has under an id.
-func (r *History) stored(ctx context.Context, id string, operator bool) (Record, error) {
+func (h *History) stored(ctx context.Context, id string, operator bool) (Record, error) {
 	if !operator {
-		entry, err := r.records.Get(ctx, KeyOf(tool.Principal(ctx), id))
+		entry, err := h.records.Get(ctx, KeyOf(tool.Principal(ctx), id))
 		if err != nil {
 			return Record{}, err
 		}
 		return recordOf(entry)
 	}
-	for entry, err := range r.records.List(ctx, nil) {
+	for entry, err := range h.records.List(ctx, nil) {
 		if err != nil {
 			return Record{}, err
 		}

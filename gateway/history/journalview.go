@@ -85,15 +85,15 @@ func (h *History) Journaled(ctx context.Context, id string, after, limit int) (J
 }
 
 // journalOf is where the journal of an execution is, for whoever asks.
-func (r *History) journalOf(ctx context.Context, id string) string {
-	own := journal.Path(r.Folder(tool.Principal(ctx)), id)
-	if r.Root == "" {
+func (h *History) journalOf(ctx context.Context, id string) string {
+	own := journal.Path(h.Folder(tool.Principal(ctx)), id)
+	if h.Root == "" {
 		return filepath.Join(os.DevNull, "none")
 	}
 	if _, err := os.Stat(own); err == nil || tool.Operator(ctx) == "" {
 		return own
 	}
-	if all, _ := filepath.Glob(filepath.Join(r.Root, "*", filepath.Base(own))); len(all) > 0 {
+	if all, _ := filepath.Glob(filepath.Join(h.Root, "*", filepath.Base(own))); len(all) > 0 {
 		return all[0]
 	}
 	return own

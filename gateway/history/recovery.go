@@ -98,22 +98,22 @@ func outcomeIn(c journal.Call) string {
 }
 
 // recover puts on record what processes have left that are gone.
-func (r *History) recover() {
-	folders, _ := os.ReadDir(r.Root) // none is none
+func (h *History) recover() {
+	folders, _ := os.ReadDir(h.Root) // none is none
 	for _, folder := range folders {
-		for _, id := range journal.List(filepath.Join(r.Root, folder.Name())) {
+		for _, id := range journal.List(filepath.Join(h.Root, folder.Name())) {
 			select {
-			case <-r.quit:
+			case <-h.quit:
 				return
 			default:
-				r.take(journal.Path(filepath.Join(r.Root, folder.Name()), id))
+				h.take(journal.Path(filepath.Join(h.Root, folder.Name()), id))
 			}
 		}
 	}
 }
 
 // take puts one execution on record that has ended, or whose process is gone.
-func (r *History) take(path string) {
+func (h *History) take(path string) {
 	if journal.Settled(path) {
 		return
 	}
@@ -126,28 +126,28 @@ func (r *History) take(path string) {
 		return
 	}
 	end := EndOf(f.Contents, modified(path))
-	if err := r.write(context.Background(), end.Record); err != nil {
-		r.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
+	if err := h.write(context.Background(), end.Record); err != nil {
+		h.opts.Logger.Error("execution is not recorded", "execution", f.ID, "error", err)
 		return
 	}
-	if r.needless(end.Record, f.Root) {
+	if h.needless(end.Record, f.Root) {
 		err = f.Remove()
 	} else {
 		err = f.Keep(end.Record.Status == sandbox.OK)
 	}
 	if err != nil {
-		r.opts.Logger.Error("journal is not closed", "execution", f.ID, "error", err)
+		h.opts.Logger.Error("journal is not closed", "execution", f.ID, "error", err)
 	}
 }
 
 // left is the record of an execution that only its journal tells of.
-func (r *History) left(principal, id string, operator bool) (Record, bool) {
-	if r.Root == "" {
+func (h *History) left(principal, id string, operator bool) (Record, bool) {
+	if h.Root == "" {
 		return Record{}, false
 	}
-	folders := []string{r.Folder(principal)}
+	folders := []string{h.Folder(principal)}
 	if operator {
-		folders, _ = filepath.Glob(filepath.Join(r.Root, "*"))
+		folders, _ = filepath.Glob(filepath.Join(h.Root, "*"))
 	}
 	for _, folder := range folders {
 		path := journal.Path(folder, id)

@@ -106,6 +106,7 @@ func normalNumber(n json.Number) json.Number {
 	return json.Number(f.Text('g', -1))
 }
 
+// Compact returns JSON without white space, or args as they are if they are not JSON.
 func Compact(args json.RawMessage) []byte {
 	var short bytes.Buffer
 	if json.Compact(&short, args) != nil {

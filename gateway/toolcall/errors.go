@@ -28,6 +28,7 @@ func NotOneOf(what, word, hint string) *tool.Error {
 	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown %s %q", what, plain.Line(word, 40)), Hint: hint}
 }
 
+// ClosedError is the error of calls after the gateway was closed.
 func ClosedError() *tool.Error {
 	return &tool.Error{Kind: tool.Canceled, Message: "the gateway is closed"}
 }

@@ -38,6 +38,7 @@ type Record struct {
 // MaxRecords is how many calls of an execution are kept.
 const MaxRecords = 1000
 
+// Unfinished is the outcome of a call whose program ended first.
 const Unfinished = "unfinished"
 
 // List is what a program calls, as it calls it.
@@ -81,6 +82,7 @@ func (l *List) Begin(made *Attempt) (end func(outcome string, size int64)) {
 	}
 }
 
+// Add adds to the size of all results.
 func (l *List) Add(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,6 +125,7 @@ func (l *List) All() ([]Record, int) {
 
 const maxResultCounted = 16 << 10
 
+// MaxResultsCounted is how much of all results of a program is counted, in bytes.
 const MaxResultsCounted = 64 << 10
 
 // Sample keeps the beginning of a result, to be counted.

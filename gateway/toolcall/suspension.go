@@ -22,6 +22,7 @@ type Suspension struct {
 	Turn  chan struct{} // a lock: one call at a time asks the client
 }
 
+// NewSuspension returns a suspension for one execution.
 func NewSuspension() *Suspension { return &Suspension{Turn: make(chan struct{}, 1)} }
 
 // Context returns the context of the program, which ends when it is held, and what is to be called after its end.
@@ -85,12 +86,14 @@ func (h *Suspension) end() {
 	}
 }
 
+// Suspended reports whether the program was stopped, or is about to be.
 func (h *Suspension) Suspended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.held
 }
 
+// ErrSuspended is the error of a call whose program was suspended.
 var ErrSuspended = errors.New("the call waits for approval")
 
 // maxAsked is about how much one execution may ask people.

@@ -52,7 +52,7 @@ type Workspaces struct {
 	notes shownNotes
 }
 
-// NewWorkspaces returns the workspaces in a data directory.
+// New returns the workspaces in a data directory.
 func New(opts Options) *Workspaces { return &Workspaces{opts: opts} }
 
 // limits are those of the settings.

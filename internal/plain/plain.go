@@ -124,6 +124,7 @@ func Head(s string, n int) string {
 	return s
 }
 
+// Count writes a number of things: "1 file", "2 files".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
