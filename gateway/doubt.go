@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/journal"
-	"sallyport/internal/policy"
 	"sallyport/internal/tool"
 )
 
@@ -99,32 +97,4 @@ func doubtText(c journal.Call, what, resumes string) string {
 		return fmt.Sprintf("%s ended while %s was in flight: it may have been done", resumes, what)
 	}
 	return fmt.Sprintf("%s failed in %s in a way in which it may have been done", what, resumes)
-}
-
-// doubtRule is the rule of a verdict about a call that may have been done already.
-const doubtRule = "resume"
-
-// doubted has a person decide about a call that may have been done already, whatever the rules say but no.
-func doubted(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
-	made := toolcall.AttemptOf(ctx)
-	if made == nil || made.Doubt == nil || v.Action == policy.Deny {
-		return v
-	}
-	v.Action, v.Rule, v.Doubt = policy.Ask, strings.TrimPrefix(v.Rule+", "+doubtRule, ", "), true
-	v.Reason = strings.TrimSuffix(made.Doubt.Reason()+"; "+v.Reason, "; ")
-	return v
-}
-
-// recordDecision puts on record what a person has said about a call that may have been done already, before the program learns it.
-// It is for an answer that does not have the call made.
-func recordDecision(ctx context.Context, v toolcall.Verdict) error {
-	made := toolcall.AttemptOf(ctx)
-	if v.Decision == "" || made == nil || made.Doubt == nil {
-		return nil
-	}
-	var failed *tool.Error
-	if v.Decision == journal.Left {
-		failed = tool.AsError(v.Denied())
-	}
-	return made.Doubt.Decide(ctx, v.Decision, v.Result, failed)
 }

@@ -123,7 +123,7 @@ func (g *Gateway) execute(ctx context.Context, job sandbox.Job, program executio
 		g.explainSkills(ctx, e.Fault.Lines)
 	}
 	g.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, nil)
-	g.History.Add(ctx, program, &e, started, running, g.flows.origins(trailKey(ctx), running))
+	g.History.Add(ctx, program, &e, started, running, g.Guard.ReadBy(ctx, running))
 	g.skills.ended(ctx, e)
 	return e, nil
 }
@@ -150,7 +150,7 @@ func (g *Gateway) run(ctx context.Context, job sandbox.Job, program execution.Pr
 		if err := workspaces.Fits(ws, program.Workspace, e.Limits); err != nil {
 			return err
 		}
-		noting := &workspaces.Tracked{Space: g.watch(ctx, ws, program.Workspace, running)}
+		noting := &workspaces.Tracked{Space: g.Guard.WatchFiles(ctx, ws, program.Workspace, running)}
 		defer func() { e.Files = noting.Changes() }()
 		ws = noting
 		job.Workspace = ws

@@ -24,6 +24,7 @@ import (
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/guard"
 	"sallyport/gateway/history"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
@@ -117,10 +118,9 @@ type Gateway struct {
 	// approvals are what people are asked about calls.
 	Approver *approvals.Approver
 	// policies decide about calls, flows are what has been read.
-	policies policies
-	flows    flows
-	call     toolcall.Handler
-	close    func() error
+	Guard *guard.Guard
+	call  toolcall.Handler
+	close func() error
 
 	started   *config.Config // as it was opened
 	reloading sync.Mutex
@@ -135,11 +135,12 @@ type Verbs struct {
 	*history.History
 	*approvals.Approver
 	*auditor.Auditor
+	*guard.Guard
 }
 
 // Verbs returns the verbs of all rooms.
 func (g *Gateway) Verbs() Verbs {
-	return Verbs{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor}
+	return Verbs{g, g.Workspaces, g.Environments, g.History, g.Approver, g.Auditor, g.Guard}
 }
 
 // Open starts a gateway: it begins to connect to every upstream and returns
@@ -162,7 +163,7 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	g.log = g.opts.Logger
 	g.Workspaces = workspaces.New(workspaces.Options{DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,
 		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
-			return g.watch(ctx, ws, name, nil)
+			return g.Guard.WatchFiles(ctx, ws, name, nil)
 		}})
 	g.skills = newSkills(g.opts.DataDir)
 	g.started = cfg
@@ -170,18 +171,14 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if g.Privacy, err = privacy.New(cfg, g.log); err != nil {
 		return nil, err
 	}
-	rules, err := g.compilePolicy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	g.policies.rules.Store(rules)
 	g.opts.OnNotice = redactLogs(g.Privacy, g.opts.OnNotice)
 	g.adopt(cfg)
 	g.runner = newRunner(g.openHost)
 	g.admission = admission{parallel: cmp.Or(cfg.Sandbox.Parallel, config.Default().Sandbox.Parallel), limits: func() config.Sandbox { return g.cfg.Load().Sandbox }}
 	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
 	g.runner.shown = g.checks.show
-	g.Environments = environments.New(environments.Options{Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.runner, MayInstall: g.mayName, Usage: g.Workspaces.Usage})
+	g.Environments = environments.New(environments.Options{Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.runner, Usage: g.Workspaces.Usage,
+		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) }})
 	if g.Auditor, err = auditor.New(auditor.Options{
 		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
 		Settings: &g.cfg, Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: g.definition, Redact: g.withoutPrivate, Asked: g.opts.Telemetry.Asked,
@@ -191,6 +188,11 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if err := g.openRecords(g.opts.Records); err != nil {
 		return nil, err
 	}
+	rules, err := g.Guard.Compile(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g.Guard.Apply(rules)
 	functions, err := functionIndex()
 	if err != nil {
 		return nil, err
@@ -201,7 +203,8 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 		return nil, errors.Join(err, functions.Close())
 	}
 	g.catalog = catalog
-	g.call = toolcall.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.guarded, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
+	g.Guard.Catalog = definitions{catalog}
+	g.call = toolcall.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.Guard.Middleware, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
 	g.History.Start()
 	g.close = sync.OnceValue(func() error {
 		g.checks.close()
@@ -240,15 +243,17 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 	}); err != nil {
 		return err
 	}
-	if g.flows.spaces, err = openSpaces(in, g.log); err != nil {
-		return err
-	}
 	if g.Approver, err = approvals.Open(approvals.Options{
 		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: g.definition, Closing: g.runner.closing,
 	}); err != nil {
 		return err
 	}
 	g.History.RebuildWith(g.Approver.Book)
+	if g.Guard, err = guard.New(guard.Options{
+		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.opts.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor,
+	}); err != nil {
+		return err
+	}
 	g.sessions, err = openSessions(in)
 	return err
 }

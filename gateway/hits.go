@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/codegen"
+	"sallyport/gateway/guard"
 	"sallyport/index"
 	"sallyport/internal/policy"
 )
@@ -14,14 +15,14 @@ func (g *Gateway) hits(ctx context.Context, s Search, lang codegen.Language, all
 	for i, hit := range all {
 		best = max(best, hit.Cover)
 		e, known := g.catalog.known(hit.ID)
-		becomes := g.expected(ctx, hit.ID, known)
+		becomes := g.Guard.Expected(ctx, hit.ID, known)
 		if known && becomes != policy.Deny {
 			list = append(list, g.candidate(s, lang, hit, e, becomes))
 			continue
 		}
 		found.Total-- // gone since the index was made, held, or refused
 		if known && !found.Listing && (i < maxHeldRank || names(s.Query, hit.ID)) {
-			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, reasonDenied})
+			found.Quarantined = append(found.Quarantined, FoundHeld{hit.ID, guard.ReasonDenied})
 		}
 		if held, ok := g.catalog.heldTool(hit.ID); ok && i < maxHeldRank {
 			found.Quarantined = append(found.Quarantined, held)
@@ -34,7 +35,7 @@ func (g *Gateway) candidate(s Search, lang codegen.Language, hit index.Hit, e *e
 	usual := g.catalog.current().usual
 	tell := func(d Detail) FoundTool {
 		found := describe(g.catalog.withObserved(e), d, lang, habitsIn(usual, hit.ID))
-		found.Policy = policyWord(becomes)
+		found.Policy = guard.PolicyWord(becomes)
 		return found
 	}
 	hints := func() []string { return habitsIn(usual, hit.ID).params.Hints(e.Tool, lang, maxNotes) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sallyport/codegen"
+	"sallyport/gateway/guard"
 	"sallyport/gateway/trust"
 	"sallyport/index"
 	"sallyport/internal/plain"
@@ -86,7 +87,7 @@ func (f Found) closing(hits int) string {
 	}
 	b.WriteString(f.refused())
 	for _, h := range f.Quarantined {
-		if h.Reason == reasonDenied {
+		if h.Reason == guard.ReasonDenied {
 			continue
 		}
 		fmt.Fprintf(&b, "(%s [quarantined]: %s; an operator must approve it)\n", h.ID, whyHeld(h.Reason))
@@ -99,7 +100,7 @@ func (f Found) closing(hits int) string {
 func (f Found) refused() string {
 	var ids []string
 	for _, h := range f.Quarantined {
-		if h.Reason == reasonDenied {
+		if h.Reason == guard.ReasonDenied {
 			ids = append(ids, h.ID.String())
 		}
 	}

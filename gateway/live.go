@@ -227,7 +227,7 @@ func (g *Gateway) notBegun(ctx context.Context, program execution.Program, e exe
 	e.Status = sandbox.Canceled
 	noteCanceled(ctx, &e.Outcome)
 	if !x.Unattended { // else it would have to be gone on with, by a run that knows what never began
-		g.History.Add(ctx, program, &e, x.about.Started, x.Execution, g.flows.origins(trailKey(ctx), x.Execution))
+		g.History.Add(ctx, program, &e, x.about.Started, x.Execution, g.Guard.ReadBy(ctx, x.Execution))
 	}
 	return e, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/gateway/guard"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/argcheck"
 	"sallyport/internal/nearest"
@@ -155,7 +156,7 @@ func (g *Gateway) describeForProgram(ctx context.Context, args json.RawMessage) 
 		return "", err
 	}
 	described := describe(g.catalog.withObserved(entry), Full, lang, habits{})
-	described.Policy = policyWord(g.expected(ctx, id, true))
+	described.Policy = guard.PolicyWord(g.Guard.Expected(ctx, id, true))
 	found.Tools = []FoundTool{described}
 	return found.Text(), nil
 }

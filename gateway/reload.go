@@ -107,7 +107,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	if _, err := g.catalog.roster.Load().attached(enabled(cfg)); err != nil {
 		return err
 	}
-	rules, err := g.compilePolicy(cfg)
+	rules, err := g.Guard.Compile(cfg)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (g *Gateway) Reload(cfg *config.Config) error {
 	if err := g.Privacy.Apply(cfg); err != nil { // before an upstream that the settings bring is called
 		return err
 	}
-	g.policies.rules.Store(rules)
+	g.Guard.Apply(rules)
 	g.opts.secrets.Set(cfg.Known()) // as well
 	counts, err := g.catalog.change(enabled(cfg))
 	if err != nil {

@@ -83,7 +83,7 @@ func (r *replay) answer(ctx context.Context, c tool.Call, run *toolcall.Executio
 		r.gateway.unjournaled(ctx, run, err)
 	}
 	made.Replayed = true
-	r.gateway.taint(ctx, c, noted(r.gateway.labelsOf(r.gateway.policies.rules.Load(), c.Tool)))
+	r.gateway.Guard.Repeat(ctx, c)
 	r.gateway.finished(run, found.Call)
 	return found.answer()
 }

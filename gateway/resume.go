@@ -99,7 +99,7 @@ func (g *Gateway) begin(ctx context.Context, run *toolcall.Execution, program ex
 	var carried []journal.Call
 	if before != nil {
 		run.Root = h.Root
-		g.flows.note(trailKey(ctx), run, before.end.Record.Read...)
+		g.Guard.Note(ctx, run, before.end.Record.Read)
 		var answers *replay
 		answers, carried = newReplay(before.file.Contents, before.end, before.same, before.only)
 		answers.gateway, run.Replay = g, answers

@@ -33,7 +33,7 @@ func (g *Gateway) fromExecution(ctx context.Context, d SkillDraft, next *skill.S
 	case d.Language != "" && next.Language != record.Language:
 		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "execution " + record.ID + " is in " + record.Language, Hint: "leave out language"}
 	}
-	g.Recall(ctx, record.Read)
+	g.Guard.Recall(ctx, record.Read)
 	next.Language = record.Language
 	doc := cmp.Or(next.Description, strings.ReplaceAll(next.Name, "-", " "))
 	made, err := g.parameterise(ctx, record, next.Module(), d.Params, doc)

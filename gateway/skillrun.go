@@ -284,7 +284,7 @@ func (g *Gateway) importable(ctx context.Context, module, language string) (skil
 	if one.Code() == "" {
 		return skill.Skill{}, &tool.Error{Kind: tool.Invalid, Message: "skill " + one.Name + " has no code, only instructions", Hint: fmt.Sprintf("read them: load_skill(%q)", one.Name)}
 	}
-	g.readSkill(ctx, one)
+	g.Guard.ReadSkill(ctx, one.Name, one.shared)
 	return one.Skill, nil
 }
 

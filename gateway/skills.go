@@ -168,7 +168,7 @@ func (g *Gateway) SaveSkill(ctx context.Context, d SkillDraft) (string, error) {
 	if err := g.testSkill(ctx, draft); err != nil {
 		return "", err
 	}
-	g.markSkill(ctx, draft.Name, false)
+	g.Guard.MarkSkill(ctx, draft.Name, false)
 	saved, err := g.skills.store.Save(tool.Principal(ctx), draft)
 	if err != nil {
 		return "", g.unsaved(ctx, err)
@@ -202,7 +202,7 @@ func checkScope(scope string, allowed bool) error {
 }
 
 func (g *Gateway) shareSkill(ctx context.Context, one skill.Skill, review bool) (string, error) {
-	g.markSkill(ctx, one.Name, true)
+	g.Guard.MarkSkill(ctx, one.Name, true)
 	if _, err := g.skills.store.Propose(tool.Principal(ctx), one); err != nil {
 		return "", g.unsaved(ctx, err)
 	}
@@ -323,7 +323,7 @@ func (g *Gateway) LoadSkill(ctx context.Context, name string, version int) (stri
 	if err != nil {
 		return "", err
 	}
-	g.readSkill(ctx, one)
+	g.Guard.ReadSkill(ctx, one.Name, one.shared)
 	g.lazily(ctx, &one.Skill)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, version %d, %s", one.Name, one.Version, one.Language)
@@ -371,7 +371,7 @@ func (g *Gateway) ListSkills(ctx context.Context, query string) (string, error) 
 	}
 	var lines []string
 	for _, hit := range found[:min(len(found), maxListedSkills)] {
-		g.readSkill(ctx, hit.foundSkill)
+		g.Guard.ReadSkill(ctx, hit.Name, hit.shared)
 		line := hit.Name
 		if hit.shared {
 			line += " (shared)"

@@ -175,7 +175,7 @@ const maxShownFunctions = 3
 
 func (g *Gateway) describeSkill(ctx context.Context, one foundSkill, detail Detail) FoundTool {
 	found := FoundTool{ID: tool.ID{Upstream: skillsID, Name: one.Module()}, Kind: index.Skill}
-	g.readSkill(ctx, one)
+	g.Guard.ReadSkill(ctx, one.Name, one.shared)
 	if detail == Names {
 		return found
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/codegen"
+	"sallyport/gateway/guard"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
@@ -35,7 +36,7 @@ func (g *Gateway) ToolView(ctx context.Context, id tool.ID) (ToolView, error) {
 	if !ok {
 		return ToolView{}, toolcall.Unknown("tool", id.String(), "")
 	}
-	v := ToolView{Tool: g.catalog.withObserved(e), Digest: e.digest(), Policy: policyWord(g.expected(ctx, id, true))}
+	v := ToolView{Tool: g.catalog.withObserved(e), Digest: e.digest(), Policy: guard.PolicyWord(g.Guard.Expected(ctx, id, true))}
 	for _, lang := range []codegen.Language{codegen.Python, codegen.TypeScript} {
 		for _, detail := range []Detail{Names, Summary, Signature, Full} {
 			described := describe(v.Tool, detail, lang, habits{})

@@ -221,13 +221,13 @@ func TestRecall(t *testing.T) {
 	if _, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "list_notes"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Read(other); len(got) > 0 {
+	if got := g.Guard.Read(other); len(got) > 0 {
 		t.Errorf("another session has read %+v", got)
 	}
 	if _, err := g.Call(ctx, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "create_note"}, Args: json.RawMessage(`{"title":"ada@example.org"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	g.Carry(ctx, other)
+	g.Guard.Carry(ctx, other)
 	for _, in := range []context.Context{ctx, other} {
 		result, err := g.Call(in, tool.Call{Tool: tool.ID{Upstream: "notes", Name: "list_notes"}})
 		if err != nil || !strings.Contains(string(result.Structured), `"[EMAIL_1]"`) {
@@ -243,11 +243,11 @@ func TestRecall(t *testing.T) {
 	}
 	lost := toolcall.Unattended(tool.WithSession(ctx, "workflow:r-2"), "r-2")
 	wantError(t, mail(lost), tool.Invalid, "what [EMAIL_1] stands for is forgotten", "start another run")
-	g.Carry(other, tool.WithPrincipal(ctx, "eve"))
-	if got := g.Read(tool.WithPrincipal(ctx, "eve")); len(got) != 1 {
+	g.Guard.Carry(other, tool.WithPrincipal(ctx, "eve"))
+	if got := g.Guard.Read(tool.WithPrincipal(ctx, "eve")); len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := g.Read(other); len(got) != 1 || got[0].Label != "private" || got[0].Tool != "notes.list_notes" {
+	if got := g.Guard.Read(other); len(got) != 1 || got[0].Label != "private" || got[0].Tool != "notes.list_notes" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -171,7 +171,7 @@ func needsArguments(schema json.RawMessage) bool {
 
 // allowed reports whether the rules in force let a call through unasked.
 func (b *Bench) allowed(ctx context.Context, t tool.Tool) bool {
-	d, err := b.gateway.PolicyWhy(ctx, tool.Call{Tool: t.ID, Args: json.RawMessage("{}")})
+	d, err := b.gateway.Guard.PolicyWhy(ctx, tool.Call{Tool: t.ID, Args: json.RawMessage("{}")})
 	return err == nil && d.Action == policy.Allow
 }
 

@@ -159,7 +159,7 @@ func (a *app) policyTry(ctx context.Context, name, args string) error {
 	id.Upstream = tool.Identifier(id.Upstream)
 	return a.withGateway(ctx, gateway.Options{Settle: patience, NoPool: true}, func(ctx context.Context, g *gateway.Gateway) error {
 		g.Settle(ctx)
-		d, err := g.PolicyWhy(ctx, tool.Call{Tool: id, Args: json.RawMessage(args)})
+		d, err := g.Guard.PolicyWhy(ctx, tool.Call{Tool: id, Args: json.RawMessage(args)})
 		if err != nil {
 			return err
 		}

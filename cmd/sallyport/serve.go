@@ -260,7 +260,7 @@ func (s *service) tools() *mcpserver.Options {
 }
 
 func (s *service) direct() *mcpserver.Direct {
-	return mcpserver.NewDirect(s.gateway, &mcpserver.DirectOptions{
+	return mcpserver.NewDirect(s.gateway.Verbs(), &mcpserver.DirectOptions{
 		Version: buildVersion(), Logger: s.log, Protocol: s.protocol(), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key, Telemetry: s.watched,
 	})
 }

@@ -69,10 +69,10 @@ func byName(all []*spec.Definition) map[string]*spec.Definition {
 
 // openMill opens an engine on a gateway. Alone, it goes on with no run by itself.
 func (a *app) openMill(cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*mill, error) {
-	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g, env: a.env, changed: func() {}}
+	m := &mill{library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.env, changed: func() {}}
 	var err error
 	m.Engine, err = workflow.Open(g, &workflow.Options{Records: records, Definitions: m.library.Definitions, Logger: log, Env: a.env,
-		People: g.Approver, Catalog: g, Labels: g, Telemetry: g.Telemetry(), Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
+		People: g.Approver, Catalog: g, Labels: g.Guard, Telemetry: g.Telemetry(), Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
 		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
 	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
 		return m, err

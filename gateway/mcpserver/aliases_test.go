@@ -114,7 +114,7 @@ func TestEachOther(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ann": "s3cret-of-ann", "ben": "s3cret-of-ben"}}
-	url := serve(t, newFace(t, g, false), &siteOptions{Settings: settings, Tools: mcpserver.New(g, opts)}) + "/mcp"
+	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Settings: settings, Tools: mcpserver.New(g, opts)}) + "/mcp"
 	ask := func(who, session, name, args string) string {
 		t.Helper()
 		_, body := request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`}}`,

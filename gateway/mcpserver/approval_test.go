@@ -126,7 +126,7 @@ print(greet(), poem())`
 func TestProgramsAskInBothEras(t *testing.T) {
 	g, sold := openShop(t, &gateway.Options{DataDir: t.TempDir()})
 	tools := mcpserver.New(g, nil)
-	direct := newFace(t, g, false)
+	direct := newFace(t, g.Verbs(), false)
 	url := serve(t, direct, &siteOptions{Tools: tools}) + "/mcp"
 	t.Cleanup(tools.Close)
 	for i, c := range []struct {
@@ -267,7 +267,7 @@ func TestRequestStates(t *testing.T) {
 	}
 	tools := mcpserver.New(g, &mcpserver.Options{StateKey: key})
 	tokens := config.Secrets{"ci": "s3cret-s3cret-s3cret", "eve": "0ther-0ther-0ther"}
-	url := serve(t, newFace(t, g, false), &siteOptions{Tools: tools, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
+	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Tools: tools, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	t.Cleanup(tools.Close)
 	d := &modernDialogue{&dialogue{t: t, url: url, version: "2026-07-28", token: "s3cret-s3cret-s3cret"}, "from servers.shop import sell\nsell(what='a book')"}
 	body, first := d.run("")
@@ -316,7 +316,7 @@ func TestRequestStates(t *testing.T) {
 	tools.Close()
 	restarted := mcpserver.New(g, &mcpserver.Options{StateKey: key})
 	t.Cleanup(restarted.Close)
-	d.url = serve(t, newFace(t, g, false), &siteOptions{Tools: restarted, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
+	d.url = serve(t, newFace(t, g.Verbs(), false), &siteOptions{Tools: restarted, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	if got, _ := d.run(answers(last.State, "once")); !strings.Contains(got, `resume=\"e-`) {
 		t.Errorf("after a restart: %s", got)
 	}

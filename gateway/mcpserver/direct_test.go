@@ -123,7 +123,7 @@ func newDirectPolicy(t *testing.T, wireNames bool, rules policy.Settings, ups ..
 		t.Fatal(err)
 	}
 	g.Settle(t.Context()) // a handshake waits for none
-	d := &direct{t: t, face: mcpserver.NewDirect(g, &mcpserver.DirectOptions{WireNames: wireNames, Notices: notices, Logger: testutil.Logger(t)})}
+	d := &direct{t: t, face: mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{WireNames: wireNames, Notices: notices, Logger: testutil.Logger(t)})}
 	t.Cleanup(func() {
 		d.face.Close()
 		if err := g.Close(); err != nil {

@@ -93,7 +93,7 @@ try { await echo({ message: "[EMAIL_999]" }); } catch (e) { console.log(String(e
 		}
 		check(language, said, "Echo: [EMAIL_", "a[PHONE_1]b", "x[PHONE_1]9", "Echo: [NAME_1][NAME_2]", "failed", "a[NAME_1]b", "unknown token [EMAIL_999]")
 	}
-	face := mcpserver.NewDirect(g, &mcpserver.DirectOptions{WireNames: true, Logger: testutil.Logger(t)})
+	face := mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{WireNames: true, Logger: testutil.Logger(t)})
 	t.Cleanup(face.Close)
 	d := &direct{t: t, face: face}
 	d.url = serve(t, face, &siteOptions{Settings: cfg.HTTP}) + "/mcp"

@@ -25,7 +25,7 @@ func TestMute(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &direct{t: t, face: mcpserver.NewDirect(g, &mcpserver.DirectOptions{Logger: testutil.Logger(t)})}
+			d := &direct{t: t, face: mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{Logger: testutil.Logger(t)})}
 			t.Cleanup(func() {
 				d.face.Close()
 				if err := g.Close(); err != nil {

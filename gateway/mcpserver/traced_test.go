@@ -43,7 +43,7 @@ func TestOneTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools := mcpserver.New(g, &mcpserver.Options{Telemetry: watched})
-	face := mcpserver.NewDirect(g, &mcpserver.DirectOptions{Telemetry: watched})
+	face := mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{Telemetry: watched})
 	t.Cleanup(func() {
 		tools.Close()
 		face.Close()

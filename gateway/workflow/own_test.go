@@ -51,7 +51,7 @@ func attached(t *testing.T, change func(*config.Config), limits ...workflow.Limi
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	opts := workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g, Runs: 2}
+	opts := workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g.Guard, Runs: 2}
 	for _, one := range limits {
 		opts.Limits = one
 	}

@@ -30,7 +30,7 @@ func TestTokensOfWorkflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	e := engine(t, g, workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g, Runs: 2}, map[string]string{
+	e := engine(t, g, workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g.Guard, Runs: 2}, map[string]string{
 		"mail": `{description: Mail, expose: true, inputs: {to: {type: string}}, steps: [{id: x, tool: everything.echo, with: {message: "bob@corp.example to ${{ inputs.to }}"}}],
  outputs: {said: {value: "${{ steps.x.output }}"}, to: {value: "${{ inputs.to }}"}}}`,
 	})

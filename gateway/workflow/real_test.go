@@ -68,7 +68,7 @@ func (h *house) open() {
 	if h.gateway, err = gateway.Open(&h.cfg, &gateway.Options{Records: h.records, DataDir: h.dir, NoPool: true, Logger: testutil.Logger(h.t)}); err != nil {
 		h.t.Fatal(err)
 	}
-	h.Engine = engine(h.t, h.gateway, workflow.Options{Records: h.records, People: h.gateway.Approver, Catalog: h.gateway, Labels: h.gateway}, map[string]string{"flow": realFlow})
+	h.Engine = engine(h.t, h.gateway, workflow.Options{Records: h.records, People: h.gateway.Approver, Catalog: h.gateway, Labels: h.gateway.Guard}, map[string]string{"flow": realFlow})
 }
 
 func (h *house) close() {

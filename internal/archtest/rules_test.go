@@ -61,6 +61,8 @@ var rooms = []room{
 		"what ran is recorded from its result and its calls alone"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"people are asked about a call by what the verdict says; the rules stand above"},
+	{"gateway/guard", []string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/history", "gateway/approvals", "gateway/auditor", "internal/..."}, nil,
+		"what becomes of a call is decided from its definition and what was read; the catalog tells the definition"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"what is put on record comes from calls and results; the digests of definitions are told by the gateway"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
@@ -216,5 +218,5 @@ const maxDependencies = 46
 
 // gatewayRooms returns the packages that the gateway is made of, and others.
 func gatewayRooms(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard"}, others...)
 }

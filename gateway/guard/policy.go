@@ -1,4 +1,4 @@
-package gateway
+package guard
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 
 // policies are the rules in force, and what their limits have counted.
 type policies struct {
-	rules  atomic.Pointer[policyRules]
+	rules  atomic.Pointer[Rules]
 	counts *policy.Counts
 }
 
-// policyRules are the settings, compiled.
-type policyRules struct {
+// Rules are the settings, compiled.
+type Rules struct {
 	*policy.Policy
 	// on: some call may be refused, or asked about.
 	on bool
@@ -30,16 +30,13 @@ type policyRules struct {
 	labeled map[string]config.Upstream
 }
 
-// compilePolicy makes rules of settings; adopt brings them into force.
-func (g *Gateway) compilePolicy(cfg *config.Config) (*policyRules, error) {
-	if g.policies.counts == nil {
-		g.policies.counts = policy.NewCounts()
-	}
+// Compile makes rules of settings. Apply brings them into force.
+func (g *Guard) Compile(cfg *config.Config) (*Rules, error) {
 	compiled, err := policy.New(cfg.Policy, g.policies.counts)
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	r := &policyRules{Policy: compiled, on: cfg.Policy.On || cfg.Labeled(), labeled: map[string]config.Upstream{}}
+	r := &Rules{Policy: compiled, on: cfg.Policy.On || cfg.Labeled(), labeled: map[string]config.Upstream{}}
 	for _, up := range cfg.Upstreams {
 		if len(up.Labels) > 0 || len(up.ToolLabels) > 0 {
 			r.labeled[up.ID] = up
@@ -49,7 +46,7 @@ func (g *Gateway) compilePolicy(cfg *config.Config) (*policyRules, error) {
 }
 
 // labels are those of a tool, or of a method of an upstream.
-func (r *policyRules) labels(id tool.ID, wire string) []string {
+func (r *Rules) labels(id tool.ID, wire string) []string {
 	up, ok := r.labeled[id.Upstream]
 	if !ok {
 		return nil
@@ -58,10 +55,10 @@ func (r *policyRules) labels(id tool.ID, wire string) []string {
 }
 
 // subject is a call as the policy sees it, but for what is known of this call only.
-func (g *Gateway) subject(ctx context.Context, r *policyRules, id tool.ID) *policy.Call {
+func (g *Guard) subject(ctx context.Context, r *Rules, id tool.ID) *policy.Call {
 	c := &policy.Call{Tool: id, Principal: tool.Principal(ctx), Session: tool.Session(ctx), Remote: tool.Remote(ctx), Time: time.Now()}
 	wire := id.Name
-	if e, ok := g.catalog.known(id); ok {
+	if e, ok := g.Catalog.Known(id); ok {
 		c.Annotations, wire = e.Annotations, e.Wire
 	}
 	c.Labels = r.labels(id, wire)
@@ -69,7 +66,7 @@ func (g *Gateway) subject(ctx context.Context, r *policyRules, id tool.ID) *poli
 }
 
 // judge says what the rules of the settings say of a call.
-func (g *Gateway) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
+func (g *Guard) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 	r := g.policies.rules.Load()
 	if !r.on {
 		return toolcall.Verdict{Action: policy.Allow}
@@ -80,7 +77,7 @@ func (g *Gateway) judge(ctx context.Context, req tool.Call) toolcall.Verdict {
 }
 
 // facts are all that the policy sees of a call.
-func (g *Gateway) facts(ctx context.Context, r *policyRules, req tool.Call) *policy.Call {
+func (g *Guard) facts(ctx context.Context, r *Rules, req tool.Call) *policy.Call {
 	c := g.subject(ctx, r, req.Tool)
 	c.Read = g.flows.readSoFar(ctx)
 	c.Args = func() (any, error) { return g.seenByUpstream(ctx, req) }
@@ -93,8 +90,8 @@ func (g *Gateway) facts(ctx context.Context, r *policyRules, req tool.Call) *pol
 }
 
 // seenByUpstream are the arguments as the upstream would get them: with values in place of tokens, where it gets them.
-func (g *Gateway) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
-	args, err := g.Privacy.Arguments(ctx, c)
+func (g *Guard) seenByUpstream(ctx context.Context, c tool.Call) (any, error) {
+	args, err := g.opts.Privacy.Arguments(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +124,8 @@ func noted(labels []string) []string {
 }
 
 // PolicyWhy tells what becomes of a call that is not made, on behalf of whoever asks, by the rules in force. It is counted by no limit.
-func (g *Gateway) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, error) {
-	if _, _, err := g.catalog.find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
+func (g *Guard) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, error) {
+	if _, err := g.Catalog.Find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
 		return policy.Decision{}, err
 	}
 	if len(req.Args) == 0 {
@@ -140,8 +137,8 @@ func (g *Gateway) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision
 	return r.Uncounted().Decide(ctx, c), nil
 }
 
-// expected is what becomes of a tool's calls, whatever their arguments; Allow where that cannot be said, and for what is not known.
-func (g *Gateway) expected(ctx context.Context, id tool.ID, known bool) policy.Action {
+// Expected is what becomes of a tool's calls, whatever their arguments; Allow where that cannot be said, and for what is not known.
+func (g *Guard) Expected(ctx context.Context, id tool.ID, known bool) policy.Action {
 	r := g.policies.rules.Load()
 	if !known || !r.on {
 		return policy.Allow
@@ -150,15 +147,15 @@ func (g *Gateway) expected(ctx context.Context, id tool.ID, known bool) policy.A
 }
 
 // AlwaysDenied reports whether all calls of a tool, or of a method of an upstream, are refused to whoever asks.
-func (g *Gateway) AlwaysDenied(ctx context.Context, id tool.ID) bool {
-	return g.expected(ctx, id, true) == policy.Deny
+func (g *Guard) AlwaysDenied(ctx context.Context, id tool.ID) bool {
+	return g.Expected(ctx, id, true) == policy.Deny
 }
 
-// reasonDenied is that of a FoundHeld that the policy refuses.
-const reasonDenied = "denied"
+// ReasonDenied is that of a FoundHeld that the policy refuses.
+const ReasonDenied = "denied"
 
-// policyWord is what a search says of an action.
-func policyWord(a policy.Action) string {
+// PolicyWord is what a search says of an action.
+func PolicyWord(a policy.Action) string {
 	if a == policy.Allow {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package gateway
+package guard
 
 import (
 	"bytes"
@@ -11,46 +11,42 @@ import (
 
 // arrival is what there is at an upstream when a call of it is decided about.
 type arrival struct {
-	entry *entry // nil for a method that is no tool, and where nobody has looked
-	down  error  // why it cannot be connected
+	tool *tool.Tool // nil for a method that is no tool, and where nobody has looked
+	down error      // why it cannot be connected
 }
 
 // arrive connects the upstream of a call before it is decided about, so that policy and approvals see the definition that
 // the call will meet. A call that is denied in any case connects nothing. An error says that the tool is held or gone.
-func (g *Gateway) arrive(ctx context.Context, id tool.ID) (arrival, error) {
+func (g *Guard) arrive(ctx context.Context, id tool.ID) (arrival, error) {
 	isTool := id.Method() == "tools/call"
-	_, known := g.catalog.known(id)
-	if isTool && g.expected(ctx, id, known) == policy.Deny {
+	_, known := g.Catalog.Known(id)
+	if isTool && g.Expected(ctx, id, known) == policy.Deny {
 		return arrival{}, nil
 	}
-	at := arrival{down: g.catalog.reach(ctx, id.Upstream)}
+	at := arrival{down: g.Catalog.Reach(ctx, id.Upstream)}
 	if at.down != nil || !isTool {
 		return at, nil //nolint:nilerr // at says it: the call is decided about all the same
 	}
 	var err error
-	_, at.entry, err = g.catalog.find(ctx, id) // which connects another that the settings have put in its place
+	at.tool, err = g.Catalog.Find(ctx, id) // which connects another that the settings have put in its place
 	return at, err
 }
 
 // leaving returns what is asked before the call is sent: it keeps here what was decided about by another definition than
 // the upstream has when the call would leave, unless the rules allow it by that one too.
-func (g *Gateway) leaving(ctx context.Context, c tool.Call, at arrival) func(tool.Tool) error {
-	if at.entry == nil {
+func (g *Guard) leaving(ctx context.Context, c tool.Call, at arrival) func(tool.Tool) error {
+	if at.tool == nil {
 		return nil
 	}
 	return func(now tool.Tool) error {
-		if sameDefinition(now, at.entry) {
+		if sameDefinition(now, at.tool) {
 			return nil
 		}
-		m, err := g.catalog.member(c.Tool.Upstream)
-		if err != nil {
-			return err
-		}
-		e, err := m.find(c.Tool)
+		latest, err := g.Catalog.Current(c.Tool)
 		switch {
 		case err != nil:
 			return err
-		case !sameDefinition(now, e): // it is about to be judged, or the settings have changed
+		case !sameDefinition(now, latest): // it is about to be judged, or the settings have changed
 			return changedMeanwhile(c.Tool)
 		}
 		return g.allowsStill(ctx, c)
@@ -59,12 +55,12 @@ func (g *Gateway) leaving(ctx context.Context, c tool.Call, at arrival) func(too
 
 // sameDefinition reports whether two definitions differ in white space at most, as one that was
 // kept in the cache does. It goes by what [newView] goes by.
-func sameDefinition(t tool.Tool, e *entry) bool {
-	return bytes.Equal(t.Raw, e.Raw) || t.Digest() == e.digest()
+func sameDefinition(a tool.Tool, b *tool.Tool) bool {
+	return bytes.Equal(a.Raw, b.Raw) || a.Digest() == b.Digest()
 }
 
 // allowsStill decides again about a call that was allowed, or approved, by an earlier definition.
-func (g *Gateway) allowsStill(ctx context.Context, c tool.Call) error {
+func (g *Guard) allowsStill(ctx context.Context, c tool.Call) error {
 	r := g.policies.rules.Load()
 	if !r.on {
 		return nil

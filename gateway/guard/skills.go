@@ -1,4 +1,4 @@
-package gateway
+package guard
 
 import (
 	"context"
@@ -17,8 +17,8 @@ func (f *flows) skillMarks(principal string, shared bool) *markedSpace {
 	return f.spaces.of(store.Key{"skills", workspace.Folder(principal), "private"})
 }
 
-// markSkill notes what whoever saves a skill has read, before it is saved.
-func (g *Gateway) markSkill(ctx context.Context, name string, shared bool) {
+// MarkSkill notes what whoever saves a skill has read, before it is saved.
+func (g *Guard) MarkSkill(ctx context.Context, name string, shared bool) {
 	origins := g.Read(ctx)
 	if len(origins) == 0 {
 		return
@@ -36,14 +36,14 @@ func (g *Gateway) markSkill(ctx context.Context, name string, shared bool) {
 	})
 }
 
-// readSkill has what a skill may hold count as read, before whoever asks gets anything of it.
-func (g *Gateway) readSkill(ctx context.Context, one foundSkill) {
+// ReadSkill has what a skill may hold count as read, before whoever asks gets anything of it.
+func (g *Guard) ReadSkill(ctx context.Context, name string, shared bool) {
 	if !g.policies.rules.Load().on {
 		return
 	}
-	origins := g.flows.skillMarks(tool.Principal(ctx), one.shared).file(one.Name)
+	origins := g.flows.skillMarks(tool.Principal(ctx), shared).file(name)
 	for i := range origins {
-		origins[i].Tool, origins[i].File = "", skillsID+"/"+one.Name
+		origins[i].Tool, origins[i].File = "", "skills/"+name
 	}
 	g.Recall(ctx, origins)
 }

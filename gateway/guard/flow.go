@@ -1,4 +1,4 @@
-package gateway
+package guard
 
 import (
 	"context"
@@ -108,27 +108,42 @@ func (f *flows) readSoFar(ctx context.Context) []string {
 }
 
 // Read are the labels of all that was read in the session that ctx is of, with what brought each first.
-func (g *Gateway) Read(ctx context.Context) []toolcall.Origin {
+func (g *Guard) Read(ctx context.Context) []toolcall.Origin {
 	return g.flows.origins(trailKey(ctx), toolcall.ExecutionOf(ctx))
 }
 
 // Recall notes that what origins say was read in the session that ctx is of, or on its behalf: what a run brought back,
 // or what it had read before the gateway was started anew.
-func (g *Gateway) Recall(ctx context.Context, origins []toolcall.Origin) {
+func (g *Guard) Recall(ctx context.Context, origins []toolcall.Origin) {
 	g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...)
 }
 
 // Carry has what the session of from has read count as read in that of to, and tokens of personal data mean the same in both,
 // where both are of one principal. Tokens are forgotten with the process.
-func (g *Gateway) Carry(from, to context.Context) {
+func (g *Guard) Carry(from, to context.Context) {
 	g.Recall(to, g.Read(from))
 	if who := tool.Principal(from); who == tool.Principal(to) {
-		g.Privacy.Share(who, tool.Session(from), tool.Session(to))
+		g.opts.Privacy.Share(who, tool.Session(from), tool.Session(to))
 	}
 }
 
+// ReadBy returns what was read so far in the session that ctx is of, and by an execution.
+func (g *Guard) ReadBy(ctx context.Context, running *toolcall.Execution) []toolcall.Origin {
+	return g.flows.origins(trailKey(ctx), running)
+}
+
+// Note adds to what was read in the session that ctx is of, and by an execution.
+func (g *Guard) Note(ctx context.Context, running *toolcall.Execution, read []toolcall.Origin) {
+	g.flows.note(trailKey(ctx), running, read...)
+}
+
+// Repeat notes what the answer of a call brings that is not made again.
+func (g *Guard) Repeat(ctx context.Context, c tool.Call) {
+	g.taint(ctx, c, noted(g.labelsOf(g.policies.rules.Load(), c.Tool)))
+}
+
 // taint notes what a call may bring in, by its labels, before anybody gets anything of it: also what an upstream says while it runs is text of its own.
-func (g *Gateway) taint(ctx context.Context, c tool.Call, labels []string) {
+func (g *Guard) taint(ctx context.Context, c tool.Call, labels []string) {
 	if !g.policies.rules.Load().on {
 		return
 	}
@@ -145,12 +160,12 @@ func (g *Gateway) taint(ctx context.Context, c tool.Call, labels []string) {
 	g.flows.note(trailKey(ctx), running, origins...)
 }
 
-func (g *Gateway) labelsOf(r *policyRules, id tool.ID) []string {
+func (g *Guard) labelsOf(r *Rules, id tool.ID) []string {
 	if len(r.labeled) == 0 {
 		return nil
 	}
 	wire := id.Name
-	if e, ok := g.catalog.known(id); ok {
+	if e, ok := g.Catalog.Known(id); ok {
 		wire = e.Wire
 	}
 	return r.labels(id, wire)

@@ -1,4 +1,4 @@
-package gateway
+package guard
 
 import (
 	"context"
@@ -165,14 +165,14 @@ func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []tool
 // watched is a workspace that notes what is read from it, and marks what is written by whoever has read labelled results.
 type watched struct {
 	workspaces.Space
-	gateway *Gateway
+	guard   *Guard
 	session string              // a key of flows.trails
 	running *toolcall.Execution // nil for a client's own tools
 	marks   *markedSpace
 }
 
-// watch has a workspace watched, where there are rules at all.
-func (g *Gateway) watch(ctx context.Context, ws workspaces.Space, name string, running *toolcall.Execution) workspaces.Space {
+// WatchFiles has a workspace watched, where there are rules at all.
+func (g *Guard) WatchFiles(ctx context.Context, ws workspaces.Space, name string, running *toolcall.Execution) workspaces.Space {
 	if !g.policies.rules.Load().on || ws == nil {
 		return ws
 	}
@@ -180,8 +180,8 @@ func (g *Gateway) watch(ctx context.Context, ws workspaces.Space, name string, r
 }
 
 // spaceKey is where the marks of a workspace lie: a mapped folder is the same for all, whoever uses it.
-func (g *Gateway) spaceKey(ctx context.Context, name string) store.Key {
-	if m, ok := g.Workspaces.Mapping(ctx, name); ok {
+func (g *Guard) spaceKey(ctx context.Context, name string) store.Key {
+	if m, ok := g.opts.Workspaces.Mapping(ctx, name); ok {
 		return store.Key{"mapped", m.Path, "folder"}
 	}
 	return history.KeyOf(tool.Principal(ctx), name)
@@ -207,7 +207,7 @@ func (w *watched) Files() iter.Seq2[workspace.File, error] {
 func (w *watched) Open(path string) (workspace.File, error) {
 	f, err := w.Space.Open(path)
 	if err == nil {
-		w.gateway.flows.note(w.session, w.running, w.file(path)...)
+		w.guard.flows.note(w.session, w.running, w.file(path)...)
 	}
 	return f, err
 }
@@ -253,7 +253,7 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 
 // origins are what was read by whoever writes, as they are told of a file.
 func (w *watched) origins() []toolcall.Origin {
-	origins := w.gateway.flows.origins(w.session, w.running)
+	origins := w.guard.flows.origins(w.session, w.running)
 	for i := range origins {
 		if w.running != nil {
 			origins[i].Execution = w.running.ID

@@ -1,0 +1,159 @@
+// Package guard decides about calls: by the policy, by what was read before, and by asking people.
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/auditor"
+	"sallyport/gateway/privacy"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/workspaces"
+	"sallyport/internal/config"
+	"sallyport/internal/journal"
+	"sallyport/internal/policy"
+	"sallyport/internal/store"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+)
+
+// Catalog knows the definitions of tools.
+type Catalog interface {
+	// Known returns a tool that may be called, without waiting for anything.
+	Known(id tool.ID) (*tool.Tool, bool)
+	// Reach connects an upstream, if it is not.
+	Reach(ctx context.Context, upstream string) error
+	// Find returns a tool to call. It connects an upstream that has not been connected. The error says that the tool is held or unknown.
+	Find(ctx context.Context, id tool.ID) (*tool.Tool, error)
+	// Current is Find without connecting anything.
+	Current(id tool.ID) (*tool.Tool, error)
+}
+
+// Options are what a guard decides with.
+type Options struct {
+	// Settings are the settings in force.
+	Settings config.Source
+	// Records keeps what files of workspaces may hold; nil keeps it in memory.
+	Records    *store.Store
+	Logger     *slog.Logger
+	Telemetry  *telemetry.Telemetry
+	Privacy    *privacy.Tokenizer
+	Workspaces *workspaces.Workspaces
+	Approver   *approvals.Approver
+	Auditor    *auditor.Auditor
+}
+
+// Guard decides about calls: by the policy, by what was read before, and by asking people. It is safe for concurrent use.
+type Guard struct {
+	// Catalog is set before the first call.
+	Catalog Catalog
+
+	opts     Options
+	policies policies
+	flows    flows
+}
+
+// New returns a guard without rules. Apply some.
+func New(opts Options) (g *Guard, err error) {
+	g = &Guard{opts: opts, policies: policies{counts: policy.NewCounts()}}
+	g.flows.spaces, err = openSpaces(opts.Records, opts.Logger)
+	return g, err
+}
+
+// Apply brings rules into force.
+func (g *Guard) Apply(rules *Rules) { g.policies.rules.Store(rules) }
+
+// noteDecision has the record of a program's call say what becomes of it.
+func noteDecision(ctx context.Context, v toolcall.Verdict) {
+	if made := toolcall.AttemptOf(ctx); made != nil && (v.Judged || v.Rule != "") {
+		made.Decide(v)
+	}
+}
+
+// Middleware decides about each call before it goes anywhere, and keeps what was decided and how it went:
+// the upstream is connected first, judge says what the rules say, approve asks a person where they do, and what cannot be put on record is not done.
+func (g *Guard) Middleware(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		at, err := g.arrive(ctx, c.Tool)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		v := doubted(ctx, g.judge(ctx, c))
+		noteDecision(ctx, v)
+		if v.Judged {
+			g.opts.Telemetry.Decided(ctx, string(v.Action))
+		}
+		var held error
+		if v.Action == policy.Ask {
+			v, held = g.opts.Approver.Approve(ctx, c, v)
+			noteDecision(ctx, v)
+		}
+		if err := g.opts.Auditor.RecordCall(ctx, c, v); err != nil {
+			return tool.Result{}, err
+		}
+		if held != nil {
+			return tool.Result{}, held
+		}
+		if err := recordDecision(ctx, v); err != nil {
+			return tool.Result{}, err
+		}
+		if v.Action == policy.Deny {
+			return tool.Result{}, v.Denied()
+		}
+		if v.Decision == journal.Done {
+			return v.Result, nil
+		}
+		start := time.Now()
+		if at.down != nil {
+			g.opts.Auditor.RecordResult(ctx, c, tool.Result{}, at.down, time.Since(start))
+			return tool.Result{}, at.down
+		}
+		g.taint(ctx, c, v.Labels) // before the upstream says anything
+		c.Leaving = g.leaving(ctx, c, at)
+		result, err := next(ctx, c)
+		g.opts.Approver.Renew(ctx, v, result)
+		g.opts.Auditor.RecordResult(ctx, c, result, err, time.Since(start))
+		return result, err
+	}
+}
+
+// MayInstall refuses to send names of packages to an index for a session that may send nothing outside: a name can carry data.
+func (g *Guard) MayInstall(ctx context.Context) error {
+	set := g.opts.Settings.Load().Policy
+	if !g.policies.rules.Load().on || set.Flow == policy.FlowOff || !policy.Trifecta([]string{policy.External}, g.flows.readSoFar(ctx)) {
+		return nil
+	}
+	return &tool.Error{Kind: tool.Denied, Message: "policy refuses install_dependencies (flow): this session has read untrusted and private data, and names of packages go to an index outside",
+		Hint: "install them in another session, before such data is read"}
+}
+
+// doubtRule is the rule of a verdict about a call that may have been done already.
+const doubtRule = "resume"
+
+// doubted has a person decide about a call that may have been done already, whatever the rules say but no.
+func doubted(ctx context.Context, v toolcall.Verdict) toolcall.Verdict {
+	made := toolcall.AttemptOf(ctx)
+	if made == nil || made.Doubt == nil || v.Action == policy.Deny {
+		return v
+	}
+	v.Action, v.Rule, v.Doubt = policy.Ask, strings.TrimPrefix(v.Rule+", "+doubtRule, ", "), true
+	v.Reason = strings.TrimSuffix(made.Doubt.Reason()+"; "+v.Reason, "; ")
+	return v
+}
+
+// recordDecision puts on record what a person has said about a call that may have been done already, before the program learns it.
+// It is for an answer that does not have the call made.
+func recordDecision(ctx context.Context, v toolcall.Verdict) error {
+	made := toolcall.AttemptOf(ctx)
+	if v.Decision == "" || made == nil || made.Doubt == nil {
+		return nil
+	}
+	var failed *tool.Error
+	if v.Decision == journal.Left {
+		failed = tool.AsError(v.Denied())
+	}
+	return made.Doubt.Decide(ctx, v.Decision, v.Result, failed)
+}
