@@ -41,12 +41,12 @@ func TestExecutionIsRecorded(t *testing.T) {
 	want := history.Record{
 		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Code: code, Status: sandbox.OK,
 		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.CountTokens(e.Text()), TokensRead: g.CountTokens("3") + g.CountTokens("no such \x1b[31mledger"),
-		Calls: []toolcall.Record{
+		Calls: []toolcall.RecordedCall{
 			{Tool: tool.ID{Upstream: "calc", Name: "add"}, Digest: digest("add"), Arguments: sum(`{"a":1,"b":2}`), Outcome: "ok"},
 			{Tool: tool.ID{Upstream: "calc", Name: "fail"}, Digest: digest("fail"), Arguments: sum(`{}`), Outcome: "failed"},
 		},
 	}
-	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(history.Record{}, "Started"), cmpopts.IgnoreFields(toolcall.Record{}, "Begun", "Duration", "Size")); diff != "" {
+	if diff := cmp.Diff(want, r, cmpopts.IgnoreFields(history.Record{}, "Started"), cmpopts.IgnoreFields(toolcall.RecordedCall{}, "Begun", "Duration", "Size")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if since := r.Calls[1].Begun.Sub(r.Calls[0].Begun); r.Calls[0].Begun.Before(r.Started) || since < r.Calls[0].Duration || since > e.Duration {

@@ -17,7 +17,7 @@ func TestStatsText(t *testing.T) {
 	begin := time.Date(2026, 11, 22, 2, 30, 0, 0, time.UTC)
 	for i := range 100 {
 		r := history.Record{Status: "ok", Language: "python", Started: begin.Add(time.Duration(100-i) * time.Minute), Duration: time.Duration(i+1) * time.Millisecond, Tokens: 10, Made: 2}
-		r.Calls = []toolcall.Record{{Tool: tool.ID{Upstream: "crm"}, Outcome: "ok", Size: 4000}, {Tool: tool.ID{Upstream: string(rune('a' + i%12))}, Outcome: "timeout", Size: 400}}
+		r.Calls = []toolcall.RecordedCall{{Tool: tool.ID{Upstream: "crm"}, Outcome: "ok", Size: 4000}, {Tool: tool.ID{Upstream: string(rune('a' + i%12))}, Outcome: "timeout", Size: 400}}
 		r.Made = 2 + i/99
 		if i%2 == 0 {
 			r.TokensRead = 1375

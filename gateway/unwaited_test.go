@@ -302,7 +302,7 @@ func TestProgramOfRun(t *testing.T) {
 	}
 	_, err = g.Execute(tool.WithSession(t.Context(), "s"), execution.Program{Resume: last.ID})
 	wantError(t, err, tool.Invalid, "ended well")
-	if record, err := g.History.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.Record) bool { return c.Replayed }) {
+	if record, err := g.History.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.RecordedCall) bool { return c.Replayed }) {
 		t.Errorf("%+v, %v", record, err)
 	}
 }

@@ -74,7 +74,7 @@ func explained(r history.Record) (string, error) {
 }
 
 // decision is what became of a call, in a word.
-func decision(c toolcall.Record) string {
+func decision(c toolcall.RecordedCall) string {
 	if c.Replayed {
 		return "replayed"
 	}
@@ -82,7 +82,7 @@ func decision(c toolcall.Record) string {
 }
 
 // told is what became of a call, for who asks why.
-func told(c toolcall.Record) string {
+func told(c toolcall.RecordedCall) string {
 	text := "approved"
 	switch c.Decision {
 	case "deny":

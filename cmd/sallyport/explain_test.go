@@ -17,7 +17,7 @@ func TestExplained(t *testing.T) {
 	id := func(up, name string) tool.ID { return tool.ID{Upstream: up, Name: name} }
 	text, err := explained(history.Record{
 		ID: "e-1", Language: "python", Status: sandbox.Failed, Principal: "ann", Started: at, Made: 8,
-		Calls: []toolcall.Record{
+		Calls: []toolcall.RecordedCall{
 			{Tool: id("web", "fetch"), Decision: "allow", Rule: "read-only", Outcome: "ok", Labels: []string{"untrusted"}},
 			{Tool: id("crm", "get"), Decision: "allow", Rule: "reads", Outcome: "ok", Labels: []string{"private", "prod"}},
 			{Tool: id("sallyport", "search_tools"), Outcome: "ok"},

@@ -74,18 +74,18 @@ func (h house) CancelExecution(_ context.Context, id string) error {
 
 func (house) Recorded(ctx context.Context, id string) (history.Record, error) {
 	at := func(ms time.Duration) time.Time { return noon.Add(ms * time.Millisecond) }
-	call := func(name string, from, took time.Duration, outcome string) toolcall.Record {
-		return toolcall.Record{Tool: tool.ID{Upstream: "crm", Name: name}, Begun: at(from), Duration: took * time.Millisecond, Outcome: outcome, Decision: "allow", Size: 2048}
+	call := func(name string, from, took time.Duration, outcome string) toolcall.RecordedCall {
+		return toolcall.RecordedCall{Tool: tool.ID{Upstream: "crm", Name: name}, Begun: at(from), Duration: took * time.Millisecond, Outcome: outcome, Decision: "allow", Size: 2048}
 	}
 	switch {
 	case id == "e-1" && (tool.Operator(ctx) != "" || tool.Principal(ctx) == "ada"):
 		return history.Record{ID: id, Principal: "ada", Language: "python", Code: "from servers.crm import find\nfor c in find(name=\"a\"):\n\tprint(c)\n1 / 0\n", Line: 4, Status: "failed", Started: noon,
-			Duration: time.Second, Made: 4, Tokens: 321, Stdout: 900, Resumes: "e-0", Calls: []toolcall.Record{
+			Duration: time.Second, Made: 4, Tokens: 321, Stdout: 900, Resumes: "e-0", Calls: []toolcall.RecordedCall{
 				call("find", 50, 300, "ok"), call("find", 60, 500, "ok"), call("delete", 400, 100, "denied"), call("slow", 600, 0, "unfinished"),
 			}, Read: []toolcall.Origin{{Label: "customer", Tool: "crm.find", Execution: "e-1", Time: noon}}}, nil
 	case id == evilID && tool.Operator(ctx) != "":
 		return history.Record{ID: evilID, Principal: evil, Language: evil, Code: strings.Repeat(evil+"\n", 5000), Status: evil, Started: noon, Workspace: evil, Environment: evil, Memory: evil, Resumes: evil,
-			Calls: []toolcall.Record{{Tool: tool.ID{Upstream: evil, Name: evil}, Outcome: evil, Decision: evil, Rule: evil, Reason: evil, Labels: []string{evil}, Approval: evil}},
+			Calls: []toolcall.RecordedCall{{Tool: tool.ID{Upstream: evil, Name: evil}, Outcome: evil, Decision: evil, Rule: evil, Reason: evil, Labels: []string{evil}, Approval: evil}},
 			Read:  []toolcall.Origin{{Label: evil, Tool: evil, File: evil, Execution: evil}}, Made: 100_000}, nil
 	}
 	return history.Record{}, &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + id}

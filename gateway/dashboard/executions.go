@@ -152,7 +152,7 @@ type CallChart struct {
 
 // CallRow is one call.
 type CallRow struct {
-	toolcall.Record
+	toolcall.RecordedCall
 	Number int
 	// Begun is since the start of the execution, "" where that is not known.
 	Begun string
@@ -179,7 +179,7 @@ func callChart(r history.Record) CallChart {
 	}
 	var free []time.Time // when each lane's last call ended
 	for i, call := range calls {
-		row := CallRow{Record: call, Number: i + 1, Begun: offset(r.Started, call.Begun), Path: toolPath(call.Tool)}
+		row := CallRow{RecordedCall: call, Number: i + 1, Begun: offset(r.Started, call.Begun), Path: toolPath(call.Tool)}
 		if !call.Begun.IsZero() {
 			end := call.Begun.Add(call.Duration)
 			if call.Outcome == "unfinished" || call.Outcome == "running" {

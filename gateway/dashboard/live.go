@@ -35,7 +35,7 @@ func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
 		if outcome == "" {
 			outcome = "running"
 		}
-		record.Calls = append(record.Calls, toolcall.Record{Tool: call.Tool, Begun: call.Begun, Duration: call.Duration, Outcome: outcome})
+		record.Calls = append(record.Calls, toolcall.RecordedCall{Tool: call.Tool, Begun: call.Begun, Duration: call.Duration, Outcome: outcome})
 	}
 	p := LivePage{Live: live, Chart: callChart(record), Output: pieces(live.Output), MayCancel: tool.May(r.Context(), tool.ScopeExecute)}
 	var err error

@@ -42,7 +42,7 @@ type JournaledCall struct {
 	State string `json:"state"`
 	// Unasked says that the execution before has made it, and this one has not asked for it so far.
 	Unasked bool `json:"unasked,omitempty"`
-	// Digest is as [RecordedCall].Arguments. Arguments are in compact JSON, "" where they are not kept; ArgumentsSize is how long they are, in bytes: of long ones only the beginning is here.
+	// Digest is as [toolcall.RecordedCall].Arguments. Arguments are in compact JSON, "" where they are not kept; ArgumentsSize is how long they are, in bytes: of long ones only the beginning is here.
 	Digest        string `json:"arguments_sha256,omitempty"`
 	Arguments     string `json:"arguments,omitempty"`
 	ArgumentsSize int    `json:"arguments_size,omitempty"`

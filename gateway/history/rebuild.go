@@ -157,7 +157,7 @@ func addEvent(running map[string]*Record, e audit.Event) (over bool) {
 	case r == nil:
 	case e.Kind == audit.Call:
 		if id, err := tool.ParseID(e.Tool); err == nil && len(r.Calls) < toolcall.MaxRecords {
-			r.Calls = append(r.Calls, toolcall.Record{Tool: id, Digest: e.Definition, Decision: e.Decision, Rule: e.Rule, Approval: e.Approval, Outcome: toolcall.Unfinished, Begun: e.Time})
+			r.Calls = append(r.Calls, toolcall.RecordedCall{Tool: id, Digest: e.Definition, Decision: e.Decision, Rule: e.Rule, Approval: e.Approval, Outcome: toolcall.Unfinished, Begun: e.Time})
 		}
 	case e.Kind == audit.Result:
 		addResult(r, e)

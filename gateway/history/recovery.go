@@ -81,7 +81,7 @@ func interrupted(c *journal.Contents, p Program, last time.Time) Record {
 			continue
 		}
 		if r.Made++; len(r.Calls) < toolcall.MaxRecords {
-			r.Calls = append(r.Calls, toolcall.Record{Tool: req.Tool, Digest: req.Definition, Arguments: req.Arguments, Outcome: outcomeIn(req)})
+			r.Calls = append(r.Calls, toolcall.RecordedCall{Tool: req.Tool, Digest: req.Definition, Arguments: req.Arguments, Outcome: outcomeIn(req)})
 		}
 	}
 	return r

@@ -16,24 +16,24 @@ import (
 
 // Files are the workspaces of whoever asks.
 type Files interface {
-	ListWorkspaces(ctx context.Context) ([]workspaces.Info, error)
-	FilesOf(ctx context.Context, name, prefix string) (list []workspaces.File, more bool, err error)
+	ListWorkspaces(ctx context.Context) ([]workspaces.WorkspaceInfo, error)
+	FilesOf(ctx context.Context, name, prefix string) (list []workspaces.WorkspaceFile, more bool, err error)
 	// FileContent opens a file. Close the content.
-	FileContent(ctx context.Context, name, path string) (workspaces.File, io.ReadCloser, error)
+	FileContent(ctx context.Context, name, path string) (workspaces.WorkspaceFile, io.ReadCloser, error)
 	// ChangeFile writes a file, or removes it for nil: with a tag only if it has that one.
-	ChangeFile(ctx context.Context, name, path, tag string, content []byte) (workspaces.File, error)
+	ChangeFile(ctx context.Context, name, path, tag string, content []byte) (workspaces.WorkspaceFile, error)
 }
 
 // WorkspaceList is what GET /workspaces gives.
 type WorkspaceList struct {
 	// Workspaces are sorted by name.
-	Workspaces []workspaces.Info `json:"workspaces"`
+	Workspaces []workspaces.WorkspaceInfo `json:"workspaces"`
 }
 
 func (a *api) workspaces(r *http.Request) (WorkspaceList, error) {
 	list, err := a.verbs.ListWorkspaces(r.Context())
 	if list == nil {
-		list = []workspaces.Info{}
+		list = []workspaces.WorkspaceInfo{}
 	}
 	return WorkspaceList{Workspaces: list}, err
 }
@@ -41,7 +41,7 @@ func (a *api) workspaces(r *http.Request) (WorkspaceList, error) {
 // FileList is what GET /workspaces/{name}/files gives.
 type FileList struct {
 	// Files are sorted by path.
-	Files []workspaces.File `json:"files"`
+	Files []workspaces.WorkspaceFile `json:"files"`
 	// More says that there are more than 10,000: ask with a prefix.
 	More bool `json:"more,omitempty"`
 }
@@ -49,7 +49,7 @@ type FileList struct {
 func (a *api) files(r *http.Request) (FileList, error) {
 	list, more, err := a.verbs.FilesOf(r.Context(), r.PathValue("name"), queryOf(r).text("prefix"))
 	if list == nil {
-		list = []workspaces.File{}
+		list = []workspaces.WorkspaceFile{}
 	}
 	return FileList{Files: list, More: more}, err
 }
@@ -95,10 +95,10 @@ func tagOf(r *http.Request, header string) string {
 }
 
 // writeFile keeps the body as a file.
-func (a *api) writeFile(r *http.Request) (workspaces.File, error) {
+func (a *api) writeFile(r *http.Request) (workspaces.WorkspaceFile, error) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		return workspaces.File{}, &tool.Error{Kind: tool.Invalid, Message: "the file is too large, or did not arrive", Hint: "a program can write larger ones", Err: err}
+		return workspaces.WorkspaceFile{}, &tool.Error{Kind: tool.Invalid, Message: "the file is too large, or did not arrive", Hint: "a program can write larger ones", Err: err}
 	}
 	if data == nil {
 		data = []byte{}
@@ -107,12 +107,12 @@ func (a *api) writeFile(r *http.Request) (workspaces.File, error) {
 }
 
 // removeFile removes a file, and gives its path.
-func (a *api) removeFile(r *http.Request) (workspaces.File, error) { return a.changed(r, nil) }
+func (a *api) removeFile(r *http.Request) (workspaces.WorkspaceFile, error) { return a.changed(r, nil) }
 
-func (a *api) changed(r *http.Request, data []byte) (workspaces.File, error) {
+func (a *api) changed(r *http.Request, data []byte) (workspaces.WorkspaceFile, error) {
 	f, err := a.verbs.ChangeFile(r.Context(), r.PathValue("name"), r.PathValue("path"), tagOf(r, "If-Match"), data)
 	if err == nil && data == nil {
-		f = workspaces.File{Path: r.PathValue("path")}
+		f = workspaces.WorkspaceFile{Path: r.PathValue("path")}
 	}
 	return f, err
 }

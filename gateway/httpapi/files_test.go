@@ -15,38 +15,38 @@ import (
 	"sallyport/internal/tool"
 )
 
-func (house) ListWorkspaces(ctx context.Context) ([]workspaces.Info, error) {
+func (house) ListWorkspaces(ctx context.Context) ([]workspaces.WorkspaceInfo, error) {
 	if tool.Principal(ctx) == "bob" {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here"}
 	}
-	return []workspaces.Info{{Name: "w"}}, nil
+	return []workspaces.WorkspaceInfo{{Name: "w"}}, nil
 }
 
-func (house) FilesOf(_ context.Context, name, prefix string) ([]workspaces.File, bool, error) {
+func (house) FilesOf(_ context.Context, name, prefix string) ([]workspaces.WorkspaceFile, bool, error) {
 	if name != "w" {
 		return nil, false, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace"}
 	}
-	return []workspaces.File{{Path: prefix + "a.html", Size: 5, Tag: "t1"}}, true, nil
+	return []workspaces.WorkspaceFile{{Path: prefix + "a.html", Size: 5, Tag: "t1"}}, true, nil
 }
 
-func (h house) FileContent(ctx context.Context, name, path string) (workspaces.File, io.ReadCloser, error) {
+func (h house) FileContent(ctx context.Context, name, path string) (workspaces.WorkspaceFile, io.ReadCloser, error) {
 	list, _, err := h.FilesOf(ctx, name, "")
 	if err != nil || path != list[0].Path {
-		return workspaces.File{}, nil, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
+		return workspaces.WorkspaceFile{}, nil, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
 	}
 	return list[0], io.NopCloser(strings.NewReader("<b>\x00!")), nil
 }
 
-func (house) ChangeFile(_ context.Context, _, path, tag string, content []byte) (workspaces.File, error) {
+func (house) ChangeFile(_ context.Context, _, path, tag string, content []byte) (workspaces.WorkspaceFile, error) {
 	switch {
 	case tag == "t0":
-		return workspaces.File{}, &tool.Error{Kind: tool.Failed, Message: "it is not as it was", Err: workspaces.ErrFileChanged}
+		return workspaces.WorkspaceFile{}, &tool.Error{Kind: tool.Failed, Message: "it is not as it was", Err: workspaces.ErrFileChanged}
 	case path == "full":
-		return workspaces.File{}, &tool.Error{Kind: tool.Limit, Message: "no room", Err: workspaces.ErrFileRefused}
+		return workspaces.WorkspaceFile{}, &tool.Error{Kind: tool.Limit, Message: "no room", Err: workspaces.ErrFileRefused}
 	case path == "none":
-		return workspaces.File{}, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
+		return workspaces.WorkspaceFile{}, &tool.Error{Kind: tool.NotFound, Message: "there is no file"}
 	}
-	return workspaces.File{Path: path, Size: int64(len(content)), Tag: "t2"}, nil
+	return workspaces.WorkspaceFile{Path: path, Size: int64(len(content)), Tag: "t2"}, nil
 }
 
 const fileRoute = "/workspaces/{name}/files/{path}"

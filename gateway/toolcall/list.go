@@ -9,8 +9,8 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Record is one call that a program made.
-type Record struct {
+// RecordedCall is one call that a program made.
+type RecordedCall struct {
 	Tool tool.ID `json:"tool"`
 	// Digest is that of the tool's definition at the call, see [tool.Tool.Digest]; "" for what is no upstream's tool.
 	Digest string `json:"digest,omitempty"`
@@ -44,7 +44,7 @@ const Unfinished = "unfinished"
 // List is what a program calls, as it calls it.
 type List struct {
 	mu      sync.Mutex
-	records []Record
+	records []RecordedCall
 	made    int
 	bytes   int64 // of the results of all that have ended
 	// samples are the beginnings of results, held their bytes.
@@ -63,7 +63,7 @@ func (l *List) Begin(made *Attempt) (end func(outcome string, size int64)) {
 		return func(_ string, size int64) { l.Add(size) }
 	}
 	at, start := len(l.records), time.Now()
-	l.records = append(l.records, Record{Tool: made.Tool, Digest: made.Definition, Arguments: made.Arguments, Outcome: Unfinished, Begun: start.UTC()})
+	l.records = append(l.records, RecordedCall{Tool: made.Tool, Digest: made.Definition, Arguments: made.Arguments, Outcome: Unfinished, Begun: start.UTC()})
 	made.Decide = func(v Verdict) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -117,10 +117,10 @@ func (l *List) Unanswered(least time.Duration) (waited time.Duration, of tool.ID
 }
 
 // All returns what was called so far.
-func (l *List) All() ([]Record, int) {
+func (l *List) All() ([]RecordedCall, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]Record(nil), l.records...), l.made
+	return append([]RecordedCall(nil), l.records...), l.made
 }
 
 const maxResultCounted = 16 << 10

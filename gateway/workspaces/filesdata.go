@@ -20,16 +20,16 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// Info is a workspace that whoever asks can name.
-type Info struct {
+// WorkspaceInfo is a workspace that whoever asks can name.
+type WorkspaceInfo struct {
 	Name string `json:"name"`
 	// Mapped says that it is a folder of the operator's, ReadOnly that programs change nothing in it.
 	Mapped   bool `json:"mapped,omitempty"`
 	ReadOnly bool `json:"read_only,omitempty"`
 }
 
-// File is a file of a workspace.
-type File struct {
+// WorkspaceFile is a file of a workspace.
+type WorkspaceFile struct {
 	// Path is slash-separated, below /workspace.
 	Path string `json:"path"`
 	// Size is in bytes.
@@ -46,20 +46,20 @@ const MaxFile = maxEdited
 const maxFileList = 10_000
 
 // ListWorkspaces returns the workspaces that whoever asks has, by name. Errors are *tool.Error.
-func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]Info, error) {
+func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]WorkspaceInfo, error) {
 	if s.opts.DataDir == "" {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here: there is no data directory"}
 	}
-	all := map[string]Info{}
+	all := map[string]WorkspaceInfo{}
 	for _, name := range workspaceNames(filepath.Join(s.opts.DataDir, "workspaces", workspace.Folder(tool.Principal(ctx)))) {
-		all[name] = Info{Name: name}
+		all[name] = WorkspaceInfo{Name: name}
 	}
 	for name := range s.opts.Settings.Load().Workspaces {
 		if m, ok := s.Mapping(ctx, name); ok {
-			all[name] = Info{Name: name, Mapped: true, ReadOnly: m.Mode != config.ModeWrite}
+			all[name] = WorkspaceInfo{Name: name, Mapped: true, ReadOnly: m.Mode != config.ModeWrite}
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b Info) int { return strings.Compare(a.Name, b.Name) }), nil
+	return slices.SortedFunc(maps.Values(all), func(a, b WorkspaceInfo) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
 // existing opens a workspace that there is.
@@ -68,7 +68,7 @@ func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(all, func(w Info) bool { return w.Name == name }) {
+	if !slices.ContainsFunc(all, func(w WorkspaceInfo) bool { return w.Name == name }) {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no workspace " + plain.Line(name, 64), Hint: "a program, or a file that is written, makes it"}
 	}
 	return s.files(ctx, name)
@@ -76,7 +76,7 @@ func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 
 // FilesOf returns the files of a workspace whose paths begin with a text, by path, and whether there are more than 10,000. Errors
 // are *tool.Error.
-func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []File, more bool, err error) {
+func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []WorkspaceFile, more bool, err error) {
 	ws, err := s.existing(ctx, name)
 	if err != nil {
 		return nil, false, err
@@ -95,29 +95,29 @@ func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []F
 		}
 		list = append(list, fileInfo(f))
 	}
-	slices.SortFunc(list, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b WorkspaceFile) int { return strings.Compare(a.Path, b.Path) })
 	return list, more, nil
 }
 
-func fileInfo(f workspace.File) File {
+func fileInfo(f workspace.File) WorkspaceFile {
 	sum := sha256.Sum256([]byte(f.Version))
-	return File{Path: f.Path, Size: f.Size, Modified: f.Modified, Tag: hex.EncodeToString(sum[:8])}
+	return WorkspaceFile{Path: f.Path, Size: f.Size, Modified: f.Modified, Tag: hex.EncodeToString(sum[:8])}
 }
 
 // FileContent opens a file of a workspace. Close the content. Errors are *tool.Error.
-func (s *Workspaces) FileContent(ctx context.Context, name, path string) (File, io.ReadCloser, error) {
+func (s *Workspaces) FileContent(ctx context.Context, name, path string) (WorkspaceFile, io.ReadCloser, error) {
 	ws, err := s.existing(ctx, name)
 	if err != nil {
-		return File{}, nil, err
+		return WorkspaceFile{}, nil, err
 	}
 	if path, err = filePath(path); err != nil {
-		return File{}, nil, errors.Join(err, ws.Close())
+		return WorkspaceFile{}, nil, errors.Join(err, ws.Close())
 	}
 	f, err := ws.Open(path)
 	if err != nil {
 		err = missingFile(path, err)
 		_ = ws.Close()
-		return File{}, nil, err
+		return WorkspaceFile{}, nil, err
 	}
 	return fileInfo(f), openFile{f.Content, ws}, nil
 }
@@ -133,18 +133,18 @@ func (o openFile) Close() error { return errors.Join(o.ReadCloser.Close(), o.ws.
 
 // ChangeFile writes a whole file of a workspace, which it makes where there is none, or removes it, for nil. With a tag it does so only
 // if the file is as it was; "*" is any that is there. What is told is on the disk. Errors are *tool.Error.
-func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (File, error) {
+func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (WorkspaceFile, error) {
 	open := s.files
 	if content == nil {
 		open = s.existing
 	}
 	ws, err := open(ctx, name)
 	if err != nil {
-		return File{}, err
+		return WorkspaceFile{}, err
 	}
 	defer func() { _ = ws.Close() }()
 	if path, err = filePath(path); err != nil {
-		return File{}, err
+		return WorkspaceFile{}, err
 	}
 	for range writeTries {
 		done, again, err := changeFile(ws, path, tag, content)
@@ -152,11 +152,11 @@ func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, con
 			return done, err
 		}
 	}
-	return File{}, &tool.Error{Kind: tool.Failed, Message: path + " is being changed by others all the time", Hint: "try again", Retryable: true}
+	return WorkspaceFile{}, &tool.Error{Kind: tool.Failed, Message: path + " is being changed by others all the time", Hint: "try again", Retryable: true}
 }
 
 // changeFile makes the change once; again says that somebody else was quicker.
-func changeFile(ws Space, path, tag string, content []byte) (done File, again bool, err error) {
+func changeFile(ws Space, path, tag string, content []byte) (done WorkspaceFile, again bool, err error) {
 	old, err := stat(ws, path)
 	there := err == nil
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || content == nil) {
