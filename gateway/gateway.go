@@ -7,10 +7,8 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -28,7 +26,6 @@ import (
 	"sallyport/gateway/history"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
-	"sallyport/gateway/typecheck"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/workspaces"
 	"sallyport/index"
@@ -149,113 +146,35 @@ func Open(cfg *config.Config, opts *Options) (*Gateway, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	g := &Gateway{opts: *opts}
-	if g.opts.Logger == nil {
-		g.opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if g.opts.Settle == 0 {
-		g.opts.Settle = 15 * time.Second
-	}
-	g.opts.secrets, g.opts.budget = &mask.Book{}, upstream.NewBudget(0)
-	g.opts.secrets.Set(cfg.Known())
-	g.hide = g.opts.secrets.For("")
-	g.opts.Logger = slog.New(g.hide.Handler(g.opts.Logger.Handler()))
-	g.log = g.opts.Logger
-	g.Workspaces = workspaces.New(workspaces.Options{DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,
-		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
-			return g.Guard.WatchFiles(ctx, ws, name, nil)
-		}})
+	g := &Gateway{opts: *opts, started: cfg}
+	g.opts.complete(cfg)
+	g.log, g.hide = g.opts.Logger, g.opts.secrets.For("")
 	g.skills = newSkills(g.opts.DataDir)
-	g.started = cfg
-	var err error
-	if g.Privacy, err = privacy.New(cfg, g.log); err != nil {
+	if err := g.openRooms(cfg); err != nil {
 		return nil, err
 	}
-	g.opts.OnNotice = redactLogs(g.Privacy, g.opts.OnNotice)
-	g.adopt(cfg)
-	g.runner = newRunner(g.openHost)
-	g.admission = admission{parallel: cmp.Or(cfg.Sandbox.Parallel, config.Default().Sandbox.Parallel), limits: func() config.Sandbox { return g.cfg.Load().Sandbox }}
-	g.checks = &checks{runner: g.runner, settings: func() config.Sandbox { return g.cfg.Load().Sandbox }, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
-	g.runner.shown = g.checks.show
-	g.Environments = environments.New(environments.Options{Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.runner, Usage: g.Workspaces.Usage,
-		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) }})
-	if g.Auditor, err = auditor.New(auditor.Options{
-		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
-		Settings: &g.cfg, Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: g.definition, Redact: g.withoutPrivate, Asked: g.opts.Telemetry.Asked,
-	}); err != nil {
+	if err := g.openCatalog(cfg); err != nil {
 		return nil, err
 	}
-	if err := g.openRecords(g.opts.Records); err != nil {
-		return nil, err
-	}
-	rules, err := g.Guard.Compile(cfg)
-	if err != nil {
-		return nil, err
-	}
-	g.Guard.Apply(rules)
-	functions, err := functionIndex()
-	if err != nil {
-		return nil, err
-	}
-	g.functions = functions
-	catalog, err := openCatalog(cfg, g.opts, g.runner.publish)
-	if err != nil {
-		return nil, errors.Join(err, functions.Close())
-	}
-	g.catalog = catalog
-	g.Guard.Catalog = definitions{catalog}
 	g.call = toolcall.Chain(g.sent(g.dispatch), g.measured, g.logged, g.owned, g.checked, g.replayed, g.Guard.Middleware, g.journaled, g.observed, g.followed, g.Privacy.Middleware(g.catalog.attached))
 	g.History.Start()
-	g.close = sync.OnceValue(func() error {
-		g.checks.close()
-		g.Privacy.Close()
-		g.Environments.Close()
-		err := g.runner.close()
-		g.Approver.Close()
-		g.History.Close()
-		return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.Auditor.Close())
-	})
+	g.close = sync.OnceValue(g.closeRooms)
 	g.aid(cfg.Search)
 	opts.Telemetry.Watch(g.state)
 	return g, nil
 }
 
-// redactLogs removes personal data from log messages of upstreams before they are passed on.
-func redactLogs(tokenizer *privacy.Tokenizer, pass func(id, method string, params json.RawMessage)) func(id, method string, params json.RawMessage) {
-	if pass == nil {
-		return nil
+// complete fills in defaults, and what all upstreams share.
+func (o *Options) complete(cfg *config.Config) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return func(id, method string, params json.RawMessage) {
-		if method == "notifications/message" {
-			params = tokenizer.RedactNotice(id, params)
-		}
-		pass(id, method, params)
+	if o.Settle == 0 {
+		o.Settle = 15 * time.Second
 	}
-}
-
-// openRecords opens what is kept in the store; in memory, for nil.
-func (g *Gateway) openRecords(in *store.Store) (err error) {
-	if err = g.Privacy.ShareNumbers(in); err != nil {
-		return err
-	}
-	if g.History, err = history.Open(history.Options{
-		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, Hasty: g.opts.NoPool, Logger: g.log, Meter: &g.meter, Spent: g.spent,
-	}); err != nil {
-		return err
-	}
-	if g.Approver, err = approvals.Open(approvals.Options{
-		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: g.definition, Closing: g.runner.closing,
-	}); err != nil {
-		return err
-	}
-	g.History.RebuildWith(g.Approver.Book)
-	if g.Guard, err = guard.New(guard.Options{
-		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.opts.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor,
-	}); err != nil {
-		return err
-	}
-	g.sessions, err = openSessions(in)
-	return err
+	o.secrets, o.budget = &mask.Book{}, upstream.NewBudget(0)
+	o.secrets.Set(cfg.Known())
+	o.Logger = slog.New(o.secrets.For("").Handler(o.Logger.Handler()))
 }
 
 // Close stops running programs and every upstream, and waits for both. It is idempotent.

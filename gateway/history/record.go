@@ -38,7 +38,7 @@ type Record struct {
 	Duration time.Duration  `json:"duration"`
 	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
 	Calls []toolcall.RecordedCall `json:"calls,omitempty"`
-	Made  int               `json:"made,omitempty"`
+	Made  int                     `json:"made,omitempty"`
 	// Line is where in the program it failed, from 1; 0 where it did not, or nobody knows.
 	Line int `json:"line,omitempty"`
 	// Read is what it had read at its end, with its session, by labels.
