@@ -54,7 +54,7 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.Close() })
-	o.engine, err = workflow.Open(o.Gateway, &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return o.definitions }, People: o.Gateway.Approver, Logger: testutil.Logger(t)})
+	o.engine, err = workflow.Open(o.Gateway, &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return o.definitions }, People: o.Approver, Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
