@@ -67,7 +67,7 @@ func GenerateRoot(ups []Upstream) []File {
 }
 
 // GenerateUpstream returns the files of one upstream, sorted by path. A tool
-// whose name is no identifier (see tool.Identifiers), or whose ID is another
+// with a name that is no identifier (see tool.Identifiers), or with the ID of another
 // upstream's, is left out, as is the second of two with one name.
 func GenerateUpstream(up Upstream) []File {
 	if !usable(up.ID) {

@@ -15,7 +15,7 @@ func conditional(o *object) bool {
 }
 
 // stow puts the conditions of a schema into its list of them, so that those of
-// several schemas stand beside each other.
+// several schemas are next to each other.
 func stow(o *object) *object {
 	list := conditions(o)
 	if len(list) == 0 || len(list) == len(o.list(whens)) {

@@ -19,7 +19,7 @@ const (
 	maxPurpose = 2500
 	// maxPath is how deep members of parameters are explained.
 	maxPath = 3
-	// maxDescribedType bounds a type beside a parameter and that of the result, in bytes.
+	// maxDescribedType bounds the type of a parameter and that of the result, in bytes.
 	maxDescribedType = 160
 	maxReturns       = 1200
 )
@@ -90,7 +90,7 @@ type description struct {
 	depth int
 	// types says that the signature does not tell the type of the parameter at hand.
 	types bool
-	// seen holds the definitions whose members were explained.
+	// seen holds the definitions with explained members.
 	seen map[*def]bool
 	// said holds long sentences, with the member that they were first said of.
 	said map[string]string
@@ -256,7 +256,7 @@ func (d *description) returns(t *typ) {
 	}
 }
 
-// maxFormats is how many members with a format are told.
+// maxFormats is how many members with a format are listed.
 const maxFormats = 8
 
 // formats says which members of a result that was learned are dates, addresses and the like.

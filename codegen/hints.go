@@ -26,7 +26,7 @@ var telling = regexp.MustCompile(`(?i)\b(format(ted)?|iso|rfc|e\.g|for example|c
 // sentences splits where a sentence ends: not behind "e.g.".
 var sentences = regexp.MustCompile(`[^.\s]{3,}\. `)
 
-// slack is a bound that a value keeps unless somebody means to break it.
+// slack is a bound that a value exceeds only on purpose.
 var slack = regexp.MustCompile(`^(each )?(>= [01]( \w+)?|[01]\.\.\d{3,} characters|<= \d{2,} characters|pattern .*|default .*|no doubles)$`)
 
 // Hints returns what the signature of a tool does not tell and a model would get
@@ -132,7 +132,7 @@ func Example(t tool.Tool, lang Language) string {
 
 // examples returns values for the members: those of an example of the whole, else
 // what each member has as an example, and of those that are required also a
-// default or the only value. given says that there is an example among them.
+// default or the only value. given says that one of them is an example.
 func (o *object) examples() (values map[string]any, given bool) {
 	values = map[string]any{}
 	for _, whole := range append(o.list("examples"), o.get("example")) {

@@ -6,7 +6,7 @@ import "slices"
 const maxFlatten = 8
 
 // structural reports whether a schema says anything about the shape of a value
-// beside a reference, allOf, and words.
+// next to a reference, allOf, and words.
 func structural(o *object) bool {
 	return o.has("type") || structuralBeyondType(o)
 }
@@ -17,7 +17,7 @@ func structuralBeyondType(o *object) bool {
 }
 
 // flatten returns a schema that says the same without allOf, nor a reference
-// beside other keywords.
+// next to other keywords.
 func (c *converter) flatten(o *object, depth int) *object {
 	if !o.hasAny("allOf", "$ref") || depth > maxFlatten {
 		return o

@@ -69,7 +69,7 @@ func canBeObject(o *object) bool {
 }
 
 // furtherArguments is the type of arguments without a name. With additionalProperties
-// just true beside named ones, as loose validators write it, none are taken, so
+// just true next to named ones, as loose validators write it, none are taken, so
 // that a misspelt name is found.
 func (c *converter) furtherArguments(o *object, named int) *typ {
 	more := furtherMembers(o)

@@ -30,7 +30,7 @@ func (c *converter) learned(fn *function, t tool.Tool) {
 	fn.result, fn.observed = result, t.Observed.Count
 }
 
-// stubNotes are what a wrapper's file says beside its types. What shows the signature has the mark in it.
+// stubNotes are what a wrapper's file says in addition to its types. What shows the signature has the mark in it.
 func (fn function) stubNotes() []string {
 	if fn.observed == 0 {
 		return fn.notes
@@ -38,7 +38,7 @@ func (fn function) stubNotes() []string {
 	return append(slices.Clone(fn.notes), "Result observed "+strconv.Itoa(fn.observed)+"x, not declared.")
 }
 
-// observedMark stands behind a signature whose result was learned.
+// observedMark stands behind a signature with a learned result.
 func observedMark(fn function, lang Language) string {
 	switch {
 	case fn.observed == 0:

@@ -28,7 +28,7 @@ const maxOffered = 100
 func (up Upstream) hasResources() bool { return len(up.Resources)+len(up.Templates) > 0 }
 func (up Upstream) hasPrompts() bool   { return len(up.Prompts) > 0 }
 
-// modules returns the names of the modules that the upstream has beside its tools.
+// modules returns the names of the modules that the upstream has in addition to its tools.
 func (up Upstream) modules() (names []string) {
 	if up.hasResources() {
 		names = append(names, resourcesModule)

@@ -71,7 +71,7 @@ func (p *pyFile) taken(name code) bool {
 var inBody = stringSet([]string{"call", "SPEC"})
 
 // imports prints the first lines. The signature follows at once, then the types, then what only
-// the runtime reads: whoever reads the beginning of the file has read what is needed for a call.
+// the runtime reads: the beginning of the file has what is needed for a call.
 func (p *pyFile) imports() {
 	p.line("# ", header)
 	p.from("__future__", "annotations")

@@ -12,7 +12,7 @@ import (
 
 // code is text that may stand in a generated file as it is. A string becomes
 // code only here, by being quoted, or checked to be an identifier; the printer
-// takes nothing else, so that the compiler finds a place where that was forgotten.
+// takes only this type, so that the compiler finds a place where quoting was forgotten.
 type code string
 
 // ident returns a name as code; what is no identifier is quoted away into one.

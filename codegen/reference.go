@@ -34,10 +34,10 @@ func (c *converter) reference(ref string, at place) *typ {
 	return c.once(key, hint, func() *typ { return c.convert(target, at.in(hint)) })
 }
 
-// targetKey stands for what references lead to, whatever their words.
+// targetKey identifies the target of references, whatever their words.
 type targetKey struct{ schema *object }
 
-// once converts what key stands for, a reference or a schema; where it is met
+// once converts the target of key, a reference or a schema; where it is met
 // inside of itself, that is a reference to its definition.
 func (c *converter) once(key any, hint string, convert func() *typ) *typ {
 	if r := c.refs[key]; r != nil {

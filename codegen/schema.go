@@ -72,7 +72,7 @@ func (c *converter) convert(schema any, at place) *typ {
 	return t
 }
 
-// alias returns the one schema that o only stands for, beside words: a schema
+// alias returns the one schema that o only refers to, apart from words: a schema
 // with a $ref, which may be o itself, or the one arm of its allOf. nil if there is none.
 func (c *converter) alias(o *object) *object {
 	if structural(o) || conditional(o) {
@@ -116,7 +116,7 @@ func (c *converter) flat(o *object, at place) *typ {
 	return c.byType(o, at)
 }
 
-// alternatives converts oneOf and anyOf; what stands beside them holds for every arm.
+// alternatives converts oneOf and anyOf; keywords next to them hold for every arm.
 func (c *converter) alternatives(o *object, key string, arms []any, at place) *typ {
 	base := o.clone(key, "description", "title", "default", "examples", "$defs", "definitions")
 	types := make([]*typ, 0, len(arms))

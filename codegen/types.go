@@ -43,7 +43,7 @@ type typ struct {
 	def    *def
 }
 
-// literal is a string, number or boolean that stands for itself.
+// literal is a string, number or boolean as a type.
 type literal struct {
 	kind kind // stringKind, intKind, numberKind or boolKind
 	// text is the string itself, the digits, "true" or "false".
@@ -67,7 +67,7 @@ type doc struct {
 	notes []string
 }
 
-// def is a type with a name: every object with fields, and what refers to itself.
+// def is a type with a name: every object with fields, and recursive ones.
 type def struct {
 	name string
 	typ  *typ

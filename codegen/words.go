@@ -34,7 +34,7 @@ func constants(o *object) ([]any, bool) {
 	return values, len(values) > 0
 }
 
-// fitting leaves out the values of an enum that the type beside it does not allow, unless that leaves none.
+// fitting leaves out the values of an enum that its type does not allow, unless that leaves none.
 func fitting(values []any, o *object) []any {
 	types := typesOf(o)
 	if !o.has("type") || slices.ContainsFunc(types, func(t any) bool { return isKind(t) == nil }) {
@@ -226,11 +226,11 @@ func (c *converter) notes(o *object) []string {
 	return notes
 }
 
-// strictFormats are those beside which a pattern says nothing new to whoever writes a value.
+// strictFormats are those that make a pattern redundant for the author of a value.
 var strictFormats = stringSet([]string{"date-time", "date", "time", "email", "uuid", "ipv4", "ipv6", "base64"})
 
 // meanings says what the values of an enum mean, where a schema names them in one
-// of the ways that are in use: a list beside the enum, or const and title in each arm.
+// of the ways that are in use: a list next to the enum, or const and title in each arm.
 func meanings(o *object) []string {
 	values := o.list("enum")
 	for _, key := range []string{"enumDescriptions", "x-enum-descriptions", "x-enumDescriptions", "x-enum-varnames", "x-enumNames", "enumNames"} {
@@ -324,7 +324,7 @@ func valuesNote(o *object) string {
 }
 
 // lower and upper are bounds with their sign where they are exclusive; draft 4
-// has a boolean beside the bound, later drafts a bound of its own.
+// has a boolean next to the bound, later drafts a bound of its own.
 func lower(o *object) any { return bound(o, "minimum", "exclusiveMinimum", "> ") }
 func upper(o *object) any { return bound(o, "maximum", "exclusiveMaximum", "< ") }
 

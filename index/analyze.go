@@ -18,7 +18,7 @@ import (
 )
 
 // analyzers are the two ways in which text becomes terms. They differ in stop
-// words only: a name may consist of nothing else ("who_am_i").
+// words only: a name may consist of those alone ("who_am_i").
 type analyzers struct {
 	name, prose analysis.Analyzer
 	fold        *foldFilter // what they do first

@@ -31,7 +31,7 @@ const (
 	maxSchemaBytes = 1 << 20
 )
 
-// Kind is what a document stands for.
+// Kind is what a document describes.
 type Kind string
 
 // The kinds. A tool is the zero value.
@@ -205,7 +205,7 @@ func (l *paramList) addValues(values []any) {
 	}
 }
 
-// readSchema reads one level. What is of the wrong type spoils that and nothing else.
+// readSchema reads one level. A part of the wrong type is left out, and only that.
 func readSchema(value any) (s schema) {
 	fields, _ := value.(map[string]any)
 	s.properties, _ = fields["properties"].(map[string]any)

@@ -35,7 +35,7 @@ type analyzed struct {
 	*facts
 }
 
-// encode keeps the terms that the documents have, numbered anew.
+// encode keeps the terms that the documents have, with new numbers.
 func encode(analysis digest, texts []string, docs []analyzed) []byte {
 	number := make([]uint32, len(texts)) // 0 if it has none yet
 	var used []string
@@ -59,7 +59,7 @@ func encode(analysis digest, texts []string, docs []analyzed) []byte {
 	return append(binary.AppendUvarint(head, uint64(len(docs))), body...)
 }
 
-// append writes the facts. Whoever adds to them adds here, in readFacts and to mapped, and makes analysisVersion another.
+// append writes the facts. A new fact is added here, in readFacts and to mapped, and increments analysisVersion.
 func (f *facts) append(to []byte) []byte {
 	to = binary.AppendUvarint(to, uint64(f.likely))
 	for _, list := range [][]uint32{f.terms, f.words, f.fit, f.lead} {

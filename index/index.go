@@ -115,7 +115,7 @@ func New(docs []Doc, opts *Options) (*Index, error) {
 
 // Replace makes docs the content of the index; of several with one id the
 // first counts. It costs little more than what differs from the old content, on
-// which searches go on meanwhile. After an error the old content stays. docs
+// which searches continue. After an error the old content stays. docs
 // belong to the index from then on: their parameters must not be written to.
 func (ix *Index) Replace(docs []Doc) error {
 	ix.change.Lock()

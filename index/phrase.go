@@ -12,7 +12,7 @@ import (
 // phraseFiles say in which words tools are described for what people say. A
 // line is "phrase, phrase > word word; word word": each phrase means all of the
 // concepts right of ">" that ";" separates, and the words of one concept are
-// alternatives. "#" begins a comment. Words match by their stems. "~" stands for
+// alternatives. "#" begins a comment. Words match by their stems. "~" means
 // what a verb and its particle enclose: "throw ~ away" is in "throw old tickets away".
 //
 //go:embed phrases/*.txt

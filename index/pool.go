@@ -10,7 +10,7 @@ import (
 	blevesearch "github.com/blevesearch/bleve_index_api"
 )
 
-// poolName is bleve's one field. Its terms are the pooled terms of a document, whose
+// poolName is bleve's one field. Its terms are the pooled terms of a document;
 // frequencies are fixed point numbers, and besides them, apart by a byte that no
 // word has, the document's slot in the store and the pin boxes that it is in.
 const (

@@ -56,7 +56,7 @@ type request struct {
 	parts []string
 	// upstream restricts; unknown is one that was asked for and does not exist.
 	upstream, unknown string
-	// addressed are the upstreams whose ids stand before a colon at the head of the query.
+	// addressed are the upstreams with ids before a colon at the head of the query.
 	addressed []string
 	// text is the query without what restricts it.
 	text string

@@ -64,7 +64,7 @@ type senses struct {
 }
 
 // reader is a shorter way from texts to terms, with the same end: what became of
-// a word does not depend on the words beside it, and a catalog repeats its words
+// a word does not depend on the words next to it, and a catalog repeats its words
 // many times over. It is for one goroutine; several may share a glossary.
 type reader struct {
 	*glossary

@@ -97,7 +97,7 @@ func onCores(n int, work func(next func() int)) {
 	workers.Wait()
 }
 
-// renumber makes the table anew when much of it is of documents that are gone.
+// renumber makes the table again when much of it is of documents that are gone.
 func (st *store) renumber() {
 	if len(st.table.texts) <= 2*st.tableWas+maxIdle {
 		return

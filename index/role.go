@@ -127,7 +127,7 @@ func plainValue(field string) string {
 	return field
 }
 
-// hostWords returns what an address says of whose it is.
+// hostWords returns the words of an address that name its owner.
 func hostWords(host string) string {
 	labels := strings.Split(strings.TrimPrefix(host, "www."), ".")
 	return strings.Join(labels[:max(1, len(labels)-1)], " ")

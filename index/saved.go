@@ -21,7 +21,7 @@ const (
 	analysisVersion = 3
 
 	maxSnapshot = 256 << 20 // bytes
-	// keptSnapshots is how many files stay, keptFor for how long one does that nobody uses.
+	// keptSnapshots is how many files stay, keptFor for how long an unused one does.
 	keptSnapshots = 8
 	keptFor       = 30 * 24 * time.Hour
 	// restFor is how long a catalog has not changed before it is written.

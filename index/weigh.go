@@ -9,7 +9,7 @@ import (
 // Weigh returns the stems of the words in text that say something, each with how
 // telling it is: the rarer in the names and first sentences of the documents, the
 // more. It reads a text as Search does, but leaves out what a tool takes as a value
-// and what may be somebody's secret: names, numbers, what is quoted, addresses, paths,
+// and what may be a secret: names, numbers, what is quoted, addresses, paths,
 // keys. After Close there are none.
 func (ix *Index) Weigh(ctx context.Context, text string) map[string]float64 {
 	for {

@@ -12,17 +12,17 @@ type weights struct {
 	synonym, standIn, joined, stop, fuzzy, feedback float64
 	// phrase is what a concept is worth that a phrase of the query means, inPhrase the words of one of several words.
 	phrase, inPhrase float64
-	// upstream is the worth of the evidence for a tool's upstream beside that for the tool.
+	// upstream is the worth of the evidence for a tool's upstream relative to that for the tool.
 	upstream float64
 	// lacking is what a name or a number counts for in what was asked where no document has it, in parts of a rare word.
 	lacking float64
 	// vector is what a field counts in a document's vector. dense is what a document gains, in parts of the
-	// best score, that means just what the query does, denseMissing what it gains beside that where no word matched.
+	// best score, that means just what the query does, denseMissing what it gains in addition where no word matched.
 	vector              [fieldCount]float32
 	dense, denseMissing float64
 	// twin is what is left of a document's lead for each better one of the same name.
 	twin float64
-	// nameFit is how much a document gains, in parts of its score, whose name and the query are the same words.
+	// nameFit is how much a document gains, in parts of its score, when its name and the query are the same words.
 	nameFit float64
 }
 

@@ -117,11 +117,11 @@ func memberships(self string) map[string]string {
 	return paths
 }
 
-// gatewayCgroup begins the name of the cgroup that we move into to have others beside us.
+// gatewayCgroup begins the name of the cgroup that we move into, so that it can have siblings.
 const gatewayCgroup = "sallyport-gateway-"
 
 // delegate gets a controller for cgroups below dir, our own of v2. That one may hold no
-// process then: where nobody but we and what we started is in it, we move one down.
+// process then: where only this process and its children are in it, we move one down.
 func delegate(dir, controller string) bool {
 	has := func(file string) bool {
 		data, err := os.ReadFile(filepath.Join(dir, file))

@@ -25,7 +25,7 @@ func newEnvironments(all map[string]Environment) *environments {
 	return &environments{all: own}
 }
 
-// get returns an environment; known is false for "", which is the host's own interpreters, and what nobody has defined.
+// get returns an environment; known is false for "", which is the host's own interpreters, and what is not defined.
 func (e *environments) get(name string) (env Environment, known bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -33,7 +33,7 @@ func (e *environments) get(name string) (env Environment, known bool) {
 	return env, known
 }
 
-// Define makes an environment one that jobs can ask for, beside those of the
+// Define makes an environment available to jobs, in addition to those of the
 // options, and returns the Job.Environment of it: the name with a digest of all that the
 // environment says, so that what runs in another of the same name is not disturbed.
 func (h *Host) Define(name string, env Environment) (string, error) {

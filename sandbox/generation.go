@@ -18,7 +18,7 @@ type generations struct {
 	current *generation // nil: nobody has asked for what was published last
 }
 
-// generation is one tree. It is removed when it is old and nobody uses it.
+// generation is one tree. It is removed when it is old and unused.
 type generation struct {
 	dir   string
 	users int
@@ -74,7 +74,7 @@ func (h *Host) isNewest(used *generation) bool {
 	return h.generations.current == used
 }
 
-// linkTree makes a folder with the same files as another: files of ours are replaced and never written again.
+// linkTree makes a folder with the same files as another: such files are replaced and never written again.
 func linkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -171,7 +171,7 @@ func (h *Host) layOut() error {
 // guest is the folder with what runs before a program does.
 func (h *Host) guest() string { return filepath.Join(h.dir, "guest") }
 
-// roots are the root file systems of environments, laid out when somebody asks for them.
+// roots are the root file systems of environments, laid out on first use.
 type roots struct {
 	mu   sync.Mutex
 	made map[string]*rootfs

@@ -9,7 +9,7 @@ import (
 
 // Options are what a machine needs to run sandboxes.
 type Options struct {
-	// Runsc is the path of gVisor's runsc; "" looks beside our own binary and then in PATH.
+	// Runsc is the path of gVisor's runsc; "" looks in the folder of this binary and then in PATH.
 	Runsc string
 	// Python and Node are paths of interpreters; "" looks in /usr/bin, then in PATH.
 	Python, Node string
@@ -21,7 +21,7 @@ type Options struct {
 	Parallel int
 	// Environments are what jobs can ask for by name.
 	Environments map[string]Environment
-	// Masked are paths of the host's /usr that no sandbox sees, beside those that never are.
+	// Masked are paths of the host's /usr that no sandbox sees, in addition to those that never are.
 	Masked []string
 	// Snapshots is the directory where snapshots of started interpreters are kept over restarts; "" keeps none.
 	Snapshots string
@@ -40,7 +40,7 @@ type Options struct {
 // Pool bounds the sandboxes that wait, started and idle, for the next program. The
 // number follows demand between Min and Max, of each interpreter of each environment in use.
 type Pool struct {
-	// Min waits when nothing goes on; 0 is none.
+	// Min waits when nothing continues; 0 is none.
 	Min int
 	// Max waits at most; 0 is no pool: each program starts a sandbox of its own.
 	Max int

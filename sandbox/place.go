@@ -3,7 +3,7 @@ package sandbox
 import "sync"
 
 // place is the one of Options.Parallel that a program has. While it waits for a person others may have it; a program that
-// goes on then does so without, where none is free: whoever answers does not wait, too.
+// continues then does so without, where none is free: the answer must not wait, too.
 type place struct {
 	slots chan struct{}
 	mu    sync.Mutex

@@ -92,7 +92,7 @@ func writeFile(root *os.Root, path string, data []byte) error {
 	return root.Rename(path+".new", path)
 }
 
-// makeFolders makes a folder and those above it. The sandbox's own user, who is not ours, must be able to enter.
+// makeFolders makes a folder and those above it. The sandbox's user, which is another one, must be able to enter.
 func makeFolders(root *os.Root, path string) error {
 	if path == "." {
 		return nil

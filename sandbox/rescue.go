@@ -47,7 +47,7 @@ func (h *Host) reader(k kind) []string {
 // rescue stops all of the sandbox with that id, starts a reader in it, and lets the
 // account's workspace have what that finds changed since the program began. The
 // bridge must have ended its Run. It returns when ctx ends at the latest, or little
-// later; what has come till then is kept. Notes are for the model, also beside an error.
+// later; what has come till then is kept. Notes are for the model, also with an error.
 func rescue(ctx context.Context, r *runsc.Runsc, id string, reader []string, b *bridge.Bridge, account bridge.Account) (notes []string, err error) {
 	defer func() {
 		if err != nil {

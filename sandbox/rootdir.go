@@ -27,7 +27,7 @@ var searchPath = []string{"/usr/local/bin", "/usr/bin", "/bin"}
 
 // CheckRoot says what is wrong with a directory that an operator wants to be a
 // root file system: it must be the absolute path of a directory that is neither the
-// host's own root nor above one of ours, for programs can read all that is in it.
+// host's own root nor above a directory of this program, for programs can read all that is in it.
 func CheckRoot(dir string, ours ...string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("check root %.200q: it must be an absolute path", dir)
@@ -58,7 +58,7 @@ func CheckRoot(dir string, ours ...string) error {
 }
 
 // DigestRoot is a digest of what a directory holds: names, kinds, sizes, modes, times and
-// targets of links, not contents. It is for noticing that somebody changed it, and takes about a
+// targets of links, not contents. It detects changes, and takes about a
 // second for 100,000 files.
 func DigestRoot(ctx context.Context, dir string) (string, error) {
 	sum := sha256.New()
@@ -122,7 +122,7 @@ func (l *layout) given(r *rootfs) error {
 }
 
 // findInside resolves an interpreter in a root file system as a process in there
-// would. What is returned keeps its links: a virtual environment is told from its base by them.
+// would. What is returned keeps its links: they distinguish a virtual environment from its base.
 func (l *layout) findInside(view *os.Root, kind Interpreter, explicit string) (string, error) {
 	if explicit != "" {
 		if !path.IsAbs(explicit) {

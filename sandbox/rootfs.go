@@ -51,7 +51,7 @@ func (r *rootfs) program(kind Interpreter) (string, error) {
 	return "", fmt.Errorf("%w (%s): %w", ErrNoInterpreter, kind, r.missing[kind])
 }
 
-// MountPoints are the folders of every sandbox that something of ours is mounted
+// MountPoints are the folders of every sandbox that the host mounts something
 // at. A root file system that has all of them is used as it is; one that lacks some is
 // mounted entry by entry into a folder that has them.
 func MountPoints() []string {
@@ -60,7 +60,7 @@ func MountPoints() []string {
 
 // root lays out the root file system of an environment in dir, which must not
 // exist yet and must stay while its sandboxes live. An environment needs one of the
-// interpreters, not both: see program. Whoever runs sandboxes for others besides programs of
+// interpreters, not both: see program. Anyone who runs sandboxes for others besides programs of
 // jobs says with points what else they mount.
 func (h *Host) root(dir string, env Environment, points ...string) (*rootfs, error) {
 	if env.Root == "" {

@@ -86,7 +86,7 @@ func (o Outcome) withoutTrace() bool {
 	return o.Status == Crashed && o.Calls == 0 && len(o.Emitted) == 0 && o.Stdout.Text == "" && o.Stderr.Text == ""
 }
 
-// canceledOr is an outcome if whoever asked has gone, or the host ends; else the error.
+// canceledOr is an outcome if the caller has gone, or the host ends; else the error.
 func canceledOr(ctx context.Context, err error) (Outcome, error) {
 	if ctx.Err() != nil || errors.As(err, new(stopped)) {
 		return Outcome{Status: Canceled}, nil //nolint:nilerr // that is the outcome

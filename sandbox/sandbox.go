@@ -40,13 +40,13 @@ type Job struct {
 	Environment string
 	// Session, if set, names an interpreter that outlives the program: the next job with the same
 	// Session, Interpreter and Environment finds what this one left in memory and in /workspace.
-	// Whoever makes the name keeps principals apart: it must hold who asks.
+	// The name keeps principals apart: it must contain the principal.
 	Session string
 	// Workspace is what /workspace holds at the start and who gets what the program
 	// leaves there; nil is an empty one that is thrown away.
 	Workspace Workspace `json:"-"`
 	// Printed gets what the program prints, as it comes, in pieces that need not end where a character does: those of each
-	// stream in order, but of both at once. It must not block, and not keep p; nil is nobody.
+	// stream in order, but of both at once. It must not block, and not keep p; nil for none.
 	Printed func(s Stream, p []byte) `json:"-"`
 
 	place *place
@@ -71,7 +71,7 @@ type File = workspace.File
 // Environment is what programs find on their root file system, read-only.
 type Environment struct {
 	// Root is a directory that is all of the root file system, unpacked from an image
-	// or made otherwise; "" is the host's own /usr with an /etc of ours.
+	// or made otherwise; "" is the host's own /usr with a generated /etc.
 	Root string
 	// Python and Node are paths of interpreters: inside of Root, or on the host where Root is "". "" looks them up.
 	Python, Node string
@@ -144,7 +144,7 @@ const (
 	Flooded     Status = "output"
 	// OutOfCPU: it used up its processor time.
 	OutOfCPU Status = "cpu"
-	// Canceled: whoever asked for it went away.
+	// Canceled: the caller went away.
 	Canceled Status = "canceled"
 	// Crashed: the sandbox died without a reason that we know.
 	Crashed Status = "crashed"

@@ -14,7 +14,7 @@ import (
 // maxSessions is how many interpreters of sessions wait at most. The one that has waited longest makes room.
 const maxSessions = 16
 
-// sessions keeps the sandboxes whose interpreters outlive a program.
+// sessions keeps the sandboxes with interpreters that outlive a program.
 type sessions struct {
 	host *Host
 	idle time.Duration
@@ -99,7 +99,7 @@ func (s *sessions) enter(key sessionKey) *session {
 	return kept
 }
 
-// leave is the end of what enter began. A session that nobody uses ends after a while.
+// leave is the end of what enter began. An unused session ends after a while.
 func (s *sessions) leave(key sessionKey, kept *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *sessions) makeRoom() {
 	}
 }
 
-// end is called with mu held, for a session that nobody uses.
+// end is called with mu held, for an unused session.
 func (s *sessions) end(key sessionKey, kept *session) {
 	delete(s.open, key)
 	if kept.timer != nil {

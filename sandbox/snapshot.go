@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// snapshots keeps, by kind, the state of a sandbox whose guest has started and
+// snapshots keeps, by kind, the state of a sandbox with a guest that has started and
 // waits for its bridge: what others are restored from. They lie in a folder by a
 // digest of all that goes into them, and are used by later hosts too.
 //
-// A snapshot holds what our own guest did before any program, and nothing else.
+// A snapshot holds only what our own guest did before any program.
 type snapshots struct {
 	host *Host
 	dir  string // "" where none are made
@@ -42,7 +42,7 @@ type snapshot struct {
 const (
 	// snapshotFormat is changed when what is in a snapshot changes without any of its inputs.
 	snapshotFormat = "2"
-	// keepSnapshots is how long one that nobody uses is kept, keepHalf one that is being made.
+	// keepSnapshots is how long an unused one is kept, keepHalf one that is being made.
 	keepSnapshots = 30 * 24 * time.Hour
 	keepHalf      = time.Hour
 	manifestName  = "manifest.json"
@@ -250,7 +250,7 @@ func verify(path string) error {
 	return os.Chtimes(filepath.Join(path, manifestName), now, now)
 }
 
-// openSnapshots makes the folder, or one that goes with the host, and removes from it what nobody uses.
+// openSnapshots makes the folder, or one that goes with the host, and removes unused ones from it.
 func (h *Host) openSnapshots() (*snapshots, error) {
 	s := &snapshots{host: h, made: map[kind]*snapshot{}}
 	switch {

@@ -105,7 +105,7 @@ func rlimits(k kind) []specs.POSIXRlimit {
 	return limits
 }
 
-// commonMounts are those of every sandbox, beside its root file system's.
+// commonMounts are those of every sandbox, in addition to its root file system's.
 func commonMounts(at places) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},

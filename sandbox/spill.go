@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// spill is all that came of a stream that was too long for memory, up to a
+// spill is a stream that was too long for memory, up to a
 // limit, in a file that is gone when we are, however that happens: it has no name.
 type spill struct {
 	dir  string // where the file is made
@@ -20,7 +20,7 @@ type spill struct {
 	err  error // why it ended early
 }
 
-// write takes what fits. A disk that is full costs the rest of the stream, and nothing else.
+// write takes what fits. A full disk costs the rest of the stream only.
 func (s *spill) write(p []byte) {
 	if s.file == nil && s.err == nil {
 		s.err = s.open()

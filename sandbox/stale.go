@@ -22,7 +22,7 @@ const staleLimit = 5 * time.Second
 
 // clearHost ends and removes all that a killed host left that lived in dir: processes, cgroups, mounts, files.
 // It asks nothing of runsc, which may be what hung. Where a mount stays, so do the files, for
-// they may be somebody else's.
+// they may belong to another process.
 func clearHost(c cgroups, dir string) (killed int, err error) {
 	for end := time.Now().Add(staleLimit); ; time.Sleep(5 * time.Millisecond) {
 		left := processesOf(dir)
@@ -63,7 +63,7 @@ func notedCgroups(dir string) cgroups {
 	return cgroups{way: Limiting(lines[0]), memory: lines[1], cpu: lines[2]}
 }
 
-// processesOf returns the processes of runsc's that keep their state in dir, whoever their parents
+// processesOf returns the processes of runsc that keep their state in dir, whatever their parents
 // are. What they run programs in dies with them.
 func processesOf(dir string) []int {
 	own := []byte("\x00--root=" + filepath.Join(dir, "runsc") + "\x00")

@@ -47,7 +47,7 @@ func makeStateDir(dir string) (string, error) {
 	return dir, checkPrivate(dir)
 }
 
-// checkPrivate refuses a directory that somebody else made or may write to.
+// checkPrivate refuses a directory that another user owns or may write to.
 func checkPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // stream reads one standard stream of a sandbox from its start to its end, and
-// hands what comes to whoever runs a program there.
+// hands the data to the caller that runs a program there.
 type stream struct {
 	pipe    *os.File
 	flushed chan struct{}
@@ -64,7 +64,7 @@ func (s *stream) pump() {
 	}
 }
 
-// pipeSize is more than a pipe holds unless somebody has asked for more.
+// pipeSize is more than a pipe holds by default.
 const pipeSize = 1 << 20
 
 // rest reads what is in the pipe, and does not wait for more.

@@ -63,7 +63,7 @@ func watch(ctx context.Context, w watched, exceeded func(Status)) {
 }
 
 // memoryGauge reads what a sandbox uses. gVisor keeps all memory of a sandbox, its
-// tmpfs files included, in one memfd of the sentry, whose allocated blocks tell
+// tmpfs files included, in one memfd of the sentry; its allocated blocks tell
 // the use: this works without any cgroup, and says why a program was stopped.
 type memoryGauge struct{ memfd string }
 
@@ -133,7 +133,7 @@ type cpuGauge struct {
 	most   time.Duration
 }
 
-// read returns the time until now. It never goes back, whatever ends meanwhile.
+// read returns the time until now. It never goes back, whatever ends in between.
 func (c *cpuGauge) read(sentry int) time.Duration {
 	used, ok := c.cgroup.cpuTime()
 	if !ok {

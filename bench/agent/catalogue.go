@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Catalogue is a server's answer to tools/list that somebody wrote down. Its tools are shown, and not there to be called.
+// Catalogue is a server's answer to tools/list that someone wrote down. Its tools are shown, and not there to be called.
 type Catalogue struct {
 	Name, Description string
 	// Package and Version are what the server was, where the folder says so.

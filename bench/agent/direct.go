@@ -78,7 +78,7 @@ func open(ctx context.Context, dir string, server suite.Server) (source, error) 
 	return source{server.Name, title + " " + server.Description, hello.Instructions, s.tools, s}, nil
 }
 
-// grace is how long a server may take to end when its input does, before it is told to: some never do so by themselves.
+// grace is how long a server may take to end when its input does, before it gets a signal: some never do so by themselves.
 const grace = 500 * time.Millisecond
 
 // inherited is what Sallyport, too, lets upstreams have of the environment: no keys, since

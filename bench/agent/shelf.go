@@ -11,7 +11,7 @@ import (
 )
 
 // shelf serves catalogues as MCP servers over HTTP, one below each path. It is no server of the SDK's because
-// definitions are to arrive byte for byte, also those whose schemas the SDK refuses.
+// definitions are to arrive byte for byte, also those with schemas that the SDK refuses.
 type shelf struct {
 	http *http.Server
 	base string

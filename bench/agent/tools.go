@@ -14,9 +14,9 @@ type Setup struct {
 	World *suite.World
 	// Upstreams are the names of the servers that are started, of [suite.World.Servers].
 	Upstreams []string
-	// More are shown beside them.
+	// More are shown next to them.
 	More []Catalogue
-	// Sallyport is the binary, for [suite.Code]; runsc lies beside it.
+	// Sallyport is the binary, for [suite.Code]; runsc lies next to it.
 	Sallyport string
 	// Cache is a folder that several may share, one after the other or at once: snapshots of interpreters, which make
 	// [suite.Code] start faster and change no answer. "" is none.
@@ -25,7 +25,7 @@ type Setup struct {
 	Finds int
 }
 
-// Open is tools whose servers run until they are closed.
+// Open is tools with servers that run until they are closed.
 type Open interface {
 	Tools
 	// Close ends the servers and waits for them.

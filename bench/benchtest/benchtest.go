@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/testutil"
 )
 
-// Sallyport builds the binary into a folder, with runsc beside it.
+// Sallyport builds the binary into a folder, with runsc next to it.
 func Sallyport(tb testing.TB, dir string) string {
 	tb.Helper()
 	if err := os.Symlink(testutil.Runsc(tb), filepath.Join(dir, "runsc")); err != nil {

@@ -1,5 +1,5 @@
 // Package corpus has tools in any number to measure with, the same ones on every
-// run: those of the catalogue of real servers beside the project and, where more
+// run: those of the catalogue of real servers next to the project and, where more
 // are asked for than it has, the same under other names and with other words.
 // Where there is no catalogue, all of them are of words that are made up.
 package corpus
@@ -21,7 +21,7 @@ import (
 
 // Source is what tools are made of, and what they are asked for by.
 type Source struct {
-	// Real says that there is a catalogue.
+	// Real says that the catalogue exists.
 	Real bool
 	// Queries are what is asked, in the order of their file.
 	Queries []string

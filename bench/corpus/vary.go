@@ -98,7 +98,7 @@ func closing(text []byte) int {
 
 const madeServers, madeEach = 20, 30
 
-// made are tools of words that nobody has: of few that are frequent and many that are not.
+// made are tools of words that no one has: of few that are frequent and many that are not.
 func made() (entries []judge.Entry) {
 	v := &variety{rand: rand.New(rand.NewPCG(3, 4))}
 	vocabulary := make([]string, 4000)

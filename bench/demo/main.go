@@ -2,7 +2,7 @@
 // starts `sallyport serve`, searches, and has one Python and one TypeScript
 // program run, each using two real upstreams. It prints what a model would have
 // seen, counts the tokens, and then does the same work by direct tool calls
-// against the same upstreams, to have an honest number beside it.
+// against the same upstreams, to have an honest number next to it.
 package main
 
 import (

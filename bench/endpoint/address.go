@@ -35,7 +35,7 @@ func APIOf(address string) API {
 	return OpenAI
 }
 
-// Private reports whether nobody else can read what is sent to an address: it goes through TLS, or stays on this machine.
+// Private reports whether no one else can read what is sent to an address: it goes through TLS, or stays on this machine.
 func Private(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "https" {

@@ -7,7 +7,7 @@ import (
 )
 
 // Same reports whether a model's answer is what was wanted. Tasks ask for an answer alone, and
-// models like to say more; an answer counts where nobody could take it for another:
+// models like to say more; an answer counts where no one could take it for another:
 //
 //   - it is what was wanted, but for white space, marks of Markdown or quotes around it, and a full stop;
 //   - its last line is, or what follows the last colon and space of that line;

@@ -2,7 +2,7 @@
 // OpenAI-compatible servers do, and Anthropic's messages.
 //
 // An [Endpoint] is one model at one address. Each task is a [Conversation] of its
-// own, whose requests are made anew from the transcript, each one beginning as the
+// own, whose requests are made again from the transcript, each one beginning as the
 // one before it ended, so that an endpoint's cache finds what it has read already.
 // What the endpoint says is not trusted: it is bounded, and cleaned where it is shown.
 package endpoint
@@ -31,7 +31,7 @@ type Settings struct {
 	API API
 	// Key is sent with each request, if there is one, and shown nowhere.
 	Key string
-	// Model is the model's name there; "" is the only one that there is.
+	// Model is the model's name there; "" is the only one.
 	Model string
 	// Answer bounds an answer, in tokens, where the API wants a bound; 0 is 8192.
 	Answer int

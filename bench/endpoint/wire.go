@@ -80,7 +80,7 @@ func (w *wire) ask(ctx context.Context, body []byte) (data []byte, waited time.D
 // never is after how long a request is worth another try where none helps.
 const never = -1
 
-// once makes one request. after is when another try may help: never, 0 where nobody knows.
+// once makes one request. after is when another try may help: never, 0 where no one knows.
 func (w *wire) once(ctx context.Context, method, to string, body []byte) (data []byte, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {

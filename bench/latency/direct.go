@@ -42,7 +42,7 @@ func directOneByOne(ctx context.Context, session *mcp.ClientSession) (took []flo
 	return took, nil
 }
 
-// directAtOnce is atOnce, with as many calls at a time as an upstream of ours may have.
+// directAtOnce is atOnce, with as many calls at a time as an upstream may have by default.
 func directAtOnce(ctx context.Context, session *mcp.ClientSession) (rates []float64, err error) {
 	for range 6 {
 		var calls sync.WaitGroup

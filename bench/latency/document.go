@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// chapter is a part of what readers see: rows whose case begins with one of some words.
+// chapter is a part of what readers see: rows with a case that begins with one of some words.
 type chapter struct {
 	heading string
 	begins  []string

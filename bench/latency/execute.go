@@ -88,7 +88,7 @@ func warm(ctx context.Context, b *bench, l language) error {
 // blockSize is how many programs processor time is measured of at once: it is counted in steps of 10 ms, process by process.
 const blockSize = 10
 
-// block measures some lines, and the processor time that each of ours took, its share of refilling the pool included.
+// block measures some lines, and the processor time that each took, its share of refilling the pool included.
 func (b *bench) block(ctx context.Context, g *gate, l language) (all lines, each float64, err error) {
 	waiting := 1
 	if b.poolless {
@@ -207,7 +207,7 @@ func empty(ctx context.Context, b *bench, l language) error {
 	})
 }
 
-// fresh starts serve anew n times and has it run one program. A nil folder is
+// fresh starts serve again n times and has it run one program. A nil folder is
 // a new one each time. The times are from the start of the process, and from the call.
 func (b *bench) fresh(ctx context.Context, l language, n int, folder func() string) (begun, called, bare []float64, err error) {
 	for range n {

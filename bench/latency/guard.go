@@ -55,7 +55,7 @@ const (
 	guardCalls  = 230
 )
 
-// addGuard adds two rows: the calls without anything, and with all of it beside them.
+// addGuard adds two rows: the calls without anything, and with all of it.
 func (b *bench) addGuard(what string, off, on []float64, processor float64, barred bool) {
 	r := row{Case: "guarded call, " + what, Language: "python", Unit: "us", Compared: stats.Compare(on, off),
 		Note: "all of the guard on; bare is the same call with all of it off, in the same run by turns"}

@@ -63,7 +63,7 @@ func (b *bench) newPair(size int) (*pair, error) {
 	return b.last, nil
 }
 
-// release gives up the pair that there is.
+// release gives up the current pair.
 func (b *bench) release() (err error) {
 	if b.last != nil {
 		err = b.last.close()
@@ -72,7 +72,7 @@ func (b *bench) release() (err error) {
 	return err
 }
 
-// makeOurs makes our index anew, and says how long that took.
+// makeOurs makes our index again, and says how long that took.
 func (p *pair) makeOurs() (took float64, err error) {
 	if p.ours != nil {
 		if err := p.ours.Close(); err != nil {
@@ -134,7 +134,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / megabyte
 }
 
-// indexing is what making an index costs, in time and in memory, beside bleve's.
+// indexing is what making an index costs, in time and in memory, compared with bleve's.
 func indexing(ctx context.Context, b *bench) error {
 	for _, size := range b.sizes {
 		if err := b.indexing(ctx, size); err != nil {
@@ -190,7 +190,7 @@ func (b *bench) addIndex(p *pair, ours, bare []float64) {
 	}
 }
 
-// besideDefault is the same beside bleve as it is when nobody tells it anything.
+// besideDefault is the same compared with bleve with its default settings.
 func (b *bench) besideDefault(ctx context.Context, size int) error {
 	p, err := b.newPair(size)
 	if err != nil {
@@ -212,7 +212,7 @@ func (b *bench) besideDefault(ctx context.Context, size int) error {
 // againSize is how many tools are indexed again.
 const againSize = 2000
 
-// indexAgain is what an index costs whose tools were indexed before, as at each start but the first, beside the same without what is known.
+// indexAgain is what an index of tools costs that were indexed before, as at each start but the first, compared with the same without what is known.
 func (b *bench) indexAgain(ctx context.Context) error {
 	from, err := b.source()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Command latency measures how long Sallyport takes, and beside each figure, in
+// Command latency measures how long Sallyport takes, and for comparison, in
 // the same run, something bare that does the same: a program in the sandbox, from an
-// MCP client's call of execute_code to its result, beside the interpreter alone; a
-// tool call from a program, with and without the guard, beside a call of the SDK's client; a start
-// with 60 upstreams beside the SDK's least server and, until all can be searched, its client with the same 60; wrappers beside
-// encoding/json; an index of up to 100,000 tools and a search of it beside bleve at its leanest. It
+// MCP client's call of execute_code to its result, compared with the interpreter alone; a
+// tool call from a program, with and without the guard, compared with a call of the SDK's client; a start
+// with 60 upstreams compared with the SDK's least server and, until all can be searched, its client with the same 60; wrappers compared with
+// encoding/json; an index of up to 100,000 tools and a search of it compared with bleve at its leanest. It
 // also says what processor time a program takes with the replacement of its sandbox, how many programs
 // go through on this machine, and what a sandbox that waits takes of its memory. It prints a table with the bars that are met and
 // missed, and writes it, with a line of JSON for each row, to a file.
@@ -170,7 +170,7 @@ type bench struct {
 	last  *pair
 }
 
-// run measures everything whose group matches, and returns how many bars were missed.
+// run measures everything in matching groups, and returns how many bars were missed.
 func run(ctx context.Context, o *options, choice *regexp.Regexp) (missed int, err error) {
 	for _, path := range []*string{&o.sallyport, &o.modules} {
 		if *path, err = filepath.Abs(*path); err != nil {

@@ -138,7 +138,7 @@ func within(all map[int]process, p process) bool {
 	return false
 }
 
-// partition says whose the memory is.
+// partition says which process has the memory.
 func (s stand) partition() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.parts)) {

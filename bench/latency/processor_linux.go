@@ -11,7 +11,7 @@ import (
 // adopt makes this process the parent of whatever its children leave behind, so that it learns what those have used.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reap takes leave of what was adopted and has ended, but for what somebody else here waits for.
+// reap takes leave of what was adopted and has ended, but for what someone else here waits for.
 func reap(but int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {

@@ -24,7 +24,7 @@ type process struct {
 	ticks, children uint64
 }
 
-// belonging returns the processes whose command line names a folder, and those that descend from them or from root.
+// belonging returns the processes with a folder in their command line, and those that descend from them or from root.
 func belonging(root int, folder string) map[int]process {
 	all := map[int]process{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")

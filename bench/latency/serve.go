@@ -78,7 +78,7 @@ type gate struct {
 	http     bool
 }
 
-// start starts serve over stdio, with one client, whose handshake is over.
+// start starts serve over stdio, with one client, after its handshake.
 func (b *bench) start(ctx context.Context, s setup) (*gate, error) {
 	dir, config, err := b.prepare(s)
 	if err != nil {
@@ -133,7 +133,7 @@ func (g *gate) execute(ctx context.Context, client int, l language, code, want s
 	return g.call(ctx, client, l, code, want, false)
 }
 
-// call is one execute_code whose answer, or error, has the text want in it.
+// call is one execute_code. Its answer, or error, must have the text want in it.
 func (g *gate) call(ctx context.Context, client int, l language, code, want string, fails bool) (float64, error) {
 	begin := time.Now()
 	result, err := g.sessions[client].CallTool(ctx, &mcp.CallToolParams{Name: "execute_code", Arguments: map[string]any{"code": code, "language": l.name}})

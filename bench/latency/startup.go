@@ -25,7 +25,7 @@ import (
 // A start is with so many upstreams, each with so many tools.
 const upstreams, toolsEach = 60, 25
 
-// town is the upstreams of a start: how serve is told of them, and how the SDK's client gets at one.
+// town is the upstreams of a start: how serve gets them, and how the SDK's client connects to one.
 type town struct {
 	kind     string
 	count    int
@@ -35,8 +35,8 @@ type town struct {
 	last string
 }
 
-// startup is what a start of serve with 60 upstreams takes, without a cache and with one: its first answers beside those of
-// the SDK's least server, the first search of all without a cache beside the SDK's client that connects to the same 60 at once.
+// startup is what a start of serve with 60 upstreams takes, without a cache and with one: its first answers compared with those of
+// the SDK's least server, the first search of all without a cache compared with the SDK's client that connects to the same 60 at once.
 func startup(ctx context.Context, b *bench) error {
 	from, err := b.source()
 	if err != nil {
@@ -125,7 +125,7 @@ func serveAt(socket string, handler http.Handler) (stop func() error, err error)
 	}, nil
 }
 
-// through is a client whose connections all go to a socket.
+// through is a client with all connections to a socket.
 func through(socket string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)

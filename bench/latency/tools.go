@@ -72,7 +72,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// generate is what making the wrappers of both languages costs, beside reading and writing the same definitions as JSON.
+// generate is what making the wrappers of both languages costs, compared with reading and writing the same definitions as JSON.
 func generate(ctx context.Context, b *bench) error {
 	from, err := b.source()
 	if err != nil {

@@ -66,7 +66,7 @@ func large() map[string]json.RawMessage {
 	}
 }
 
-// prompt is a caller without any upstream, whose tools answer in this process.
+// prompt is a caller without any upstream; the tools answer in this process.
 type prompt struct{ answers map[string]json.RawMessage }
 
 // Call implements bridge.Caller.

@@ -48,7 +48,7 @@ type Counts struct {
 // Total is everything that was read or written, as if an endpoint had no cache.
 func (c Counts) Total() int { return c.Read + c.Written }
 
-// Rates are what a token costs, beside one that is read and in no cache.
+// Rates are what a token costs, next to one that is read and in no cache.
 type Rates struct {
 	Cached float64 `json:"cached"`
 	// Stored is for what is read for the first time: above 1 where endpoints charge for putting it into their cache.

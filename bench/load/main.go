@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// measure runs a gateway under load and writes what came of it.
+// measure runs a gateway under load and writes the results.
 func measure(ctx context.Context, sallyport string, clients int, lasts time.Duration) (text string, err error) {
 	dir, err := os.MkdirTemp("/tmp", "load-") // short: a socket's path has room for little
 	if err != nil {
@@ -89,7 +89,7 @@ func measure(ctx context.Context, sallyport string, clients int, lasts time.Dura
 	return text, nil
 }
 
-// serveUpstream is an MCP server of this process whose one tool answers at once.
+// serveUpstream is an MCP server of this process with one tool that answers at once.
 func serveUpstream() (url string, closeAll func(), err error) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "ping", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -1,4 +1,4 @@
-// Package ordered reads and writes JSON objects whose members keep their order:
+// Package ordered reads and writes JSON objects and keeps the order of their members:
 // a schema is to stay as its author wrote it, but for what is taken out.
 package ordered
 

@@ -10,10 +10,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// MaxAgain is how often one series of calls calls a tool at most: it is somebody's. There are [Series] of them.
+// MaxAgain is how often one series of calls calls a tool at most: it is a user's. There are [Series] of them.
 const MaxAgain = 50
 
-// Series is one of calls from programs for each language, and one without beside each.
+// Series is one of calls from programs for each language, and one without programs for each.
 const Series = 4
 
 // toolCalls has programs call a tool again and again, after as many calls through the same door without a program.

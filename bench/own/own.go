@@ -19,7 +19,7 @@ type Bench struct {
 	cl100k  *ledger.Memo
 }
 
-// New returns what measures g, whose upstreams have been tried, as clients see it with the options face.
+// New returns what measures g, after its upstreams have been tried, as clients see it with the options face.
 // It is for one goroutine.
 func New(g *gateway.Gateway, face *mcpserver.Options) (*Bench, error) {
 	newer, err := tokens.O200k()

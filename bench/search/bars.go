@@ -98,7 +98,7 @@ func barTable(w io.Writer, all []mean, halves []half) {
 	}
 }
 
-// cell is what is reached in a half, with a mark for whether it is short of the bar; nothing where nobody measured it.
+// cell is what is reached in a half, with a mark for whether it is short of the bar; nothing where no one measured it.
 func (b bar) cell(all []mean, half, short, enough string) string {
 	got, n := b.reached(all, half)
 	if n == 0 {

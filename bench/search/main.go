@@ -107,7 +107,7 @@ func (f flags) whole(rows []row) bool {
 	return f.out != "" && f.tokens && f.budget == 0 && f.sets == "" && f.half == "each" && f.engines == strings.Join(engineNames(), ",")
 }
 
-// asking is how the gateway is to be asked, nil if it is not.
+// asking holds the options of the gateway's client; nil disables it.
 func (f flags) asking(out io.Writer) *asking {
 	if !f.tokens {
 		return nil

@@ -15,7 +15,7 @@ import (
 // checking is the half that no weight was fitted to: what search finds there is what it finds.
 const checking = "even"
 
-// quote is a figure of somebody else's run, which stands beside ours as what it is.
+// quote is a figure of someone else's run, which is shown next to ours as such.
 type quote struct {
 	Engine string  `json:"engine"`
 	Group  string  `json:"group"`
@@ -40,7 +40,7 @@ func quotes() (all []quote, err error) {
 }
 
 // section is what a reader of docs/benchmarks.md sees: what is found in the half that
-// checks, with the others beside it; the bars, met or missed; other engines; and where we are worse.
+// checks, with the others next to it; the bars, met or missed; other engines; and where we are worse.
 func section(o origin, all []mean) (string, error) {
 	beside, err := quotes()
 	if err != nil {

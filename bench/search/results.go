@@ -29,7 +29,7 @@ type origin struct {
 	Digests map[string]string `json:"digests"`
 }
 
-// mean is what one engine comes to on a group, or on a half of it.
+// mean is the mean of one engine on a group, or on a half of it.
 type mean struct {
 	Engine string `json:"engine"`
 	Group  string `json:"group"`
@@ -43,7 +43,7 @@ type mean struct {
 	// Answered is how many queries have a gold tool among the first five, Denied the share of them that the engine says nothing fits to.
 	Answered int     `json:"answered,omitempty"`
 	Denied   float64 `json:"denied,omitempty"`
-	// First is the tokens of an answer, Until those until a right tool is told of; 0 where nobody counted.
+	// First is the tokens of an answer, Until those until a right tool is told of; 0 where no one counted.
 	First float64 `json:"first_tokens,omitempty"`
 	Until float64 `json:"until_tokens,omitempty"`
 }

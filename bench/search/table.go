@@ -90,7 +90,7 @@ func weak(r row) bool { return r.Weak }
 // none reports whether nothing fits the queries of these rows.
 func none(rows []row) bool { return len(rows) > 0 && rows[0].None }
 
-// report prints the tables: our own scores, honesty, the other engines beside us,
+// report prints the tables: our own scores, honesty, the other engines next to ours,
 // and where we are below bleve's default.
 func report(out io.Writer, rows []row, halves []half, engines []string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -29,7 +29,7 @@ func Summarize(values []float64) Summary {
 	return Summary{N: len(sorted), Min: sorted[0], P50: rank(.5), P99: rank(.99), Max: sorted[len(sorted)-1]}
 }
 
-// Compared is a summary beside that of its bare twin: the least that could do the same work, measured in the same run.
+// Compared is a summary compared with that of its bare twin: the least that could do the same work, measured in the same run.
 type Compared struct {
 	Summary
 	Bare *Summary `json:"bare,omitempty"`

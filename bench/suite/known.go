@@ -9,7 +9,7 @@ import (
 	"sallyport/bench/ledger"
 )
 
-// known is what somebody has read who writes programs. Whatever a program takes for granted must be in it:
+// known is what someone has read who writes programs. Whatever a program takes for granted must be in it:
 // the words that it has in quotes, and what it takes from the result of a call.
 type known struct {
 	texts []string
@@ -80,7 +80,7 @@ var (
 	field    = regexp.MustCompile(`(\w+)\??: `)
 )
 
-// untold are wrappers whose signatures leave out what a program takes from their results.
+// untold are wrappers with signatures that leave out what a program takes from their results.
 func (k *known) untold(s *source) (ids []string) {
 	told := map[string]bool{}
 	for _, id := range s.imports {

@@ -16,7 +16,7 @@ import (
 
 // large are tasks of many calls, much data and joins. Prompts name the files, so
 // that direct calls read them at once; what only the database knows comes last in
-// a script, beside the files, so that what is long is read as seldom as it can be.
+// a script, next to the files, so that what is long is read as seldom as it can be.
 func large() []*Task { return slices.Concat(manyCalls(), muchData(), joins(), joinsKept()) }
 
 // totals are amounts by name: cents, grams, lines or how many there are.

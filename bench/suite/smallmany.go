@@ -131,7 +131,7 @@ type touched struct {
 	at           int
 }
 
-// longest is the file whose last commit is the oldest.
+// longest is the file with the oldest last commit.
 func longest(files []touched) string {
 	oldest := slices.MinFunc(files, func(a, b touched) int { return cmp.Compare(a.at, b.at) })
 	return oldest.file + " " + oldest.author

@@ -37,7 +37,7 @@ const (
 	FewCalls Kind = "few calls"
 	// ManyCalls needs a loop.
 	ManyCalls Kind = "many calls"
-	// MuchData needs a few calls whose results are large, and little of them.
+	// MuchData needs a few calls with large results, and little of them.
 	MuchData Kind = "much data"
 	// Join needs the data of several calls or upstreams put together.
 	Join Kind = "join"

@@ -214,7 +214,7 @@ func (w *World) makeRepo() error {
 	return nil
 }
 
-// git runs git in the repository, without the settings of whoever runs it.
+// git runs git in the repository, without the settings of anyone who runs it.
 func (w *World) git(input string, args ...string) (string, error) {
 	return run(input, "git", append([]string{"-C", w.Repo()}, args...)...)
 }

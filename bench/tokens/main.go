@@ -163,7 +163,7 @@ func keep(o *options, r *report.Results) error {
 	return show(o, r)
 }
 
-// rewrite makes everything anew that is made from the lines of JSON.
+// rewrite makes everything again that is made from the lines of JSON.
 func rewrite(o *options) error {
 	f, err := os.Open(o.out + ".jsonl")
 	if err != nil {

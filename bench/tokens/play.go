@@ -128,7 +128,7 @@ func sizesOf(task *suite.Task, sizes []int) []int {
 }
 
 // task plays one task. What direct calls give does not depend on what else is shown, so they are
-// made once, and counted at each size; searches and code are played anew.
+// made once, and counted at each size; searches and code are played again.
 func (b *bench) task(ctx context.Context, task *suite.Task, sizes []int) error {
 	direct, err := b.play(ctx, task, suite.Direct, agent.Setup{World: b.world, Upstreams: task.Upstreams})
 	if err != nil {
@@ -195,7 +195,7 @@ func (p *played) better(than *played, cost, least int) bool {
 	return cost < least
 }
 
-// play plays a task once, in a world and with servers of its own. What servers ask clients to show beside their tools is
+// play plays a task once, in a world and with servers of its own. What servers ask clients to show next to their tools is
 // counted for ours only: clients differ in whether they do, and here one of five servers has any.
 func (b *bench) play(ctx context.Context, task *suite.Task, mode suite.Mode, setup agent.Setup) (p *played, err error) {
 	b.plays++

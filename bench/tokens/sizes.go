@@ -20,7 +20,7 @@ import (
 const all = 1 << 20
 
 // sizes are the numbers of servers that a client is connected to: one, the five that tasks are about, and more
-// beside them whose tools nobody calls. n catalogues are more.
+// next to them that are not called. n catalogues are more.
 func (o *options) chosen(n int) (sizes []int) {
 	wanted := o.sizes
 	if len(wanted) == 0 {
@@ -101,7 +101,7 @@ func (b *bench) charge(d ledger.Definition) error {
 	return nil
 }
 
-// variantsLast puts what is there already of the same package behind everything else: nobody connects to a server twice.
+// variantsLast puts what is there already of the same package behind everything else: no one connects to a server twice.
 func variantsLast(list []agent.Catalogue) []agent.Catalogue {
 	var first, again []agent.Catalogue
 	for _, c := range list {
@@ -155,7 +155,7 @@ func (b *bench) sized(ctx context.Context, task *suite.Task, size int) (shown, e
 	return s, tools.Close()
 }
 
-// catalogues are those that are shown beside the real servers.
+// catalogues are those that are shown next to the real servers.
 func catalogues(o *options, w *suite.World) (more []agent.Catalogue, digests map[string]string, err error) {
 	list, err := agent.ReadCatalogues(o.catalog)
 	if err != nil {

@@ -52,7 +52,7 @@ type Options struct {
 	// Packages reports whether the sandbox has a package of npm by that name; nil: it has none.
 	Packages func(name string) bool
 	// Skills returns the files of a skill by the name in its import, "skills/NAME": skill.ts and what
-	// it imports beside it. An error is told as it is, with its hint if it is a *tool.Error. nil: there are none.
+	// it imports next to it. An error is passed on, with its hint if it is a *tool.Error. nil: there are none.
 	Skills func(name string) (map[string][]byte, error)
 	// File is where the program is in the workspace, which its relative imports start from; "" is the workspace itself.
 	File string

@@ -223,7 +223,7 @@ func unquote(text string) (any, bool) {
 	return nil, false
 }
 
-// nameIsFree finds the declaration that a parameter stands for, const name = its value, which goes. Any
+// nameIsFree finds the declaration of a parameter, const name = its value, which is removed. Any
 // other use of the name is an error.
 func (f *function) nameIsFree(name string, wanted any) (gone [2]int, err error) {
 	uses, declared := 0, 0

@@ -69,7 +69,7 @@ var (
 // maxNames bounds what is looked for and kept of one program.
 const maxNames = 5000
 
-// declared returns the names that a module declares at its top level, sorted. No parser of ours reads
+// declared returns the names that a module declares at its top level, sorted. None of our parsers reads
 // the module: each of its words is declared once more, and esbuild says which ones it has already.
 func declared(code string) []string {
 	words := candidates(code)

@@ -8,7 +8,7 @@ import (
 )
 
 // lex cuts JavaScript or TypeScript into its words. It is no parser: whether a slash
-// begins a regular expression is decided by the word before it. Whoever uses it checks what comes
+// begins a regular expression is decided by the word before it. Anyone who uses it checks what comes
 // of it by parsing. Comments and white space are left out.
 
 type tokenKind int

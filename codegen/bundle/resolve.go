@@ -125,7 +125,7 @@ func (r resolver) wrapper(name string) (api.OnResolveResult, error) {
 	return refuse(fmt.Sprintf("there is no servers/%s", upstream), "did you mean servers/"+near+"?")
 }
 
-// advise tells what to write for an import that is none of ours.
+// advise returns what to write for an unknown import.
 func (r resolver) advise(name string) string {
 	upstream, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(name, "./"), "servers/"), "/")
 	if slices.Contains(r.tree.List(""), upstream) {

@@ -39,7 +39,7 @@ func (s *skills) files(module string) (map[string][]byte, error) {
 	return files, err
 }
 
-// isSkill reports whether an import is of a skill, or of a file beside one's code.
+// isSkill reports whether an import is of a skill, or of a file next to one's code.
 func isSkill(args api.OnResolveArgs) bool {
 	return args.Namespace == skillsSpace && strings.HasPrefix(args.Path, ".") || strings.HasPrefix(args.Path, skillsSpace+"/")
 }

@@ -1,6 +1,6 @@
 // Package client makes the servers/ tree one that people's own programs can use, outside of
-// any sandbox: beside it stands the module "sallyport", with the same functions as in a
-// sandbox, whose calls go over HTTP to a gateway that is running.
+// any sandbox: next to it stands the module "sallyport", with the same functions as in a
+// sandbox. Their calls go over HTTP to a running gateway.
 package client
 
 import (

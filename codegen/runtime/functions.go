@@ -2,7 +2,7 @@ package runtime
 
 import "fmt"
 
-// Function is something that a program can import from "sallyport" beside the
+// Function is something that a program can import from "sallyport" next to the
 // wrappers. Functions are found by search, as tools are.
 type Function struct {
 	// Name is the same in both languages.

@@ -70,7 +70,7 @@ func (p *Approver) Waiting(ctx context.Context) (n int) {
 	return n
 }
 
-// Approvals returns what whoever asks has waiting for a person, and what was answered lately; an operator sees that
+// Approvals returns what the caller has waiting for a person, and what was answered lately; an operator sees that
 // of all principals. The newest come first. Errors are *tool.Error.
 func (p *Approver) Approvals(ctx context.Context) ([]Approval, error) {
 	all, err := p.Book.List(ctx)
@@ -87,7 +87,7 @@ func (p *Approver) Approvals(ctx context.Context) ([]Approval, error) {
 // WatchApprovals has f called after each question and each answer, until stop is called. f must not block.
 func (p *Approver) WatchApprovals(f func()) (stop func()) { return p.watchers.Add(f) }
 
-// Answer answers a question for an operator, once; all others are told that there is none. By is the operator's name where the answer names nobody.
+// Answer answers an approval, once. For a caller that is no operator it is not found. By defaults to the operator's name.
 // Errors are *tool.Error.
 func (p *Approver) Answer(ctx context.Context, id string, answer Answer) (Approval, error) {
 	who := tool.Operator(ctx)

@@ -48,7 +48,7 @@ func shortSession(id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ask asks the program's client, or whoever calls, when it is this question's turn, and takes the answer down. It returns
+// ask asks the program's client, or the caller, when it is this question's turn, and takes the answer down. It returns
 // when there is one, and when there will be none.
 func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	if w.running != nil {
@@ -78,7 +78,7 @@ func (w *waiting) ask(ctx context.Context, a Approval, turn chan<- struct{}) {
 	w.approver.watchers.Notify()
 }
 
-// covered waits for nothing: a question of before that was answered for longer makes this one needless, and whoever
+// covered waits for nothing: an earlier question that was answered for longer makes this one needless, and anyone who
 // waits for it is about to notice.
 func (w *waiting) covered(ctx context.Context) bool {
 	all, err := w.approver.Book.List(ctx)

@@ -57,7 +57,7 @@ func answeredDoubt(v toolcall.Verdict, a Approval) toolcall.Verdict {
 	return v
 }
 
-// doubtOrigins are the calls of before that a call may repeat: what a person says is about these, and no others that are the same.
+// doubtOrigins returns the earlier calls that a call may repeat. An answer is about these calls only.
 func doubtOrigins(ctx context.Context) (origins []string) {
 	if made := toolcall.AttemptOf(ctx); made != nil && made.Doubt != nil {
 		return made.Doubt.Origins()

@@ -32,12 +32,12 @@ type Question struct {
 	Doubt bool
 	// Expires is how long it can be answered, at most 7 days; 0 is 24 hours.
 	Expires time.Duration
-	// Peer is asked at once; nil is nobody.
+	// Peer is asked first; nil for none.
 	Peer tool.Peer
 }
 
-// Inquire asks people something on behalf of whoever ctx says, and returns at once. It shows among the approvals, with the
-// message in place of arguments, and is answered once. Asked again, also after the gateway was started anew, it returns the
+// Inquire asks people something on behalf of the caller in ctx, and returns at once. It shows among the approvals, with the
+// message in place of arguments, and is answered once. Asked again, also after the gateway was restarted, it returns the
 // question as it stands, with its answer. Errors are *tool.Error.
 func (p *Approver) Inquire(ctx context.Context, q Question) (Approval, error) {
 	if !utf8.ValidString(q.Message) || q.Message == "" {
@@ -69,7 +69,7 @@ func (q Question) request(ctx context.Context) approval.Request {
 	}
 }
 
-// Approval returns a question of whoever asks as it stands, of anybody's for an operator. Errors are *tool.Error.
+// Approval returns a question of the caller as it stands, or any for an operator. Errors are *tool.Error.
 func (p *Approver) Approval(ctx context.Context, id string) (Approval, error) {
 	a, err := p.Book.Get(ctx, id)
 	if err == nil && a.Principal != tool.Principal(ctx) && tool.Operator(ctx) == "" {
@@ -81,7 +81,7 @@ func (p *Approver) Approval(ctx context.Context, id string) (Approval, error) {
 	return a, nil
 }
 
-// Withdraw takes a question back that nobody needs an answer to any more; one that has one stays as it is. Errors are *tool.Error.
+// Withdraw withdraws a pending approval that is no longer needed. An answered one stays. Errors are *tool.Error.
 func (p *Approver) Withdraw(ctx context.Context, id string) error {
 	if _, err := p.Approval(ctx, id); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"sallyport/internal/tool"
 )
 
-// standTime is for how long at least a question stands that a run's call asks: nobody sits before it.
+// standTime is the shortest expiry of an approval for a workflow run, which has no user in front of it.
 const standTime = 24 * time.Hour
 
-// Patience is how long a call may wait for people: a client is asked for a while, somebody elsewhere may answer as long as the settings say.
+// Patience returns how long a call may wait for approval: a client is asked for a fixed time, operators have the time of the settings.
 func (p *Approver) Patience(ctx context.Context, c tool.Call) time.Duration {
 	peer := c.Peer
 	if r := toolcall.ExecutionOf(ctx); r != nil {
@@ -26,7 +26,7 @@ func (p *Approver) Patience(ctx context.Context, c tool.Call) time.Duration {
 	return askTime
 }
 
-// Waits is in the error of a call that needs approval and does not wait for it, see [Unwaited], or not any more: nobody has
+// Waits is in the error of a call that needs approval and does not wait for it, see [toolcall.Unattended], or not any more: no one has
 // answered in time. The question stands, and the same call made again finds the answer.
 type Waits struct {
 	// Approval is the id of the question, Until is when it cannot be answered any more.
@@ -42,7 +42,7 @@ func (p *Approver) standing() time.Duration {
 	return max(p.opts.Settings.Load().Approval.Expire, standTime)
 }
 
-// leaveStanding asks about a call that does not wait for the answer. Its peer is asked meanwhile, if there is one.
+// leaveStanding requests approval for a call that does not wait for the answer. Its peer, if any, is asked in the background.
 func (p *Approver) leaveStanding(ctx context.Context, c tool.Call, request approval.Request, v toolcall.Verdict) (toolcall.Verdict, error) {
 	a, err := p.Book.Ask(ctx, request)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Approver) leaveStanding(ctx context.Context, c tool.Call, request appro
 	}
 }
 
-// clientQuestions are those that clients are asked while nobody waits for the answer. The zero value has none.
+// clientQuestions are the requests to clients that run in the background. The zero value has none.
 type clientQuestions struct {
 	mu     sync.Mutex
 	asking map[string]context.CancelFunc // by approval
@@ -66,7 +66,7 @@ type clientQuestions struct {
 	work   sync.WaitGroup
 }
 
-// begin has do ask about an approval, unless somebody is asked about it already.
+// begin calls do in the background, unless the approval is being asked about already.
 func (c *clientQuestions) begin(ctx context.Context, id string, do func(ctx context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *clientQuestions) close() {
 	c.work.Wait()
 }
 
-// askClient puts a standing question to a peer, until it has an answer, whoever gives it.
+// askClient asks a peer about a pending approval until it has an answer from any side.
 func (p *Approver) askClient(ctx context.Context, a Approval, peer tool.Peer) {
 	if peer == nil {
 		return
@@ -138,14 +138,14 @@ func (p *Approver) whileWaiting(ctx context.Context, id string) {
 	}
 }
 
-// peerOfRun is asked one thing at a time, and nothing any more once it is closed: whoever started the run has gone then.
+// peerOfRun is asked one thing at a time, and nothing after the call that started the run has ended.
 type peerOfRun struct {
 	tool.Peer
 	turn chan struct{}
 	over context.Context //nolint:containedctx // of the call that the peer belongs to
 }
 
-// OnePeer returns a peer that asks one thing at a time, until ctx ends: for a run that may go on longer than whoever started it. It is nil for nil.
+// OnePeer returns a peer that is asked one thing at a time, until ctx ends: a run may outlive the call that started it. It is nil for nil.
 func OnePeer(ctx context.Context, peer tool.Peer) tool.Peer {
 	if peer == nil {
 		return nil

@@ -55,7 +55,7 @@ func (p *Approver) pause(principal string) (leave func(), ok bool) {
 	}, true
 }
 
-// Approve asks a person about a call. An error says that nobody can answer now, and ends the call. A program's call does
+// Approve asks a person about a call. An error ends the call: no answer is possible now. A program's call does
 // not return then before the program has been stopped.
 func (p *Approver) Approve(ctx context.Context, c tool.Call, v toolcall.Verdict) (toolcall.Verdict, error) {
 	request, err := p.request(ctx, c, v)
@@ -205,7 +205,7 @@ func (w *waiting) done(ctx context.Context) {
 	w.approver.watchers.Notify()
 }
 
-// gone is for a call whose program has ended, or whose client has. Where the program was stopped since it waits for people,
+// gone handles a call that was canceled. Where its program was suspended to wait for approval,
 // or since the gateway ends, the question stands: the execution that resumes it finds the answer.
 func (w *waiting) gone(ctx context.Context) (toolcall.Verdict, error) {
 	if !w.approver.opts.Closing() && (w.running == nil || !w.running.Suspension.Suspended()) {

@@ -40,9 +40,9 @@ type Filter struct {
 type Page struct {
 	// Events are those that the filter wants, the newest first.
 	Events []audit.Event
-	// Next is what Before has to be for those that follow, 0 where there are none.
+	// Next is what Before must be for those that follow, 0 where there are none.
 	Next uint64
-	// Looked is how many records were looked at. Where they were too many the page is not full, and Next goes on.
+	// Looked is how many records were looked at. Where they were too many the page is not full, and Next continues.
 	Looked int
 	// Damaged is how many lines among them were no records, or not what was written. Unchained is how many do not follow the one before.
 	Damaged, Unchained int

@@ -18,13 +18,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Audit puts an event on record, on behalf of whoever ctx says. The error is a *tool.Error: what is not on record must not
+// Audit puts an event on record, on behalf of the caller in ctx. The error is a *tool.Error: what is not on record must not
 // be done. Nothing of e may hold an argument, a result or a secret.
 func (a *Auditor) Audit(ctx context.Context, e audit.Event) error {
 	return a.append(a.on(ctx, e))
 }
 
-// on adds to an event on whose behalf it is.
+// on adds the caller to an event.
 func (a *Auditor) on(ctx context.Context, e audit.Event) audit.Event {
 	e.Principal, e.Client, e.By = tool.Principal(ctx), tool.Client(ctx), cmp.Or(e.By, tool.Operator(ctx))
 	if session := tool.Session(ctx); session != "" && a.kept() {

@@ -96,7 +96,7 @@ func (t *traces) alike(query Words) []float64 {
 	return alike
 }
 
-// favour adds up, for each tool, the strengths of the pairs whose words are like
+// favour adds up, for each tool, the strengths of the pairs with words like
 // the query. One search moves next to nothing, three move half, and of several
 // tools for the same words the one that is called most is lifted most.
 func (b *book) favour(query Words, current func(tool.ID) string) map[tool.ID]float64 {

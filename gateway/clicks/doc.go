@@ -1,4 +1,4 @@
-// Package clicks learns from use which tools answer which words. A [Store] hears
+// Package clicks learns from use which tools answer which words. A [Store] records
 // what was searched for and what was called afterwards; a tool that was called
 // after a search is remembered for the search's words, and [Store.Favour] says how
 // much a new query should lift it. Only what the model of one principal did counts

@@ -40,8 +40,8 @@ func OpenFiles(dir string) (*Files, error) {
 // Close releases the directory.
 func (f *Files) Close() error { return f.folder.Close() }
 
-// Load reads what is known of a principal. An error says that there is a file and
-// that it is of no use; nothing is known then.
+// Load reads what is known of a principal. The error is for a file that exists and
+// cannot be used; nothing is known then.
 func (f *Files) Load(principal string) (Known, error) {
 	body, err := f.folder.Read(name(principal))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func (f *Files) Load(principal string) (Known, error) {
 }
 
 // Merge adds what was learned to what is kept, and returns both. A file that is of
-// no use is written anew with what was known of it; one that is gone was to be
+// no use is written again with what was known of it; one that is gone was to be
 // forgotten. An error says that nothing was written.
 func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
 	unlock, err := f.folder.Lock()
@@ -78,7 +78,7 @@ func (f *Files) Merge(principal string, known, learned Known) (Known, error) {
 	return all, f.folder.Write(name(principal), body)
 }
 
-// name is the file of a principal, whose name may be anything.
+// name is the file of a principal. The principal's name may be any text.
 func name(principal string) string {
 	sum := sha256.Sum256([]byte(principal))
 	return hex.EncodeToString(sum[:16])

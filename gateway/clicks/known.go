@@ -90,7 +90,7 @@ func (k Known) MarshalJSON() ([]byte, error) {
 	return json.Marshal(pairs)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and nothing else.
+// UnmarshalJSON reads only what MarshalJSON wrote.
 func (k *Known) UnmarshalJSON(data []byte) error {
 	var pairs []Pair
 	if err := json.Unmarshal(data, &pairs); err != nil || pairs == nil || len(pairs) > maxPairs {

@@ -30,7 +30,7 @@ type Keeper interface {
 
 // Options configure a store; nil means all defaults.
 type Options struct {
-	// Logger hears of what cannot be kept; nil discards.
+	// Logger gets what cannot be kept; nil discards.
 	Logger *slog.Logger
 }
 
@@ -71,7 +71,7 @@ func New(keeper Keeper, opts *Options) *Store {
 // Close keeps what was learned, and ends. It is idempotent.
 func (s *Store) Close() { s.close() }
 
-// Searched hears that somebody searched for words and was shown these tools.
+// Searched records a search for words that returned these tools.
 func (s *Store) Searched(who Who, words map[string]float64, shown []tool.ID) {
 	query := kept(words)
 	if len(query) == 0 {
@@ -91,7 +91,7 @@ func (s *Store) Searched(who Who, words map[string]float64, shown []tool.ID) {
 	s.dropTrail()
 }
 
-// Called hears that a tool was called, with success. execution is the id of the
+// Called records a successful call of a tool. execution is the id of the
 // program that did it, "" for none; digest is that of the tool's definition.
 func (s *Store) Called(who Who, execution string, id tool.ID, digest string) {
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (s *Store) expire(now time.Time) {
 	}
 }
 
-// dropTrail makes room: the one that was not heard of for longest goes.
+// dropTrail makes room: the least recently used one goes.
 func (s *Store) dropTrail() {
 	if len(s.trails) <= maxTrails {
 		return
@@ -180,7 +180,7 @@ func (s *Store) book(principal string) *book {
 }
 
 // kept returns the book of a principal as it is in memory: what the keeper has may
-// be missing until somebody asks, or it is saved. It is called with mu held.
+// be missing until the next request, or it is saved. It is called with mu held.
 func (s *Store) kept(principal string) *book {
 	b := s.books[principal]
 	if b == nil {
@@ -243,7 +243,7 @@ func (s *Store) follow() {
 	}
 }
 
-// finish ends all searches, and keeps what came of them.
+// finish ends all searches, and keeps their results.
 func (s *Store) finish() {
 	s.mu.Lock()
 	for who, t := range s.trails {

@@ -17,7 +17,7 @@ const (
 	executions = 5
 	callsOfOne = 4
 	// maxSearches is how many searches of a session are followed at once, maxRuns how
-	// many programs are told apart, maxLate how many tools may wait for one search.
+	// many programs are distinguished, maxLate how many tools may wait for one search.
 	maxSearches = 8
 	maxRuns     = 16
 	maxLate     = 8
@@ -55,7 +55,7 @@ type run struct {
 
 // search notes a search. The same words again are the same search: for it a tool
 // counts once in ten minutes, however often it is called. It returns what
-// came of a search that is over now.
+// resulted from a search that is over now.
 func (t *trail) search(words Words, shown []tool.ID, now time.Time) (pairs []Pair) {
 	next := &searched{words: words, shown: map[tool.ID]bool{}, counted: map[tool.ID]time.Time{}, late: map[tool.ID]string{}}
 	if i := slices.IndexFunc(t.searches, func(s *searched) bool { return s.words.key() == words.key() }); i >= 0 {
@@ -124,7 +124,7 @@ func (t *trail) age(steps int) {
 	}
 }
 
-// expire ends the searches that are over, and returns what came of them.
+// expire ends the searches that are over, and returns their results.
 func (t *trail) expire(now time.Time) (pairs []Pair) {
 	for i, s := range slices.Backward(t.searches) {
 		if now.Sub(s.at) > lasts || s.steps > executions*callsOfOne {
@@ -134,7 +134,7 @@ func (t *trail) expire(now time.Time) (pairs []Pair) {
 	return nil
 }
 
-// end ends the n oldest searches and returns what came of them.
+// end ends the n oldest searches and returns their results.
 func (t *trail) end(n int) (pairs []Pair) {
 	for _, s := range t.searches[:n] {
 		if s.answered {

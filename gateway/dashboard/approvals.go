@@ -13,7 +13,7 @@ import (
 type ApprovalsPage struct {
 	Waiting  []approvals.Approval
 	Answered []approvals.Approval
-	// Operator says that whoever looks may answer.
+	// Operator says that the user may answer.
 	Operator bool
 }
 
@@ -24,7 +24,7 @@ const (
 	waitingEvery = 4
 )
 
-// maxAnswered is how many answers of before are listed, maxReason how much of a reason is told, in bytes.
+// maxAnswered is how many earlier answers are listed, maxReason how much of a reason is shown, in bytes.
 const maxAnswered, maxReason = 50, 300
 
 func (d *Dashboard) approvals(r *request) (any, error) {
@@ -40,7 +40,7 @@ func (d *Dashboard) approvals(r *request) (any, error) {
 	return p, err
 }
 
-// waiting is how many of the calls that whoever asks may see wait for a person.
+// waiting is how many of the calls that the caller may see wait for a person.
 func (d *Dashboard) waiting(ctx context.Context) (n int) {
 	all, err := d.verbs.Approvals(ctx)
 	if err != nil { // the page of approvals tells what is wrong

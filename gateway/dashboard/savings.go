@@ -68,7 +68,7 @@ type Bar struct {
 // Block is a part of a bar, from Y down.
 type Block struct{ Y, Height float64 }
 
-// PlotLine is a line across, with what it stands for.
+// PlotLine is a horizontal line, with its value.
 type PlotLine struct {
 	Y    float64
 	Text string

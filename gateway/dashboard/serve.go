@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// request is what the method of a page is asked, and what it says of its page beside the data.
+// request is the request to a page's method, and what it says of its page in addition to the data.
 type request struct {
 	*http.Request
 	title  string
@@ -29,7 +29,7 @@ func (r *request) titled(title string, above ...Crumb) {
 func (r *request) say(text string)  { r.said = Said{Text: text} }
 func (r *request) warn(text string) { r.said = Said{Text: text, Bad: true} }
 
-// isOperator reports whether whoever asks is one.
+// isOperator reports whether the caller is one.
 func (r *request) isOperator() bool { return tool.Operator(r.Context()) != "" }
 
 // number is a number of the query, 0 where there is none.
@@ -206,7 +206,7 @@ func (d *Dashboard) foreign(w http.ResponseWriter, r *http.Request) {
 }
 
 // LoginPage shows the form to log in with a token, and what was wrong with the last try; "" is nothing. It is for
-// whoever serves /login, and sets the headers that every page has.
+// the server of /login, and sets the headers that every page has.
 func (d *Dashboard) LoginPage(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.render(w, &request{Request: r, title: "Log in"}, status, "login", plain.Line(problem, 300))

@@ -50,9 +50,9 @@ type NavItem struct {
 	Counts bool
 }
 
-// Who is whoever looks.
+// Who is the user.
 type Who struct {
-	// Name is "" where nobody had to say.
+	// Name is "" without authentication.
 	Name     string
 	Operator bool
 }
@@ -100,7 +100,7 @@ func (v *view) liveAt(at *url.URL, name string, data any, seconds int) (template
 	return part.html, nil
 }
 
-// nav is the navigation of whoever asks.
+// nav is the navigation of the caller.
 func (d *Dashboard) nav(r *request) []NavGroup {
 	var groups []NavGroup
 	for _, name := range []string{groupHome, groupActivity, groupDecisions, groupTools, groupRecords} {

@@ -1,7 +1,7 @@
 // Package embeddings ranks tools by what they mean, with vectors of an
 // OpenAI-compatible endpoint. A [Ranker] has the texts of tools embedded in the
 // background, keeps their vectors on disk, and is asked for the tools that are
-// nearest to a query. Nobody waits for the endpoint longer than the settings say,
+// nearest to a query. No search waits for the endpoint longer than the settings say,
 // nor at all while it is down: then there is no ranking, and that is no error.
 //
 // client.go speaks to the endpoint, which is not trusted; ranker.go answers

@@ -42,7 +42,7 @@ func newShelf() *shelf {
 	return &shelf{vectors: map[digest]vector{}, refused: map[digest]bool{}}
 }
 
-// anew forgets everything, and what is on disk.
+// anew removes everything, also on disk.
 func (s *shelf) anew() {
 	*s = *newShelf()
 	s.distrust = true

@@ -72,7 +72,7 @@ func fileOf(c *client) string {
 
 func today() uint32 { return uint32(time.Now().Unix() / (24 * 60 * 60)) }
 
-// load reads what is kept. An error says that there is a file and that it is of no use.
+// load reads what is kept. The error is for a file that cannot be used.
 func (f *files) load() (stock, error) {
 	body, err := f.folder.Read(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func encode(all stock) []byte {
 
 var errDamaged = errors.New("it holds no vectors")
 
-// decode reads what encode wrote, and nothing else.
+// decode reads only what encode wrote.
 func decode(body []byte) (stock, error) {
 	if len(body) < 4 {
 		return stock{}, errDamaged

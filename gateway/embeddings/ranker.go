@@ -17,7 +17,7 @@ const (
 	// maxText is how much of a text is embedded, in bytes.
 	maxText = 2000
 	// maxFlights is how many queries are asked at once, maxFlight how long one may
-	// take: nobody waits for it that long, but the next who asks has it.
+	// take: no search waits for it that long, but the next one has it.
 	maxFlights = 4
 	maxFlight  = 10 * time.Second
 	// maxRemembered is how many queries are remembered.
@@ -29,7 +29,7 @@ const (
 	enough = 0.8
 )
 
-// Document is a text that stands for a tool.
+// Document is the text that is embedded for a tool.
 type Document struct {
 	ID   tool.ID
 	Text string
@@ -37,7 +37,7 @@ type Document struct {
 
 // Options configure a ranker; nil means all defaults.
 type Options struct {
-	// Logger hears when the endpoint fails and when it works again, never of texts; nil discards.
+	// Logger gets when the endpoint fails and when it works again, never texts; nil discards.
 	Logger *slog.Logger
 	// Dir is where vectors are kept; "" keeps none.
 	Dir string
@@ -71,8 +71,8 @@ type Ranker struct {
 	asking, embedding rest
 
 	docs atomic.Pointer[[]document]
-	// odd counts queries in a row whose vectors are not as long as the documents';
-	// anew says that these are to be embedded again.
+	// odd counts consecutive queries with vectors of another length than the documents';
+	// anew says that these must be embedded again.
 	odd     atomic.Int32
 	anew    atomic.Bool
 	changed chan struct{}
@@ -268,7 +268,7 @@ func (r *Ranker) fly(f *flight, name digest, query string) {
 }
 
 // fits refuses a query's vector that has another length than the documents'. After
-// some in a row it is another model that has taken the name: all is embedded anew.
+// some in a row another model has taken the name: all is embedded again.
 func (r *Ranker) fits(v vector) error {
 	items := r.items.Load()
 	if items == nil || len((*items)[0].values) == len(v.values) {

@@ -78,7 +78,7 @@ func (e *Environments) Chosen(ctx context.Context, asked string) string {
 
 // ChooseEnvironment has programs of a client's session (tool.Principal and tool.Session) run in
 // another of the settings' environments where they do not name one, and begins to prepare it. The
-// choice lasts as long as the gateway. It returns what is told to the model; errors are *tool.Error.
+// choice lasts as long as the gateway. It returns text for the model; errors are *tool.Error.
 func (e *Environments) ChooseEnvironment(ctx context.Context, c Choice) (string, error) {
 	all := e.opts.Settings.Load().Environments
 	name, err := c.find(all)

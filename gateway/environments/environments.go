@@ -174,7 +174,7 @@ func explainMaking(name string, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "environment " + name + " could not be made", Hint: "the operator's log says why", Err: err}
 }
 
-// packageFault holds for what whoever named packages can mend.
+// packageFault reports whether an error can be fixed by naming other packages.
 func packageFault(err error) bool {
 	return errors.Is(err, deps.ErrRefused) || errors.Is(err, deps.ErrNotFound) || errors.Is(err, deps.ErrUnsafe) || errors.Is(err, deps.ErrFailed) || errors.Is(err, deps.ErrLimit)
 }
@@ -324,7 +324,7 @@ func (e *Environments) root(ctx context.Context, settings config.Environment) (e
 	return env, nil
 }
 
-// NodePackages tells which packages of npm a sandbox's environment has; of what nobody has installed here, all may be there.
+// NodePackages returns which npm packages a sandbox's environment has. An environment that was not installed here may have any.
 func (e *Environments) NodePackages(key string) func(name string) bool {
 	if key == "" {
 		return nil

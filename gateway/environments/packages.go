@@ -14,7 +14,7 @@ import (
 	"sallyport/sandbox/deps"
 )
 
-// Packages are packages of an environment, as somebody asks for them.
+// Packages are the packages of an environment that a request names.
 type Packages struct {
 	// Names are requirements where they are to be installed, else names of packages or modules; empty asks for all.
 	Names []string
@@ -27,8 +27,8 @@ type Packages struct {
 // maxExtras is how many packages a principal's model may add to an environment.
 const maxExtras = 50
 
-// InstallPackages adds packages to an environment, for whoever asks (tool.Principal) and nobody
-// else, from the next program on and until the gateway ends. It returns what is told to the model. Errors are *tool.Error.
+// InstallPackages adds packages to an environment, for the caller (tool.Principal) only,
+// from the next program on and until the gateway ends. It returns text for the model. Errors are *tool.Error.
 func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string, error) {
 	interpreter, name, err := e.packagesOf(ctx, p)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *Environments) InstallPackages(ctx context.Context, p Packages) (string,
 	return "installed: " + packageLines(interpreter, all, p.Names, ", ") + ". The next program can import them; a session begins anew.", nil
 }
 
-// InstalledPackages tells what is installed in an environment beside the language's own library.
+// InstalledPackages returns text about what is installed in an environment in addition to the standard library.
 func (e *Environments) InstalledPackages(ctx context.Context, p Packages) (string, error) {
 	interpreter, name, err := e.packagesOf(ctx, p)
 	if err != nil {
@@ -157,7 +157,7 @@ func (e *Environments) add(ctx context.Context, key extraKey, names []string) (*
 	return made, nil
 }
 
-// turn is what whoever adds packages to an environment holds.
+// turn is held while packages are added to an environment.
 func (e *Environments) turn(key extraKey) chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()

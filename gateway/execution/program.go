@@ -44,16 +44,16 @@ type Program struct {
 	// SaveAs is the path of a file in the workspace that gets Code before it runs, and is run then; a
 	// name without an ending gets that of the language. "" saves nothing.
 	SaveAs string
-	// Peer is asked what the program's calls need of a person: approvals, and what upstreams ask; nil is nobody.
+	// Peer answers approvals and requests of upstreams during calls; nil for none.
 	Peer tool.Peer
 	// Folder, where it is set, is a folder of this machine in place of the workspace: for tests of workflows.
 	Folder string
 	// Instead, where it is set, answers all calls of the program, and nothing of them reaches policy, the guard or an upstream:
 	// for tests of workflows, which have stubs.
 	Stub func(ctx context.Context, c tool.Call) (tool.Result, error)
-	// OnStart hears the id of the execution when it is its turn, before it runs; nil is nobody.
+	// OnStart is called with the id of the execution before it runs; nil for none.
 	OnStart func(id string)
-	// OnOutput gets what it prints, as it does, in order. It must not block; nil is nobody.
+	// OnOutput is called with the program's output, in order. It must not block; nil for none.
 	OnOutput func(Printed)
 	// Value is how many bytes of the program's value are kept; 0 leaves it to the settings.
 	Value int
@@ -80,7 +80,7 @@ type Result struct {
 	Limits sandbox.Limits
 	// Approvals are what it waits for, with status [Held].
 	Approvals []approval.Approval
-	// Resume is its ID where it failed after calls that should not be made again, for a [Program] to go on with.
+	// Resume is its ID where it failed after calls that should not be repeated: a [Program] can resume it.
 	Resume string
 	// Files are those of the workspace that it has changed, by path, at most 1,000.
 	Files []FileChange

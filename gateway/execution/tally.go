@@ -18,7 +18,7 @@ const (
 	UsualTokens = 1000
 )
 
-// Meter counts tokens of o200k_base. The vocabulary is loaded by whoever counts first. Its zero value is ready.
+// Meter counts tokens of o200k_base. The vocabulary is loaded on first use. Its zero value is ready.
 type Meter struct{ bytes, tokens atomic.Int64 }
 
 // Count counts a text, or estimates it where there is no vocabulary.
@@ -39,7 +39,7 @@ func (m *Meter) Estimate(bytes int64) int64 {
 	return int64(float64(bytes) * float64(have) / float64(counted))
 }
 
-// Cost is what an execution cost and what it saved, in tokens. They are counted once, when somebody first wants to know: that is
+// Cost is what an execution cost and what it saved, in tokens. They are counted once, on first use: that is
 // not on the way of an answer. The beginning of each text is counted, and the rest in proportion.
 type Cost struct {
 	meter  *Meter

@@ -11,13 +11,13 @@ import (
 const (
 	// maxConnections is how many clients can be connected at once.
 	maxConnections = 2000
-	// maxTold is how many of those that are too many are told so at once; more are only closed.
+	// maxTold is how many excess connections get a response at the same time; more are only closed.
 	maxTold = 64
-	// tellPatience is how long one that is told may take to hear it.
+	// tellPatience is the timeout of that response.
 	tellPatience = time.Second
 )
 
-// busy is all that somebody hears who is one too many.
+// busy is the response to an excess connection.
 const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 5\r\nConnection: close\r\n\r\n" +
 	`{"title":"Service Unavailable","status":503,"detail":"too many connections","kind":"limit"}` + "\n"
 
@@ -54,7 +54,7 @@ func (l *limited) Close() error {
 	return l.Listener.Close()
 }
 
-// turnAway tells somebody to come back later, if few enough are being told.
+// turnAway sends that response, if few enough are being sent.
 func (l *limited) turnAway(conn net.Conn) {
 	select {
 	case l.tellers <- struct{}{}:

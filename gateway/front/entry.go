@@ -54,7 +54,7 @@ func isOpen(settings config.HTTP) bool {
 	return len(settings.Tokens) == 0 && settings.OAuth == nil && !settings.RequireToken
 }
 
-// speaking lets requests for MCP through whose maker may speak it, with who that is in their context.
+// speaking lets requests for MCP through if their caller may use it, with the caller in the context.
 func (e *entry) speaking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visitor, no := e.who(r, e.open)
@@ -102,7 +102,7 @@ func (e *entry) admit(w http.ResponseWriter, r *http.Request, visitor access.Vis
 	next.ServeHTTP(w, r.WithContext(visitor.Into(r.Context())))
 }
 
-// who says who makes a request. Where it is open, that may be nobody in particular.
+// who returns the caller of a request. Where no token is needed, the caller may be anonymous.
 func (e *entry) who(r *http.Request, open bool) (access.Visitor, *refusal) {
 	token, given, no := bearer(r)
 	switch {
@@ -143,7 +143,7 @@ func bearer(r *http.Request) (token string, given bool, no *refusal) {
 	return fields[1], true, nil
 }
 
-// bring admits whoever brings a token.
+// bring admits a caller with a token.
 func (e *entry) bring(r *http.Request, token string) (access.Visitor, *refusal) {
 	visitor, err := e.whose(r.Context(), token)
 	if err == nil {
@@ -160,7 +160,7 @@ func (e *entry) bring(r *http.Request, token string) (access.Visitor, *refusal) 
 	return access.Visitor{}, e.unknown(wrong(err))
 }
 
-// wrong is what whoever brings a bad token is told: the reason is for the log, not for whoever is guessing.
+// wrong is the response to a bad token. The reason goes to the log only, so that guessing is not helped.
 func wrong(err error) string {
 	if errors.Is(err, access.ErrMistyped) {
 		return "invalid token: " + access.ErrMistyped.Error()
@@ -171,7 +171,7 @@ func wrong(err error) string {
 // errScope says that a good access token has not the scopes that the settings ask for.
 var errScope = errors.New("insufficient scope")
 
-// whose returns who has a token, or why it is not taken.
+// whose returns the owner of a token, or why it is not accepted.
 func (e *entry) whose(ctx context.Context, token string) (access.Visitor, error) {
 	if name := e.named(token); name != "" {
 		return e.asOperator(access.Visitor{By: access.BySettings, Principal: "token:" + name, Scopes: tool.UserScopes()}), nil
@@ -194,7 +194,7 @@ func (e *entry) whose(ctx context.Context, token string) (access.Visitor, error)
 	return e.asOperator(access.Visitor{By: access.ByOAuth, Principal: "oauth:" + claimed.subject, Scopes: tool.UserScopes(), Expires: claimed.expires}), nil
 }
 
-// ofOurs returns who has a token of sallyport token.
+// ofOurs returns the owner of a token that `sallyport token` made.
 func (e *entry) ofOurs(token string) (access.Visitor, error) {
 	visitor, err := e.made.Check(token)
 	if err != nil {

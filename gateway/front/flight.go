@@ -77,7 +77,7 @@ func (f *flight) leave() {
 	}
 }
 
-// revoke ends the requests of those whose token is good no more.
+// revoke ends the requests with revoked tokens.
 func (f *flight) revoke(tokens *access.Tokens) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

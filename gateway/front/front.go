@@ -1,6 +1,6 @@
 // Package front is the front door of serve --http: it listens, looks at each request before anybody else does (host
 // name, origin, token, size, time) and hands it to the face that it is for, with who asks in its context. [New] wires
-// the faces, which are handed in; [Front.Serve] answers until it is told to stop, and lets running work end then.
+// the faces, which are handed in; [Front.Serve] answers until it is stopped, and lets running work end then.
 package front
 
 import (
@@ -39,7 +39,7 @@ type Options struct {
 	API http.Handler
 	// Dashboard is served at / and below /ui/, with /login and /logout; nil: / has a line of text.
 	Dashboard Pages
-	// Hooks is served at /hooks/, to whoever comes: it knows by itself whom to believe; nil: it is not there.
+	// Hooks is served at /hooks/, without authentication: it verifies requests itself; nil for none.
 	Hooks http.Handler
 	// Telemetry measures requests; nil does not.
 	Telemetry *telemetry.Telemetry
@@ -49,7 +49,7 @@ type Options struct {
 	Tokens *access.Tokens
 	// Sessions are those of browsers; nil: new ones.
 	Sessions *access.Sessions
-	// Auditor puts on record who logs in; nil: nobody does.
+	// Auditor puts logins on record; nil for none.
 	Auditor Auditor
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger

@@ -44,7 +44,7 @@ func (g guard) speaking(next http.Handler) http.Handler {
 	})
 }
 
-// asking is for the API: pages of ours may use it, and those of the settings if they bring a token.
+// asking is for the API: our own pages may use it, and those of the settings if they bring a token.
 func (g guard) asking(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -64,7 +64,7 @@ func (g guard) asking(next http.Handler) http.Handler {
 	})
 }
 
-// showing is for pages of ours, which no other origin may post to, embed or read.
+// showing is for our own pages, which no other origin may post to, embed or read.
 func (g guard) showing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if changesFromElsewhere(r) || strangeOrigin(r) {
@@ -125,7 +125,7 @@ func foreign(r *http.Request) bool {
 	return fromElsewhere(r) || origin != "" && !ownOrigin(origin, r.Host)
 }
 
-// host reports whether a Host is one of ours. An address needs no name server
+// host reports whether a Host is a name of this server. An address needs no name server
 // to lie, so it is always right.
 func (g guard) host(host string) bool {
 	name := strings.TrimSuffix(strings.ToLower(hostOnly(host)), ".")

@@ -46,14 +46,14 @@ func algorithms() []string {
 // leeway is how far the issuer's clock may be from ours.
 const leeway = 30 * time.Second
 
-// claimed is what an access token says of whoever has it.
+// claimed is what an access token says of its owner.
 type claimed struct {
 	subject string
 	scopes  []string
 	expires time.Time
 }
 
-// verify returns whose the token is, if it is good: of the issuer, signed by
+// verify returns the owner of the token, if it is valid: of the issuer, signed by
 // it, for us, and valid now. Scopes are left to the caller.
 func (i *issuer) verify(ctx context.Context, token string) (claimed, error) {
 	claims := new(oidc.AccessTokenClaims)
@@ -121,7 +121,7 @@ func (i *issuer) metadataURL() string {
 	return u.Scheme + "://" + u.Host + metadataPath + strings.TrimSuffix(u.Path, "/")
 }
 
-// metadata tells clients whose tokens we take. It is for everybody, pages of all origins too (RFC 9728, 3.1).
+// metadata tells clients which issuer's tokens are accepted. It is public, pages of all origins too (RFC 9728, 3.1).
 func (i *issuer) metadata() http.Handler {
 	document, err := json.Marshal(map[string]any{
 		"resource": i.Audience, "authorization_servers": []string{i.Issuer}, "scopes_supported": i.Scopes,
@@ -148,7 +148,7 @@ func (i *issuer) metadata() http.Handler {
 }
 
 // slowly bounds how often the issuer is asked for its keys: a token that names
-// a key which nobody knows asks for them anew, and anybody can make such tokens.
+// an unknown key fetches them again, and anyone can make such tokens.
 type slowly struct{ limit *rate.Limiter }
 
 // RoundTrip implements [http.RoundTripper].

@@ -75,7 +75,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return &socketListener{listener, path}, nil
 }
 
-// freeSocket removes a socket that nobody listens on any more, and nothing else.
+// freeSocket removes a socket without a listener, and no other file.
 func freeSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -32,7 +32,7 @@ func cookieName(r *http.Request) string {
 	return "sallyport"
 }
 
-// session returns whose session the browser has that makes a request. A page that is not ours has none, nor has who
+// session returns the session of the browser that makes a request. A page that is not ours has none, nor has who
 // brings a token.
 func (e *entry) session(r *http.Request) (access.Visitor, bool) {
 	if foreign(r) && r.Header.Get("Origin") != "null" || len(r.Header.Values("Authorization")) > 0 {
@@ -45,7 +45,7 @@ func (e *entry) session(r *http.Request) (access.Visitor, bool) {
 	return e.sessions.Of(cookie.Value)
 }
 
-// showing lets requests for pages through, and sends who has to log in to where that is done.
+// showing lets requests for pages through, and redirects to the login page without a session.
 func (e *entry) showing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/ui/static/") {
@@ -98,7 +98,7 @@ func (f *Front) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// form shows the login page to nobody in particular.
+// form shows the login page.
 func (f *Front) form(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	visitor := access.Visitor{Scopes: []tool.Scope{}}
 	f.opts.Dashboard.LoginPage(w, r.WithContext(visitor.Into(r.Context())), status, problem)

@@ -14,13 +14,13 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Auditor puts events on record, on behalf of whoever ctx says.
+// Auditor puts events on record, on behalf of the caller in ctx.
 type Auditor interface {
 	Audit(ctx context.Context, e audit.Event) error
 }
 
 const (
-	// loginAgain is how long it takes until who comes again from the same address is a login of its own.
+	// loginAgain is the time after which a request from the same address counts as another login.
 	loginAgain = time.Hour
 	// maxLogins is how many are remembered.
 	maxLogins = 4096

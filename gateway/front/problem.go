@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// refusal is why a request goes no further. What it says is for whoever came, and tells nothing of the inside.
+// refusal is why a request goes no further. What it says is for the caller, and reveals no internals.
 type refusal struct {
 	status int
 	detail string

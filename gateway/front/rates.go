@@ -10,17 +10,17 @@ import (
 	"sallyport/internal/tool"
 )
 
-// loginTries is how often somebody at one address may try to log in.
+// loginTries is the number of login attempts per address.
 func loginTries() access.Rate { return access.Rate{Count: 10, Per: time.Minute} }
 
-// rates say how often somebody may ask.
+// rates are the rate limits of requests.
 type rates struct{ requests, logins *access.Limits }
 
 func newRates(requests access.Rate) *rates {
 	return &rates{requests: access.NewLimits(requests), logins: access.NewLimits(loginTries())}
 }
 
-// take counts a request, says in the header how its maker stands, and refuses what is too much. Who is refused anyway
+// take counts a request, puts the caller's quota into the header, and refuses a request beyond it. A caller that is refused anyway
 // is counted by the address, apart from those of the address who are not: they are to be served all the same.
 func (l *rates) take(header http.Header, r *http.Request, v access.Visitor, refused bool) *refusal {
 	key := v.Principal

@@ -20,7 +20,7 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// maxMarked is how many files of a workspace are told apart; with more of them the whole workspace is marked.
+// maxMarked is how many files of a workspace have marks of their own; beyond that the whole workspace is marked.
 const maxMarked = 3000
 
 // spaces remember which files hold what labelled results may have gone into, by workspaces, in a store.
@@ -162,7 +162,7 @@ func distinct(files map[string][]toolcall.Origin, more []toolcall.Origin) []tool
 	return all.Origins()
 }
 
-// watched is a workspace that notes what is read from it, and marks what is written by whoever has read labelled results.
+// watched is a workspace that records the labels of files that are read, and marks files that are written after labelled results were read.
 type watched struct {
 	workspaces.Space
 	guard   *Guard
@@ -179,7 +179,7 @@ func (g *Guard) WatchFiles(ctx context.Context, ws workspaces.Space, name string
 	return &watched{ws, g, trailKey(ctx), running, g.flows.spaces.of(g.spaceKey(ctx, name))}
 }
 
-// spaceKey is where the marks of a workspace lie: a mapped folder is the same for all, whoever uses it.
+// spaceKey returns the key of the marks of a workspace. A mapped folder has the same key for all principals.
 func (g *Guard) spaceKey(ctx context.Context, name string) store.Key {
 	if m, ok := g.opts.Workspaces.Mapping(ctx, name); ok {
 		return store.Key{"mapped", m.Path, "folder"}
@@ -251,7 +251,7 @@ func (w *watched) Update(changes iter.Seq2[workspace.File, error]) (workspace.Up
 	return updated, err
 }
 
-// origins are what was read by whoever writes, as they are told of a file.
+// origins returns what the writer has read, as origins of a file.
 func (w *watched) origins() []toolcall.Origin {
 	origins := w.guard.flows.origins(w.session, w.running)
 	for i := range origins {

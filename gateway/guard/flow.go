@@ -98,7 +98,7 @@ func (f *flows) origins(session string, running *toolcall.Execution) []toolcall.
 	return all
 }
 
-// readSoFar are the labels of all that whoever calls has read so far.
+// readSoFar returns the labels of all that the caller has read.
 func (f *flows) readSoFar(ctx context.Context) []string {
 	var all []string
 	for _, o := range f.origins(trailKey(ctx), toolcall.ExecutionOf(ctx)) {
@@ -113,7 +113,7 @@ func (g *Guard) Read(ctx context.Context) []toolcall.Origin {
 }
 
 // Recall notes that what origins say was read in the session that ctx is of, or on its behalf: what a run brought back,
-// or what it had read before the gateway was started anew.
+// or what it had read before the gateway was restarted.
 func (g *Guard) Recall(ctx context.Context, origins []toolcall.Origin) {
 	g.flows.note(trailKey(ctx), toolcall.ExecutionOf(ctx), origins...)
 }

@@ -123,7 +123,7 @@ func noted(labels []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == policy.External })
 }
 
-// PolicyWhy tells what becomes of a call that is not made, on behalf of whoever asks, by the rules in force. It is counted by no limit.
+// PolicyWhy returns the decision about a call of the caller without making it. No limit counts it.
 func (g *Guard) PolicyWhy(ctx context.Context, req tool.Call) (policy.Decision, error) {
 	if _, err := g.Catalog.Find(ctx, req.Tool); err != nil && req.Tool.Method() == "tools/call" {
 		return policy.Decision{}, err
@@ -146,7 +146,7 @@ func (g *Guard) Expected(ctx context.Context, id tool.ID, known bool) policy.Act
 	return r.Expected(ctx, g.subject(ctx, r, id))
 }
 
-// AlwaysDenied reports whether all calls of a tool, or of a method of an upstream, are refused to whoever asks.
+// AlwaysDenied reports whether all calls of a tool, or of a method of an upstream, are refused to the caller.
 func (g *Guard) AlwaysDenied(ctx context.Context, id tool.ID) bool {
 	return g.Expected(ctx, id, true) == policy.Deny
 }

@@ -17,7 +17,7 @@ func (f *flows) skillMarks(principal string, shared bool) *markedSpace {
 	return f.spaces.of(store.Key{"skills", workspace.Folder(principal), "private"})
 }
 
-// MarkSkill notes what whoever saves a skill has read, before it is saved.
+// MarkSkill records what the caller has read before a skill is saved.
 func (g *Guard) MarkSkill(ctx context.Context, name string, shared bool) {
 	origins := g.Read(ctx)
 	if len(origins) == 0 {
@@ -36,7 +36,7 @@ func (g *Guard) MarkSkill(ctx context.Context, name string, shared bool) {
 	})
 }
 
-// ReadSkill has what a skill may hold count as read, before whoever asks gets anything of it.
+// ReadSkill records the labels of a skill as read, before the caller gets it.
 func (g *Guard) ReadSkill(ctx context.Context, name string, shared bool) {
 	if !g.policies.rules.Load().on {
 		return

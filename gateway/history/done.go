@@ -18,7 +18,7 @@ type DoneCall struct {
 	Tool tool.ID
 	// Arguments are as the program gave them, with tokens in place of personal data, in compact JSON.
 	Arguments json.RawMessage
-	// Result and Err are what it came to; exactly one of them counts. Lost says that the result was too large to be kept.
+	// Result and Err are its result; exactly one of them counts. Lost says that the result was too large to be kept.
 	Result tool.Result
 	Err    *tool.Error
 	Lost   bool
@@ -33,7 +33,7 @@ type Done struct {
 	Did []DoneCall
 }
 
-// Done returns what an execution did that ended well, of whoever asks, of anybody's for an operator, as long as its journal is
+// Done returns what an execution did that ended well, of the caller, or any for an operator, as long as its journal is
 // kept. Errors are *tool.Error.
 func (h *History) Done(ctx context.Context, id string) (Done, error) {
 	f, err := h.openDone(ctx, id)
@@ -57,7 +57,7 @@ func (h *History) Done(ctx context.Context, id string) (Done, error) {
 	return done, nil
 }
 
-// openDone opens the journal of an execution of whoever asks.
+// openDone opens the journal of an execution of the caller.
 func (h *History) openDone(ctx context.Context, id string) (*journal.File, error) {
 	if h.Root == "" {
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "calls of programs are not kept: there is no data directory for journals"}

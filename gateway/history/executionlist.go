@@ -52,12 +52,12 @@ type Filter struct {
 type Page struct {
 	// Executions are the newest first.
 	Executions []Brief
-	// Total is how many the filter wants, Principals are those of all that whoever asks may see, sorted.
+	// Total is how many the filter wants, Principals are those of all that the caller may see, sorted.
 	Total      int
 	Principals []string
 }
 
-// Executions returns a part of what whoever asks has run, of what all have for an operator. Each record is read once in the life of the process,
+// Executions returns a part of what the caller has run, or what all have for an operator. Each record is read once in the life of the process,
 // so that a list of thousands costs no more than what has come since the last one. Errors are *tool.Error.
 func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	all, err := h.briefsOf(ctx)
@@ -87,7 +87,7 @@ func (h *History) Executions(ctx context.Context, f Filter) (Page, error) {
 	return page, nil
 }
 
-// briefsOf returns all executions of whoever asks, of everybody for an operator, the oldest first. Errors are *tool.Error.
+// briefsOf returns all executions of the caller, or any for an operator, the oldest first. Errors are *tool.Error.
 func (h *History) briefsOf(ctx context.Context) ([]Brief, error) {
 	known, operator := map[string]bool{}, tool.Operator(ctx) != ""
 	late := h.waiting(tool.Principal(ctx), operator) // first: what is written meanwhile is in the store
@@ -165,7 +165,7 @@ func (l *briefs) read(ctx context.Context, in *store.Bucket) ([]Brief, error) {
 	return slices.Clone(l.all), nil
 }
 
-// add adds what is newest. A record that was written anew is there once: that happens soon after it was written first.
+// add adds what is newest. A record that was written again is there once: that happens soon after it was written first.
 func (l *briefs) add(b Brief) {
 	from := max(0, len(l.all)-maxPending)
 	if at := slices.IndexFunc(l.all[from:], func(o Brief) bool { return o.ID == b.ID && o.Principal == b.Principal }); at >= 0 {

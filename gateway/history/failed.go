@@ -43,7 +43,7 @@ func (h *History) OpenFailed(ctx context.Context, id string) (*journal.File, End
 	return f, end, nil
 }
 
-// orphan reports whether an execution was to go on with another and was killed before that was noted: it has done nothing.
+// orphan reports whether an execution was killed before it was noted that it resumes another: it has made no calls.
 func (h *History) orphan(f *journal.File) bool {
 	if f.Resumes == "" {
 		return false
@@ -63,7 +63,7 @@ func endedWell(id string) error {
 	return &tool.Error{Kind: tool.Invalid, Message: id + " ended well: there is nothing to resume", Hint: "run the program without resume", Err: ErrEndedWell}
 }
 
-// notResumable says why there is no journal to go on with.
+// notResumable returns the error for a journal that cannot be resumed.
 func (h *History) notResumable(ctx context.Context, id string, err error) error {
 	switch {
 	case errors.Is(err, journal.ErrRunning):

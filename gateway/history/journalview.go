@@ -29,7 +29,7 @@ type JournaledCalls struct {
 	Total int             `json:"total"`
 	// Fault is the message of what ended the program, "" where nothing did.
 	Fault string `json:"fault,omitempty"`
-	// Resumed is the execution that goes on with this one, "" if none does.
+	// Resumed is the execution that continues with this one, "" if none does.
 	Resumed string `json:"resumed,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type JournaledCall struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Journaled returns calls of an execution of whoever asks, of anybody's for an operator, as its journal has them: at most so many, after the
+// Journaled returns calls of an execution of the caller, or any for an operator, as its journal has them: at most so many, after the
 // first few. It may still run. Errors are *tool.Error; NotFound also where the journal is not kept any more.
 func (h *History) Journaled(ctx context.Context, id string, after, limit int) (JournaledCalls, error) {
 	path := h.journalOf(ctx, id)
@@ -84,7 +84,7 @@ func (h *History) Journaled(ctx context.Context, id string, after, limit int) (J
 	return view, nil
 }
 
-// journalOf is where the journal of an execution is, for whoever asks.
+// journalOf is where the journal of an execution is, for the caller.
 func (h *History) journalOf(ctx context.Context, id string) string {
 	own := journal.Path(h.Folder(tool.Principal(ctx)), id)
 	if h.Root == "" {

@@ -98,7 +98,7 @@ func missingApprovals(ctx context.Context, expected map[string]audit.Event, book
 	return missing, nil
 }
 
-// open reports whether a question has no answer, or one that whoever asks may not have seen.
+// open reports whether a question has no answer, or one that the caller may not have seen.
 func open(question audit.Event) bool {
 	state, _, _ := strings.Cut(question.Outcome, ":")
 	return slices.Contains([]approval.State{approval.Waiting, approval.Allowed, approval.Denied, approval.Done}, approval.State(state))

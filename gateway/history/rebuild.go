@@ -25,7 +25,7 @@ const (
 )
 
 // rebuilder makes records again that were damaged: those of executions from their journals, else from the audit log, which has neither
-// results nor, by default, the program. Of an approval it notes that it was lost: whoever asked asks again.
+// results nor, by default, the program. An approval is marked as lost: its call asks again.
 type rebuilder struct {
 	recorder *History
 	book     *approval.Book
@@ -87,7 +87,7 @@ func (b *rebuilder) rebuild(ctx context.Context, places map[string]bool, lost ma
 	return nil
 }
 
-// lost are the places with damage, and the executions, with the folders of their principals, whose records are known to be damaged.
+// lost are the places with damage, and the executions, with the folders of their principals, that have damaged records.
 func (b *rebuilder) lost(ctx context.Context) (places map[string]bool, lost map[string]string, err error) {
 	all, err := b.damaged(ctx)
 	places, lost = map[string]bool{}, map[string]string{}

@@ -20,7 +20,7 @@ import (
 // Record is what is kept of an execution: what ran and how it went, not what it printed.
 type Record struct {
 	ID string `json:"id"`
-	// Principal is who ran it, "" if nobody had to say; Session is the client's session, see [tool.Session].
+	// Principal ran it, "" without authentication; Session is the client's session, see [tool.Session].
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
 	// Memory is the session that the program named, "" for none.
@@ -39,7 +39,7 @@ type Record struct {
 	// Calls are the first 1,000 calls of tools, in the order in which they began; Made is how many there were.
 	Calls []toolcall.RecordedCall `json:"calls,omitempty"`
 	Made  int                     `json:"made,omitempty"`
-	// Line is where in the program it failed, from 1; 0 where it did not, or nobody knows.
+	// Line is the line of the program where it failed, from 1; 0 for none and where it is not known.
 	Line int `json:"line,omitempty"`
 	// Read is what it had read at its end, with its session, by labels.
 	Read []toolcall.Origin `json:"read,omitempty"`
@@ -60,8 +60,8 @@ func KeyOf(principal string, id ...string) store.Key {
 	return append(store.Key{workspace.Folder(principal)}, id...)
 }
 
-// Recorded returns the record of an execution of whoever asks, of anybody's for an operator. Errors are
-// *tool.Error; NotFound also for an execution of somebody else's.
+// Recorded returns the record of an execution of the caller, or any for an operator. Errors are
+// *tool.Error; NotFound also for an execution of another principal.
 func (h *History) Recorded(ctx context.Context, id string) (Record, error) {
 	r, err := h.find(ctx, id)
 	switch {
@@ -80,7 +80,7 @@ func noExecution(id string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "there is no execution " + plain.Line(id, 60), Hint: "use the id of one of your last executions", Err: ErrNoExecution}
 }
 
-// Records walks over the records of whoever asks, of all for an operator, the oldest first, until the
+// Records walks over the records of the caller, or any for an operator, the oldest first, until the
 // first error, a *tool.Error.
 func (h *History) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {

@@ -17,7 +17,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// Interrupted is the status of an execution whose gateway was gone before its program had ended.
+// Interrupted is the status of an execution that was running when its gateway was killed.
 const Interrupted sandbox.Status = "interrupted"
 
 // Program is what a journal has of a program: what it takes to run it again.
@@ -112,7 +112,7 @@ func (h *History) recover() {
 	}
 }
 
-// take puts one execution on record that has ended, or whose process is gone.
+// take records one execution that has ended or was interrupted.
 func (h *History) take(path string) {
 	if journal.Settled(path) {
 		return
@@ -167,7 +167,7 @@ func modified(path string) time.Time {
 	return info.ModTime()
 }
 
-// Fill puts what a program was run with where nothing else is said.
+// Fill completes a request to resume with what the program was run with.
 func (k Program) Fill(p *execution.Program, same bool) {
 	if same {
 		p.Code, p.File, p.Language = k.Code, k.File, k.Language

@@ -42,7 +42,7 @@ func (s SavingsStep) Saved() int64 { return max(s.Read-s.Answered, 0) }
 // maxSavings is how many steps anybody needs.
 const maxSavings = 1000
 
-// Savings adds up the records of whoever asks, for an operator of all, from a time on in steps. Errors are *tool.Error.
+// Savings adds up the records of the caller, or of all for an operator, from a time on in steps. Errors are *tool.Error.
 func (h *History) Savings(ctx context.Context, since time.Time, step time.Duration) (Savings, error) {
 	now := time.Now()
 	if step <= 0 || since.After(now) || now.Sub(since)/step >= maxSavings {

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Approvals are what people are asked about calls, of whoever asks, for an operator of all. Only an operator answers.
+// Approvals are what people are asked about calls, of the caller, or of all for an operator. Only an operator answers.
 type Approvals interface {
 	Approvals(ctx context.Context) ([]approvals.Approval, error)
 	Answer(ctx context.Context, id string, answer approvals.Answer) (approvals.Approval, error)

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// errMediaType says that a body is not called JSON: a page of another origin can send nothing else unasked.
+// errMediaType says that a body is not called JSON: a page of another origin can send only other types without a preflight request.
 var errMediaType = errors.New("not application/json")
 
 // readBody reads one JSON object into a struct. Names are those of its tags to the letter, each once: of two

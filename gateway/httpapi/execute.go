@@ -27,7 +27,7 @@ const maxProgram = 4 << 20
 
 // Program is what POST /execute takes.
 type Program struct {
-	// Code is the program, at most 1 MiB. It may be left out for a file, and to go on with an execution.
+	// Code is the program, at most 1 MiB. It may be left out for a file, and to continue with an execution.
 	Code string `json:"code,omitempty"`
 	// Language is python or typescript; without it python.
 	Language string `json:"language,omitempty"`

@@ -21,7 +21,7 @@ type ExecutionList struct {
 // ExecutionSummary is an execution in a list.
 type ExecutionSummary struct {
 	ID string `json:"id"`
-	// Principal is who ran it, "" if nobody had to say.
+	// Principal is who ran it, "" if no one had to say.
 	Principal string `json:"principal,omitempty"`
 	Language  string `json:"language"`
 	// Status is how it ended: ok, failed, held, timeout and so on.

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Files are the workspaces of whoever asks.
+// Files are the workspaces of the caller.
 type Files interface {
 	ListWorkspaces(ctx context.Context) ([]workspaces.WorkspaceInfo, error)
 	FilesOf(ctx context.Context, name, prefix string) (list []workspaces.WorkspaceFile, more bool, err error)

@@ -1,6 +1,6 @@
 // Package httpapi is the gateway's face for people's tools and other programs: JSON over HTTP. [New] returns the
 // handler of it, which is served at /api and at the control socket. Each route is a line of the table in
-// routes.go: what it takes and gives are Go types. Whoever serves it says who asks, in the request's context
+// routes.go: what it takes and gives are Go types. The server puts the caller into the request's context
 // ([tool.WithPrincipal], [tool.WithOperator]).
 package httpapi
 
@@ -36,7 +36,7 @@ type Verbs interface {
 	Missing() []string
 }
 
-// Executions are the records of what ran, of whoever asks, for an operator of all.
+// Executions are the records of what ran, of the caller, or of all for an operator.
 type Executions interface {
 	Recorded(ctx context.Context, id string) (history.Record, error)
 	Executions(ctx context.Context, f history.Filter) (history.Page, error)
@@ -51,14 +51,14 @@ type Options struct {
 	Kept bool
 	// Workflows is the engine; nil: this process has none, and all routes of workflows and runs say so.
 	Workflows Workflows
-	// Guides say what a model is told of operations in the OpenAPI document, by their names, where that is more than the document
+	// Guides are the descriptions for models of operations in the OpenAPI document, by their names, where that is more than the document
 	// has itself; nil is nothing.
 	Guides func() map[string]string
 	// Draining reports that the process is about to end; nil is never.
 	Draining func() bool
 	// Telemetry measures requests and keeps traces of them; nil does not.
 	Telemetry *telemetry.Telemetry
-	// Logger hears of what went wrong here; nil discards.
+	// Logger gets what went wrong here; nil discards.
 	Logger *slog.Logger
 }
 
@@ -106,7 +106,7 @@ func New(verbs Verbs, opts *Options) http.Handler {
 	return mux
 }
 
-// isPoll reports whether a path is asked for again and again, so that nobody wants to know of each time.
+// isPoll reports whether a path is polled, so that each request is not worth a log line.
 func isPoll(path string) bool {
 	return slices.Contains([]string{"/health", "/readyz", "/metrics", "/openapi.json"}, path)
 }
@@ -171,7 +171,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt route) {
 // encoded is the JSON of an answer or event, without null for lists and maps that are empty.
 func encoded(v any) ([]byte, error) { return json.Marshal(lists.Filled(v)) }
 
-// may refuses whoever may not have a route.
+// may refuses a caller without the scope of a route.
 func (rt route) may(ctx context.Context) error {
 	switch {
 	case rt.scope == tool.ScopeOperate && tool.Operator(ctx) == "":

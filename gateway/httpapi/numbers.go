@@ -14,13 +14,13 @@ import (
 
 // Numbers are what was saved, and what is on record.
 type Numbers interface {
-	// Savings are of whoever asks, of all for an operator.
+	// Savings are of the caller, or any for an operator.
 	Savings(ctx context.Context, since time.Time, step time.Duration) (history.Savings, error)
 	// AuditLog is for operators.
 	AuditLog(ctx context.Context, filter auditor.Filter) (auditor.Page, error)
 }
 
-// usualDays is for how many days savings are told where nothing is said, maxDays for how many at most: so long records are kept.
+// usualDays is for how many days savings are shown by default, maxDays for how many at most: so long records are kept.
 const usualDays, maxDays = 7, 30
 
 // SavingsReport is what GET /savings gives.

@@ -26,7 +26,7 @@ const (
 	// Without one: Open WebUI and its like fetch /openapi.json as it is, and make a tool for a model of every operation that has an
 	// operationId: so the whole document names those only that a model should have.
 	profileAll = ""
-	// Others make a tool of every operation that there is.
+	// Others make a tool of every operation.
 	profileTools = "tools"
 	// Who generates a client wants all operations, by name.
 	profileClients = "clients"
@@ -151,7 +151,7 @@ func prune(doc map[string]any) error {
 	return nil
 }
 
-// serveOpenAPI gives the document. Who may read is told what is behind the gateway.
+// serveOpenAPI serves the document. A caller with scope read gets the guides.
 func (a *api) serveOpenAPI(w http.ResponseWriter, r *http.Request) error {
 	ask := asking{profile: queryOf(r).text("profile"), told: tool.May(r.Context(), tool.ScopeRead)}
 	var guides map[string]string

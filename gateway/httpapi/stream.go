@@ -18,7 +18,7 @@ const (
 	maxQueued = 256 << 10
 	// pieceCost is what a piece of output takes besides its text, maxPiece how long pieces become that are sent together, in bytes.
 	pieceCost, maxPiece = 64, 16 << 10
-	// heartbeat is after how long a client hears that there is nothing new: proxies end what is silent.
+	// heartbeat is the interval of keep-alive events: proxies close silent connections.
 	heartbeat = 15 * time.Second
 	// writePatience is how long a client may take to read what was sent before it is given up.
 	writePatience = 30 * time.Second
@@ -59,7 +59,7 @@ func wantsEvents(r *http.Request) bool {
 }
 
 // stream sends events (text/event-stream) to one client, which may read as slowly as it likes: what is printed waits in a queue that
-// is bounded, and nobody who prints waits for it. Its writing goroutine is the only one that writes, until it has ended.
+// is bounded, and printing does not wait for it. Its writing goroutine is the only one that writes, until it has ended.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// alike answers whoever names another's session as if there were none, which is what MCP says of unknown ones: the SDK's 403, which
-// it has for nothing else here, would tell that there is one.
+// alike answers a request for another principal's session as if there were none, which is what MCP says of unknown ones: the SDK's 403, which
+// it has for no other case here, would reveal that it exists.
 type alike struct {
 	http.ResponseWriter
 	refused bool

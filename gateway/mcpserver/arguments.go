@@ -15,7 +15,7 @@ import (
 
 // read decodes arguments into the *string, *float64, *[]string or *map[string]json.RawMessage
 // of their name. It is strict where a model would not notice that it was misunderstood: a name
-// that nobody reads is an error. It is lenient where there is only one meaning: null
+// that is not read is an error. It is lenient where there is only one meaning: null
 // is absent, "8" is a number, and a string alone is a list of one.
 //
 // hidden are names that other servers have for the same: they are read, but no schema and no

@@ -17,7 +17,7 @@ var (
 	errHungUp   = errors.New("the client hung up")
 )
 
-// hungUp is how long a client of a session may be away whose connection broke
+// hungUp is how long the client of a session may be away after its connection broke
 // while it waited for an answer: it may come back for it (Last-Event-ID).
 const hungUp = 10 * time.Second
 
@@ -29,7 +29,7 @@ type calls struct {
 	last int
 	// running holds how to end each call, with the session that it belongs to.
 	running map[int]running
-	// away holds the timers of sessions whose client has hung up.
+	// away holds the timers of sessions without a connected client.
 	away map[string]*time.Timer
 	idle chan struct{} // closed when none runs any more, once asked for
 }
@@ -44,7 +44,7 @@ func newCalls(log *slog.Logger) *calls {
 }
 
 // tracked is the middleware that notes every call of a tool, prompt or
-// resource, and says in its context on whose behalf it is made.
+// resource, and adds the caller to its context.
 func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		principal := principalOf(req)
@@ -70,7 +70,7 @@ func (c *calls) tracked(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// principalOf returns whose token a request came with, "" if it needed none.
+// principalOf returns the principal of a request's token, "" if it needed none.
 func principalOf(req mcp.Request) string {
 	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
 		return extra.TokenInfo.UserID
@@ -119,7 +119,7 @@ func (c *calls) broke(session string) {
 	c.away[session] = time.AfterFunc(hungUp, func() { c.abandon(session) })
 }
 
-// back says that the client of a session has been heard of.
+// back says that the client of a session is connected again.
 func (c *calls) back(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

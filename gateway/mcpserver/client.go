@@ -194,7 +194,7 @@ func orEmpty(params json.RawMessage) json.RawMessage {
 // maxWaiting is how many notifications may wait for a client that reads slowly; more are lost.
 const maxWaiting = 256
 
-// outbox does things in order, without whoever puts them in waiting for that.
+// outbox does things in order, without blocking those that add them.
 type outbox struct {
 	mu      sync.Mutex
 	waiting []func()
@@ -237,8 +237,8 @@ func (o *outbox) next() func() {
 // flush waits until all that was put in is done.
 func (o *outbox) flush() { o.work.Wait() }
 
-// bare returns a context that ends with ctx and says who is served, and in which
-// trace, but has nothing else of it. The SDK keeps in the context of a request what it is to
+// bare returns a context that ends with ctx and has the caller and the
+// trace, but no other values of it. The SDK keeps in the context of a request what it is to
 // answer with, and its clients, which serve the upstreams, would take that for
 // theirs: the revision of the protocol, for one.
 func bare(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -42,7 +42,7 @@ func (t *Tools) request(ctx context.Context, req *mcp.CallToolRequest) *request 
 	return &request{req, c, t.talks}
 }
 
-// run runs a program, whose client can be asked meanwhile if it answers anything at all.
+// run runs a program. Its client can be asked during the run if it supports that.
 func (r *request) run(ctx context.Context, verbs Verbs, p execution.Program) (*mcp.CallToolResult, error) {
 	defer r.client.out.flush()
 	asks := r.client.can[askElicit] || r.client.can[askSample]
@@ -55,7 +55,7 @@ func (r *request) run(ctx context.Context, verbs Verbs, p execution.Program) (*m
 	return executed(ctx, verbs, p, r.CallToolRequest)
 }
 
-// talk runs a program for a modern client, or goes on with one that waits.
+// talk runs a program for a modern client, or continues with one that waits.
 func (r *request) talk(ctx context.Context, verbs Verbs, p execution.Program) (*mcp.CallToolResult, error) {
 	params := object{
 		"name": encode(r.Params.Name), "arguments": orEmpty(r.Params.Arguments),

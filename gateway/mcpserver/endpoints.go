@@ -27,12 +27,12 @@ const (
 	workspaceHeader = "Sallyport-Workspace"
 	// sessionIdle is how long a session of an older client is kept without a request.
 	sessionIdle = time.Hour
-	// replayed is how many bytes of answers are kept for clients whose connection broke.
+	// replayed is how many bytes of answers are kept for clients after a broken connection.
 	replayed = 16 << 20
 )
 
 // Endpoints serve MCP over HTTP: the tools, and direct mode. Who asks is in the context of each request
-// ([tool.Principal]): whoever serves them has looked at the token.
+// ([tool.Principal]): the HTTP server has checked the token.
 type Endpoints struct {
 	body          int64
 	calls         *calls
@@ -90,7 +90,7 @@ func (e *Endpoints) Close() {
 	e.calls.close()
 }
 
-// bound tells the SDK whose a request is, so that it binds sessions to who opened them. The token is good: whoever
+// bound tells the SDK the principal of a request, so that it binds sessions to their principals. The token is valid: the code that
 // put the principal into the context has looked at it.
 func bound(next http.Handler) http.Handler {
 	known := auth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {

@@ -83,7 +83,7 @@ func needed(name, value string) error {
 	return nil
 }
 
-// write is for the tools whose content is all that they are given.
+// write is for the tools that take content only.
 func (f files) write(verb workspaces.FileVerb, code bool) func(context.Context, json.RawMessage) (*mcp.CallToolResult, error) {
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 		w := workspaces.FileWrite{Verb: verb, Code: code}

@@ -30,7 +30,7 @@ func (l *loudness) want(level string) {
 	l.wanted = max(l.wanted, slices.Index(levels(), level)+1)
 }
 
-// tell returns what an upstream has to be told, "" for nothing, and notes that it was.
+// tell returns what an upstream must be told, "" for nothing, and notes that it was.
 func (l *loudness) tell(upstream string) (level string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *loudness) tell(upstream string) (level string) {
 }
 
 // setLevel takes the log level of a client of an older revision. Upstreams that
-// run are told at once, others when they are called: nothing is started for it.
+// run get it at once, others when they are called: nothing is started for it.
 func (d *Direct) setLevel(ctx context.Context, req mcp.Request) {
 	var params struct {
 		Level string `json:"level"`

@@ -45,7 +45,7 @@ func (n *namer) name(id tool.ID, wire string) (shown string, clash bool) {
 
 // prefixed joins both parts of an id. Where that could be read in two ways, or
 // is too long, the name carries a digest of the id; more than 8 digits of it
-// where somebody has taken the name with 8.
+// where the name with 8 is taken.
 func prefixed(id tool.ID, digits int) string {
 	joined := id.Upstream + "__" + id.Name
 	ambiguous := strings.Index(joined, "__") != len(id.Upstream) || strings.LastIndex(joined, "__") != len(id.Upstream)

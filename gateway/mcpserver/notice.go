@@ -63,8 +63,8 @@ func (d *Direct) notice(id, method string, params json.RawMessage) {
 	}
 }
 
-// updated tells those who have subscribed to a resource. Who has gone without
-// a word is forgotten, and the upstream told when nobody is left.
+// updated notifies the subscribers of a resource. One that has gone without
+// unsubscribing is removed, and the upstream is unsubscribed when none is left.
 func (d *Direct) updated(ctx context.Context, upstream, wire string) {
 	live := slices.Collect(d.server.Sessions())
 	for _, shown := range d.watch.prune(upstream, wire, live) {
@@ -128,7 +128,7 @@ type subscriptions struct {
 	by map[[2]string]map[*mcp.ServerSession]string // upstream and URI there; the values are the URI as shown
 }
 
-// add reports whether the upstream has to be told.
+// add reports whether the upstream must be told.
 func (s *subscriptions) add(upstream, wire, shown string, session *mcp.ServerSession) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *subscriptions) add(upstream, wire, shown string, session *mcp.ServerSes
 	return len(s.by[key]) == 1
 }
 
-// remove reports whether the upstream has to be told.
+// remove reports whether the upstream must be told.
 func (s *subscriptions) remove(upstream, wire string, session *mcp.ServerSession) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // answers from them. On the way integers over 2^53, unknown members and blocks
 // of unknown types are lost. In direct mode nothing may be, so the bytes travel
 // around the types: what comes in carries itself once more, as a string in its
-// _meta (any type of the SDK keeps that), and what goes out is a type of ours
+// _meta (any type of the SDK keeps that), and what goes out is our own type
 // that the SDK only passes on.
 
 // rawKey is the member of _meta that carries the bytes. It is always set or
@@ -66,7 +66,7 @@ func rawOf(meta map[string]any) (json.RawMessage, bool) {
 	return json.RawMessage(raw), ok
 }
 
-// object is a JSON object whose members are kept as they were sent.
+// object is a JSON object with its members as they were sent.
 type object = map[string]json.RawMessage
 
 // annotate rewrites one message of a client, or a batch of them, so that it
@@ -146,7 +146,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// tapped is a transport whose messages carry their bytes.
+// tapped is a transport with the bytes of each message.
 type tapped struct{ mcp.Transport }
 
 // Connect implements [mcp.Transport].

@@ -46,7 +46,7 @@ type talk struct {
 	last   int
 }
 
-// asking is what a client has to answer before its call goes on.
+// asking is what a client has to answer before its call continues.
 type asking struct {
 	questions []*question
 	ticket    string
@@ -87,7 +87,7 @@ func (t *talk) Ask(ctx context.Context, method string, params json.RawMessage) (
 	}
 }
 
-// talk makes a call for a modern client, or goes on with one that waits. The result is what the call came to, or an asking.
+// talk makes a call for a modern client, or continues with one that waits. The result is what the call came to, or an asking.
 func (ts *talks) talk(ctx context.Context, c *client, method string, params object, start call) (any, error) {
 	bound := binding(ctx, method, params)
 	t, err := ts.parked.resume(text1(params["requestState"]), bound)
@@ -115,7 +115,7 @@ func (ts *talks) begin(ctx context.Context, c *client, call call) *talk {
 	return t
 }
 
-// round waits for what the call comes to, or for its next questions.
+// round waits for the result of the call, or for its next questions.
 func (ts *talks) round(ctx context.Context, t *talk, bound []byte) (any, error) {
 	over, err := t.wait(ctx)
 	if over {

@@ -96,8 +96,8 @@ func isTicket(state string) bool { return strings.HasPrefix(state, ticketPrefix)
 
 var errTicket = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid requestState: it is over, or of another request"}
 
-// goneError says of a ticket of ours that the program that it is for does not wait any more: it was answered
-// already, or its time was over, or the gateway has been started anew.
+// goneError is the error for a ticket when its program no longer waits: it was answered
+// already, or its time was over, or the gateway has been restarted.
 type goneError struct{ execution string }
 
 // Error tells a model how to go on.
@@ -126,7 +126,7 @@ func (p *parking) mac(body string) []byte {
 	return mac.Sum(nil)
 }
 
-// maxTicket is how long a ticket of ours can be, in bytes.
+// maxTicket is the largest size of a ticket, in bytes.
 const maxTicket = 1 << 10
 
 // read returns what a ticket says, if it is one that we made.

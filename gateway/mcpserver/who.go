@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// A person who is asked something must see which upstream asks: the client
+// A person must see which upstream asks something: the client
 // knows of one server only, us. So the message of a question begins with the
 // upstream's id, as the names of its tools do, and only where those do. What
 // goes to a model (sampling) stays as it is: it would answer something else.

@@ -47,7 +47,7 @@ func (f *Files) Load(upstream string) (Known, error) {
 }
 
 // Merge adds what was learned to what is kept, and returns both. A file that is
-// of no use is begun anew. An error says that nothing was written.
+// of no use is begun again. An error says that nothing was written.
 func (f *Files) Merge(upstream string, learned Known) (Known, error) {
 	unlock, err := f.folder.Lock()
 	if err != nil {

@@ -61,7 +61,7 @@ func (k Known) newestFirst() []string {
 
 var errDamaged = errors.New("it holds no shapes")
 
-// UnmarshalJSON reads what was written from a Known, and nothing else.
+// UnmarshalJSON reads only what was written from a Known.
 func (k *Known) UnmarshalJSON(data []byte) error {
 	var entries map[string]Entry
 	if err := json.Unmarshal(data, &entries); err != nil {

@@ -44,10 +44,10 @@ type Keeper interface {
 
 // Options configure a store; nil means all defaults.
 type Options struct {
-	// Logger hears of what cannot be kept; nil discards.
+	// Logger gets what cannot be kept; nil discards.
 	Logger *slog.Logger
-	// OnChange hears which upstream has tools whose Observed has changed, from the
-	// store's goroutine, some time after. It must not block. nil: nobody does.
+	// OnChange is called with the upstream of tools with a changed Observed, from the
+	// store's goroutine, some time after. It must not block. nil: no one does.
 	OnChange func(upstream string)
 }
 

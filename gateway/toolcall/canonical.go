@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/approval"
 )
 
-// Canonical returns the one form of arguments that mean the same to a tool whose parameters have these defaults: members in
+// Canonical returns the one form of arguments that mean the same to a tool with these defaults of its parameters: members in
 // order, numbers by their value (1, 1.0 and 1e0 are one), and no members at the top that are null or their default.
 // What cannot be read so is returned as it is.
 func Canonical(args json.RawMessage, defaults map[string]any) []byte {
@@ -75,7 +75,7 @@ func decodeNumbers(data []byte) (v any, err error) {
 	return v, nil
 }
 
-// maxNumber is the longest number whose value is worked out.
+// maxNumber is the longest number that is evaluated, in characters.
 const maxNumber = 64
 
 // normalNumbers writes each number by its value.

@@ -39,7 +39,7 @@ func Unreadable(ctx context.Context, log *slog.Logger, err error) error {
 	return &tool.Error{Kind: tool.Internal, Message: "the records cannot be read", Hint: "the operator's log says why", Err: err}
 }
 
-// OperatorsOnly refuses somebody else.
+// OperatorsOnly is the error for a caller that is no operator.
 func OperatorsOnly(what string) error {
 	return &tool.Error{Kind: tool.Denied, Message: what + " is for operators only", Hint: "a token with scope operate, or http.operators in upstreams.yaml, makes one"}
 }

@@ -16,13 +16,13 @@ type RecordedCall struct {
 	Digest string `json:"digest,omitempty"`
 	// Arguments is the SHA-256 of the arguments in compact JSON, in hex.
 	Arguments string `json:"arguments"`
-	// Decision is what became of it by the policy ("allow", "deny", "ask" for one that nobody has answered), "" where there is none. Rule and
+	// Decision is what became of it by the policy ("allow", "deny", "ask" for a pending one), "" where there is none. Rule and
 	// Reason say why, Labels are those of what it brought.
 	Decision string   `json:"decision,omitempty"`
 	Rule     string   `json:"rule,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	Labels   []string `json:"labels,omitempty"`
-	// Approval is the id of what a person was asked about it, "" if nobody was.
+	// Approval is the id of the approval that was requested for it, "" for none.
 	Approval string `json:"approval,omitempty"`
 	// Outcome is "ok", the kind of the error, or "unfinished" where the program had ended before.
 	Outcome string `json:"outcome"`
@@ -38,7 +38,7 @@ type RecordedCall struct {
 // MaxRecords is how many calls of an execution are kept.
 const MaxRecords = 1000
 
-// Unfinished is the outcome of a call whose program ended first.
+// Unfinished is the outcome of a call that was in flight when its program ended.
 const Unfinished = "unfinished"
 
 // List is what a program calls, as it calls it.

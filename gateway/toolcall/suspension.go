@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// heldGrace is how long the other calls of a program may take to end that is held.
+// heldGrace is how long the other calls of a suspended program may take.
 const heldGrace = 5 * time.Second
 
-// Suspension stops a program that waits for people, in good order: calls under way end before.
+// Suspension stops a program while a call of it waits for approval. Its other calls end first. It is safe for concurrent use.
 type Suspension struct {
 	mu    sync.Mutex
 	stop  context.CancelFunc // of the program
@@ -25,7 +25,7 @@ type Suspension struct {
 // NewSuspension returns a suspension for one execution.
 func NewSuspension() *Suspension { return &Suspension{Turn: make(chan struct{}, 1)} }
 
-// Context returns the context of the program, which ends when it is held, and what is to be called after its end.
+// Context returns the context of the program, which ends when the program is suspended. Call release after the program.
 func (h *Suspension) Context(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.mu.Lock()
@@ -41,7 +41,7 @@ func (h *Suspension) Context(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Begin notes a call. Of a program that is held none begins: it waits for the program's end. Call end after it.
+// Begin counts a call in flight. Call end after it. During a suspension it waits for the end of the program.
 func (h *Suspension) Begin(ctx context.Context) (end func(), err error) {
 	h.mu.Lock()
 	if h.held {
@@ -59,7 +59,7 @@ func (h *Suspension) Begin(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-// MayAsk counts what a program asks people, and says whether it may.
+// MayAsk counts a request for approval and reports whether the program may make it.
 func (h *Suspension) MayAsk() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *Suspension) MayAsk() bool {
 	return h.asked <= maxAsked
 }
 
-// Suspend notes that a call waits for the program's end, which comes when the other calls have ended, or soon.
+// Suspend stops the program when its other calls have ended, or after a grace period. The call that needs approval waits for that.
 func (h *Suspension) Suspend() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Suspension) Suspend() {
 	h.end()
 }
 
-// end stops the program if all that its calls do is wait for that. It is called with mu held.
+// end stops the program if all calls in flight wait for that. It is called with mu held.
 func (h *Suspension) end() {
 	if h.held && h.calls <= h.still {
 		h.stop()
@@ -93,8 +93,8 @@ func (h *Suspension) Suspended() bool {
 	return h.held
 }
 
-// ErrSuspended is the error of a call whose program was suspended.
+// ErrSuspended is the error of a call that was in flight when its program was suspended.
 var ErrSuspended = errors.New("the call waits for approval")
 
-// maxAsked is about how much one execution may ask people.
+// maxAsked is how many requests for approval one execution may make.
 const maxAsked = 32

@@ -14,7 +14,7 @@ import (
 // Origin says what brought a label first.
 type Origin struct {
 	Label string `json:"label"`
-	// Tool is whose result it was; File the path of a file in a workspace that somebody wrote who had read such results.
+	// Tool is the tool that returned it. File is the path in a workspace of a file that was written after such results were read.
 	Tool string `json:"tool,omitempty"`
 	File string `json:"file,omitempty"`
 	// Execution made the call, or wrote the file; "" is a client's call.
@@ -22,14 +22,14 @@ type Origin struct {
 	Time      time.Time `json:"time"`
 }
 
-// Trail is what an execution or a session has read, by labels, and what it has called. It is safe for concurrent use.
+// Trail has the labels of what an execution or a session has read, and counts its calls. It is safe for concurrent use.
 type Trail struct {
 	mu    sync.Mutex
 	read  map[string]Origin
 	calls map[string]int64
 }
 
-// Add adds labels; of several that bring one the first stays.
+// Add adds labels. The first origin of a label is kept.
 func (t *Trail) Add(origins ...Origin) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,14 +55,14 @@ func (t *Trail) Count(id tool.ID) {
 	t.calls[id.Upstream+"."+strings.ReplaceAll(id.Name, "/", ".")]++
 }
 
-// Counts is how often each tool and upstream was called.
+// Counts returns the number of calls of each tool and upstream.
 func (t *Trail) Counts() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.calls)
 }
 
-// Origins are what brought the labels, sorted by them.
+// Origins returns the origins, sorted by label.
 func (t *Trail) Origins() []Origin {
 	t.mu.Lock()
 	defer t.mu.Unlock()

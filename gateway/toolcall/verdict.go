@@ -17,7 +17,7 @@ type Verdict struct {
 	Rule string
 	// Reason is for people who are asked or look later, message for the model that is refused.
 	Reason, Message string
-	// Approval is the id of what a person was asked, "" if nobody was.
+	// Approval is the id of the approval that was requested, "" for none.
 	Approval string
 	// Doubt says that a person is asked since the call may have been done already; decision is the answer where it does not
 	// have the call made, and result what the call returned by a person's word.

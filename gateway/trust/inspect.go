@@ -44,7 +44,7 @@ func Inspect(t tool.Tool, others map[string]bool) []Finding {
 	return in.result()
 }
 
-// inspector collects findings. A weak one counts only beside one of another rule.
+// inspector collects findings. A weak one counts only next to one of another rule.
 type inspector struct {
 	others map[string]bool
 	strong []Finding

@@ -90,7 +90,7 @@ func (in *inspector) prose(where, s string) {
 	in.crossing(where, text)
 }
 
-// outOfSight returns where text goes on behind more empty space than fits on a
+// outOfSight returns where text continues behind more empty space than fits on a
 // screen, 0 if it nowhere does.
 func outOfSight(s string) int {
 	lines, spaces := 0, 0

@@ -20,7 +20,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// FileName is the usual name of the lock file, which lies beside upstreams.yaml.
+// FileName is the usual name of the lock file, which lies next to upstreams.yaml.
 const FileName = "sallyport.lock"
 
 // ErrNotHeld says that what was to be approved does not wait.
@@ -97,12 +97,12 @@ type Book struct {
 type Options struct {
 	// Logger; nil discards. Names of tools are shown quoted, their texts never.
 	Logger *slog.Logger
-	// Dir is a directory of ours, made if it is missing, where definitions are kept
+	// Dir is a private directory, made if it is missing, where definitions are kept
 	// for review; "" keeps them in memory only, so that another process has no diffs.
 	Dir string
 }
 
-// Beside opens the lock file that lies beside the settings, as every verb and the
+// Beside opens the lock file that lies next to the settings, as every verb and the
 // gateway do. What it keeps for review goes below cacheDir; "" keeps nothing.
 func Beside(cfg *config.Config, cacheDir string, log *slog.Logger) (*Book, error) {
 	opts := &Options{Logger: log}
@@ -132,8 +132,8 @@ func Open(path string, opts *Options) (*Book, error) {
 }
 
 // Changed reports whether the lock file is another one than at the last Check:
-// somebody approved something, and every upstream is worth a Check. It costs one
-// stat. While the lock file cannot be read, Check goes on with what it knew.
+// someone approved something, and every upstream is worth a Check. It costs one
+// stat. While the lock file cannot be read, Check continues with what it knew.
 func (b *Book) Changed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,7 +26,7 @@ type Install struct {
 	Version string
 }
 
-// ErrNone says that there is no checker on this machine. It is what most machines are like, and no fault.
+// ErrNone is for a machine without a checker. That is usual, and no fault.
 var ErrNone = errors.New("was not found")
 
 // Find looks for the checker of a language: at the path of its command or package, or with "" by the
@@ -113,7 +113,7 @@ func inPath(name string) string {
 }
 
 // packageOf returns folder and version of the npm package of that name which a path belongs to: it may
-// be of the package's folder, of something in it, of a link there, or of a command in a .bin beside it.
+// be of the package's folder, of something in it, of a link there, or of a command in a .bin next to it.
 func packageOf(path, name string) (folder, version string) {
 	beside := filepath.Join(filepath.Dir(filepath.Dir(path)), name)
 	for _, from := range []string{path, beside} {

@@ -115,7 +115,7 @@ func (k *keeper) stop() {
 	}
 }
 
-// follow tells a server of changes while nobody waits for it.
+// follow tells a server of changes while no one waits for it.
 func (k *keeper) follow(ctx context.Context) {
 	if k.server == nil {
 		k.takeChanges() // the next one sees what is there

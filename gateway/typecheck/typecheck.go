@@ -57,7 +57,7 @@ type Change struct {
 
 // Options of a Checker; nil means all defaults.
 type Options struct {
-	// Logger hears when a server is given up; nil discards.
+	// Logger gets when a server is given up; nil discards.
 	Logger *slog.Logger
 	// Idle is how long a server may be without a program before it is stopped; 0 is 10 minutes.
 	Idle time.Duration
@@ -155,7 +155,7 @@ func (k *Check) Warnings(ctx context.Context) []Warning {
 	}
 }
 
-// Drop says that nobody will ask for the warnings: a check that has not begun is not made.
+// Drop says that no one will ask for the warnings: a check that has not begun is not made.
 func (k *Check) Drop() {
 	if k != nil {
 		k.dropped.Store(true)
@@ -167,7 +167,7 @@ func (k *Check) finish(warnings []Warning) {
 	close(k.done)
 }
 
-// Changed says that the servers tree has changed. A server that runs is told before the next check.
+// Changed says that the servers tree has changed. A running server gets the change before the next check.
 func (c *Checker) Changed(changes []Change) {
 	if c == nil || len(changes) == 0 {
 		return

@@ -45,7 +45,7 @@ type guard struct {
 	learned string      // the last token that was hidden
 }
 
-// secretive is an [Authorizer] that says what it knows beside the token of a request.
+// secretive is an [Authorizer] that knows more secrets than the token of a request.
 type secretive interface{ Secrets() []string }
 
 // hide keeps a token out of what the upstream sends, with all that it belongs to.
@@ -101,7 +101,7 @@ func (e *refusedError) Error() string { return e.reason }
 // about a refusal of what it has got.
 type remedial interface{ Remedy() string }
 
-// remedyFor says what somebody can do when the upstream refuses us.
+// remedyFor returns what a user can do when the upstream refuses us.
 func remedyFor(s Settings, auth Authorizer) string {
 	if hasKey(s) {
 		return "check its Authorization header"
@@ -114,7 +114,7 @@ func remedyFor(s Settings, auth Authorizer) string {
 
 // send sends a request with its token, and once more with a new one if that is
 // refused. The error is a *loginError if the upstream is closed to us until
-// somebody does something, a *refusedError if only this request is.
+// the user acts, a *refusedError if only this request is.
 func (g *guard) send(req *http.Request, base http.RoundTripper) (*http.Response, error) {
 	if err := g.refusal(); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (g *guard) token(ctx context.Context) (string, error) {
 	}
 }
 
-// renew gets a new authorization after a refusal, unless somebody has got one
+// renew gets a new authorization after a refusal, unless another call has got one
 // since the request was sent. It takes care of the response's body.
 func (g *guard) renew(req *http.Request, resp *http.Response, round int) error {
 	if g.auth == nil {

@@ -119,7 +119,7 @@ func (l *link) interests() (want interests, listed parts, changed <-chan struct{
 
 // listen holds the subscriptions/listen of a link from revision 2026-07-28 on,
 // until ctx ends. A stream that breaks is opened again, soon at first, and as
-// something may have been missed meanwhile, the lists are asked for again.
+// a change may have been missed in between, so the lists are requested again.
 func (l *link) listen(ctx context.Context) {
 	wait := listenMin / 10
 	for {

@@ -211,7 +211,7 @@ func (s Settings) takes(wire string) bool {
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, fits)) && !slices.ContainsFunc(s.Exclude, fits)
 }
 
-// renamed returns the names that ids are made of. A new name whose identifier
+// renamed returns the names that ids are made of. A new name with an identifier
 // another tool has, by its own name or a new one, is refused: that tool, and
 // every other that wanted it, keeps its own.
 func (l *link) renamed(found []tool.Tool) []string {

@@ -72,7 +72,7 @@ func (s *Session) failed(reason string, err error) {
 }
 
 // Reset forgets past failures: the next Call or Connect tries at once, and finds
-// out anew how the upstream wants to be talked to. It leaves a session alone
+// out again which protocol the upstream speaks. It leaves a session alone
 // that is connected or connecting.
 func (s *Session) Reset() {
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func about(d time.Duration) string {
 	return seconds(d)
 }
 
-// loginError is why an upstream refuses us until somebody does something about
+// loginError is why an upstream refuses us until a user does something about
 // it; remedy is what, "" if reason says it.
 type loginError struct{ reason, remedy string }
 

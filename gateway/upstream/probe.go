@@ -23,7 +23,7 @@ type reader interface {
 //
 // The clock starts when the server has begun to read its input, not when it was
 // started: a slow start is no reason to take a server for an old one. After one
-// limit the SDK is told that the method does not exist, and goes on with
+// limit the SDK gets "method not found", and continues with
 // initialize over the same connection. After two more without any answer the
 // server must be stuck in server/discover; it is started again without.
 func (w *wire) discover(ctx context.Context, req *jsonrpc.Request) error {

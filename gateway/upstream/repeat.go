@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// repeatable reports whether a call may be sent again when nobody knows what
+// repeatable reports whether a call may be sent again when it is not known what
 // became of it: only if the tool's definition, as it is now, says that a second
 // run does no harm. What it does not say is no. Reading is harmless by itself.
 func (s *Session) repeatable(id tool.ID) bool {
@@ -70,7 +70,7 @@ type unheard struct{ error }
 
 func (u *unheard) Unwrap() error { return u.error }
 
-// undelivered is the error of a request that did not leave: there was nobody to connect to.
+// undelivered is the error of a request that did not leave: the connection failed.
 type undelivered struct{ error }
 
 func (u *undelivered) Unwrap() error { return u.error }

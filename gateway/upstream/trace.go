@@ -14,7 +14,7 @@ func isTrace(name string) bool {
 	return name == parentField || name == "tracestate" || name == "baggage"
 }
 
-// trace has a request say which trace it is of, where somebody keeps that and the upstream may know.
+// trace adds the trace context to a request, where tracing is on and the upstream may have it.
 func (s *Session) trace(ctx context.Context, r *request) {
 	if r.untraced = s.settings.NoTraceContext; r.untraced {
 		return

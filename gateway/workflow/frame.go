@@ -63,7 +63,7 @@ func (f *frame) text(ctx context.Context, b *binding.Binding, what string) (stri
 	return s, nil
 }
 
-// result is what a step came to. Nobody may change its value.
+// result is the result of a step. Its value is immutable.
 type result struct {
 	status string
 	value  any

@@ -81,7 +81,7 @@ func cutPath(path string) (name, rest string) {
 	return path[:at], path[at:]
 }
 
-// pastRun is what a log says of a run so far. Of what has ended it has only what it came to, so a long loop takes no more
+// pastRun is what a log says of a run so far. Of what has ended it has only its result, so a long loop takes no more
 // room than its results.
 type pastRun struct {
 	started   Started

@@ -25,7 +25,7 @@ import (
 // maxInputs is how large all inputs of a run may be together.
 const maxInputs = 1 << 20
 
-// inputs checks what a workflow is started with, and adds defaults. All that is wrong is told at once.
+// inputs checks what a workflow is started with, and adds defaults. All errors are reported together.
 func (e *Engine) inputs(ctx context.Context, p *program, given json.RawMessage, env map[string]any, peer tool.Peer) (map[string]any, error) {
 	if len(given) > maxInputs {
 		return nil, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("inputs have at most %d bytes together, not %d", maxInputs, len(given))}
@@ -55,7 +55,7 @@ func (e *Engine) inputs(ctx context.Context, p *program, given json.RawMessage, 
 	return in, nil
 }
 
-// ask asks whoever starts a workflow for inputs that are missing. What is not answered stays missing.
+// ask asks the starter of a workflow for missing inputs. What is not answered stays missing.
 func (p *program) ask(ctx context.Context, in map[string]any, peer tool.Peer) error {
 	schemas := map[string][]byte{}
 	for _, one := range p.Inputs {

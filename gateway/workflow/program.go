@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// node is a step whose expressions are compiled.
+// node is a step with compiled expressions.
 type node struct {
 	*spec.Step
 

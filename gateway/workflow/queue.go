@@ -89,7 +89,7 @@ func (q *queue) get(id string) *live {
 	return q.all[id]
 }
 
-// remove takes a run away that is over, or somebody else's.
+// remove removes a run that is over, or taken by another engine.
 func (q *queue) remove(l *live) {
 	q.mu.Lock()
 	if q.all[l.id] == l {
@@ -138,7 +138,7 @@ func (q *queue) room(d *spec.Definition) (leave []*live, ok bool) {
 	return nil, true
 }
 
-// settle lets those runs begin whose turn it is.
+// settle starts the runs that are next.
 func (q *queue) settle() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	finalTime = 30 * time.Second
 )
 
-// errGone ends what a run does without a word in its log: the engine closes, or the log cannot be written. It goes on from there when it is entered again.
+// errGone ends what a run does without a word in its log: the engine closes, or the log cannot be written. It continues from there when it is entered again.
 var errGone = errors.New("the run is not ours any more")
 
 // failure is the end of a step or a run that did not go well.
@@ -76,7 +76,7 @@ func (p spot) in(name string) spot {
 
 func (p spot) pass(i int) spot { return spot{p.path + index(i), p.past.in(index(i))} }
 
-// anew is the place for another attempt, which begins at nothing.
+// anew is the place for another attempt, which starts from the beginning.
 func (p spot) anew() spot { return spot{p.path, nil} }
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
@@ -136,7 +136,7 @@ func orEmpty(v any) any {
 	return v
 }
 
-// sequence runs steps one after the other; it comes to what the last that was not skipped came to.
+// sequence runs steps one after the other; its result is that of the last step that was not skipped.
 func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at spot) (any, error) {
 	var last any
 	for _, n := range steps {
@@ -152,7 +152,7 @@ func (r *run) sequence(ctx context.Context, f *frame, steps []*node, at spot) (a
 	return last, nil
 }
 
-// stopped returns the error for what has not begun where the run was stopped, nil where it goes on.
+// stopped returns the error for what has not begun where the run was stopped, nil where it continues.
 func (r *run) stopped(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -214,7 +214,7 @@ func canceledBy(who string) error {
 	return &tool.Error{Kind: tool.Canceled, Message: "canceled" + who}
 }
 
-// detached returns a context for what has to be done after ctx has ended; it ends when the run is given up, and after a time.
+// detached returns a context for what must be done after ctx has ended; it ends when the run is given up, and after a time.
 func (r *run) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	bare, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	hard := hardOf(ctx)

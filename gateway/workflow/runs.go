@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// mine reports whether whoever asks may see a run.
+// mine reports whether the caller may see a run.
 func mine(ctx context.Context, run Run) bool {
 	return tool.Operator(ctx) != "" || run.Principal == tool.Principal(ctx)
 }
@@ -21,7 +21,7 @@ func noRun(id string) error {
 	return &tool.Error{Kind: tool.NotFound, Message: "there is no run " + plain.Line(id, 60), Hint: "`sallyport workflow runs` lists them"}
 }
 
-// find returns a run of whoever asks, from where it is now. The live is nil where this engine does not have it.
+// find returns a run of the caller, from where it is now. The live is nil where this engine does not have it.
 func (e *Engine) find(ctx context.Context, id string) (Run, *live, error) {
 	if err := e.ready(ctx); err != nil {
 		return Run{}, nil, err
@@ -76,10 +76,10 @@ func (e *Engine) stored(ctx context.Context, id string) (Run, error) {
 	return run, nil
 }
 
-// Run returns a run of whoever asks as it stands, of anybody for an operator. Errors are *tool.Error.
+// Run returns a run of the caller as it stands, of anybody for an operator. Errors are *tool.Error.
 func (e *Engine) Run(ctx context.Context, id string) (Run, error) { return e.stored(ctx, id) }
 
-// Runs returns those of whoever asks, of all for an operator, the newest first, without their inputs and outputs. Errors are *tool.Error.
+// Runs returns those of the caller, or any for an operator, the newest first, without their inputs and outputs. Errors are *tool.Error.
 func (e *Engine) Runs(ctx context.Context, f Filter) ([]Run, error) {
 	if err := e.ready(ctx); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (e *Engine) Wait(ctx context.Context, id string) (Run, error) {
 	return e.until(ctx, id, func(run Run) bool { return run.Status.Over() })
 }
 
-// Settled returns a run when it is over, or waits for a person and for nothing else. Errors are *tool.Error.
+// Settled returns a run when it is over, or waits only for a person. Errors are *tool.Error.
 func (e *Engine) Settled(ctx context.Context, id string) (Run, error) {
 	return e.until(ctx, id, func(run Run) bool { return run.Status.Over() || run.Status == Waiting && forPerson(run) })
 }
@@ -141,7 +141,7 @@ func (e *Engine) until(ctx context.Context, id string, enough func(Run) bool) (R
 	}
 }
 
-// Events walks over the events of a run whose number (from 1) is more than after. The walk ends at the first error, a *tool.Error.
+// Events walks over the events of a run with numbers (from 1) above after. The walk ends at the first error, a *tool.Error.
 func (e *Engine) Events(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if _, _, err := e.find(ctx, id); err != nil {

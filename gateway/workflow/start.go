@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Start starts a run on behalf of whoever ctx says. It is on record when Start returns, and goes on whatever becomes of ctx; its
+// Start starts a run on behalf of the caller in ctx. It is on record when Start returns, and continues whatever becomes of ctx; its
 // Peer is asked until ctx ends. Errors are *tool.Error: invalid with all that is wrong with the inputs, limit where there are too many runs.
 func (e *Engine) Start(ctx context.Context, s Start) (Run, error) {
 	if err := e.ready(ctx); err != nil {

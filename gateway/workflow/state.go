@@ -74,7 +74,7 @@ func (s *state) wait(p Pending) (leave func()) {
 	return func() { s.waitsNoMore(p.Step) }
 }
 
-// waitsNoMore notes that the branch that waited at a step goes on. Only the first time counts.
+// waitsNoMore notes that the branch that waited at a step continues. Only the first time counts.
 func (s *state) waitsNoMore(step string) {
 	s.alter(func(run *Run) {
 		before := len(run.Waiting)

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// alarm has the store wake a run at a time, so that it goes on also where whoever has it now has lost it by then. What is
+// alarm has the store wake a run at a time, so that it continues also if its engine has lost it by then. What is
 // soon needs none. Call off when it is not needed any more.
 func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off func()) {
 	if time.Until(at) < longRest {
@@ -30,7 +30,7 @@ func (e *Engine) alarm(ctx context.Context, run, path string, at time.Time) (off
 	}
 }
 
-// wake goes on with runs whose time has come and that nobody has.
+// wake continues runs that are due and have no engine.
 func (e *Engine) wake() {
 	<-e.queue.known
 	err := e.timers.Fired(e.base, func(f store.Firing) error {

@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// traced has a run until it is over, or the engine closes, within a span. That of a run which is gone on with after a restart
+// traced has a run until it is over, or the engine closes, within a span. That of a run which is continued after a restart
 // begins a trace of its own: who started it is answered long ago.
 func (r *run) traced(ctx context.Context, l *live) error {
 	ctx, span := r.engine.opts.Telemetry.Start(l.place.In(ctx), telemetry.Inside, "invoke_workflow", l.workflow)

@@ -19,9 +19,9 @@ type Start struct {
 	Key string
 	// Peer can be asked for what is missing, at once; nil cannot.
 	Peer tool.Peer
-	// Parent is the execution whose program starts it; "" is none.
+	// Parent is the execution that starts it; "" is none.
 	Parent string
-	// Read says what the inputs were read from, besides what whoever starts it has read.
+	// Read says what the inputs were read from, in addition to what its starter has read.
 	Read []toolcall.Origin
 }
 

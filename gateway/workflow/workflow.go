@@ -1,6 +1,6 @@
 // Package workflow runs workflows: definitions (package spec) made of steps that call tools through the gateway's one
 // door. Its main type is [Engine]. A run is a log of events in the store: each step's start and end is written, fenced by
-// what it must follow, before anything goes on; whoever reads the log can go on with the run, and repeats no step that has ended.
+// what it must follow, before anything continues. An engine that reads the log can resume the run, and repeats no step that has ended.
 package workflow
 
 import (

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// maxFileChanges is how many changes of one program are told.
+// maxFileChanges is the largest number of changes that is reported per program.
 const maxFileChanges = 1000
 
 // Tracked is a workspace that notes what a program changes in it.

@@ -38,7 +38,7 @@ type FileVerb string
 
 // The ways to change a file.
 const (
-	// FileMake makes one that there is not.
+	// FileMake creates a file.
 	FileMake FileVerb = "made"
 	// FileAppend adds to one, on a line of its own.
 	FileAppend FileVerb = "added to"
@@ -51,12 +51,12 @@ const (
 const (
 	// maxEdited is how large a file can be that is changed here, in bytes.
 	maxEdited = 16 << 20
-	// writeTries is how often a change is made anew of a file that somebody else changes at the same time.
+	// writeTries is the number of attempts to change a file that others change at the same time.
 	writeTries = 10
 )
 
-// WriteFile changes one file and tells its new size. Whoever reads it finds the
-// old one or the new one, and what is told is on the disk. Errors are *tool.Error.
+// WriteFile changes one file and reports its new size. A concurrent reader finds the
+// old content or the new one, and the change is on disk on return. Errors are *tool.Error.
 func (s *Workspaces) WriteFile(ctx context.Context, w FileWrite) (string, error) {
 	ws, err := s.files(ctx, w.Workspace)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Workspaces) files(ctx context.Context, asked string) (Space, error) {
 	return s.opts.Watch(ctx, ws, name), nil
 }
 
-// filePath is the path in a workspace that somebody means.
+// filePath returns the path in a workspace that a request means.
 func filePath(asked string) (string, error) {
 	clean := strings.TrimPrefix(asked, "/workspace/")
 	for strings.HasPrefix(clean, "./") {
@@ -132,7 +132,7 @@ func there(ws Space, name string) bool {
 	return err == nil
 }
 
-// try makes the change once; again says that somebody else was quicker.
+// try makes one attempt; again reports that the file was changed concurrently.
 func (w FileWrite) try(ws Space) (said string, again bool, err error) {
 	old, content, err := load(ws, w.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// WorkspaceInfo is a workspace that whoever asks can name.
+// WorkspaceInfo is a workspace that the caller can name.
 type WorkspaceInfo struct {
 	Name string `json:"name"`
 	// Mapped says that it is a folder of the operator's, ReadOnly that programs change nothing in it.
@@ -45,7 +45,7 @@ const MaxFile = maxEdited
 // maxFileList is how many files are listed.
 const maxFileList = 10_000
 
-// ListWorkspaces returns the workspaces that whoever asks has, by name. Errors are *tool.Error.
+// ListWorkspaces returns the workspaces that the caller has, by name. Errors are *tool.Error.
 func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]WorkspaceInfo, error) {
 	if s.opts.DataDir == "" {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "no files are kept here: there is no data directory"}
@@ -62,7 +62,7 @@ func (s *Workspaces) ListWorkspaces(ctx context.Context) ([]WorkspaceInfo, error
 	return slices.SortedFunc(maps.Values(all), func(a, b WorkspaceInfo) int { return strings.Compare(a.Name, b.Name) }), nil
 }
 
-// existing opens a workspace that there is.
+// existing opens a workspace that exists.
 func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 	all, err := s.ListWorkspaces(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Workspaces) existing(ctx context.Context, name string) (Space, error) {
 	return s.files(ctx, name)
 }
 
-// FilesOf returns the files of a workspace whose paths begin with a text, by path, and whether there are more than 10,000. Errors
+// FilesOf returns the files of a workspace with paths that begin with a text, by path, and whether there are more than 10,000. Errors
 // are *tool.Error.
 func (s *Workspaces) FilesOf(ctx context.Context, name, prefix string) (list []WorkspaceFile, more bool, err error) {
 	ws, err := s.existing(ctx, name)
@@ -132,7 +132,7 @@ type openFile struct {
 func (o openFile) Close() error { return errors.Join(o.ReadCloser.Close(), o.ws.Close()) }
 
 // ChangeFile writes a whole file of a workspace, which it makes where there is none, or removes it, for nil. With a tag it does so only
-// if the file is as it was; "*" is any that is there. What is told is on the disk. Errors are *tool.Error.
+// if the file is unchanged; "*" is any existing file. The change is on disk on return. Errors are *tool.Error.
 func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, content []byte) (WorkspaceFile, error) {
 	open := s.files
 	if content == nil {
@@ -155,7 +155,7 @@ func (s *Workspaces) ChangeFile(ctx context.Context, name, path, tag string, con
 	return WorkspaceFile{}, &tool.Error{Kind: tool.Failed, Message: path + " is being changed by others all the time", Hint: "try again", Retryable: true}
 }
 
-// changeFile makes the change once; again says that somebody else was quicker.
+// changeFile makes one attempt; again reports that the file was changed concurrently.
 func changeFile(ws Space, path, tag string, content []byte) (done WorkspaceFile, again bool, err error) {
 	old, err := stat(ws, path)
 	there := err == nil
@@ -184,7 +184,7 @@ func changeFile(ws Space, path, tag string, content []byte) (done WorkspaceFile,
 	return done, false, &tool.Error{Kind: tool.Limit, Message: strings.Join(updated.Notes, "; "), Err: ErrFileRefused}
 }
 
-// ErrFileChanged says that a file was changed by somebody else, ErrFileRefused that the workspace has no room for it, or takes no such file.
+// ErrFileChanged says that a file was changed concurrently, ErrFileRefused that the workspace has no room for it, or takes no such file.
 var (
 	ErrFileChanged = errors.New("the file was changed")
 	ErrFileRefused = errors.New("the file was not taken")

@@ -143,7 +143,7 @@ func (e *excerpt) text() string {
 }
 
 const (
-	// maxListed is how many files are told one by one, maxFolded how many lines there are where folders stand for what is in them.
+	// maxListed is how many files are listed one by one, maxFolded how many lines a list of folders has.
 	maxListed = 100
 	maxFolded = 200
 )

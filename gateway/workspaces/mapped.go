@@ -17,13 +17,13 @@ import (
 	"sallyport/sandbox"
 )
 
-// Mapping returns the folder that a name stands for, if whoever asks may use it: for all others it is a workspace of their own.
+// Mapping returns the mapped folder with a name, if the caller may use it. For other callers the name is a workspace of their own.
 func (s *Workspaces) Mapping(ctx context.Context, name string) (config.Mapped, bool) {
 	m, ok := s.opts.Settings.Load().Workspaces[name]
 	return m, ok && m.Allows(tool.Principal(ctx), !tool.Remote(ctx))
 }
 
-// Key names a workspace for sessions: one that was mapped elsewhere meanwhile is another one.
+// Key names a workspace for sessions. A name that is mapped to another folder has another key.
 func (s *Workspaces) Key(ctx context.Context, name string) string {
 	if m, ok := s.Mapping(ctx, name); ok {
 		return name + "\x00" + m.Mode + m.Path
@@ -102,7 +102,7 @@ func real(path string) string {
 	}
 }
 
-// Fits reports that there is more in a mapped folder than programs can get.
+// Fits returns an error for a mapped folder that is larger than the limits of programs.
 func Fits(ws Space, name string, limits sandbox.Limits) error {
 	m, ok := ws.(*workspace.Mapped)
 	if !ok {

@@ -72,9 +72,9 @@ func Name(ctx context.Context, asked string) (string, error) {
 	return name, nil
 }
 
-// Open opens what /workspace holds for whoever asks, to be closed after the
+// Open opens what /workspace holds for the caller, to be closed after the
 // program; nil where nothing is kept. Each principal has some of their own, by names.
-// careful has it keep what somebody else changes meanwhile.
+// careful keeps concurrent changes of others.
 func (s *Workspaces) Open(ctx context.Context, name string, limits sandbox.Limits, careful bool) (Space, error) {
 	all := ""
 	if s.opts.DataDir != "" {

@@ -62,7 +62,7 @@ const (
 // New returns the model that is built in. It takes some milliseconds; keep it.
 func New() (*Model, error) { return Load(table) }
 
-// Load reads a table. The model goes on reading data.
+// Load reads a table. The model continues reading data.
 func Load(data []byte) (*Model, error) {
 	if len(data) < headerSize || string(data[:len(magic)]) != magic {
 		return nil, ErrData

@@ -120,7 +120,7 @@ func syncFolder(dir string) error {
 	return f.Close()
 }
 
-// edit changes the tokens of a data directory, while nobody else does.
+// edit changes the tokens of a data directory, under its lock.
 func edit(dataDir string, change func(all []Token) ([]Token, error)) error {
 	dir := filepath.Join(dataDir, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

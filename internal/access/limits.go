@@ -39,7 +39,7 @@ func newCounted(r Rate) *counted {
 	return &counted{rate.NewLimiter(rate.Limit(float64(r.Count)/r.Per.Seconds()), r.Count), r}
 }
 
-// Standing is what somebody has left.
+// Standing is the remaining quota of a caller.
 type Standing struct {
 	// OK says that it may be done. If not, it may After some time.
 	OK    bool
@@ -69,7 +69,7 @@ func (l *Limits) Take(key string, own Rate) Standing {
 	return s
 }
 
-// seconds rounds up: who comes back after them is served.
+// seconds rounds up: a retry after them succeeds.
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(max(s, 0))) * time.Second
 }

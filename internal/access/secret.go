@@ -12,7 +12,7 @@ import (
 )
 
 // A token is sp_ID_SECRETSUM, all but the underscores of letters and digits: an id of 8, by which it is found, a secret
-// of 43 (256 bits), and a checksum of 6 over all before it. So a typing mistake is told from a wrong token, and
+// of 43 (256 bits), and a checksum of 6 over all before it. So a typing mistake is distinguished from a wrong token, and
 // scanners for secrets know one when they see it.
 
 const (
@@ -53,7 +53,7 @@ func checksum(body string) string {
 	return sixtyTwo(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), sumLength)
 }
 
-// idOf returns the id of a token, "" if it is none of ours.
+// idOf returns the id of a token, "" for another kind of token.
 func idOf(token string) (string, error) {
 	if !strings.HasPrefix(token, Prefix) {
 		return "", nil
@@ -65,11 +65,11 @@ func idOf(token string) (string, error) {
 	return found[1], nil
 }
 
-// digest is what is kept of a token. It has 256 random bits, so nobody finds it by trying.
+// digest is what is kept of a token. It has 256 random bits, so it cannot be guessed.
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// randomName is a text that nobody guesses.
+// randomName is a random text that cannot be guessed.
 func randomName() string { return rand.Text() + rand.Text() }

@@ -61,7 +61,7 @@ func (s *Sessions) Code() string {
 	return code
 }
 
-// Redeem returns who comes by a code, which is used up.
+// Redeem returns the visitor of a code, which is used up.
 func (s *Sessions) Redeem(code string) (Visitor, bool) {
 	key := sha256.Sum256([]byte(code))
 	s.mu.Lock()
@@ -102,7 +102,7 @@ func (s *Sessions) sweep() {
 	}
 }
 
-// Of returns whose session a browser has, if it goes on.
+// Of returns the visitor of a browser's session, if it is valid.
 func (s *Sessions) Of(cookie string) (Visitor, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
@@ -119,7 +119,7 @@ func (s *Sessions) Of(cookie string) (Visitor, bool) {
 	return one.visitor, true
 }
 
-// lasts reports whether a session goes on: neither its time nor that of its token is over.
+// lasts reports whether a session continues: neither its time nor that of its token is over.
 func (s *Sessions) lasts(one *session) bool {
 	now := time.Now()
 	if now.Sub(one.asked) >= sessionIdle || now.Sub(one.begun) >= sessionLife {

@@ -1,5 +1,5 @@
 // Package access knows who may come in over HTTP, and with what: tokens made by sallyport token ([Tokens]), what they
-// may do, browser sessions ([Sessions]) and how often somebody may ask ([Limits]). A [Visitor] is who makes a request.
+// may do, browser sessions ([Sessions]) and rate limits ([Limits]). A [Visitor] is the caller of a request.
 package access
 
 import (
@@ -31,7 +31,7 @@ const (
 type Visitor struct {
 	// By says how it came in.
 	By Way
-	// Principal is whose it is, "" for who needed no token.
+	// Principal is its name, "" without a token.
 	Principal string
 	// Scopes are what it may do.
 	Scopes []tool.Scope
@@ -39,7 +39,7 @@ type Visitor struct {
 	Operator string
 	// Token is the id of the token of [Tokens] that it came in by, itself or when its session began.
 	Token string
-	// Expires is when it has to come in anew; zero: never.
+	// Expires is when it must log in again; zero: never.
 	Expires time.Time
 	// Rate is how many requests its token is good for, instead of the settings'.
 	Rate Rate

@@ -1,5 +1,5 @@
 // Package approval keeps what people are asked about calls of tools, and what they have answered. Its main type is
-// [Book]. How somebody is asked, and who may answer, is decided above it.
+// [Book]. How people are asked, and who may answer, is decided above it.
 //
 // A question is answered once, by one person, before it expires. What was allowed covers what was asked and no more:
 // this call (its digest has tool and arguments) of this execution or of one that resumes it, once; or any call of the
@@ -37,10 +37,10 @@ const (
 	Session   Scope = "session"
 )
 
-// Request is what somebody wants to call, or asks. All texts are clean and bounded: people read them.
+// Request is a call, or a question, that needs approval. All texts are sanitized and bounded, for display.
 type Request struct {
 	Principal string `json:"principal,omitempty"`
-	// Session stands for the client's session, see [tool.Session]: who reads it cannot speak in it.
+	// Session identifies the client's session, see [tool.Session]. It cannot be used to join that session.
 	Session string `json:"session,omitempty"`
 	// Execution is the id of the one that asks, Root of the first of those that it resumes, itself where there is none;
 	// both "" for a call that is of no program. Of a run of a workflow both are the run's id, Root also that of its programs.
@@ -60,7 +60,7 @@ type Request struct {
 	Single bool `json:"single,omitempty"`
 	// Doubt says that the call may have been done already: it can be answered with Done, and is allowed for this call only.
 	Doubt bool `json:"doubt,omitempty"`
-	// Standing says that whoever asks does not wait, and looks for the answer later: a denial, too, is told once.
+	// Standing says that the caller does not wait and fetches the answer later. A denial is returned once, too.
 	Standing bool `json:"standing,omitempty"`
 	// Expire is how long it can be answered, and what was allowed once be used after that; 0 is what the book says, [MaxExpire] the most.
 	Expire time.Duration `json:"-"`
@@ -76,16 +76,16 @@ type Approval struct {
 	Request
 	State State     `json:"state"`
 	Asked time.Time `json:"asked"`
-	// Expires is when nobody can answer any more, and after an answer when that is over; a session's ends by itself.
+	// Expires is the deadline for an answer, and then for its use. An answer for a session ends with the session.
 	Expires time.Time `json:"expires"`
 	// Answered is when, Scope for how long, By by whom, and Note what they said.
 	Answered time.Time `json:"answered,omitzero"`
 	Scope    Scope     `json:"scope,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Note     string    `json:"note,omitempty"`
-	// Result is what a call returned that was done already, as whoever answered says; nil where they do not know.
+	// Result is what a call returned that was done already, as the person who answered says; nil where it is not known.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Told says that a denial of a standing question has reached whoever asked.
+	// Told says that a denial of a standing request was returned to its caller.
 	Told bool `json:"told,omitempty"`
 }
 
@@ -93,12 +93,12 @@ type Approval struct {
 type Answer struct {
 	// Allow lets the call through; else it is denied.
 	Allow bool
-	// Scope is for how long it is allowed; "" is once. A denial is of this call, for as long as its execution goes on.
+	// Scope is for how long it is allowed; "" is once. A denial is of this call, for as long as its execution continues.
 	Scope Scope
 	// Done says that the call was done already, with Result (JSON) if that is known; in place of Allow, of a question of doubt.
 	Done   bool
 	Result json.RawMessage
-	// By says who answers, for the record; Note is for whoever asked, "" for none.
+	// By says who answers, for the record; Note is for the caller, "" for none.
 	By, Note string
 }
 

@@ -18,7 +18,7 @@ const (
 	// maxShown is how much of arguments a person reads, maxShownText how much of each text in them, in characters.
 	maxShown     = 2000
 	maxShownText = 400
-	// maxNested is how deep arguments may be that somebody is to read.
+	// maxNested is the largest depth of arguments that are displayed.
 	maxNested = 64
 )
 

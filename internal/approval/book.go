@@ -25,7 +25,7 @@ const (
 	maxResult = 32 << 10
 	// maxAge is for how long one is kept.
 	maxAge = 8 * 24 * time.Hour
-	// sessionIdle is after which time without a call what was allowed for a session has to be asked again.
+	// sessionIdle is after which time without a call what was allowed for a session must be asked again.
 	sessionIdle = 30 * time.Minute
 	// MaxOwn is how many of one principal are kept.
 	MaxOwn = 256
@@ -46,7 +46,7 @@ type Options struct {
 	Record func(ctx context.Context, a Approval) error
 }
 
-// Book holds questions and answers, in memory and in a bucket that nobody else writes. It is safe for concurrent use.
+// Book holds approvals, in memory and in a bucket that only it writes. It is safe for concurrent use.
 type Book struct {
 	kept *store.Bucket
 	opts Options
@@ -62,7 +62,7 @@ type page struct {
 	Approval
 	key      store.Key
 	revision uint64
-	// awaited: the one that asked waits for it in this process, and nobody else gets what was allowed once.
+	// awaited: a call of this process waits for it, and only that call gets what was allowed once.
 	awaited bool
 }
 
@@ -137,7 +137,7 @@ func (b *Book) forget(now time.Time) {
 }
 
 // blank returns the page for a new question, nil where too many wait. The records of one principal are written over, so
-// that nobody pushes another's out. It is called with mu held.
+// that no principal evicts those of another. It is called with mu held.
 func (b *Book) blank(principal string, now time.Time) *page {
 	var own, over []*page
 	for _, p := range b.pages {
@@ -163,7 +163,7 @@ func (b *Book) blank(principal string, now time.Time) *page {
 	return &page{}
 }
 
-// Ask notes a question, for somebody who waits until Leave; one of before about the same call, that nobody waits for now,
+// Ask adds a request for approval; its caller waits until Leave. An earlier one for the same call that has no waiting caller
 // is taken up again. Errors are ErrMany, and those of the store and of Options.Record.
 func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 	ctx, done, err := b.enter(ctx)
@@ -198,7 +198,7 @@ func (b *Book) Ask(ctx context.Context, r Request) (Approval, error) {
 	return p.Approval, nil
 }
 
-// Stand notes a question that nobody waits for in this process. One of before that asks the same is returned as it stands,
+// Stand adds a request without a waiting caller. An earlier one for the same call is returned as it is,
 // with its answer if it has one; an expired one counts no more. Errors are those of Ask.
 func (b *Book) Stand(ctx context.Context, r Request) (Approval, error) {
 	if a, ok, err := b.asked(ctx, r); ok || err != nil {
@@ -224,7 +224,7 @@ func (b *Book) asked(ctx context.Context, r Request) (last Approval, ok bool, er
 	return last, ok, nil
 }
 
-// Leave says that whoever asked does not wait any more. The question stands: the same call made again finds the answer.
+// Leave says that the caller no longer waits. The request stays pending: the same call, made again, finds the answer.
 func (b *Book) Leave(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -320,7 +320,7 @@ func (p *page) takes(answer Answer, now time.Time) error {
 	return nil
 }
 
-// Lose notes an approval whose record was damaged, unless the book has it. It lets no call through.
+// Lose notes an approval with a damaged record, unless the book has it. It allows no call.
 func (b *Book) Lose(ctx context.Context, a Approval) error {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -336,7 +336,7 @@ func (b *Book) Lose(ctx context.Context, a Approval) error {
 	return nil
 }
 
-// Withdraw says that nobody waits for an answer any more.
+// Withdraw says that an answer is no longer needed.
 func (b *Book) Withdraw(ctx context.Context, id string) error {
 	ctx, done, err := b.enter(ctx)
 	defer done()
@@ -350,8 +350,8 @@ func (b *Book) Withdraw(ctx context.Context, id string) error {
 }
 
 // Find returns what has been decided about a call: the answer that lets it through or denies it; decided is false where
-// somebody has to be asked. What was allowed once is used up by it, so that of two only one gets it. own is the
-// question that whoever asks waits for, "" for none.
+// an approval is needed. It uses up what was allowed once, so only one of two concurrent calls gets it. own is the
+// question that the caller waits for, "" for none.
 func (b *Book) Find(ctx context.Context, r Request, own string) (a Approval, decided bool, err error) {
 	ctx, done, err := b.enter(ctx)
 	defer done()

@@ -3,7 +3,7 @@
 // that says how far they go. Several processes may append to one log; [Read] and [Verify] need no process at all.
 //
 // A record that Append has acknowledged survives a kill of the process; it is synced to the disk a moment later.
-// What cannot be appended is an error, and whoever asked must not do what was to be recorded.
+// A failed append is an error, and the caller must not do what was to be recorded.
 package audit
 
 import (
@@ -34,7 +34,7 @@ var (
 
 // Options configure a log; nil means all defaults.
 type Options struct {
-	// Logger gets what goes wrong beside an append; nil discards.
+	// Logger gets errors outside of appends; nil discards.
 	Logger *slog.Logger
 	// Opened is written before the first record of this process, as a log.opened.
 	Opened Event
@@ -134,7 +134,7 @@ func writable(dir string) error {
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path))
 }
 
-// Digest returns a keyed digest of what a record must not hold: who has not the key of this log cannot try
+// Digest returns a keyed digest of what a record must not hold: without the key of this log one cannot try
 // what it is of. Empty data has none.
 func (l *Log) Digest(data []byte) string {
 	if len(data) == 0 {
@@ -357,7 +357,7 @@ func (l *Log) write(e Event) error {
 	return nil
 }
 
-// roll goes on in a new segment, and lets old ones go.
+// roll continues in a new segment, and lets old ones go.
 func (l *Log) roll() error {
 	l.full = true // until there is a new one
 	if err := errors.Join(l.file.Sync(), l.file.Chmod(0o400)); err != nil {

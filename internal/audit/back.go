@@ -15,9 +15,9 @@ import (
 // blockSize is how much of a file is read at once from its end, in bytes.
 const blockSize = 64 << 10
 
-// Back walks over the records of a directory from the newest one whose number is less than before (0: from the newest of all)
+// Back walks over the records of a directory from the newest one with a number below before (0: from the newest of all)
 // to the oldest. What is newer is passed over without a look at it. It needs memory for one record, however long the log is; lines
-// that are no records come with an error that is an ErrDamaged, and the walk goes on; another error ends it.
+// that are no records come with an error that is an ErrDamaged, and the walk continues; another error ends it.
 func Back(dir string, before uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		all, err := segments(dir)

@@ -46,7 +46,7 @@ type State struct {
 }
 
 const (
-	// sinksFolder has a state for each sink. Who has its lock delivers.
+	// sinksFolder has a state for each sink. The process with its lock delivers.
 	sinksFolder = "sinks"
 	stateSuffix = ".json"
 	// maxBatch is how many records are sent at once, maxBatchBytes how large they are together.

@@ -14,13 +14,13 @@ type Kind string
 
 // The kinds of events.
 const (
-	// ExecutionStart and ExecutionEnd are a program's. A start without an end is of a program whose gateway was killed.
+	// ExecutionStart and ExecutionEnd are a program's. A start without an end is of a program that ran when its gateway was killed.
 	ExecutionStart Kind = "execution.start"
 	ExecutionEnd   Kind = "execution.end"
 	// Call is what was decided about a call, before it is made; Result is how it went, which a refused one has none of.
 	Call   Kind = "call"
 	Result Kind = "result"
-	// ApprovalAsked and ApprovalAnswered: a person was asked about a call, and what came of it.
+	// ApprovalAsked and ApprovalAnswered: a person was asked about a call, and the answer.
 	ApprovalAsked    Kind = "approval.asked"
 	ApprovalAnswered Kind = "approval.answered"
 	// PolicyChanged and SettingsChanged have digests in Before and After.
@@ -62,7 +62,7 @@ type Event struct {
 	Time time.Time `json:"time"`
 	Kind Kind      `json:"kind"`
 
-	// Principal is on whose behalf it happened, Session a keyed digest of the client's session, Client its name and version.
+	// Principal is the caller, Session a keyed digest of the client's session, Client its name and version.
 	Principal string `json:"principal,omitempty"`
 	Session   string `json:"session,omitempty"`
 	Client    string `json:"client,omitempty"`
@@ -70,7 +70,7 @@ type Event struct {
 	From string `json:"from,omitempty"`
 
 	Execution string `json:"execution,omitempty"`
-	// Resumes is the execution that this one goes on with.
+	// Resumes is the execution that this one continues with.
 	Resumes     string `json:"resumes,omitempty"`
 	Language    string `json:"language,omitempty"`
 	Environment string `json:"environment,omitempty"`

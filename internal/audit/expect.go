@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Expected is what a log says that the records beside it have, see [Event.Kept].
+// Expected is what the store of records should have according to a log, see [Event.Kept].
 type Expected struct {
 	// Executions are the ends of the newest programs, the oldest first.
 	Executions []Event

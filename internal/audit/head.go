@@ -37,7 +37,7 @@ func (k keys) sign(h Head) Head {
 	return h
 }
 
-// check reports whether somebody who has the private key of a public one signed the head.
+// check reports whether the head was signed with the private key of a public one.
 func (h Head) check(public string) bool {
 	key, err := hex.DecodeString(public)
 	signature, err2 := hex.DecodeString(h.Signature)

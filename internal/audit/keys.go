@@ -59,7 +59,7 @@ func (k keys) public() string {
 	return hex.EncodeToString(k.private.Public().(ed25519.PublicKey))
 }
 
-// digestOf is a keyed digest: without the key nobody can try what it is of.
+// digestOf is a keyed digest: without the key its input cannot be guessed by trial.
 func (k keys) digestOf(data []byte) string {
 	mac := hmac.New(sha256.New, k.digest)
 	mac.Write(data)

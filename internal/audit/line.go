@@ -60,7 +60,7 @@ func encode(e Event, prev string) (line []byte, hash string, err error) {
 	return b.Bytes(), hash, nil
 }
 
-// decode reads a line without its newline. The error of one that was changed is errEdited, of one that nobody wrote
+// decode reads a line without its newline. The error of one that was changed is errEdited, of one that was not written by us
 // errNoRecord; of the former the record is what it says now.
 func decode(line []byte) (Record, error) {
 	if len(line) > maxLine || len(line) <= tailSize || line[0] != '{' || bytes.IndexByte(line, '\n') >= 0 {

@@ -19,7 +19,7 @@ func (l *Log) Prune() error {
 }
 
 // prune is called by the only process, at the end of the log. A file goes when all in it is too old, or all files together are
-// too large; the last never does. The record comes first: what was to go and is still there harms nobody.
+// too large; the last never does. The record comes first: a file that was to be removed and still exists is harmless.
 func (l *Log) prune(now time.Time) error {
 	all, err := segments(l.dir)
 	if err != nil {

@@ -37,8 +37,8 @@ func (r *Reader) Close() error {
 	return r.file.Close()
 }
 
-// Next returns the next record. io.EOF says that there is no more yet. Of a line that is no record, or was changed,
-// the error is an ErrDamaged, and the next call goes on behind it.
+// Next returns the next record. io.EOF is the end for now. Of a line that is no record, or was changed,
+// the error is an ErrDamaged, and the next call continues behind it.
 func (r *Reader) Next() (Record, error) {
 	for {
 		if r.file == nil {
@@ -96,7 +96,7 @@ func (r *Reader) start(s segment) error {
 	return nil
 }
 
-// follow goes on in the next file once this one is at its end for good, else it is an io.EOF.
+// follow continues in the next file once this one is at its end for good, else it is an io.EOF.
 func (r *Reader) follow() error {
 	all, err := segments(r.dir)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *Reader) readLine() ([]byte, error) {
 }
 
 // Read walks over the records of a directory from a number on, until there are no more. Lines that are no records come
-// with an error that is an ErrDamaged, and the walk goes on; another error ends it.
+// with an error that is an ErrDamaged, and the walk continues; another error ends it.
 func Read(dir string, from uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		r := NewReader(dir, from)

@@ -46,7 +46,7 @@ const (
 	maxAnswer = 1 << 20
 )
 
-// web is a client that goes nowhere but where it is told to: what it carries is for one server. What comes
+// web is a client without redirects: what it carries is for one server. What comes
 // back is without the secrets that it carries, for errors quote it and are kept.
 type web struct {
 	client *http.Client

@@ -91,7 +91,7 @@ func (s *syslog) broken(err error) error {
 	return err
 }
 
-// connect makes a connection, unless the one that there is is still good.
+// connect makes a connection, unless the current one is still good.
 func (s *syslog) connect(ctx context.Context) error {
 	if s.conn != nil && (!s.stream || s.open()) {
 		return nil

@@ -61,7 +61,7 @@ func (p Problem) String() string {
 // OK reports whether nothing is wrong.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
-// maxProblems is how many are told.
+// maxProblems is how many are reported.
 const maxProblems = 20
 
 // verifier is the state of one Verify.
@@ -83,7 +83,7 @@ type claim struct {
 }
 
 // Verify reads all records of a directory and reports whether any was changed, removed, moved or put in. It needs no process to
-// run, and may run beside those that append. An error says that it could not be found out.
+// run, and may run concurrently with appends. An error means that the check could not be made.
 func Verify(dir string, checks *Checks) (Report, error) {
 	if checks == nil {
 		checks = &Checks{}
@@ -119,7 +119,7 @@ func (v *verifier) problem(p Problem) {
 	}
 }
 
-// published looks at the head in the directory. It is read before the records, which may grow meanwhile.
+// published looks at the head in the directory. It is read before the records, which may grow during the check.
 func (v *verifier) published() (Head, bool) {
 	keys, err := loadKeys(v.dir, false)
 	if err != nil {

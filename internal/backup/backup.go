@@ -43,7 +43,7 @@ const (
 	version = "sallyport backup 1\n"
 )
 
-// Write writes a backup. A file that is written to meanwhile is as it was at some moment if it is replaced by
+// Write writes a backup. A file that is written to in the meantime is as it was at some moment if it is replaced by
 // renaming; one that becomes shorter is an error.
 func Write(ctx context.Context, w io.Writer, sources []Source) (Summary, error) {
 	zipped, err := gzip.NewWriterLevel(w, gzip.BestSpeed)

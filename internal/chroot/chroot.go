@@ -1,4 +1,4 @@
-// Package chroot follows paths as a process would whose root directory is an
+// Package chroot follows paths as a process would with the root directory in an
 // [os.Root]: links that are absolute, or that climb too far, stay inside.
 package chroot
 
@@ -57,7 +57,7 @@ func Resolve(root *os.Root, name string) (string, error) {
 }
 
 // split takes a path into its parts. A slash or "." at the end says that it is a
-// folder, which nobody here needs to know.
+// folder, which no one here needs to know.
 func split(name string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(name, "/") {

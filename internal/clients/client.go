@@ -15,7 +15,7 @@ const (
 	yamlFormat format = "YAML"
 )
 
-// Client is one program whose settings hold MCP servers.
+// Client is one program with MCP servers in its settings.
 type Client struct {
 	// Name is how it is typed, Title how it calls itself.
 	Name, Title string
@@ -31,7 +31,7 @@ type Client struct {
 	plain bool
 	// urlTransport is what a url without a type means; "" is auto.
 	urlTransport string
-	// extra are members of our entry beside command and args.
+	// extra are members of our entry in addition to command and args.
 	extra [][2]string
 	user  func(Place) string
 	// project is relative to the project's directory; "" if there is no such file.

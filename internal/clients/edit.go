@@ -142,7 +142,7 @@ func dig(doc map[string]any, path []string) any {
 	return doc[path[len(path)-1]]
 }
 
-// cut takes away what is at path, and mappings that have nothing else.
+// cut removes what is at path, and mappings that are empty then.
 func cut(doc map[string]any, path []string) {
 	inner, ok := doc[path[0]].(map[string]any)
 	switch {

@@ -296,7 +296,7 @@ func globs(names []string) []string {
 	return all
 }
 
-// leftover notes what nobody asked for.
+// leftover notes the fields that were not read.
 func (r *reading) leftover() {
 	for _, quiet := range []string{"name", "display_name", "bundled", "gallery", "version", "$schema"} {
 		r.used[quiet] = true

@@ -42,8 +42,8 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Merge adds to f what was found. A server whose definition is there already,
-// under whichever name, is not added again; one whose name stands for another
+// Merge adds to f what was found. A server with a definition that is there already,
+// under whichever name, is not added again; one with the name of another
 // definition gets the name of its client behind its own. What would not load is
 // skipped.
 func Merge(f *config.File, found []Found) ([]Row, error) {
@@ -84,7 +84,7 @@ func findSame(entries []config.Entry, e config.Entry) (config.Entry, bool) {
 	return config.Entry{}, false
 }
 
-// Replaced returns those of the servers whose definition f has.
+// Replaced returns the servers with definitions that f has.
 func Replaced(f *config.File, servers []Server) ([]Server, error) {
 	entries, err := f.Entries()
 	if err != nil {

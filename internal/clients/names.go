@@ -43,14 +43,14 @@ func variableName(text string) string {
 	return name[:min(len(name), maxName)]
 }
 
-// generic names say nothing of whose secret it is, so that two servers have them.
+// generic names do not identify the owner of a secret, so two servers may have them.
 func generic(name string) bool {
 	return slices.Contains([]string{"API_KEY", "APIKEY", "KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "AUTHORIZATION", "AUTH_TOKEN", "ACCESS_TOKEN",
 		"API_TOKEN", "API_SECRET", "BEARER_TOKEN", "CLIENT_SECRET", "SECRET_KEY", "ACCESS_KEY", "PASS", "CREDENTIALS", "COOKIE", "DSN", "MCP_TOKEN"}, name)
 }
 
 // give finds a variable for a secret: the name that it has, or one with the
-// server's, if that stands for something else here or in the environment.
+// server's, if that has another value here or in the environment.
 func (r *reading) give(name, value, where string) string {
 	own := r.prefix + "_" + strings.TrimPrefix(name, r.prefix+"_")
 	candidates := []string{name, own}
@@ -83,7 +83,7 @@ func (r *reading) free(name, value string) bool {
 }
 
 // mayPass refuses variables that make a program load other code than its own,
-// after Goose's list. Whoever needs one writes it into upstreams.yaml.
+// after Goose's list. A user who needs one writes it into upstreams.yaml.
 func (r *reading) mayPass(name string) bool {
 	upper := strings.ToUpper(name)
 	switch {

@@ -25,7 +25,7 @@ const (
 var ErrSyntax = errors.New("cannot be read")
 
 // Reader reads settings. It remembers which variables it has given out, so that
-// one never stands for two secrets. It is not safe for concurrent use.
+// one never names two secrets. It is not safe for concurrent use.
 type Reader struct {
 	place Place
 	taken map[string]string // what the variables stand for

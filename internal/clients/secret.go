@@ -55,7 +55,7 @@ var (
 	known     = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(gh[pousr]_|github_pat_|glpat-|glrt-|sk-|sk_live_|sk_test_|rk_live_|pk_live_|whsec_|xox[abeprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|dop_v1_|SG\.|shp(at|ss|ca)_|lin_api_|ntn_|secret_|tvly-|fc-|pplx-|gsk_|r8_|figd_|sntry[su]_|dapi|ATATT|nvapi-|phx_|rnd_|eyJ|BSA)[A-Za-z0-9_.=/+-]{10,}`)
 )
 
-// secretWords are words of names whose values are secret, harmlessWords those that
+// secretWords are words of names with secret values, harmlessWords those that
 // say, as the last one, that only something about a secret is meant.
 func secretWords() []string {
 	return []string{"KEY", "KEYS", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASS", "PWD", "PASSPHRASE", "PASSCODE",
@@ -129,7 +129,7 @@ func random(word string) bool {
 	return turns >= 4 && entropy > 2.8 && (digits >= 2 || turns >= 6)
 }
 
-// real reports whether a value whose name says that it is secret can be one.
+// real reports whether a value with the name of a secret can be one.
 func real(text string) bool {
 	text = strings.TrimSpace(text)
 	return text != "" && !harmless.MatchString(text) && !pathLike(text)

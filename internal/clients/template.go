@@ -9,7 +9,7 @@ import (
 )
 
 // Other programs' placeholders become our references: ${NAME}, ${NAME:-default}
-// and ${file:PATH}. What stands for itself is escaped, so that it stays so.
+// and ${file:PATH}. Literal text is escaped, so that it stays literal.
 
 var (
 	nameOnly    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -46,7 +46,7 @@ var tableHeader = regexp.MustCompile(`^[ \t]*\[\[?[ \t]*((?:[A-Za-z0-9_-]+|"[^"\
 var tableKey = regexp.MustCompile(`[A-Za-z0-9_-]+|"[^"\r\n]*"|'[^'\r\n]*'`)
 
 // removeTable takes the table of a server and those below it away. Comments above
-// the next table stay. Whoever calls it checks what came of it.
+// the next table stay. The caller checks the result.
 func removeTable(data []byte, section, name string) ([]byte, error) {
 	var out, held []byte // held are blank lines and comments, which may belong to the next table
 	removing, removed := false, false

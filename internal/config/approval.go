@@ -12,7 +12,7 @@ import (
 // Approval says how long people have who are asked about a call.
 type Approval struct {
 	// Wait is how long a program waits at a call that its own client cannot be asked about, before it is stopped, to be
-	// resumed when somebody has approved; default 30s.
+	// resumed when someone has approved; default 30s.
 	Wait time.Duration
 	// Expire is how long a question can be answered, and then how long an approval of one call is good for; default 1h.
 	Expire time.Duration

@@ -50,7 +50,7 @@ type Config struct {
 	Workflows Workflows
 	// Privacy is what happens to personal data in results.
 	Privacy Privacy
-	// Journal says how long what programs did can be gone on with.
+	// Journal says how long what programs did can be continued.
 	Journal Journal
 	// Approval says how long people have who are asked about calls.
 	Approval Approval
@@ -62,10 +62,10 @@ type Config struct {
 	Telemetry Telemetry
 	// HTTP is for serve --http.
 	HTTP HTTP
-	// Profiles are the tools that clients see beside search_tools and execute_code; default none.
+	// Profiles are the tools that clients see in addition to search_tools and execute_code; default none.
 	Profiles Profiles
 	// Files are the absolute paths of EnvFile and of the files that ${file:...}
-	// references named, so that whoever watches Path can watch them too.
+	// references named, so that anyone who watches Path can watch them too.
 	Files []string
 	// References are the values that references had, by what stands between "${" and "}", and the
 	// variables of EnvFile: by the ID of the upstream in whose entry they are, "" for all else.
@@ -94,7 +94,7 @@ const (
 	TrustAllow Trust = "allow"
 )
 
-// Search says what search has beside the words of the catalog.
+// Search says what search uses in addition to the words of the catalog.
 type Search struct {
 	// Learn moves tools up that were called after a search like the one at hand. What
 	// it keeps stays on this machine; default true.
@@ -118,12 +118,12 @@ type Embeddings struct {
 	Problem string
 }
 
-// HTTP holds what serve --http needs beside its address.
+// HTTP holds what serve --http needs in addition to its address.
 type HTTP struct {
 	// Tokens are bearer tokens that clients may present, by a name for the log.
 	Tokens Secrets
 	// Operators are who may see and answer what waits for approval, of all principals, at /api: names of Tokens,
-	// or oauth:SUBJECT for who has an access token. Nobody, without.
+	// or oauth:SUBJECT for who has an access token. No one, without.
 	Operators []string
 	// Origins are further Origin values that browsers may send; loopback ones may always.
 	Origins []string
@@ -190,7 +190,7 @@ type Upstream struct {
 	// Transport is how URL is spoken to: auto (default), streamable or sse.
 	Transport string
 	// Auth says how an OAuth token is got for URL. The zero value: by discovery,
-	// when the server asks for one and somebody has logged in.
+	// when the server asks for one and someone has logged in.
 	Auth Auth
 
 	// Include and Exclude are globs (as path.Match) over wire names of tools; an
@@ -289,7 +289,7 @@ type Sandbox struct {
 	Pool Pool
 	// SessionIdle is how long what a session has in memory waits for its next program; default 10m.
 	SessionIdle time.Duration
-	// Masked are paths below the host's /usr that no program sees, beside /usr/local/etc and others that none ever does.
+	// Masked are paths below the host's /usr that no program sees, in addition to /usr/local/etc and others that none ever does.
 	Masked []string
 
 	// Remote is the machine whose sandboxes programs run in, ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport];
@@ -310,7 +310,7 @@ type Sandbox struct {
 
 // Pool bounds the sandboxes that wait, started, for programs.
 type Pool struct {
-	// Min waits of each interpreter when nothing goes on; default 1.
+	// Min waits of each interpreter when nothing continues; default 1.
 	Min int
 	// Max waits at most; 0 is no pool; default 4.
 	Max int

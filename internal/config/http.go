@@ -68,7 +68,7 @@ func (h HTTP) tokenProblems(at path) []problem {
 	return all
 }
 
-// operatorProblems are those that nobody can be.
+// operatorProblems are the invalid names of operators.
 func (h HTTP) operatorProblems(at path) (all []problem) {
 	for i, name := range h.Operators {
 		message := ""

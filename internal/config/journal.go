@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Journal says how long what programs did can be gone on with.
+// Journal says how long what programs did can be continued.
 type Journal struct {
 	// Keep is how long the calls and results of a program are kept that did not end well; default 24h. 0 keeps no results:
 	// nothing can be resumed.

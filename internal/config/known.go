@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/mask"
 )
 
-// Known returns the values in the settings that are secret, by the ID of the upstream whose
+// Known returns the values in the settings that are secret, by the ID of the upstream with the
 // entry has them, "" for all else. Values of a file or a keyring are, whatever they look like.
 func (c *Config) Known() map[string][]string {
 	all := map[string][]string{"": c.ownSecrets()}

@@ -12,7 +12,7 @@ type (
 	key    = strict.Key
 )
 
-// named are the sections whose members have a name that a person gave them, and what one of them is called.
+// named are the sections with user-defined member names, and what one of them is called.
 var named = map[string]string{"upstreams": "upstream", "environments": "environment", "workspaces": "workspace"}
 
 // label names the value at p to someone who sees where it stands.

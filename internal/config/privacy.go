@@ -44,7 +44,7 @@ type Privacy struct {
 	Fields map[string][]string
 	// Allow are values, domains and globs of what is left alone.
 	Allow []string
-	// RestoreTo are globs of tools that get values back, beside those of the upstream that
+	// RestoreTo are globs of tools that get values back, in addition to those of the upstream that
 	// a value came from; "model" is restore_pii. RestoreNever are those that get none, and wins.
 	RestoreTo, RestoreNever []string
 	// Recognizer is a service that finds names and addresses in prose; nil: there is none.

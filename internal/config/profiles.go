@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The profiles: groups of tools that clients see beside search_tools and execute_code.
+// The profiles: groups of tools that clients see in addition to search_tools and execute_code.
 const (
 	// ProfileCore is those two. It is always there.
 	ProfileCore = "core"
@@ -28,7 +28,7 @@ const (
 	ProfileEnvironments = "environments"
 	// ProfileWorkflows lets programs find and call workflows as functions. It shows no tools.
 	ProfileWorkflows = "workflows"
-	// profileAll stands for every one of them.
+	// profileAll means all of them.
 	profileAll = "all"
 )
 

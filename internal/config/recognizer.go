@@ -65,12 +65,12 @@ func defaultRecognizer() *Recognizer {
 	return &Recognizer{Language: "en", Threshold: 0.5, Batch: true, Timeout: 10 * time.Second, MaxText: MiB, OnFailure: FailureRefuse}
 }
 
-// defaultEntities are those of a Presidio analyzer that stand in prose and that nothing else here finds.
+// defaultEntities are those of a Presidio analyzer that occur in prose and are not found otherwise.
 func defaultEntities() map[string]string {
 	return map[string]string{"PERSON": string(pii.Name), "LOCATION": string(pii.Address)}
 }
 
-// localRecognizer is the value of the setting that stands for the model that is built in.
+// localRecognizer is the value of the setting for the built-in model.
 const localRecognizer = "local"
 
 func (d *decoder) recognizer(at path, n *yaml.Node, r *Recognizer) {

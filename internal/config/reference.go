@@ -34,7 +34,7 @@ type resolver struct {
 	// lenient: what is in files and the keyring is not wanted, and may be missing.
 	lenient   bool
 	noKeyring error // what the keyring said when it could not be used
-	// owner is the upstream whose entry is read, "" for all else; noted is what references had, by owner.
+	// owner is the upstream of the entry that is read, "" for all else; noted is what references had, by owner.
 	owner string
 	noted map[string]Secrets
 }

@@ -19,7 +19,7 @@ type Telemetry struct {
 	Service string
 	// OTLP is a collector that takes OTLP over HTTP, as protobuf; nil: the one of the OTEL_ variables, if they name one.
 	OTLP *OTLP
-	// Sample is the part of traces that is kept, 0 to 1, where whoever asks has not decided; nil: OTEL_TRACES_SAMPLER, or all.
+	// Sample is the part of traces that is kept, 0 to 1, where the caller has not decided; nil: OTEL_TRACES_SAMPLER, or all.
 	Sample *float64
 	// Problem says which references here have no value; nothing must be sent then. "" if all have one.
 	Problem string

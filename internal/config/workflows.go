@@ -15,7 +15,7 @@ import (
 
 // Workflows says where workflows are, and what their runs may use.
 type Workflows struct {
-	// Path is the folder of the definitions, absolute; default "workflows" beside the file. It need not be there.
+	// Path is the folder of the definitions, absolute; default "workflows" next to the file. It need not be there.
 	Path string
 	// Secrets sign the requests of webhooks, by the names that definitions have for them. Those whose references have no
 	// value are left out.
@@ -38,7 +38,7 @@ type RunLimits struct {
 	Steps int
 	// Bytes is how large its log becomes; default 64MiB.
 	Bytes Size
-	// Time is how long it goes on, without the time that it waits; default 1d.
+	// Time is how long it continues, without the time that it waits; default 1d.
 	Time time.Duration
 }
 
@@ -71,7 +71,7 @@ func (d *decoder) runLimits(at path, n *yaml.Node, l *RunLimits) {
 	})
 }
 
-// signing reads the secrets. One without a value is missed by its webhook, and by nobody else.
+// signing reads the secrets. One without a value affects its webhook only.
 func (d *decoder) signing(at path, n *yaml.Node, w *Workflows) {
 	d.excused = func(_ path, _ *yaml.Node, b badReference) { w.Problem = withProblem(w.Problem, b.message) }
 	defer func() { d.excused = nil }()

@@ -1,4 +1,4 @@
-// Package control is the side door of a gateway that runs, for whoever owns its data directory: a Unix socket there
+// Package control is the side door of a gateway that runs, for anyone who owns its data directory: a Unix socket there
 // that takes connections of the same user only. Its main type is [Listener]; several processes may each have one.
 package control
 
@@ -26,7 +26,7 @@ const ending = ".sock"
 
 // Options configure a listener; nil means all defaults.
 type Options struct {
-	// Logger hears of connections that were refused; nil discards.
+	// Logger gets refused connections; nil discards.
 	Logger *slog.Logger
 }
 
@@ -61,7 +61,7 @@ func Listen(data string, opts *Options) (*Listener, error) {
 	return &Listener{UnixListener: inner, path: path, log: opts.Logger, gone: sync.OnceValue(func() error { return os.Remove(path) })}, nil
 }
 
-// folder makes the folder of the sockets, which nobody else can look into.
+// folder makes the folder of the sockets, which no one else can look into.
 func folder(data string) (string, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func checkPrivate(dir string) error {
 	return nil
 }
 
-// listen makes a socket under another name first: whoever finds it under its own finds it listening.
+// listen makes a socket under another name first: anyone who finds it under its own finds it listening.
 func listen(path string) (*net.UnixListener, error) {
 	half := path + ".new"
 	near, done, err := short(half)
@@ -129,7 +129,7 @@ func (l *Listener) Close() error {
 	return errors.Join(l.gone(), l.UnixListener.Close())
 }
 
-// Sockets returns the paths of the sockets in a data directory that somebody listens at, sorted. Those that
+// Sockets returns the paths of the sockets in a data directory that someone listens at, sorted. Those that
 // processes have left behind are removed.
 func Sockets(data string) []string {
 	dir := filepath.Join(data, Folder)

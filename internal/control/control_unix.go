@@ -15,5 +15,5 @@ func ours(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// refused reports whether nobody listens any more.
+// refused reports whether no one listens any more.
 func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -18,7 +18,7 @@ import (
 	"cel.dev/cel-go/ext"
 )
 
-// Type is that of a variable or of what an expression comes to.
+// Type is the type of a variable or of an expression.
 type Type string
 
 // The types. A map's keys are strings.
@@ -182,7 +182,7 @@ type Program struct {
 	warnings []*Error
 }
 
-// Compile reads an expression that comes to a value of a type; what is of any type counts, and is looked at
+// Compile reads an expression of a type; what is of any type counts, and is looked at
 // when it is evaluated. The error is an *[Error].
 func (e *Env) Compile(source string, want Type) (*Program, error) {
 	ast, issues := e.check(source)
@@ -216,7 +216,7 @@ func (e *Env) Compile(source string, want Type) (*Program, error) {
 	return p, nil
 }
 
-// Shape is what is known of what the expression comes to, nil is nothing.
+// Shape is what is known of the expression's value, nil for nothing.
 func (p *Program) Shape() *Shape { return p.shape }
 
 // Warnings are what is probably wrong with it: members that are looked at and were not seen so far.

@@ -24,7 +24,7 @@ func (e *Env) check(source string) (*cel.Ast, *cel.Issues) {
 	return e.env.Check(parsed)
 }
 
-// hideNulls makes dyn(null), whose type is not known, of each null that is compared with something. It reports whether there was any.
+// hideNulls makes dyn(null), of an unknown type, of each null that is compared with something. It reports whether there was any.
 func hideNulls(parsed *ast.AST) (found bool) {
 	factory, next := ast.NewExprFactory(), ast.MaxID(parsed)
 	ast.PostOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -88,7 +88,7 @@ func (s *Shape) missing(name string) string {
 	return fmt.Sprintf("%s; the members are %s", none, strings.Join(names, ", "))
 }
 
-// stand is the variable that stands for a value of a type while types are checked; nobody can write such a name.
+// stand is the variable for a value of a type while types are checked; no one can write such a name.
 func stand(t Type) string { return "@" + string(t) }
 
 // stands are all of them. What a list or a map has in it is followed by shapes, not by CEL's types: to CEL lists and maps may be mixed.

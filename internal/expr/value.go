@@ -27,7 +27,7 @@ var (
 	ErrDepth = errors.New("values are nested too deep")
 )
 
-// ErrSize says that an expression comes to more than it may.
+// ErrSize is for an expression with too large a value.
 var ErrSize = errors.New("it comes to more than 8 MiB")
 
 var (
@@ -179,7 +179,7 @@ func (t tally) Find(key ref.Val) (ref.Val, bool) {
 	return celtypes.IntZero, true
 }
 
-// maxSize is how long what an expression comes to may be as JSON, in bytes, about.
+// maxSize is the largest value of an expression as JSON, in bytes, about.
 const maxSize = 8 << 20
 
 // native is a value as JSON has it.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrBusy says that somebody held the lock for all the time that was waited.
+// ErrBusy says that someone held the lock for all the time that was waited.
 var ErrBusy = errors.New("another process holds the lock")
 
 // Dir keeps others who call it, in this process or another, waiting until unlock
@@ -46,7 +46,7 @@ func lock(fd int, patience time.Duration) error {
 	}
 }
 
-// File takes the lock of an open file until that is closed, or says ErrBusy at once where somebody else has it, in this
+// File takes the lock of an open file until that is closed, or says ErrBusy at once where someone else has it, in this
 // process or another. Where the file system has no locks it does nothing.
 func File(f *os.File) error {
 	if err := lock(int(f.Fd()), 0); err != unix.ENOTSUP && err != unix.ENOLCK { //nolint:errorlint // as above

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock is the lock of [Dir] for whoever takes it often: what it locks stays open meanwhile.
+// Lock is the lock of [Dir] for anyone who takes it often: what it locks stays open in the meantime.
 // Within a process it must not be taken twice at once: a mutex of the caller's comes before it.
 type Lock struct{ f *os.File }
 

@@ -35,7 +35,7 @@ type Contents struct {
 	Calls []Call
 	// Over is what was recorded at the program's end; nil: it has not come to its end.
 	Over json.RawMessage
-	// Resumed is the execution that goes on with this one, "" if none does.
+	// Resumed is the execution that continues with this one, "" if none does.
 	Resumed string
 	// Kept: its record is kept elsewhere.
 	Kept bool
@@ -63,7 +63,7 @@ func Parse(data []byte) (*Contents, error) {
 	return &p.Contents, nil
 }
 
-// Peek reads a journal as it stands, whoever writes to it meanwhile: no one is kept away. Of a file of more than so many bytes the
+// Peek reads a journal without locking it, also while it is being written. Of a file of more than so many bytes the
 // beginning counts. Errors are fs.ErrNotExist, ErrDamaged, or the system's.
 func Peek(path string, most int64) (*Contents, error) {
 	f, err := os.Open(path)
@@ -174,7 +174,7 @@ func (p *parser) asked(f frame) error {
 	return nil
 }
 
-// replace marks carried calls in whose place another is made.
+// replace marks carried calls that another replaces.
 func (p *parser) replace(places []int) error {
 	for _, n := range places {
 		if n < 1 || n > len(p.Calls) || p.consumed[n-1] {
@@ -254,7 +254,7 @@ func (f *File) read() error {
 	return err
 }
 
-// Resume notes that another execution goes on with this one; "" takes that back.
+// Resume notes that another execution continues with this one; "" takes that back.
 func (f *File) Resume(by string) error {
 	head, err := json.Marshal(by)
 	if err != nil {
@@ -270,7 +270,7 @@ func (f *File) End(record json.RawMessage) error {
 	return f.write(isOver, record)
 }
 
-// Keep notes that the record is kept elsewhere; well, that nobody needs to go on with it.
+// Keep notes that the record is kept elsewhere; well, that it needs no resume.
 func (f *File) Keep(well bool) error {
 	f.Kept = true
 	if well {

@@ -58,7 +58,7 @@ type failure struct {
 	Retryable bool      `json:"retryable,omitempty"`
 }
 
-// answer is a result whose long parts follow as bytes. A size is -1 where there is nothing, which is not the same as nothing in it.
+// answer is a result with its long parts as bytes behind it. A size is -1 where there is nothing, which is not the same as nothing in it.
 type answer struct {
 	Content    []block `json:"content,omitempty"`
 	IsError    bool    `json:"isError,omitempty"`

@@ -1,9 +1,9 @@
 // Package journal keeps what one execution did in a file of its own, so that it can be run again without doing it twice:
-// its program, each call as it begins and what it came to, and its end. A record is with the kernel when its method
+// its program, each call as it begins and its result, and its end. A record is with the kernel when its method
 // returns, so it survives a kill of the process; [Writer.Kept] makes it survive a loss of power too. The main types are
 // [Writer], of an execution that runs, and [File], of one that has run, which [Open] reads.
 //
-// While an execution runs, its file is locked: one whose process is gone can be told by that. Each record has its length
+// While an execution runs, its file is locked. A file without a lock belongs to a process that has ended. Each record has its length
 // and its sum; from the first that is damaged on, nothing of a file counts.
 package journal
 
@@ -17,7 +17,7 @@ import (
 
 // What can be wrong, to be asked for with errors.Is.
 var (
-	// ErrRunning: the execution runs, or somebody else looks at its file now.
+	// ErrRunning: the execution runs, or its file is locked by another reader.
 	ErrRunning = errors.New("it still runs")
 	// ErrDamaged: this is no journal, or not even its beginning can be read.
 	ErrDamaged = errors.New("the journal is damaged")
@@ -27,7 +27,7 @@ var (
 type Header struct {
 	// ID is the execution's.
 	ID string `json:"id"`
-	// Resumes is the execution that it goes on with, Root the first of those; "" if there is none.
+	// Resumes is the execution that it continues with, Root the first of those; "" if there is none.
 	Resumes string `json:"resumes,omitempty"`
 	Root    string `json:"root,omitempty"`
 	// Principal and Session are who ran it.
@@ -45,7 +45,7 @@ type State string
 const (
 	// Begun: it was on its way to the upstream, and nothing is known of its end: it may have been done.
 	Begun State = "begun"
-	// Ended: what it came to is known.
+	// Ended: its result is known.
 	Ended State = "ended"
 	// Refused: it did not leave, or is known not to have been done.
 	Refused State = "refused"
@@ -79,7 +79,7 @@ type Call struct {
 	Lost   bool
 	// Origin says which call of which execution it was first, of one that was carried over.
 	Origin string
-	// Decision is a person's, "" if nobody has decided. A call that has one is Ended.
+	// Decision is a person's, "" for none. A call that has one is Ended.
 	Decision Decision
 	// Asked: the program has asked for it. A call that was carried over from another journal may not have been asked for yet.
 	Asked bool

@@ -149,7 +149,7 @@ type Start struct {
 	// Definition and Arguments are digests. Args are kept, if they are not nil and there is room.
 	Definition, Arguments string
 	Args                  []byte
-	// Replaces are the places, from 1, of the carried calls in whose place it is made: they are carried no further.
+	// Replaces are the places, from 1, of the carried calls that it replaces. They are not carried further.
 	Replaces []int
 	// Sync has the journal on the disk before Begin returns, so that the call is known after a loss of power.
 	Sync bool
@@ -258,7 +258,7 @@ func (w *Writer) Close() error {
 	return w.file.Close()
 }
 
-// Remove closes the file and removes it: nobody needs it any more.
+// Remove closes the file and removes it.
 func (w *Writer) Remove() error {
 	err := w.Close()
 	if gone := os.Remove(w.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {

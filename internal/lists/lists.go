@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Filled returns a value whose JSON is that of v, with an empty array or object where a nil slice or map of v would be null. v stays
+// Filled returns a value with the JSON of v, but an empty array or object where a nil slice or map of v would be null. v stays
 // as it is. Slices of bytes and what writes itself are left alone.
 func Filled(v any) any {
 	if v == nil {

@@ -18,7 +18,7 @@ const (
 	Hidden = "[hidden]"
 	// Shortest is the length of a secret that is hidden, in bytes: what is shorter would blot out half of every text.
 	Shortest = 6
-	// keptTokens is how many tokens of an owner are remembered: those in use, and those of before.
+	// keptTokens is how many tokens of an owner are remembered: those in use, and those from before.
 	keptTokens = 16
 )
 
@@ -30,7 +30,7 @@ type Book struct {
 	version atomic.Int64
 }
 
-// Set puts the secrets of the settings, by owner ("" is the gateway itself), in place of those of before.
+// Set puts the secrets of the settings, by owner ("" is the gateway itself), in place of those from before.
 func (b *Book) Set(secrets map[string][]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,8 +56,8 @@ func (b *Book) Learn(owner, token string) {
 	b.version.Add(1)
 }
 
-// For returns what hides secrets in what comes to an owner: all of its own, and those
-// of others that nobody takes for a word. more are further ones of its own.
+// For returns the mask for texts of an owner: all of its own, and those
+// of others that no one takes for a word. more are further ones of its own.
 func (b *Book) For(owner string, more ...string) *Mask {
 	return &Mask{book: b, owner: owner, more: more}
 }
@@ -78,7 +78,7 @@ func (b *Book) secretsOf(owner string) (secrets []string, version int64) {
 	return secrets, b.version.Load()
 }
 
-// isStrong reports whether a secret is unlikely to be in the text of somebody who has nothing to do with it.
+// isStrong reports whether a secret is unlikely to occur in an unrelated text.
 func isStrong(s string) bool {
 	const least = 8
 	return len(s) >= least && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") != ""

@@ -76,7 +76,7 @@ func (f *finder) begun(data []byte) int {
 	return 0
 }
 
-// beginsWith reports whether a text begins with part, and goes on.
+// beginsWith reports whether a text begins with part, and continues.
 func (f *finder) beginsWith(part []byte) bool {
 	at, same := slices.BinarySearchFunc(f.sorted, part, bytes.Compare)
 	if same {

@@ -19,7 +19,7 @@ const (
 const (
 	// hashBits is how many bits the digest of a feature has.
 	hashBits = 17
-	// doubt is by how much a name has to be better than nothing, as a part of a weight of 1: precision for recall.
+	// doubt is by how much a name must be better than nothing, as a part of a weight of 1: precision for recall.
 	doubt = 55
 	// maxLength is the longest that something can be, in bytes.
 	maxLength = 250
@@ -48,7 +48,7 @@ type weights [tags]int8
 type Model struct {
 	lists    [classes]filter
 	features []weights
-	// scale is what a weight of 1 stands for.
+	// scale is the value of a weight of 1.
 	scale float32
 	moves [tags][tags]float32 // from a tag to the next one
 }

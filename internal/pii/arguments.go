@@ -9,11 +9,11 @@ import (
 var (
 	// ErrUnknown is what a token has that the vault never gave.
 	ErrUnknown = errors.New("unknown token")
-	// ErrGlued is what a short value has that would stand beside other letters or digits: it could not be found again.
+	// ErrGlued is the error for a short value next to other letters or digits: it could not be found again.
 	ErrGlued = errors.New("a short value must not touch letters, digits or another token")
 )
 
-// Arguments is [Vault.RestoreJSON] for what a program sends. A token in capitals of a kind that there is must
+// Arguments is [Vault.RestoreJSON] for what a program sends. A token in capitals of a known kind must
 // be of the vault; in two pairs of brackets, [[EMAIL_1]], one that is not is a text and loses the outer pair.
 func (d *Detector) Arguments(v *Vault, raw json.RawMessage, may May) (out json.RawMessage, restored []Known, err error) {
 	if !Has(string(raw)) || !json.Valid(raw) {
@@ -48,7 +48,7 @@ func (r *restorer) foreign(text string, i int, k token) (start, end int) {
 // inner is a token without its brackets.
 func (k token) inner() string { t := k.String(); return t[1 : len(t)-1] }
 
-// apart notes a short value that would touch what stands beside its token.
+// apart notes a short value that would touch the text next to its token.
 func (r *restorer) apart(text string, i int, k token, e *entry) {
 	if r.strict == nil || e.kind == Text || len(e.value) < leastWord || len(e.value) >= leastKnown || r.err != nil {
 		return

@@ -185,7 +185,7 @@ func (p piece) counts(n int) bool {
 }
 
 // words finds what is too short to be looked for everywhere, as words of their own: in letters as they
-// were, and a value of two letters only where it is all that there is.
+// were, and a value of two letters only where it is the whole text.
 func (x *Echo) words(text string, put func(kind Kind, start, end int)) {
 	for _, k := range x.sent {
 		switch {
@@ -216,7 +216,7 @@ func wordsLike(text, word string) func(yield func(at int) bool) {
 	}
 }
 
-// joins reports whether the byte at i would make one word of what is beside it.
+// joins reports whether the byte at i would join its neighbours to one word.
 func joins(text string, i int) bool {
 	return i >= 0 && i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || text[i] >= 0x80)
 }

@@ -11,7 +11,7 @@ const (
 	maxDomain = 253
 )
 
-// emailAt returns the address whose @ is at i; end 0 for none.
+// emailAt returns the address with its @ at i; end 0 for none.
 func emailAt(t string, i int) (start, end int) {
 	start = localStart(t, i)
 	if start == i || t[i-1] == '.' {

@@ -130,12 +130,12 @@ func (f *Fields) start() cursor {
 	return cursor{list: f, open: f.paths}
 }
 
-// member goes on to the member of an object.
+// member continues to the member of an object.
 func (c cursor) member(name string) cursor {
 	return c.next(func(s step) bool { return s.any || s.at < 0 && s.name == name })
 }
 
-// index goes on to an element of an array.
+// index continues to an element of an array.
 func (c cursor) index(i int) cursor {
 	return c.next(func(s step) bool { return s.any || s.at == i })
 }

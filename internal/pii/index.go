@@ -66,7 +66,7 @@ type pattern struct {
 }
 
 // index finds the values of a vault in texts. It changes with each value, so that an automaton,
-// which has to be built anew, does not fit.
+// which must be built again, does not fit.
 type index struct {
 	filter filter
 	at     map[gram][]pattern
@@ -118,7 +118,7 @@ func (x *index) remove(e *entry) {
 	}
 }
 
-// distinct reports whether a value can be taken for itself wherever it stands, though nobody sent it:
+// distinct reports whether a value is distinctive enough to be recognised anywhere, also if it was not sent:
 // it is long, and neither a word nor a part of a number.
 func distinct(e *entry, text string, start, end int) bool {
 	value := text[start:end]

@@ -42,7 +42,7 @@ type job struct {
 	*Detector
 	Look
 	swap Swap
-	// room is where the last findings were: nobody needs them once their text is put together.
+	// room is the buffer of the last findings, which are not needed once their text is complete.
 	room []Finding
 }
 
@@ -381,7 +381,7 @@ func (w *walker) text(i int) int {
 const maxKeys = 256
 
 // member handles the key of an object's member. Rows have the same keys again and again:
-// one in which nothing was found is not gone through anew.
+// one without findings is not scanned again.
 func (w *walker) member(top *frame, key string, start, end int) {
 	top.wantKey = false
 	said, known := w.keys[key]

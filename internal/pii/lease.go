@@ -1,6 +1,6 @@
 package pii
 
-// Lease returns where a range of numbers begins that nobody else of the principal has had or will
+// Lease returns the start of a range of numbers that no other process of the principal has had or will
 // have: of this many behind base. It may write a file; it is called rarely.
 type Lease func(principal string, size int) (base int)
 
@@ -11,7 +11,7 @@ const (
 )
 
 // numbers are those that a vault may give. A token in a model's context may be older than the vault (the
-// gateway was started anew, the client's session is another): it must not mean another value then.
+// gateway was restarted, the client's session is another): it must not mean another value then.
 type numbers struct {
 	lease  func(size int) (base int)
 	ranges []numberRange

@@ -143,7 +143,7 @@ func trimGenitive(text string, start, end int) int {
 	return end
 }
 
-// longest returns where the longest of the names ends whose first two words end at i, 0 if there is none.
+// longest returns the end of the longest name with its first two words ending at i, 0 for none.
 func longest(list []knownName, text string, i int) (stop int) {
 	for _, k := range list {
 		end := i

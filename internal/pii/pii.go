@@ -4,7 +4,7 @@
 //
 // What is found by its own form: e-mail, card, IBAN, SSN and other national ids, IP,
 // MAC, URLs with a password, secrets with a known prefix, phone numbers with a country
-// code or in the North American form. What needs a word beside it (in a text) or a key
+// code or in the North American form. What needs a word next to it (in a text) or a key
 // that says so (in JSON, in the header of a CSV): other phone numbers, digits without
 // form, dates of birth, names, addresses, passwords.
 package pii
@@ -35,9 +35,9 @@ const (
 	BirthDate  Kind = "dob"
 	Name       Kind = "name"
 	Address    Kind = "address"
-	// Field is what the settings name by its path and nothing else gives a kind.
+	// Field is what only the settings name, by its path.
 	Field Kind = "field"
-	// Text is no personal data: text of somebody else that looks like one of our tokens.
+	// Text is no personal data: foreign text that looks like one of our tokens.
 	Text Kind = "text"
 )
 

@@ -9,7 +9,7 @@ import (
 // siblingsWithin is how much of an object is looked at for the keys of its other members, in bytes.
 const siblingsWithin = 4096
 
-// personKey reports whether a key is that of a member whose value is a person, or an object about one.
+// personKey reports whether a key is that of a member with a person, or an object about one, as its value.
 func personKey(joined string) bool {
 	switch joined {
 	case "author", "assignee", "reporter", "creator", "owner", "user", "contact", "customer", "person", "employee", "member", "sender", "recipient",
@@ -20,7 +20,7 @@ func personKey(joined string) bool {
 	return false
 }
 
-// besidePerson reports whether a key stands in objects about persons only: beside it "name" is a person's.
+// besidePerson reports whether a key occurs in objects about persons only: next to it "name" is a person's.
 func besidePerson(joined string) bool {
 	switch joined {
 	case "gender", "jobtitle", "salutation", "nationality", "maritalstatus", "anrede", "geschlecht":
@@ -29,7 +29,7 @@ func besidePerson(joined string) bool {
 	return false
 }
 
-// besideAddress reports whether a key stands in objects about addresses: beside it "city" belongs to one.
+// besideAddress reports whether a key occurs in objects about addresses: next to it "city" belongs to one.
 func besideAddress(joined string) bool {
 	switch joined {
 	case "street", "streetaddress", "line1", "addressline1", "street1", "zip", "zipcode", "postcode", "postalcode", "plz", "strasse", "straße", "calle", "rue", "housenumber":

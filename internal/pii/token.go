@@ -8,7 +8,7 @@ import (
 // A token is [KIND_N], or [KIND_N_M] for another spelling of what [KIND_N] stands
 // for. It is understood in small letters as well, and as a URL has it: %5BKIND_N%5D.
 // Whatever looks so in what comes from outside is itself kept behind a token, of
-// the kind TEXT, so that nobody but the vault makes tokens.
+// the kind TEXT, so that only the vault makes tokens.
 type token struct {
 	label         string // in capitals
 	number, spell int    // spell 1 is the first spelling
@@ -80,7 +80,7 @@ func readNumber(t string, i int) (end, n int) {
 	return i, num(t[start:i])
 }
 
-// tokenAt returns the end of what looks like a token of ours at i, 0 for nothing.
+// tokenAt returns the end of what looks like a token at i, 0 for none.
 func (d *Detector) tokenAt(t string, i int) int {
 	if i >= len(t) || t[i] != '[' && t[i] != '%' {
 		return 0

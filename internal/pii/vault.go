@@ -186,7 +186,7 @@ func normal(kind Kind, value string) string {
 	return value
 }
 
-// look finds what a token stands for. An error says that it was given and is forgotten.
+// look returns the value of a token. The error is for one that was forgotten.
 func (v *Vault) look(k token) (*entry, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -251,7 +251,7 @@ func (v *Vault) Restore(text string, may May) (out string, restored []Known, err
 	return out, r.known, r.err
 }
 
-// RestoreJSON is Restore for valid JSON, whose strings keep their form. A string that
+// RestoreJSON is Restore for valid JSON. Its strings keep their form. A string that
 // is nothing but the token of a number becomes that number.
 func (v *Vault) RestoreJSON(raw json.RawMessage, may May) (out json.RawMessage, restored []Known, err error) {
 	if !Has(string(raw)) || !json.Valid(raw) {
@@ -445,7 +445,7 @@ func (v *Vaults) Share(principal, from, to string) {
 	v.all[strconv.Quote(principal)+to] = vault
 }
 
-// maxNumber is where numbers begin anew: more digits than that are no token's.
+// maxNumber is where numbers begin again: more digits than that are no token's.
 const maxNumber = 900_000_000
 
 // lease keeps numbers apart as long as the process lives.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sense is what a word says of the value beside it.
+// sense is what a word says of the value next to it.
 type sense uint16
 
 const (
@@ -77,12 +77,12 @@ func senseOf(word string) sense {
 }
 
 const (
-	// beside is how far from a value a word counts, in bytes and in words; after is how far behind it.
+	// beside is the distance from a value up to which a word counts, in bytes and in words; after is how far behind it.
 	beside, besideWords = 48, 6
 	after               = 10
 )
 
-// around returns what the words beside the bytes from i to j say, or else the place of the text.
+// around returns what the words near the bytes from i to j say, or else the place of the text.
 func (s *scan) around(i, j int) sense {
 	said := s.before(i)
 	if next := s.behind(j); next != 0 {

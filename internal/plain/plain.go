@@ -55,7 +55,7 @@ func clean(s string) string {
 	}, strings.ReplaceAll(Uncoloured(s), "\r\n", "\n"))
 }
 
-// isPlain reports whether s is ASCII that nothing has to be done to, as most text is.
+// isPlain reports whether s is ASCII that nothing must be done to, as most text is.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
@@ -105,7 +105,7 @@ func cutRunes(s string, max int) string {
 	return s
 }
 
-// JSON is JSON whose texts have no HTML in mind.
+// JSON encodes a value without escaping HTML in texts.
 func JSON(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

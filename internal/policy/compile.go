@@ -60,7 +60,7 @@ const maxRules = 500
 // evalCost is how much one expression may cost: some tens of milliseconds.
 const evalCost = 200_000
 
-// New compiles settings. Counts keep what limits have counted, also for rules that come after these; nil begins anew.
+// New compiles settings. Counts keep what limits have counted, also for rules that come after these; nil begins again.
 // Settings that [Check] finds fault with are refused.
 func New(set Settings, counts *Counts) (*Policy, error) {
 	p, problems := compile(set)

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Decide says what becomes of a call, and counts it where it goes on or is asked about and a limit matches.
+// Decide says what becomes of a call, and counts it where it continues or is asked about and a limit matches.
 // An expression that cannot be evaluated (a key that is not there, a wrong type, an argument twice) counts as true
 // in a rule that denies, asks or limits, and as false in one that allows.
 func (p *Policy) Decide(ctx context.Context, c *Call) Decision {
@@ -103,7 +103,7 @@ func (r *compiled) used() Decision {
 	return Decision{Action: Deny, Rule: r.Name, Reason: fmt.Sprintf("rule %q: %s is used up, or this call is more than is left of it", r.Name, what), Message: r.Message, Limited: true}
 }
 
-// flow holds a call that could carry out private data as somebody else's text asks for it. A rule that allows it with what was read in mind is obeyed.
+// flow holds a call that could carry out private data as an untrusted text asks for it. A rule that allows it with what was read in mind is obeyed.
 func (p *Policy) flow(c *Call, v Decision, knows bool) Decision {
 	if p.set.Flow == FlowOff || v.Action == Deny || knows && v.Action == Allow || !Trifecta(c.Labels, c.Read) {
 		return v

@@ -72,7 +72,7 @@ func (r *compiled) identity() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// key names whose count it is; ok is false for a call that has none.
+// key names the count of a call; ok is false for a call without one.
 func (l limiter) key(c *Call) (key string, ok bool) {
 	parts := []string{l.rule}
 	switch l.by {

@@ -21,7 +21,7 @@ const (
 	Limit Action = "limit"
 )
 
-// Flow is what becomes of a call that could carry private data out on somebody else's behalf.
+// Flow is what becomes of a call that could carry private data out on someone else's behalf.
 type Flow string
 
 // The values of Flow.
@@ -64,7 +64,7 @@ type Rule struct {
 	// When is an expression in CEL that must be true; "" is.
 	When string
 	Then Action
-	// Message is told to the model that is refused, beside the rule's name.
+	// Message is told to the model that is refused, with the rule's name.
 	Message string
 	// Limit is for Then limit.
 	Limit *Limits

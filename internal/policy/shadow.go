@@ -54,7 +54,7 @@ func (r *compiled) ends(ctx context.Context, other *compiled) bool {
 	return r.When == other.When && (r.Then != Allow || other.Then == Allow) // an error lets no call through, and is a match for the others
 }
 
-// constant is what the condition comes to, where that is the same for all calls.
+// constant is the value of the condition, where that is the same for all calls.
 func (r *compiled) constant(ctx context.Context) (holds, known bool) {
 	if r.when == nil {
 		return true, true

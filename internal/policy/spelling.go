@@ -18,7 +18,7 @@ var (
 	errSpelling = errors.New("a key differs only in case or encoding from one that a rule names")
 )
 
-// spellings are the names that rules look at, by what is the same for whoever compares keys without regard to case or encoding.
+// spellings are the names that rules look at, by their form without case and encoding.
 type spellings map[string][]string
 
 // named are the names in the arguments that the rules for a tool look at.

@@ -85,7 +85,7 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// authorities reads certificates; nil stands for those of the system.
+// authorities reads certificates; nil is those of the system.
 func authorities(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil //nolint:nilnil // what crypto/tls takes for the system's
@@ -101,7 +101,7 @@ func authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Close ends connections that nobody uses.
+// Close ends connections that no one uses.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Fault is why a service gave no usable answer. Its text has nothing of what was sent.

@@ -50,7 +50,7 @@ func (c *Client) Find(ctx context.Context, principal string, texts []string) ([]
 	return found, nil
 }
 
-// ask adds what is in those texts whose numbers are given.
+// ask adds what is in the texts with these numbers.
 func (c *Client) ask(ctx context.Context, texts []string, numbers []int, found [][]pii.Finding) error {
 	ctx, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()

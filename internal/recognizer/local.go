@@ -16,7 +16,7 @@ func NewLocal() (*Local, error) {
 	return &Local{m}, err
 }
 
-// localKinds are what is hidden: a place that is no part of an address is nobody's.
+// localKinds are what is hidden: a place that is no part of an address is no one's.
 var localKinds = map[string]pii.Kind{names.Person: pii.Name, names.Address: pii.Address}
 
 // Find is as [Client.Find]. Only a context that ends is an error.

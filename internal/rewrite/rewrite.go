@@ -1,6 +1,6 @@
 // Package rewrite replaces the content of a file that belongs to a person, at
 // once or not at all: its mode stays, a symbolic link is followed, and a backup
-// beside it can be kept.
+// next to it can be kept.
 package rewrite
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrReadOnly says that nobody may write the file.
+	// ErrReadOnly says that no one may write the file.
 	ErrReadOnly = errors.New("is read-only")
 	// ErrChanged says that the file is not what was read before.
 	ErrChanged = errors.New("was changed by someone else in the meantime; try again")
@@ -26,7 +26,7 @@ type Options struct {
 	Mode fs.FileMode
 	// Force gives a file that is there Mode too.
 	Force bool
-	// Backup keeps what was there in a file beside it, whose name is new.
+	// Backup keeps what was there in a file next to it, with a new name.
 	Backup bool
 	// Now is the time in the backup's name; zero is the present.
 	Now time.Time
@@ -113,7 +113,7 @@ func keep(path string, data []byte, mode fs.FileMode, now time.Time) (string, er
 }
 
 // Replace puts a file with that content and mode in the place of another, in one
-// step: whoever reads has the old one or the new one, also after a crash.
+// step: anyone who reads has the old one or the new one, also after a crash.
 func Replace(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

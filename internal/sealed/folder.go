@@ -92,7 +92,7 @@ func (f *Folder) Names() ([]string, error) {
 	return names, err
 }
 
-// used returns the regular files whose names end so, and when each was used.
+// used returns the regular files with names that end so, and when each was used.
 func (f *Folder) used(suffix string) (map[string]time.Time, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	used := map[string]time.Time{}
@@ -104,7 +104,7 @@ func (f *Folder) used(suffix string) (map[string]time.Time, error) {
 	return used, err
 }
 
-// Sweep removes all but the files used last, those that nobody has used for so
+// Sweep removes all but the files used last, those that no one has used for so
 // long, and what a killed process left half written. What cannot be removed stays until the next time.
 func (f *Folder) Sweep(most int, unused time.Duration) {
 	names, _ := f.Names()

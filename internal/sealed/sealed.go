@@ -1,6 +1,6 @@
 // Package sealed keeps what a process knows in files that others may damage: the
 // first line of one says its version and the checksum of the rest. A file is
-// replaced as a whole, so that there is the old one or the new one at any moment.
+// replaced as a whole, so that the old one or the new one exists at any moment.
 package sealed
 
 import (

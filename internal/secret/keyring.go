@@ -73,7 +73,7 @@ func Delete(name string) error {
 	return err
 }
 
-// errTorn: a value whose parts are not all there is not there.
+// errTorn: a value with missing parts is missing.
 var errTorn = fmt.Errorf("parts of it are missing: %w", keyring.ErrNotFound)
 
 func load(name string) (value string, parts []string, err error) {

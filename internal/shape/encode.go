@@ -43,7 +43,7 @@ func (s Shape) wire() wire {
 	return w
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and nothing else: what lies on a
+// UnmarshalJSON reads only what MarshalJSON wrote: what lies on a
 // disk may be damaged, or made to harm. The error is ErrDamaged.
 func (s *Shape) UnmarshalJSON(data []byte) error {
 	var w wire
@@ -73,7 +73,7 @@ func (w *wire) shape(depth int) (s Shape, ok bool) {
 	return s, okElem && okValues && okFields
 }
 
-// fitsKinds reports whether what is told belongs to the kinds.
+// fitsKinds reports whether the details belong to the kinds.
 func (w *wire) fitsKinds() bool {
 	switch {
 	case w.Format != "" && (w.Kinds&String == 0 || !isFormat(w.Format)), w.Elem != nil && w.Kinds&List == 0:

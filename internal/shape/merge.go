@@ -7,7 +7,7 @@ import (
 
 // Bounds of a shape, whatever it was made of.
 const (
-	// maxDepth is how deep lists, maps and objects are told; below it is any.
+	// maxDepth is how deep lists, maps and objects are described; below it is any.
 	maxDepth = 12
 	// maxNodes is how many shapes one is made of, itself included.
 	maxNodes = 1000

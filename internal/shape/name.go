@@ -52,7 +52,7 @@ func isCode(s string) bool {
 func isLetterOrDigit(r rune) bool { return isDigit(r) || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
 // isJumble reports whether a word of s looks drawn by lot, as tokens and keys do: it is long, and has three or more of
-// what words have seldom, which is numbers, capitals beside each other, and a small letter alone between them.
+// what words have seldom, which is numbers, capitals next to each other, and a small letter alone between them.
 func isJumble(s string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return !isLetterOrDigit(r) }), func(word string) bool {
 		return len(word) >= 14 && oddities(word) >= 3

@@ -36,7 +36,7 @@ var (
 //     same two or more names, is a map; so is what an object is merged with a map;
 //   - what is not in every object of a list is optional; more than 16 members of
 //     which none is in every object make a map;
-//   - lists, maps and objects are told 12 deep, then comes any.
+//   - lists, maps and objects are described 12 deep, then comes any.
 //
 // It looks at all of a small value, and
 // at a sample of the elements of long lists; it takes time and memory in

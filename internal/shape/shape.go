@@ -33,7 +33,7 @@ type Shape struct {
 	// Elem is the shape of all elements of all lists, nil if every list was empty.
 	Elem *Shape
 	// Fields are the members of all objects, sorted by name; nil where the objects
-	// are maps, whose keys are values too and are not kept. Values is then the
+	// are maps: their keys are values too and are not kept. Values is then the
 	// shape of what they hold.
 	Fields []Field
 	Values *Shape

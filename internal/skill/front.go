@@ -18,7 +18,7 @@ type Front struct {
 	// Name is the folder's, whatever the file says.
 	Name        string
 	Description string
-	// Language is Python or TypeScript; "" in a file is that of the code beside it.
+	// Language is Python or TypeScript; "" in a file is that of the code next to it.
 	Language string
 	// Version counts from 1; a file without one is 1.
 	Version int

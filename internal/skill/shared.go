@@ -16,7 +16,7 @@ import (
 )
 
 // Skills that are shared lie in folders that no owner's can be: workspace.Folder makes
-// no other name with a plus and letters. What waits for review is seen by nobody else.
+// no other name with a plus and letters. What waits for review is seen by no one else.
 const (
 	sharedFolder  = "+shared"
 	pendingFolder = "+pending"
@@ -40,7 +40,7 @@ func (s *Store) Pending() []string { return s.names(pendingFolder) }
 // LoadPending returns one that waits.
 func (s *Store) LoadPending(name string) (Skill, error) { return s.load(pendingFolder, name, 0) }
 
-// Shared returns the names of what is shared, also of those whose files have changed.
+// Shared returns the names of what is shared, also of those with changed files.
 func (s *Store) Shared() []string { return s.names(sharedFolder) }
 
 // LoadShared returns a shared skill, the current version for 0. Whatever differs

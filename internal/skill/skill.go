@@ -1,6 +1,6 @@
 // Package skill keeps skills: folders with a SKILL.md (the open Agent Skills
 // format), code that programs import as skills.NAME, and tests. Its main type is
-// [Store], a directory with a folder per owner and earlier versions beside what is
+// [Store], a directory with a folder per owner and earlier versions next to what is
 // current. It reads and writes files and runs none of them; every name and every
 // file is taken for hostile, and all goes through [os.Root].
 package skill
@@ -58,7 +58,7 @@ type Skill struct {
 
 var named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Name reads the name of a skill as somebody writes it: weekly-report,
+// Name reads the name of a skill as someone writes it: weekly-report,
 // weekly_report and "Weekly report" are one. What it returns is lower-case ASCII
 // letters, digits and single hyphens, a letter first, and no word that an import of
 // either language could not have in it.

@@ -74,7 +74,7 @@ func (s *Store) load(folder, name string, version int) (Skill, error) {
 	return loadFrom(root, path.Join(versions, name, strconv.Itoa(version)), name)
 }
 
-// loadFrom reads a folder. What it has opened stays that folder if a writer moves it away meanwhile.
+// loadFrom reads a folder. What it has opened stays that folder if a writer moves it away in the meantime.
 func loadFrom(root *os.Root, at, name string) (Skill, error) {
 	if info, err := root.Lstat(at); err != nil || !info.IsDir() {
 		return Skill{}, ErrNotFound
@@ -215,7 +215,7 @@ func (s *Store) Versions(owner, name string) []int {
 
 // Save writes a skill as its owner's next version, and returns it with its
 // number. A reader sees the one before or this one, whole, also if the process is
-// killed meanwhile; when Save has returned it survives a loss of power.
+// killed in the meantime; when Save has returned it survives a loss of power.
 func (s *Store) Save(owner string, one Skill) (Skill, error) {
 	return s.save(workspace.Folder(owner), one)
 }
@@ -252,7 +252,7 @@ func (s *Store) save(folder string, one Skill) (_ Skill, err error) {
 	return one, nil
 }
 
-// number gives a skill the version after the newest that there is.
+// number gives a skill the version after the newest.
 func (s *Store) number(root *os.Root, folder string, one *Skill) error {
 	one.Version = 1
 	if kept := keptVersions(root, one.Name); len(kept) > 0 {

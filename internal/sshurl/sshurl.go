@@ -31,7 +31,7 @@ var (
 	sshPath = regexp.MustCompile(`^(/[A-Za-z0-9_+.,@-]+)+$`)
 )
 
-// Parse reads ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]. The error goes on after the words for what was read.
+// Parse reads ssh://[USER@]HOST[:PORT][/PATH/TO/sallyport]. The error continues after the words for what was read.
 func Parse(text string) (Address, error) {
 	a, err := parse(text)
 	if err != nil {

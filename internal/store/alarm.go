@@ -13,7 +13,7 @@ import (
 // maxAlarms is how much alarms take on the disk, in bytes. All of them can be set again, from the schedules that they are of.
 const maxAlarms = 32 << 20
 
-// bell is a stream whose messages the engine moves from a subject below "at" to one below "due" when their time has come. They are all for one time
+// bell is a stream with messages that the engine moves from a subject below "at" to one below "due" when they are due. They are all for one time
 // each: of messages that come again and again the engine forgets what was due while it was down, may send one twice after a kill, and never says which time it is that has come.
 func (e *engine) bell(ctx context.Context, name string) (bell, error) {
 	made, err := e.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{

@@ -39,7 +39,7 @@ type blockReader struct {
 	tried  int // damaged records
 }
 
-// newBlockReader reads the block of that number, whose checksums nobody else's are equal to.
+// newBlockReader reads the block of that number. Each block has checksums of its own.
 func newBlockReader(stream string, number int, data []byte) *blockReader {
 	return &blockReader{stream: stream, data: data, sum: newChecksum(fmt.Sprintf("%s-%d", stream, number))}
 }

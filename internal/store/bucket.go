@@ -103,8 +103,8 @@ func (b *Bucket) Delete(ctx context.Context, key Key, revision uint64) error {
 	return err
 }
 
-// List walks over the records whose keys begin with the parts of prefix and have more (all, for nil),
-// in the order in which they were written. One that is written anew meanwhile comes once, as it was. The walk ends at the first error.
+// List walks over the records with keys that begin with the parts of prefix and have more (all, for nil),
+// in the order in which they were written. One that is written again during the walk comes once, as it was. The walk ends at the first error.
 func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		pattern := b.name + ".>"
@@ -128,8 +128,8 @@ func (b *Bucket) List(ctx context.Context, prefix Key) iter.Seq2[Entry, error] {
 	}
 }
 
-// Since walks over all records that were written at a revision or later, in that order. What is older and was not written anew does not come.
-// One that is written anew meanwhile may come twice. The walk ends at the first error.
+// Since walks over all records that were written at a revision or later, in that order. What is older and was not written again does not come.
+// One that is written again during the walk may come twice. The walk ends at the first error.
 func (b *Bucket) Since(ctx context.Context, revision uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { b.walk(ctx, b.name+".>", max(revision, 1), yield) }
 }

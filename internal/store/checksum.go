@@ -6,7 +6,7 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// checksum is the engine's of each record: HighwayHash-64, whose key is the digest of a name.
+// checksum is the engine's of each record: HighwayHash-64 with the digest of a name as key.
 type checksum highwayhash.Digest64
 
 func newChecksum(name string) *checksum {

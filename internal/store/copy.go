@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// copyTries is how often a copy is begun anew that came out damaged because of what was written meanwhile.
+// copyTries is the number of attempts to copy while concurrent writes damage the copy.
 const copyTries = 3
 
 // Copy makes a copy of a directory of records that a store, of this process or another, may be writing to. What

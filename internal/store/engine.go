@@ -28,7 +28,7 @@ type engine struct {
 	js     jetstream.JetStream
 }
 
-// startEngine starts a server that nobody else can reach: it has no port.
+// startEngine starts a server that only this process can reach: it has no port.
 func startEngine(dir string, opts Options) (*engine, error) {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "sallyport", DontListen: true, NoSigs: true, NoLog: true, MaxPayload: maxPayload,
@@ -72,7 +72,7 @@ func (e *engine) exists(ctx context.Context, name string) (bool, error) {
 	return err == nil, translate(err)
 }
 
-// stream makes a stream, or gives the one that there is these limits.
+// stream creates a stream, or sets the limits of an existing one.
 func (e *engine) stream(ctx context.Context, name string, perSubject int, limits Limits) (stream, error) {
 	if perSubject == 0 {
 		perSubject = -1

@@ -25,7 +25,7 @@ func (l *Log) Append(ctx context.Context, key Key, value []byte) (revision uint6
 	return l.append(ctx, key, message{data: value}, -1)
 }
 
-// AppendAfter adds a record under a key whose last one has the revision last, 0 for none;
+// AppendAfter adds a record under a key if its last record has the revision last, 0 for none;
 // else ErrConflict: of two who write the same log, one finds out before it does harm.
 func (l *Log) AppendAfter(ctx context.Context, key Key, last uint64, value []byte) (revision uint64, err error) {
 	if last > math.MaxInt64 {
@@ -51,7 +51,7 @@ func (l *Log) Last(ctx context.Context, key Key) (Entry, error) {
 	return Entry{key, m.data, m.number, m.time}, nil
 }
 
-// Read walks over the records of a key, or of all for nil, whose revision is at least from, the oldest
+// Read walks over the records of a key, or of all for nil, with a revision of at least from, the oldest
 // first. The walk ends at the first error.
 func (l *Log) Read(ctx context.Context, key Key, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

@@ -25,8 +25,8 @@ type Options struct {
 	MaxBytes int64
 	// Patience is how long Open waits for another process that is about to leave the directory; 0 is not at all.
 	Patience time.Duration
-	// OnWrite is told of each change of a record right before it is made and right after it is on the disk, with the name of
-	// its place ("log_runs"): tests kill the process there. nil is nobody. It is called from several goroutines at once.
+	// OnWrite is called for each change of a record right before it is made and right after it is on the disk, with the name of
+	// its place ("log_runs"): tests kill the process there. nil for none. It is called from several goroutines at once.
 	OnWrite func(place string, done bool)
 }
 
@@ -73,7 +73,7 @@ func (e *InUseError) Is(target error) bool { return target == ErrInUse }
 
 // Open keeps records in a directory, which is made if it is not there. The directory is this
 // process's alone until Close or its end, however that comes: else the error is an *[InUseError].
-// The engine starts after Open has returned; whoever uses the store waits for it.
+// The engine starts after Open has returned; the first use of the store waits for it.
 func Open(dir string, opts *Options) (*Store, error) {
 	return openWith(dir, opts.withDefaults(), steps())
 }
@@ -117,7 +117,7 @@ func ownerOf(dir string) int {
 	return pid
 }
 
-// start returns a store whose engine comes up meanwhile.
+// start returns a store while its engine starts.
 func start(dir string, opts Options, steps []step, unlock func()) *Store {
 	var (
 		up      = make(chan struct{})
@@ -182,7 +182,7 @@ func mendAloud(dir string, log *slog.Logger) error {
 }
 
 // openStream opens a stream that there was, or makes it. One that was made and is not there any more is an
-// ErrCorrupt: to make it anew would be to forget silently.
+// ErrCorrupt: to make it again would be to forget silently.
 func openStream(ctx context.Context, e *engine, dir, name string, perSubject int, limits Limits) (stream, error) {
 	mark := filepath.Join(dir, madeFolder, name)
 	exists, err := e.exists(ctx, name)

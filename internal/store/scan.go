@@ -24,7 +24,7 @@ type scanner struct {
 	dirty   bool // a block has other bytes than what is sound of it
 }
 
-// lostRecord is one whose bytes are not what was written.
+// lostRecord is a record with other bytes than were written.
 type lostRecord struct {
 	subject  string // "" if it cannot be told
 	number   uint64
@@ -155,7 +155,7 @@ func (s *scanner) keepsOne() bool {
 	return strings.HasPrefix(s.stream, "bucket_") || strings.HasPrefix(s.stream, "schedule_")
 }
 
-// superseded reports whether nobody would have read a record any more.
+// superseded reports whether a record was replaced by a later one.
 func (s *scanner) superseded(l lostRecord) bool {
 	return s.removed[l.number] || s.keepsOne() && s.newest[l.subject] > l.number
 }
@@ -172,7 +172,7 @@ func (s *scanner) older() map[string]uint64 {
 	return older
 }
 
-// damage is what was lost that nobody had written over or removed.
+// damage is what was lost and had not been replaced or removed.
 func (s *scanner) damage() (all []Damage) {
 	for _, l := range s.lost {
 		if s.superseded(l) || strings.HasPrefix(s.stream, "alarm_") { // alarms are set again from the schedules
@@ -187,7 +187,7 @@ func (s *scanner) damage() (all []Damage) {
 	return all
 }
 
-// next is the offset of the first record behind a damaged one, whose length may be wrong too, or of the end.
+// next is the offset of the first record behind a damaged one (its length may be wrong, too), or of the end.
 func (b *blockReader) next(offset int) int {
 	for at := offset + emptySize; at+emptySize <= len(b.data); at++ {
 		if _, ok := b.at(at); ok {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Schedules say when something is due: once, or again and again. What is due is kept until somebody has seen to it; when
-// several times of one key pass meanwhile, it is due once. All methods are safe for concurrent use.
+// Schedules say when something is due: once, or again and again. What is due is kept until it is acknowledged; when
+// several times of one key have passed, it is due once. All methods are safe for concurrent use.
 type Schedules struct {
 	defs   *Bucket
 	store  *Store
@@ -35,7 +35,7 @@ func (s *Store) Schedules(name string) (*Schedules, error) {
 // Schedule is what a key has.
 type Schedule struct {
 	Key Key
-	// Next is when it is due next; it is in the past where nobody has seen to it yet.
+	// Next is when it is due next; it is in the past until it is acknowledged.
 	Next time.Time
 	// Fields and Zone are those given to Cron, Interval that given to Every; a time given to At has none of them.
 	Fields, Zone string
@@ -116,7 +116,7 @@ func asPlanned(e Entry) (p planned, err error) {
 	return p, nil
 }
 
-// put writes a schedule first and sets its alarm then: one whose alarm is missing gets it from the next Fired.
+// put writes a schedule first and sets its alarm then: a missing alarm is set by the next Fired.
 func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *Schedules) put(ctx context.Context, key Key, p planned) error {
 	return errors.Join(t.unset(ctx, key, before.Revision), t.set(ctx, key, revision, p.Next))
 }
 
-// Remove takes a key's schedule away, also if it is due and nobody has seen to it. What is not there is no error.
+// Remove takes a key's schedule away, also if it is due and not acknowledged. A missing one is no error.
 func (t *Schedules) Remove(ctx context.Context, key Key) error {
 	before, err := t.defs.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {
@@ -169,7 +169,7 @@ type Firing struct {
 }
 
 // Fired calls do with each key that is due, one after the other, those first that were due before: at least once for each, as
-// it is done with when do has returned nil. It goes on until ctx ends or do returns an error, and returns that; what do did not see to is due the next time.
+// it is done with when do has returned nil. It continues until ctx ends or do returns an error, and returns that; what do did not see to is due the next time.
 // One Fired at a time listens, in all processes.
 func (t *Schedules) Fired(ctx context.Context, do func(Firing) error) error {
 	bell, err := t.store.bell(ctx, t.alarms)
@@ -231,7 +231,7 @@ func (t *Schedules) see(ctx context.Context, e Entry, do func(Firing) error) err
 	return t.fire(ctx, e, p, do)
 }
 
-// ackTime is how long it may take to note that a key was seen to, also where nobody listens any more.
+// ackTime is the timeout of an acknowledgement, which is also sent after the listener has ended.
 const ackTime = 10 * time.Second
 
 // fire has a key seen to that is due, and moves it on.

@@ -21,7 +21,7 @@ import (
 var (
 	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("no such record")
-	// ErrConflict: somebody else has written since; nothing was changed.
+	// ErrConflict: the record was written concurrently; nothing was changed.
 	ErrConflict = errors.New("the record has changed meanwhile")
 	// ErrInvalid: the key, the name or the size cannot be; nothing was changed.
 	ErrInvalid = errors.New("not a valid record")
@@ -88,7 +88,7 @@ type stream interface {
 	append(ctx context.Context, subject string, m message, after int64) (uint64, error)
 	// last returns the last message of a subject.
 	last(ctx context.Context, subject string) (message, error)
-	// next returns the first message at or after a number whose subject matches: is equal, or begins as one that ends with ".>" does.
+	// next returns the first message at or after a number with a matching subject: is equal, or begins as one that ends with ".>" does.
 	next(ctx context.Context, pattern string, from uint64) (message, error)
 	// follow calls do with each message that next would find, and with those to come, until ctx ends or do fails.
 	follow(ctx context.Context, pattern string, from uint64, do func(message) error) error

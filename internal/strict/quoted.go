@@ -28,7 +28,7 @@ func (s *Source) quoted(n *yaml.Node, offset int) (line, column int) {
 	return s.place(len(s.data) - len(rest) + at)
 }
 
-// step returns how many bytes of a quoted text are the next part of it, and how many bytes that part stands for; 0, 0 at its end.
+// step returns how many bytes of a quoted text are the next part of it, and how many bytes that part decodes to; 0, 0 at its end.
 func step(rest string, double bool) (from, is int) {
 	switch {
 	case rest[0] == '\'' && !double:

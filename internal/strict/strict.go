@@ -1,5 +1,5 @@
 // Package strict reads YAML and JSON that a person wrote, and refuses whatever is not understood: an unknown or a double
-// key, a value of another kind, what YAML has and nobody needs here (anchors, aliases, tags, merge keys). What is wrong is
+// key, a value of another kind, what YAML has and no one needs here (anchors, aliases, tags, merge keys). What is wrong is
 // an [Error] with the line, a caret, and what was probably meant. Its main type is [Decoder].
 //
 // A package that reads a format of its own makes a [Source] of the text, takes the document's root from it, and walks it
@@ -38,9 +38,9 @@ import (
 type Decoder struct {
 	// Source is the file.
 	Source *Source
-	// Label names the value at a path to somebody who sees where it stands; nil is [Path.Label].
+	// Label names the value at a path to someone who sees where it stands; nil is [Path.Label].
 	Label func(at Path) string
-	// Expand turns the text of a node into what it stands for, and reports faults of its own; nil takes texts as they are.
+	// Expand expands the references in the text of a node, and reports faults of its own; nil takes texts as they are.
 	Expand func(at Path, n *yaml.Node) string
 	// Meant translates what other programs call our keys, "" for none of them; nil knows none.
 	Meant func(key string) string

@@ -46,7 +46,7 @@ func (t *Telemetry) Route(route string, poll bool, next http.Handler) http.Handl
 	})
 }
 
-// end ends the span of a request: an error of ours is one of the span.
+// end ends the span of a request: a server error is an error of the span.
 func (s *served) end(span *Span, r *http.Request, route string) {
 	status := cmp.Or(s.status, http.StatusOK)
 	span.Set("http.request.method", methodOf(r))
@@ -68,7 +68,7 @@ func (t *Telemetry) request(r *http.Request, s *served, took time.Duration) {
 	}
 }
 
-// methodOf is that of a request, where it is one that there is.
+// methodOf returns the method of a request, if it is a known one.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -77,7 +77,7 @@ func methodOf(r *http.Request) string {
 	return "_OTHER"
 }
 
-// served is an answer whose status is noted.
+// served is a response that records its status.
 type served struct {
 	http.ResponseWriter
 	route  string

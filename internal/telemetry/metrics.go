@@ -184,7 +184,7 @@ func (t *Telemetry) Refused(ctx context.Context, reason string) {
 	}
 }
 
-// Served counts a request of an MCP client, by its method, which has to be one that is known.
+// Served counts a request of an MCP client, by its method, which must be one that is known.
 func (t *Telemetry) Served(ctx context.Context, method, outcome string, took time.Duration) {
 	if t == nil {
 		return

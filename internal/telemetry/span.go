@@ -11,27 +11,27 @@ import (
 	"sallyport/internal/plain"
 )
 
-// Kind is on whose behalf a span's time passes.
+// Kind is the kind of a span.
 type Kind = trace.SpanKind
 
 // The kinds of spans.
 const (
-	// Inside is work of ours.
+	// Inside is internal work.
 	Inside = trace.SpanKindInternal
-	// Serving answers somebody who asks.
+	// Serving answers a request.
 	Serving = trace.SpanKindServer
-	// Asking waits for somebody who is asked.
+	// Asking waits for a response.
 	Asking = trace.SpanKindClient
 )
 
 // maxText bounds each text of a span, in characters.
 const maxText = 200
 
-// Span is one piece of work in a trace. A nil one is of a trace that nobody keeps, and does nothing.
+// Span is one piece of work in a trace. A nil one is of a trace that is not kept, and does nothing.
 type Span struct{ span trace.Span }
 
 // Start begins a span within that of ctx, or a trace. It is named by what is done, and to what, where that is not "".
-// Whoever starts it ends it.
+// The function that starts it ends it.
 func (t *Telemetry) Start(ctx context.Context, kind Kind, what, target string) (context.Context, *Span) {
 	if t == nil || t.tracer == nil {
 		return ctx, nil
@@ -92,7 +92,7 @@ func PlaceOf(ctx context.Context) Place {
 	return Place{}
 }
 
-// In returns ctx with the place: work that has a context of its own goes on in the trace.
+// In returns ctx with the place: work that has a context of its own continues in the trace.
 func (p Place) In(ctx context.Context) context.Context {
 	if p.span == nil {
 		return ctx
@@ -114,7 +114,7 @@ func (t *Telemetry) Parent(ctx context.Context, traceparent string) context.Cont
 	return parents.Extract(ctx, propagation.MapCarrier{parentField: traceparent})
 }
 
-// Traceparent is the span of ctx as others are told it; "" where there is none that anybody keeps.
+// Traceparent is the span of ctx for a traceparent header; "" where none is kept.
 func Traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ""

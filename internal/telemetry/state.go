@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// State is how things stand when somebody looks.
+// State is the state of a gateway at one time.
 type State struct {
 	// Running is how many programs have a place, of Places; Queued how many wait for one.
 	Running, Queued, Places int
@@ -30,10 +30,10 @@ func (t *Telemetry) Watch(f func(context.Context) State) {
 	}
 }
 
-// gauges are what is told of a state.
+// gauges are the metrics of a state.
 type gauges struct{ running, queued, places, sandboxes, upstreams, tools, approvals metric.Int64ObservableGauge }
 
-// observe tells the state to whoever reads the metrics.
+// observe reports the state as metrics.
 func (i *instruments) observe(meter metric.Meter) error {
 	m := &maker{Meter: meter}
 	g := gauges{

@@ -98,7 +98,7 @@ func (u *upload) metrics() (sdkmetric.Exporter, error) {
 }
 
 // went says in the log when sending begins and ceases to fail. What did not arrive is lost; the SDK would print each time
-// on stderr by itself, so it hears of none.
+// on stderr by itself, so it gets none.
 func (u *upload) went(err error) {
 	switch was := u.failing.Swap(err != nil); {
 	case err != nil && !was:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Answer is what came of a request.
+// Answer is the response to a request.
 type Answer struct {
 	Status int
 	Header http.Header

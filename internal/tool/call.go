@@ -46,11 +46,11 @@ type Call struct {
 	// Execution is the id of the execution that asks, "" where none does (CLI).
 	Execution string
 	// Params are further members of the request's params that go out as they are
-	// beside those made of Tool and Args (_meta, inputResponses, requestState);
+	// in addition to Tool and Args (_meta, inputResponses, requestState);
 	// nil for a program's call.
 	Params map[string]json.RawMessage
-	// Peer hears what the upstream says during the call, and is asked what the
-	// upstream asks; nil if there is nobody.
+	// Peer gets what the upstream says during the call, and is asked what the
+	// upstream asks; nil for none.
 	Peer Peer
 	// Rounds says that the caller understands a result of resultType
 	// "input_required" (MCP 2026-07-28) and makes the next round itself. Without
@@ -64,7 +64,7 @@ type Call struct {
 // ErrCannotAsk says of a [Peer] that it does not answer what it is asked, now or later.
 var ErrCannotAsk = errors.New("it cannot be asked")
 
-// Peer is whoever made a call, as the upstream sees it while the call runs. Its
+// Peer is the caller as the upstream sees it during the call. Its
 // methods may be called from any goroutine until the call has returned.
 type Peer interface {
 	// Notify passes on a notification of the upstream that belongs to the call

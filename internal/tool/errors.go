@@ -23,7 +23,7 @@ const (
 	Busy Kind = "busy"
 	// Timeout: it took longer than it may.
 	Timeout Kind = "timeout"
-	// Canceled: whoever asked has gone.
+	// Canceled: the caller has gone.
 	Canceled Kind = "canceled"
 	// Upstream: the upstream is dead, unreachable, or speaks nonsense.
 	Upstream Kind = "upstream"

@@ -13,7 +13,7 @@ type Result struct {
 	Structured json.RawMessage
 	// IsError says that the tool itself reports a failure; Content tells which.
 	IsError bool
-	// Raw is the result as it was sent, for whoever passes it on; nil if it was
+	// Raw is the result as it was sent, for those that pass it on; nil if it was
 	// made here.
 	Raw json.RawMessage
 }

@@ -15,7 +15,7 @@ import (
 // Output is the folder of a workspace for output that was cut.
 const Output = ".out"
 
-// MappedOptions say how a folder of somebody's is a workspace.
+// MappedOptions say how a folder of the host is used as a workspace.
 type MappedOptions struct {
 	// Bytes and Inodes bound what programs get of it, as in Options.
 	Bytes  int64
@@ -28,7 +28,7 @@ type MappedOptions struct {
 	Output *Dir
 }
 
-// Mapped is a folder that somebody else owns, as a workspace. Files that have changed on
+// Mapped is a folder of the host as a workspace. Files that have changed on
 // the host since a program got them stay as they are there. It is safe for concurrent use. Close it.
 type Mapped struct {
 	dir    *Dir
@@ -124,7 +124,7 @@ func (m *Mapped) Measure() error {
 	return large
 }
 
-// Files returns what programs get, as [Dir.Files] does. What is left out is told once, for all of it.
+// Files returns what programs get, as [Dir.Files] does. What is left out is reported once, for all of it.
 func (m *Mapped) Files() iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		if m.listed == nil {

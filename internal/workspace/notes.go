@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/plain"
 )
 
-// maxNotes is how many files are told of by name.
+// maxNotes is how many files are named.
 const maxNotes = 5
 
 // Notes collects what of a workspace was not kept, for a model to read.

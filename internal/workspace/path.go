@@ -73,7 +73,7 @@ func Name(name string) error {
 	return nil
 }
 
-// Folder is a name for a folder of whoever is called so, which may be any text:
+// Folder returns a folder name for a principal. The principal's name may be any text:
 // the name itself where it can be one, else a digest. No two owners share a folder.
 func Folder(owner string) string {
 	if owner != "" && Name(owner) == nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// automatic are names of what tools of a host run or obey by themselves when somebody opens or
+// automatic are names of what tools of a host run or obey by themselves when a user opens or
 // enters the folder that holds it. In a mapped folder they, and what is below them, stay as they are.
 var automatic = strings.Fields(`
 	.git git~1 .gitmodules .hg .svn .jj .bzr .githooks .husky .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml

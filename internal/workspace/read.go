@@ -11,8 +11,8 @@ import (
 )
 
 // Open opens a regular file to be read as it is now: a program that writes it
-// meanwhile writes another one. A path that is no path, a link anywhere on the way
-// and whatever is no regular file are refused; fs.ErrNotExist says that there is none.
+// concurrently writes another one. A path that is no path, a link anywhere on the way
+// and whatever is no regular file are refused; the error for a missing file is fs.ErrNotExist.
 func (d *Dir) Open(path string) (File, error) {
 	f, err := d.open(path)
 	if err != nil {

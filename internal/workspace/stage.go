@@ -15,7 +15,7 @@ import (
 // fewFiles are synced one by one; of more, all that the file system has is written out at once.
 const fewFiles = 8
 
-// write writes a content beside the workspace. What cannot be kept is noted, and its
+// write writes a content next to the workspace. What cannot be kept is noted, and its
 // content left unread; the error is of the changes themselves.
 func (s *stage) write(c *change) error {
 	if c.Size < 0 || c.Size > s.dir.opts.Bytes-s.size {
@@ -76,7 +76,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// open makes the folder of this update, which nobody clears away while it is locked.
+// open makes the folder of this update. It is not cleared away while it is locked.
 func (s *stage) open() error {
 	if s.temp != nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// version holds the time of the last change of any kind, which nobody can set.
+// version holds the time of the last change of any kind, which cannot be set.
 func version(info fs.FileInfo) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprintf("%x.%x.%x.%x", s.Ctim.Sec, s.Ctim.Nsec, s.Ino, s.Size)

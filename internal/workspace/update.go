@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// Update takes what a program left. Contents are written beside the workspace first and moved
-// into it when the last has come, each at once: whoever reads a file finds the old
+// Update takes what a program left. Contents are written next to the workspace first and moved
+// into it when the last has come, each atomically: a reader of a file finds the old
 // one or the new one. An error of changes ends them; what came before it is taken,
 // and the error returned.
 func (d *Dir) Update(changes iter.Seq2[File, error]) (Updated, error) {
@@ -103,7 +103,7 @@ func (s *stage) drop(c *change) {
 	}
 }
 
-// commit moves what waits into the workspace, while nobody else does.
+// commit moves what waits into the workspace, under its lock.
 func (s *stage) commit() error {
 	if err := s.syncTemps(); err != nil {
 		return err

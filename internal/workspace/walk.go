@@ -20,7 +20,7 @@ var (
 )
 
 // Files returns what the workspace holds, folders before what is in them, without
-// content. An error beside a path says why that one is left out; without a path
+// content. An error with a path says why that one is left out; without a path
 // it is the end.
 func (d *Dir) Files() iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
@@ -53,7 +53,7 @@ func (d *Dir) walk(visit func(File, error) error) error {
 	})
 }
 
-// walk tells visit of all that is below dir, whose path is prefix. What goes meanwhile is left out.
+// walk calls visit for all that is below dir, with the path prefix. What is removed during the walk is left out.
 func walk(dir *os.Root, prefix string, visit func(File, error) error) error {
 	names, err := readNames(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func skipped(err error) error {
 	return err
 }
 
-// describe is a file by what the file system says of it; the error says why it is none of ours.
+// describe is a file by what the file system says of it; the error says why it is not accepted.
 func describe(path string, info fs.FileInfo) (File, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():

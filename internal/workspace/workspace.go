@@ -5,7 +5,7 @@
 //
 // Programs do not share the directory: each has a copy from its start, in its
 // sandbox, and what it changed is written at its end. Of two that ran at once, the
-// last to end wins, file by file; what one of them removed goes only if nobody has
+// last to end wins, file by file; what one of them removed goes only if no other has
 // changed it since that program began.
 package workspace
 
@@ -84,7 +84,7 @@ type Dir struct {
 // tempPrefix begins the names of folders in which updates are prepared. No file of a program is called so.
 const tempPrefix = ".sallyport-"
 
-// tempName is such a name as we make them: the folder may be somebody else's.
+// tempName is such a name as we make them: the folder may be another user's.
 var tempName = regexp.MustCompile(`^\.sallyport-[A-Z2-7]{26}$`)
 
 // lockPatience is how long another update may take, of this process or another one.
@@ -123,7 +123,7 @@ func Open(dir string, opts Options) (*Dir, error) {
 // Close releases the directory. What it holds stays.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// sweep removes the folders of updates whose process has gone: their lock is free.
+// sweep removes the folders of updates of ended processes: their lock is free.
 func (d *Dir) sweep() error {
 	unlock, err := filelock.Dir(d.dir, lockPatience) // nobody is about to lock a folder that is new
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 var (
 	// ErrFlow says that the mapping is written in braces, where nothing is inserted.
 	ErrFlow = errors.New("is written in braces; write it as an indented block, then it can be edited")
-	// ErrExists says that there is an entry of that name.
+	// ErrExists is for a name that has an entry.
 	ErrExists = errors.New("is there already")
-	// ErrMissing says that there is no entry of that name.
+	// ErrMissing is for a name without an entry.
 	ErrMissing = errors.New("is not there")
 	// ErrUnsafe says that the file cannot be edited without changing something else.
 	ErrUnsafe = errors.New("cannot be edited without a change to something else; edit it by hand")

@@ -35,7 +35,7 @@ const writeBuffer = 256 << 10
 // ErrClosed says that the guest went away without reporting the end of its program.
 var ErrClosed = errors.New("bridge closed by the guest")
 
-// Options are what a bridge can be told beside its socket.
+// Options configure a bridge.
 type Options struct {
 	// Logger gets what the guest does wrong; nil discards.
 	Logger *slog.Logger
@@ -157,8 +157,8 @@ const pingLimit = 64 << 10
 const pingFrame = `{"type":"ping"}`
 
 // Ping returns when the guest has said that it waits for a program; what else it
-// says meanwhile is dropped. Errors are those of Wait, and after one the bridge cannot be used:
-// Close it. Ping may be called while no Run goes on.
+// says until then is dropped. Errors are those of Wait, and after one the bridge cannot be used:
+// Close it. Ping may be called while no Run continues.
 func (b *Bridge) Ping(ctx context.Context) error {
 	conn, err := b.wait(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func pinged(conn conn) error {
 	}
 }
 
-// Close stops listening and cuts off the guest; a Run that goes on returns. It is idempotent.
+// Close stops listening and cuts off the guest; a Run that continues returns. It is idempotent.
 func (b *Bridge) Close() error {
 	b.mu.Lock()
 	if !b.isClosed() {

@@ -22,7 +22,7 @@ func NewClock(limit time.Duration, over func()) *Clock {
 	return &Clock{timer: time.AfterFunc(limit, over), left: limit, since: time.Now()}
 }
 
-// Tell has the clock say when it stops (true) and when it goes on. told must not use the clock. Call it before the
+// Tell has the clock say when it stops (true) and when it continues. told must not use the clock. Call it before the
 // clock is shared.
 func (c *Clock) Tell(told func(still bool)) { c.changed = told }
 
@@ -59,14 +59,14 @@ func (c *Clock) resume() {
 	c.tell(false)
 }
 
-// tell is called with mu held, so that what is told is in order.
+// tell is called with mu held, so that reports are in order.
 func (c *Clock) tell(still bool) {
 	if c.changed != nil && !c.stopped {
 		c.changed(still)
 	}
 }
 
-// Stop ends the clock: it calls nobody any more.
+// Stop ends the clock: it makes no further calls.
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// The bounds of one emitted thing beside those of [Limits].
+// The bounds of one emitted thing, in addition to those of [Limits].
 const (
 	// maxEmitText is the longest block of text, in bytes: what is longer is a file.
 	maxEmitText = 64 << 10
@@ -23,7 +23,7 @@ const (
 	maxEmitURI  = 2 << 10
 )
 
-// emitted is what a program sent to whoever asked for it, in order.
+// emitted is what a program sent to its caller, in order.
 type emitted struct {
 	mu    sync.Mutex
 	items []tool.Content
@@ -153,7 +153,7 @@ func mimeType(c content) (string, error) {
 	return mime, nil
 }
 
-// address checks a URI. Those that would run when somebody follows them are refused.
+// address checks a URI. Those that would run code when followed are refused.
 func address(uri string) (string, error) {
 	if uri == "" {
 		return "", nil

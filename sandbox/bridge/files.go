@@ -21,7 +21,7 @@ import (
 // methods may be called by several programs at once.
 type Workspace interface {
 	// Files returns what it holds, folders before what is in them, without content. An error
-	// beside a path says why that one is left out; without a path it is the end.
+	// with a path says why that one is left out; without a path it is the end.
 	Files() iter.Seq2[workspace.File, error]
 	// Open returns one of the files with its content, which must be closed.
 	Open(path string) (workspace.File, error)
@@ -76,7 +76,7 @@ type replica struct {
 	clock    string
 }
 
-// request is what a reader is asked for, in a sandbox whose program was stopped.
+// request is what a reader is asked for, in a sandbox after its program was stopped.
 type request struct {
 	Room
 	// Clock is the guest's time, in ns, of the newest change that the host knows.
@@ -199,7 +199,7 @@ func (o *outgoing) flush() error {
 	return err
 }
 
-// file sends one file, of exactly the size that is told: what is missing by now is zeros.
+// file sends one file, of exactly the announced size: what is missing by now is zeros.
 func (o *outgoing) file(f workspace.File) error {
 	e := entry{Path: f.Path, Size: f.Size, Executable: f.Executable}
 	content := io.MultiReader(f.Content, zeros{})

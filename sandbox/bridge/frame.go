@@ -114,7 +114,7 @@ func parse(data []byte) (incoming, error) {
 	return frame, err
 }
 
-// The bounds of a fault, in bytes: more than a guest of ours sends.
+// The bounds of a fault, in bytes: more than our guest sends.
 const (
 	maxName    = 256
 	maxMessage = 16 << 10

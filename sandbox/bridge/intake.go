@@ -192,7 +192,7 @@ func (c body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Stopped is what a reader in a sandbox whose program was stopped is asked, on its
+// Stopped is what a reader in a sandbox is asked after its program was stopped, on its
 // stdin: what it finds in /workspace, the host takes by Rescue.
 func (b *Bridge) Stopped(room Room) ([]byte, error) {
 	return appendJSON(nil, b.replica.request(room))

@@ -60,7 +60,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 // trafficSlack is how many bytes a program may exchange beyond Limits.Traffic: errors
-// that say so, and its end. Whoever sends on is cut off.
+// that say so, and its end. A guest that sends more is cut off.
 const trafficSlack = 1 << 20
 
 // ErrTraffic says that a guest was cut off since it sent on beyond [Limits].Traffic.

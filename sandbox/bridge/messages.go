@@ -18,7 +18,7 @@ type conn interface {
 	WriteMessage(kind int, data []byte) error
 	SetReadLimit(bytes int64)
 	SetWriteDeadline(t time.Time) error
-	// expire is SetWriteDeadline for a write that goes on, too.
+	// expire is SetWriteDeadline for a write that continues, too.
 	expire(t time.Time)
 	Close() error
 }
@@ -35,7 +35,7 @@ type Stream interface {
 
 // Messages are messages on a stream: each is a byte for its kind, four for its length, the
 // highest first, and its data. Text and binary are those of the bridge; a kind from
-// FirstAside on is for whoever made the Messages. One goroutine may read, any may write.
+// FirstAside on is for the creator of the Messages. One goroutine may read, any may write.
 type Messages struct {
 	stream Stream
 	aside  func(kind byte, data []byte) error
@@ -148,7 +148,7 @@ func (m *Messages) WriteMessage(kind int, data []byte) error {
 	return err
 }
 
-// Attach returns a bridge whose guest is a [Relay] at the other end of messages. It is closed with the bridge.
+// Attach returns a bridge to a guest that is a [Relay] at the other end of messages. It is closed with the bridge.
 func Attach(m *Messages, opts Options) *Bridge {
 	b := &Bridge{log: orDiscard(opts.Logger), connected: make(chan struct{}), closed: make(chan struct{}), conn: m}
 	close(b.connected)

@@ -8,7 +8,7 @@ import (
 )
 
 // refuse refuses the methods that are not for programs: those that change what
-// an upstream says to everybody, and those whose answers come later.
+// an upstream says to all, and those that are answered later.
 func refuse(id tool.ID) error {
 	switch id.Method() {
 	case "tools/call", tool.ListResources, tool.ListTemplates, tool.ReadResource, tool.ListPrompts, tool.GetPrompt:

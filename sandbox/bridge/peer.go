@@ -12,7 +12,7 @@ import (
 
 const (
 	// progressEvery is how long after a frame about a call's progress the next one
-	// may follow; of what an upstream says meanwhile, the last is kept.
+	// may follow; of what an upstream says in between, the last is kept.
 	progressEvery = 100 * time.Millisecond
 	// maxNotification is the longest notification that is looked at, in bytes.
 	maxNotification = 64 << 10
@@ -31,7 +31,7 @@ type peer struct {
 	asked  string
 }
 
-// progress is what a program hears of a call.
+// progress is the progress of a call, for its program.
 type progress struct {
 	Progress float64  `json:"progress"`
 	Total    *float64 `json:"total,omitempty"`
@@ -53,7 +53,7 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 	}
 }
 
-// Ask refuses: nobody sits behind a program.
+// Ask refuses: a program has no user.
 func (p *peer) Ask(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
 	what := "something"
 	switch method {

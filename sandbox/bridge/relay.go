@@ -20,7 +20,7 @@ import (
 )
 
 // Relay stands where a guest would at the other end of a bridge that [Attach] made, on a
-// machine whose own host runs the program. It is the [Caller] and, by its Workspace, the
+// machine that runs the program. It is the [Caller] and, by its Workspace, the
 // [Workspace] of that program: calls and files go on to the other end, which checks and
 // counts them as it does a guest's.
 //
@@ -299,7 +299,7 @@ func (r relayed) Files() iter.Seq2[workspace.File, error] { return r.files.Files
 // Open implements [Workspace].
 func (r relayed) Open(path string) (workspace.File, error) { return r.files.Open(path) }
 
-// Update implements [Workspace]. A file goes on when all of it is there.
+// Update implements [Workspace]. A file continues when all of it is there.
 func (r relayed) Update(changes iter.Seq2[workspace.File, error]) (workspace.Updated, error) {
 	updated := workspace.Updated{Versions: map[string]string{}}
 	out := &outgoing{send: r.m.WriteMessage}

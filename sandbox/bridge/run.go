@@ -17,7 +17,7 @@ type Caller interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
-// Account says in whose name a program calls tools, and how much it may.
+// Account is the identity and the limits of a program's calls.
 type Account struct {
 	// Execution is put into every call.
 	Execution string
@@ -25,7 +25,7 @@ type Account struct {
 	Limits    Limits
 	// Clock is what the calls can stop while a person is waited for, by [tool.Pause]; nil is none.
 	Clock tool.Clock
-	// Workspace is what /workspace holds at the start and who takes what the program leaves there; nil is nobody.
+	// Workspace is what /workspace holds at the start and who takes what the program leaves there; nil for none.
 	Workspace Workspace
 }
 
@@ -138,7 +138,7 @@ func (s *session) leave(kept bool) {
 	s.calls.Wait()
 }
 
-// ended reports whether nobody reads answers any more.
+// ended reports whether answers are no longer read.
 func (s *session) ended() bool {
 	s.write.Lock()
 	defer s.write.Unlock()

@@ -96,7 +96,7 @@ func (s *session) blame(err error) {
 	}
 }
 
-// read reads a frame where nothing else may come.
+// read reads a frame of the expected kind.
 func read(conn conn) (incoming, error) {
 	frame, content, err := readMessage(conn)
 	if err == nil && content != nil {

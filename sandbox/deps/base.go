@@ -20,7 +20,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// Base is an environment of Python's that somebody made on the host, and that
+// Base is an environment of Python's that a user made on the host, and that
 // sandboxes use as it is, read-only.
 type Base struct {
 	// Dir is its folder, Kind venv, uv or conda.
@@ -88,7 +88,7 @@ func findBase(dir string) (Base, error) {
 	return b, b.look()
 }
 
-// venv finds what a venv needs beside its packages: the interpreter that it was made with.
+// venv finds what a venv needs in addition to its packages: the interpreter that it was made with.
 func (b *Base) venv(settings map[string]string) error {
 	b.Kind = "venv"
 	if settings["uv"] != "" {

@@ -4,7 +4,7 @@
 // A request is resolved to a [Lock]: exact versions with the hashes of their files. What
 // the lock says is then fetched, and becomes a [Layer]: a read-only folder that sandboxes
 // mount, keyed by its lock and shared by all who ask for the same. Resolving, fetching and, where allowed,
-// building happen in a sandbox of their own, whose only way out is a [Proxy] to the package indexes. What
+// building happen in a sandbox of their own, with a [Proxy] to the package indexes as the only way out. What
 // comes out of it is untrusted: the host checks every file against the lock and unpacks it
 // itself ([Layer]); nothing of it is run outside of a sandbox.
 package deps
@@ -28,9 +28,9 @@ type Request struct {
 	Index string
 	// Hosts are further hosts that an index serves files from, as "host" or "host:port" (443 and 80 without one).
 	Hosts []string
-	// Base is a folder that [FindBase] accepts, whose interpreter the packages are for; "" is the machine's Python.
+	// Base is a folder that [FindBase] accepts; the packages are for its interpreter; "" is the machine's Python.
 	Base string
-	// Environment is another root file system or another interpreter of the host, whose Python the packages are
+	// Environment is another root file system or another interpreter of the host; its Python is what the packages are
 	// for; the zero value is the machine's. npm's packages are the same everywhere.
 	Environment sandbox.Environment
 	// Source allows source distributions: their build runs code, in the sandbox that installs.
@@ -95,7 +95,7 @@ type Options struct {
 	Memory int64
 	// Timeout bounds one installation; 0 is 5 minutes.
 	Timeout time.Duration
-	// Keep is how long a layer that nobody asks for is kept; 0 is 30 days.
+	// Keep is how long an unused layer is kept; 0 is 30 days.
 	Keep time.Duration
 	// Certificates is a file of the authorities that are trusted for the indexes, in PEM; "" is the system's.
 	Certificates string
@@ -103,7 +103,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// What can go wrong for a reason that whoever asked can mend. Errors wrap these, and say more.
+// Errors that the author of the request can fix. Errors wrap these, and say more.
 var (
 	// ErrRefused: a requirement is not of the form that is accepted, or its name never is.
 	ErrRefused = errors.New("refused")

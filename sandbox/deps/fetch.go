@@ -82,7 +82,7 @@ type greeting struct {
 	Hosts []string `json:"hosts"`
 }
 
-// targets are what an installation may reach: its index, and what the operator named beside it.
+// targets are what an installation may reach: its index, and what the operator added.
 func (r Request) targets(g greeting) ([]Target, error) {
 	if r.Index != "" {
 		g = greeting{Index: r.Index}

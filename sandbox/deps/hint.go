@@ -13,7 +13,7 @@ var (
 	nodeMissing   = regexp.MustCompile(`Cannot find (?:package|module) '([^'\s]{1,200})'`)
 )
 
-// distributions are packages of Python whose module has another name.
+// distributions are packages of Python with a module of another name.
 const distributions = ` cv2:opencv-python-headless yaml:PyYAML PIL:Pillow sklearn:scikit-learn skimage:scikit-image bs4:beautifulsoup4 dateutil:python-dateutil
  dotenv:python-dotenv docx:python-docx pptx:python-pptx fitz:PyMuPDF pymupdf:PyMuPDF jwt:PyJWT Crypto:pycryptodome Cryptodome:pycryptodomex OpenSSL:pyOpenSSL
  serial:pyserial usb:pyusb git:GitPython github:PyGithub gitlab:python-gitlab slugify:python-slugify magic:python-magic attr:attrs pkg_resources:setuptools

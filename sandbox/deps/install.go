@@ -82,7 +82,7 @@ func (i *Installer) Install(ctx context.Context, request Request) (Layer, error)
 	return layer, nil
 }
 
-// Lock resolves a request anew, whatever was resolved before, installs it, and keeps and
+// Lock resolves a request again, whatever was resolved before, installs it, and keeps and
 // returns the lock. Install then returns that layer.
 func (i *Installer) Lock(ctx context.Context, request Request) (Lock, error) {
 	request.Lock = nil
@@ -189,7 +189,7 @@ func (i *Installer) key(request Request, all []wanted) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// exclusive waits until nobody else works on the key, in this process or another.
+// exclusive waits for the lock of the key, in this process and others.
 func (i *Installer) exclusive(ctx context.Context, key string) (unlock func(), err error) {
 	dir := filepath.Join(i.dir, "busy", key)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -303,7 +303,7 @@ func (f fetched) byHash() map[string]download {
 	return by
 }
 
-// target is what a layer is for beside what its lock says.
+// target is what a layer is for, in addition to its lock.
 func (l Lock) target() string {
 	if l.Interpreter == sandbox.Node { // packages for other systems are left out
 		return runtime.GOOS + "-" + runtime.GOARCH

@@ -22,7 +22,7 @@ type Installed struct {
 	Modules []string
 }
 
-// maxInstalled is how many packages of a folder are told of.
+// maxInstalled is how many packages of a folder are listed.
 const maxInstalled = 5000
 
 // List tells what is installed in folders of the host, such as Layer.Dir or

@@ -16,7 +16,7 @@ import (
 )
 
 // Lock says exactly which files a request came to. Whatever is installed has the
-// hashes that are in it. It can be kept beside the settings and given back in Request.Lock.
+// hashes that are in it. It can be kept next to the settings and given back in Request.Lock.
 type Lock struct {
 	// Version is that of this format, 1.
 	Version     int                 `json:"version"`
@@ -27,7 +27,7 @@ type Lock struct {
 	Index string `json:"index,omitempty"`
 	// Requirements are what was asked for, sorted.
 	Requirements []string `json:"requirements"`
-	// Files are what it came to, sorted by name (by path for npm).
+	// Files are its result, sorted by name (by path for npm).
 	Files []File `json:"files"`
 	// NPM is npm's own lock, where it is one.
 	NPM json.RawMessage `json:"npm,omitempty"`

@@ -53,7 +53,7 @@ type wanted struct {
 	spec string // the range for npm, "*" where none was given
 }
 
-// Check says what is wrong with the packages of a request, for whoever wrote
+// Check says what is wrong with the packages of a request, for the one who wrote
 // them; nil if nothing is. Errors wrap ErrRefused.
 func Check(interpreter sandbox.Interpreter, packages []string) error {
 	_, err := parse(interpreter, packages)

@@ -174,7 +174,7 @@ func (p *Proxy) target(host, port string) *Target {
 	return &p.targets[i]
 }
 
-// dial connects to a target whose address is looked at before anything is sent to it.
+// dial connects to a target after its address was checked.
 func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

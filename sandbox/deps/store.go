@@ -113,7 +113,7 @@ func (i *Installer) compile(ctx context.Context, request Request, u *unpacker, i
 	}
 }
 
-// addCompiled takes one compiled module, whose source must be there.
+// addCompiled takes one compiled module; its source must be there.
 func (u *unpacker) addCompiled(name, path string) error {
 	parts := compiledName.FindStringSubmatch(name)
 	if parts == nil || checkName(name) != nil {
@@ -191,7 +191,7 @@ func replace(path string, data []byte) error {
 	return err
 }
 
-// sweep removes layers that nobody has asked for in a long time, and what killed
+// sweep removes layers that were not used for a long time, and what killed
 // processes left half made. Locks stay: what is asked for again becomes the same again.
 func (i *Installer) sweep() {
 	for folder, limit := range map[string]time.Duration{"layers": i.opts.Keep, "tmp": max(time.Hour, 2*i.opts.Timeout)} {
@@ -220,7 +220,7 @@ func lastUse(dir string) time.Time {
 	return info.ModTime()
 }
 
-// removeAll removes a folder whose folders are read-only. It is moved away first, so that nobody finds half of it.
+// removeAll removes a folder with read-only folders. It is moved away first, so that it is never seen half removed.
 func removeAll(dir string) {
 	if gone := filepath.Join(filepath.Dir(filepath.Dir(dir)), "tmp", "gone-"+filepath.Base(dir)); !strings.HasPrefix(filepath.Base(dir), "gone-") && os.Rename(dir, gone) == nil {
 		dir = gone

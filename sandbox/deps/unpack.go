@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/plain"
 )
 
-// written is the time that every file of a layer has, so that the same lock comes to the same layer.
+// written is the time that every file of a layer has, so that the same lock gives the same layer.
 var written = time.Unix(946684800, 0)
 
 // unpacker writes the files of packages into a layer. Everything that packages say
@@ -35,7 +35,7 @@ func newUnpacker(root *os.Root, bytes int64, entries int) *unpacker {
 	return &unpacker{root: root, bytes: bytes, entries: entries, folders: map[string]bool{".": true}}
 }
 
-// note keeps a line for whoever reads about the layer.
+// note adds a line to the notes on the layer.
 func (u *unpacker) note(format string, args ...any) {
 	if line := plain.Line(fmt.Sprintf(format, args...), 200); len(u.notes) < 50 && !slices.Contains(u.notes, line) {
 		u.notes = append(u.notes, line)

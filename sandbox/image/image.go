@@ -59,7 +59,7 @@ func DefaultLimits() Limits {
 
 // Root is an image as a directory.
 type Root struct {
-	// Dir is the directory, an absolute path. Nobody may write to it.
+	// Dir is the directory, an absolute path. It must not be written to.
 	Dir string `json:"-"`
 	// Digest is that of the image that was unpacked, "sha256:...": another one if the reference was to an index.
 	Digest string `json:"digest"`
@@ -78,7 +78,7 @@ var (
 	ErrTooLarge = errors.New("the image is larger than allowed")
 	// ErrUnsafe says that a layer has what no honest one has.
 	ErrUnsafe = errors.New("the image is not safe to unpack")
-	// ErrChanged says that what came is not what the digest stands for.
+	// ErrChanged says that the content does not match the digest.
 	ErrChanged = errors.New("what the registry sent is not what was asked for")
 )
 
@@ -156,9 +156,9 @@ func pull(ctx context.Context, reference string, opts Options) (Root, error) {
 	return root, nil
 }
 
-// shelf is the place of one image. The image is there if the directory is. Beside it
+// shelf is the place of one image. The image is there if the directory is. Next to it
 // is one of the same name with ".lock", which is locked by who works on it, and
-// in which the work is done: what is found there by who has the lock was left behind.
+// in which the work is done: what the owner of the lock finds there was left behind.
 type shelf string
 
 const description = "image.json"
@@ -203,7 +203,7 @@ func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// sweep removes what was left half done. Only who has the lock may do that.
+// sweep removes what was left half done. Only the owner of the lock may do that.
 func (s shelf) sweep() error {
 	left, err := os.ReadDir(s.locks())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +215,7 @@ func (s shelf) sweep() error {
 	return err
 }
 
-// fill fetches and unpacks beside the shelf and then puts it there at once.
+// fill fetches and unpacks next to the shelf and then moves it there atomically.
 func (s shelf) fill(ctx context.Context, ref reference, opts Options) (Root, error) {
 	work, err := os.MkdirTemp(s.locks(), "work-")
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"sallyport/internal/filelock"
 )
 
-// Prune removes images of dir that nobody has pulled (or found there by Pull) for
+// Prune removes images of dir that were not pulled (or found there by Pull) for
 // that long, but none of those in keep, and what killed processes left half done. No
-// sandbox may have one of them: whoever has pulled it since, names it in keep.
+// sandbox may have one of them: the one that pulled it since names it in keep.
 func Prune(ctx context.Context, dir string, unused time.Duration, keep []Root, log *slog.Logger) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func Remove(root Root) error {
 	return nil
 }
 
-// prune removes what is old or half done, unless somebody works on it.
+// prune removes what is old or half done, unless it is locked.
 func (s shelf) prune(unused time.Duration) (removed bool, err error) {
 	unlock, err := filelock.Dir(s.locks(), 0)
 	if errors.Is(err, filelock.ErrBusy) {
@@ -87,7 +87,7 @@ func (s shelf) prune(unused time.Duration) (removed bool, err error) {
 	return err == nil, s.remove()
 }
 
-// remove takes the image away at once, and then its files. Only who has the lock may do that.
+// remove takes the image away at once, and then its files. Only the owner of the lock may do that.
 func (s shelf) remove() error {
 	err := os.Rename(string(s), filepath.Join(s.locks(), "gone"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

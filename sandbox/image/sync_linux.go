@@ -8,7 +8,7 @@ import (
 )
 
 // syncAll writes to the disk what is in the file system of dir: a name that
-// stands for a whole image must not survive a crash that its files do not.
+// marks a complete image must not survive a crash that its files do not.
 func syncAll(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

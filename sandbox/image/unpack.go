@@ -30,7 +30,7 @@ const (
 const bombFloor = 32 << 20
 
 // unpacker puts layers on top of each other in a directory. It creates files, folders
-// and links and nothing else, all of them ours and for everybody to read. Links are never followed by
+// and links only, all of them owned by us and readable by all. Links are never followed by
 // the system but by [chroot.Resolve], as a process inside would, so a folder that a lower
 // layer made a link is where the link leads, inside of the directory in any case.
 type unpacker struct {
@@ -42,7 +42,7 @@ type unpacker struct {
 	folders map[string]string // where folders are that were looked up, until something is taken away
 }
 
-// unpack unpacks one layer, a tar archive, to its end. It is told how many bytes were fetched for it.
+// unpack unpacks one layer, a tar archive, to its end. It gets the number of bytes that were fetched for it.
 func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) error {
 	u.mine, u.folders = map[string]bool{}, map[string]string{}
 	counted := &counter{ctx: ctx, inner: stream, left: max(bombFloor, fetched*u.limits.Ratio), of: u}
@@ -66,7 +66,7 @@ func (u *unpacker) unpack(ctx context.Context, stream io.Reader, fetched int64) 
 	return err
 }
 
-// counter ends a layer that gets too large, or whose reader has gone.
+// counter ends a layer that gets too large, or when its reader has gone.
 type counter struct {
 	ctx   context.Context //nolint:containedctx // of the one call that reads
 	inner io.Reader
@@ -233,7 +233,7 @@ func (u *unpacker) file(at string, header *tar.Header, content io.Reader) error 
 	if year := header.ModTime.Year(); year < 1970 || year > 2100 {
 		return nil
 	}
-	// Python takes compiled files for stale whose source has another time than it had.
+	// Python takes compiled files for stale if the time of their source has changed.
 	return u.root.Chtimes(at, header.ModTime, header.ModTime)
 }
 

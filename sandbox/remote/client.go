@@ -97,7 +97,7 @@ func (c *Client) Close() error {
 
 var errClosed = errors.New("the gateway closes")
 
-// enter counts somebody whom Close waits for, and returns a context that ends with the client too.
+// enter counts a user that Close waits for, and returns a context that ends with the client too.
 func (c *Client) enter(ctx context.Context) (context.Context, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ const (
 	// silence is after which time without a word a side asks whether the other is there, and
 	// then again how long it waits for an answer.
 	silence = 15 * time.Second
-	// maxWindow is how many bytes of one execution wait in memory for somebody to take them.
+	// maxWindow is how many bytes of one execution wait in memory for the reader.
 	maxWindow = 1 << 20
 )
 
@@ -117,7 +117,7 @@ func (l *link) close() error {
 	return errors.Join(l.http.Close(), l.wire.Close())
 }
 
-// exchange is one request whose bodies stay open, as a stream.
+// exchange is one request with open bodies, as a stream.
 type exchange struct {
 	net.Conn // what goes out
 	cancel   context.CancelFunc

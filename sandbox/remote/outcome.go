@@ -13,7 +13,7 @@ import (
 	"sallyport/sandbox/bridge"
 )
 
-// ended is what the worker says of a program's end beside what the bridge's frames do. Output goes by itself.
+// ended is what the worker says of a program's end in addition to the bridge's frames. Output goes by itself.
 type ended struct {
 	// Error says why the program was not run; the rest is empty then.
 	Error     string         `json:"error,omitempty"`
@@ -50,7 +50,7 @@ type report struct {
 	end            *ended
 	stdout, stderr []byte
 	limit          int // of each
-	// printed gets what comes while the program runs; nil is nobody.
+	// printed gets what comes while the program runs; nil for none.
 	printed func(s sandbox.Stream, p []byte)
 }
 
@@ -136,7 +136,7 @@ func output(text []byte, cut int64) sandbox.Output {
 	return sandbox.Output{Text: clean, Cut: max(0, cut)}
 }
 
-// lost is the outcome of a program whose worker did not tell of its end.
+// lost is the outcome of a program without a report from its worker.
 func (c *Client) lost(seen bridge.Report, why error) sandbox.Outcome {
 	note := fmt.Sprintf("the connection to the machine that ran it (%s) was lost; it was stopped there, its changes of /workspace are not kept, and it is not run again by itself", c.name)
 	if errors.Is(why, errLate) {
@@ -196,6 +196,6 @@ type waiting struct {
 const (
 	// queueLimit is how long a program may wait at the worker before it begins, and the end of one take.
 	queueLimit = 5 * time.Minute
-	// cancelLimit is how long a program that was cancelled may take to end: what it left is saved meanwhile.
+	// cancelLimit is how long a program that was cancelled may take to end: what it left is saved in that time.
 	cancelLimit = 3 * time.Second
 )

@@ -1,13 +1,13 @@
 // Package remote runs programs in the sandboxes of another machine. Its main
 // types are [Client], which stands where a [sandbox.Host] would on a gateway of any
-// system, and the worker of [ServeWorker], which has the real host, on Linux, and nothing else: no
+// system, and the worker of [ServeWorker], which has only the real host, on Linux: no
 // upstream, no catalog, no credential.
 //
 // Between them is one stream of bytes, such as the standard streams of ssh. After a
 // hello either way (one line of JSON each) it carries HTTP/2, which has many
 // executions share it without waiting for each other, with the client as client:
 // the worker can answer what it was asked, and ask nothing by itself. Each
-// execution is one request, both of whose bodies stay open; what goes through them
+// execution is one request with both bodies open; what goes through them
 // are the frames of the bridge, so what a worker may do is what a guest may, and is
 // checked and counted by the same code. docs/remote.md has the whole of it.
 package remote
@@ -33,7 +33,7 @@ import (
 // Protocol is the version of what goes over the wire. Both sides must have the same.
 const Protocol = 2
 
-// The kinds of messages beside those of the bridge.
+// The kinds of messages in addition to those of the bridge.
 const (
 	// kindJob is the first of an execution, with a job; no content may be in it.
 	kindJob = 16 + iota
@@ -43,7 +43,7 @@ const (
 	kindOutcome
 	kindStdout
 	kindStderr
-	// kindStill tells the worker that the program's clock stands still ("1"), or goes on ("0").
+	// kindStill tells the worker that the program's clock stands still ("1"), or continues ("0").
 	kindStill
 	// kindPrintedOut and kindPrintedErr are what a program prints, as it does, for a gateway that asked for that.
 	kindPrintedOut
@@ -148,7 +148,7 @@ func digest(tree fs.FS) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
-// wire is a stream as net/http wants it: a connection whose end is noticed.
+// wire is a stream as net/http wants it: a connection that reports its end.
 type wire struct {
 	io.Reader
 	io.WriteCloser
@@ -169,7 +169,7 @@ func newWire(ahead *bufio.Reader, stream io.ReadWriteCloser) *wire {
 // Close closes the stream, once.
 func (w *wire) Close() error { return w.closing() }
 
-// LocalAddr and RemoteAddr are nowhere; there are no deadlines: HTTP/2's pings notice who is silent.
+// LocalAddr and RemoteAddr are nowhere; there are no deadlines: HTTP/2's pings detect a dead peer.
 func (w *wire) LocalAddr() net.Addr              { return nowhere{} }
 func (w *wire) RemoteAddr() net.Addr             { return nowhere{} }
 func (w *wire) SetDeadline(time.Time) error      { return nil }

@@ -126,7 +126,7 @@ func account(ctx context.Context, job sandbox.Job, caller bridge.Caller, clock t
 	}
 }
 
-// until is a caller whose calls end with ctx, although the program goes on until the worker has stopped it. It
+// until is a caller with calls that end with ctx, although the program continues until the worker has stopped it. It
 // gets no answer any more: with one it might die of it, before it is stopped in good order and its files are saved.
 type until struct {
 	ctx    context.Context //nolint:containedctx // of one program

@@ -43,7 +43,7 @@ func SSH(a sshurl.Address) Dial {
 	}
 }
 
-// sshArgs are those of ssh. Nothing of ours goes along: no terminal, no agent, no forwarding, no question.
+// sshArgs are those of ssh. It gets nothing of this process: no terminal, no agent, no forwarding, no question.
 func sshArgs(a sshurl.Address) []string {
 	args := []string{"-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"}
 	if a.Port != "" {

@@ -79,7 +79,7 @@ func (l *link) publish(ctx context.Context, newest *tree) error {
 	return errors.New(plain.Line(string(why), 300))
 }
 
-// encode writes the manifest, and the files whose digests the worker does not have, each once.
+// encode writes the manifest, and the files that the worker does not have, each once.
 func (t *tree) encode(has map[string]bool) (io.Reader, error) {
 	manifest, err := json.Marshal(t.manifest)
 	if err != nil {

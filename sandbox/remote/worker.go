@@ -143,7 +143,7 @@ func (o *once) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// Close does nothing: the connection is closed by who has it.
+// Close does nothing: the connection is closed by its owner.
 func (o *once) Close() error   { return nil }
 func (o *once) Addr() net.Addr { return nowhere{} }
 
@@ -221,7 +221,7 @@ type execution struct {
 	printed  bool
 }
 
-// aside takes what the gateway says beside the bridge's frames. Only the reader of the messages calls it.
+// aside takes what the gateway sends in addition to the bridge's frames. Only the reader of the messages calls it.
 func (x *execution) aside(kind byte, data []byte) error {
 	switch {
 	case kind == kindCancel:
@@ -281,7 +281,7 @@ func (x *execution) finish(outcome sandbox.Outcome, why error) error {
 	return x.relay.End(outcome.Emitted, bridge.Done{Value: outcome.Value, Fault: outcome.Fault, Exit: outcome.Exit})
 }
 
-// answering is a request whose bodies stay open, as a stream.
+// answering is a request with open bodies, as a stream.
 type answering struct {
 	rw      http.ResponseWriter
 	control *http.ResponseController

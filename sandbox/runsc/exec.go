@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Stop stops all processes of a container, as SIGSTOP does: nothing in it goes on, and
+// Stop stops all processes of a container, as SIGSTOP does: nothing in it continues, and
 // what is started in it later by Pipe does.
 func (r *Runsc) Stop(ctx context.Context, id string) error {
 	_, err := r.output(ctx, "kill", "--all", id, "STOP")
@@ -21,7 +21,7 @@ func (r *Runsc) Pipe(ctx context.Context, id string, stdin io.Reader, stdout io.
 	return r.run(ctx, stdin, stdout, "exec", append([]string{"--user=0:0", "--cap=CAP_DAC_READ_SEARCH", "--cwd=/", id}, args...)...)
 }
 
-// Mount runs a command of ours in a container, to its end, as the container's root that may mount there.
+// Mount runs an internal command in a container, to its end, as the container's root that may mount there.
 func (r *Runsc) Mount(ctx context.Context, id string, args ...string) error {
 	_, err := r.output(ctx, "exec", append([]string{"--user=0:0", "--cap=CAP_SYS_ADMIN", "--cwd=/", id}, args...)...)
 	return err

@@ -49,7 +49,7 @@ func (r *Runsc) Start(id, bundle string, stdio Stdio) (*Process, error) {
 	return r.start(id, bundle, stdio, "run")
 }
 
-// Restore is Start for a container that goes on from where Checkpoint ended
+// Restore is Start for a container that continues from where Checkpoint ended
 // another. The bundle must be as that one's was, but for the sources of mounts.
 func (r *Runsc) Restore(id, bundle, image string, stdio Stdio) (*Process, error) {
 	return r.start(id, bundle, stdio, "restore", "--image-path="+image)
@@ -137,8 +137,8 @@ func (p *Process) Sentry() int {
 	return 0
 }
 
-// knownSentry returns a handle that never comes to mean another process, a
-// pidfd, since it is taken while the command runs, whose child the sentry is.
+// knownSentry returns a handle that never refers to another process, a
+// pidfd, since it is taken while the parent of the sentry runs.
 func (p *Process) knownSentry() *os.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +213,7 @@ func (p *Process) waitFor(limit time.Duration) {
 }
 
 // forget deletes the container's state where the command could not do it itself.
-// Nothing runs any more, so that if runsc hangs the files are all that there is.
+// Nothing runs any more, so that if runsc hangs only the files are left.
 func (p *Process) forget(ctx context.Context) error {
 	left, err := p.state()
 	if err != nil || len(left) == 0 {

@@ -138,7 +138,7 @@ func (r *Runsc) run(ctx context.Context, stdin io.Reader, stdout io.Writer, verb
 	return nil
 }
 
-// environment is all that runsc sees of ours: it needs nothing but a PATH.
+// environment is all that runsc gets of our environment: it needs only a PATH.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH")}
 }

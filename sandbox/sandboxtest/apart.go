@@ -43,7 +43,7 @@ const open = await new Promise((ok) => net.connect(4321, "127.0.0.1").on("connec
 export default [["/tmp", "/workspace", "/dev/shm"].filter((at) => fs.existsSync(at + "/residue")), "RESIDUE" in process.env, process.cwd(), "residue" in globalThis, "residue" in {}, "residue" in fs, open, fs.readdirSync("/proc").filter((p) => +p > 1 && +p !== process.pid && +p !== process.ppid), process.umask() === 0, Math.random() === 4]`,
 }
 
-// clean is what search finds where nobody was before.
+// clean is what search finds where no one was before.
 var clean = map[sandbox.Interpreter]string{
 	sandbox.Python: `[[],false,"/workspace",false,false,false,1,true,true,false,false,false,false,[],false]`,
 	sandbox.Node:   `[[],false,"/workspace",false,false,false,false,[],false,false]`,

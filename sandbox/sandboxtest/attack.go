@@ -118,5 +118,5 @@ func (c Case) judge(t *testing.T, outcome sandbox.Outcome) {
 // anyStatus is for a program that may end as it likes, as long as it ends.
 const anyStatus sandbox.Status = "any"
 
-// short makes the limit of time small, for what goes on until it is stopped.
+// short makes the limit of time small, for what continues until it is stopped.
 func short(l *sandbox.Limits) { l.Timeout = 1500 * time.Millisecond }

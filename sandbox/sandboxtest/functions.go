@@ -7,7 +7,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// functions are what programs import from "sallyport" beside calls, in both languages.
+// functions are what programs import from "sallyport" next to calls, in both languages.
 var functions = []Case{
 	{
 		Name: "tools are searched and described from a program",

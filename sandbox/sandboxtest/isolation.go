@@ -7,7 +7,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// outcomes is Python that tries several things and returns what came of each: "ok" or the error's name.
+// outcomes is Python that tries several things and returns the result of each: "ok" or the error's name.
 const outcomes = `
 import os, errno
 def attempt(what):

@@ -9,7 +9,7 @@ import (
 	"sallyport/sandbox"
 )
 
-// mistake is what a model is likely to write wrong, and what it is told then.
+// mistake is what a model is likely to write wrong, and the error that it gets.
 type mistake struct{ code, hint string }
 
 const (
@@ -116,7 +116,7 @@ var inTypeScript = []mistake{
 	{"await api.call('test.echo', ['a'])", "write: await echo({ name: value })"},
 	{"await api.call('test.fail')", "test.fail: code failed"},
 	{"await api.call('test.busy')", "test.busy: code upstream; the same call may be made again"},
-	// The second one's calls are under way when the first one fails, and somebody waits for them.
+	// The second one's calls are under way when the first one fails, and someone waits for them.
 	{"await Promise.all([0, 50].map(async (more) => { const r = await api.call('test.echo'); while (more--) await api.call('test.echo'); return r.none.id }))", `what ".id" is taken of is undefined: ` + tsShape},
 }
 

@@ -35,7 +35,7 @@ import (
 //	O4 what was planted as secret appears in no outcome, no log and no file of the sandboxes
 //	O5 this process has not grown by 64 MiB
 //	O6 the log has one end of the execution
-//	O7 nobody was connected to
+//	O7 no one was connected to
 type Range struct {
 	// Runner is what is attacked. It runs in this process, with its state in State, and logs to Log.
 	Runner Runner
@@ -52,7 +52,7 @@ type Range struct {
 // growth is what this process may grow by during an attack (O5).
 const growth = 64 << 20
 
-// NewRange plants settings, another's workspace, sockets and an environment to steal. Runner has to be set then.
+// NewRange plants settings, another's workspace, sockets and an environment to steal. Runner must be set then.
 func NewRange(t *testing.T, state string) *Range {
 	t.Helper()
 	secret := make([]byte, 16)
@@ -173,7 +173,7 @@ func (j *journal) since(n int) string {
 	return j.text.String()[n:]
 }
 
-// meter is Echo for one execution: it knows whose calls these are and how many there were at once.
+// meter is Echo for one execution: it knows the execution of the calls and how many there were at once.
 type meter struct {
 	Echo
 	t         *testing.T

@@ -30,7 +30,7 @@ func (h *heard) both() string {
 	return h.text[sandbox.Stdout] + "|" + h.text[sandbox.Stderr]
 }
 
-// Call implements [bridge.Caller]: the program has said what it had to say before, and goes on only when that was heard.
+// Call implements [bridge.Caller]: the program has said what it had to say before, and continues only when that was heard.
 func (h *heard) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	for end := time.Now().Add(10 * time.Second); h.both() != h.want && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)

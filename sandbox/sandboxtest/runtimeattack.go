@@ -58,7 +58,7 @@ sys.stdout = sys.stderr = None
 		Node: `Object.prototype.toJSON = () => "forged"; Array.prototype.map = Array.prototype.push = () => { throw new Error("evil"); }; Object.prototype.type = "done"; Object.prototype.then = undefined;
 globalThis.JSON = { stringify: () => "{}", parse: () => ({}) }; Promise.prototype.then = Promise.prototype.then; globalThis.Buffer = null; process.exit = () => {}; console.log = null;
 export default 1`,
-		// Whatever it does to itself, it ends, and nobody else notices.
+		// Whatever it does to itself, it ends, and no one else notices.
 		NodeStatus: anyStatus,
 	},
 	{

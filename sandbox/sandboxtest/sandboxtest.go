@@ -43,7 +43,7 @@ type Case struct {
 	session string
 }
 
-// Tree is what has to be at /servers while the suite runs.
+// Tree is what must be at /servers while the suite runs.
 func Tree() map[string][]byte {
 	return map[string][]byte{
 		"__init__.py":      nil,

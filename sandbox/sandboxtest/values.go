@@ -16,7 +16,7 @@ func mapped(code string) string {
 	return code + "\n//# sourceMappingURL=data:application/json;base64," + source
 }
 
-// values are odd values on every way into a program and out of it, and what a model is told where it made a usual mistake.
+// values are odd values on every way into a program and out of it, and the error for a usual mistake of a model.
 var values = []Case{
 	{
 		Name: "a tool's hint is in the fault", Python: "from servers.test import echo\nfrom sallyport import call\ncall('test.deny')", Status: sandbox.Failed,

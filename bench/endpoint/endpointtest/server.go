@@ -24,7 +24,7 @@ import (
 	"sallyport/internal/testutil/tlstest"
 )
 
-// Key is the key that is asked for, Model the only model that there is.
+// Key is the required key, Model the only model.
 const (
 	Key   = "sk-test-0123456789"
 	Model = "scripted-1"
@@ -57,7 +57,7 @@ type spoken struct {
 	stray  bool
 }
 
-// request is what any API's request comes to.
+// request is the common form of all APIs' requests.
 type request struct {
 	defined []ledger.Definition
 	// said are the messages as they came, without marks.
@@ -77,7 +77,7 @@ type talker interface {
 	marks() bool
 	// read reads a request strictly.
 	read(body []byte) (request, error)
-	// write is an answer, whose calls are numbered from first on.
+	// write is an answer. Its calls are numbered from first on.
 	write(m agent.Move, first int) any
 	refuse(kind, message string) any
 }

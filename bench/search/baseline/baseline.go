@@ -1,5 +1,5 @@
 // Package baseline holds other ways to search the same tools, to compare with:
-// [Default] is what bleve does if nobody tells it anything, [About] the same with
+// [Default] is bleve with its default settings, [About] the same with
 // the words about the server, [Proxy] is bleve set up the way that mcpproxy-go
 // does it. They rank; none says that nothing fits. [Scorch] and [Lean] are Default
 // in the engine that bleve itself makes indexes with, to measure what that takes.

@@ -12,7 +12,7 @@ const most = 1 << 30
 
 // BreakEven is the least number of tokens of definitions from which on direct calling, which cost direct with those that
 // it had, costs at least as much as code mode does: with that many and with any larger number. It is 0 where code mode
-// is cheaper even beside none; ok is false where there is no such number.
+// is cheaper even next to none; ok is false where there is no such number.
 func BreakEven(direct ledger.Counts, code float64, rates ledger.Rates) (tokens int, ok bool) {
 	dear := func(n int) bool { return shrunk(direct, n).Weighed(rates) >= code }
 	pieces := append(drops(direct, rates), most)

@@ -55,7 +55,7 @@ type Server struct {
 	Tools   int    `json:"tools"`
 	// Tokens are those of its definitions, by encoding.
 	Tokens map[string]int `json:"tokens"`
-	// Shown says that it is an answer to tools/list which somebody wrote down, and runs nowhere.
+	// Shown says that it is an answer to tools/list which someone wrote down, and runs nowhere.
 	Shown bool `json:"shown,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type Size struct {
 	Tools   int      `json:"tools"`
 	// Definitions are the tokens of all definitions, by encoding.
 	Definitions map[string]int `json:"definitions"`
-	// Instructions are the tokens of what servers ask clients to show beside their tools, by encoding.
+	// Instructions are the tokens of what servers ask clients to show next to their tools, by encoding.
 	Instructions map[string]int `json:"instructions_not_counted,omitempty"`
 }
 

@@ -81,7 +81,7 @@ func (h *Handler) checkEndpoints(found *issuer) error {
 	return nil
 }
 
-// place is where a resource's metadata may be, and whose it may be there.
+// place is where a resource's metadata may be, and the resource that it may describe.
 type place struct {
 	url       string
 	resources []string

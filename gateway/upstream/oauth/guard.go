@@ -95,7 +95,7 @@ func (r *roundTripper) CloseIdleConnections() {
 }
 
 // overSocket sends what is for the upstream itself through its socket, which
-// leads to nothing else, and leaves the rest to other.
+// leads only there, and leaves the rest to other.
 func overSocket(s Settings, other http.RoundTripper) http.RoundTripper {
 	var dialer net.Dialer
 	through := transport(func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -19,11 +19,11 @@ import (
 
 // Login says how a person is reached for a login.
 type Login struct {
-	// Scopes are asked for beside those of the settings or of the server.
+	// Scopes are requested in addition to those of the settings or of the server.
 	Scopes []string
 	// Show is given the page to open, before Browse; nil shows nothing.
 	Show func(page string)
-	// Browse opens the page; nil leaves that to whoever reads it. Its error is
+	// Browse opens the page; nil leaves that to the user. Its error is
 	// not fatal if there is a Show. It is called in a goroutine of its own.
 	Browse func(ctx context.Context, page string) error
 	// Paste, if not nil, takes the place of the listener: the first line of it is the

@@ -21,7 +21,7 @@ type machine struct {
 	margin  time.Duration
 }
 
-// machineToken returns the token that there is, a new one if it has expired,
+// machineToken returns the current token, a new one if it has expired,
 // "" before the first challenge.
 func (h *Handler) machineToken(ctx context.Context) (string, error) {
 	token, known, fresh := h.machine.state(h.opts.Now())
@@ -56,7 +56,7 @@ func (h *Handler) machineRefused(ctx context.Context, used string, ask challenge
 	return err
 }
 
-// findMachine discovers the server anew: it may have moved.
+// findMachine discovers the server again: it may have moved.
 func (h *Handler) findMachine(ctx context.Context, ask challenge) error {
 	found, err := h.discover(ctx, ask)
 	if err != nil {

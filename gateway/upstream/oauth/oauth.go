@@ -68,7 +68,7 @@ type Options struct {
 	// address that the upstream does not have itself. Its CheckRedirect is ours.
 	Client *http.Client
 	// Browse opens a page for a person. With it set, Authorize logs in by itself
-	// where it would else say that somebody has to; nil never does. `serve` leaves
+	// where it would else say that a user must; nil never does. `serve` leaves
 	// it nil; it is for programs that are tests of a client.
 	Browse func(ctx context.Context, page string) error
 	// Now is the clock; nil is time.Now.
@@ -84,7 +84,7 @@ type Handler struct {
 	store    *store
 	client   *http.Client
 	guard    guard
-	// turn is held by whoever changes the token; a channel, so that waiting ends with a context.
+	// turn is held while the token changes; a channel, so that waiting ends with a context.
 	turn    chan struct{}
 	machine machine
 }
@@ -154,7 +154,7 @@ func (h *Handler) needLogin(reason string, scopes ...string) error {
 }
 
 // TokenSource returns where a request gets its token, refreshing it first if it
-// has expired, or nil if nobody has logged in: the request then goes without.
+// has expired, or nil before a login: the request then goes without.
 func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	token, err := h.Token(ctx)
 	if err != nil || token == "" {
@@ -163,7 +163,7 @@ func (h *Handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"}), nil
 }
 
-// Token returns a token that has not expired, "" if nobody has logged in.
+// Token returns a token that has not expired, "" before a login.
 func (h *Handler) Token(ctx context.Context) (string, error) {
 	if h.isMachine() {
 		return h.machineToken(ctx)
@@ -213,7 +213,7 @@ func (h *Handler) fits(r *record) error {
 	return nil
 }
 
-// Authorize hears of a refusal (401 or 403). It returns nil if the request
+// Authorize handles a refusal (401 or 403). It returns nil if the request
 // should be sent once more, after a refresh of the token if that was refused;
 // a [*LoginError] if a person is needed. It closes the response's body.
 func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {

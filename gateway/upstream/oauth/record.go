@@ -9,7 +9,7 @@ import (
 type record struct {
 	Version  int    `json:"version"`
 	Upstream string `json:"upstream"`
-	// URL is the upstream's endpoint, Resource what the tokens are for, Issuer whose they are.
+	// URL is the upstream's endpoint, Resource what the tokens are for, Issuer the server that issued them.
 	URL      string `json:"url"`
 	Resource string `json:"resource"`
 	Issuer   string `json:"issuer"`
@@ -36,7 +36,7 @@ type record struct {
 	// Basic: the client's secret goes into a header, not into the body.
 	Basic bool `json:"basic,omitempty"`
 
-	// Secret is empty in a file whose record is in the keyring.
+	// Secret is empty in a file when the record is in the keyring.
 	Secret secrets `json:"secret,omitzero"`
 }
 
@@ -76,7 +76,7 @@ type Status struct {
 	Renewable bool
 	// Ended says why a login is over.
 	Ended string
-	// Issuer is whose tokens they are, Resource what they are for.
+	// Issuer issued the tokens, Resource is what they are for.
 	Issuer, Resource string
 	Scopes           []string
 	// Store is "file" or "keyring".

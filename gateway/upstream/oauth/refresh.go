@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/plain"
 )
 
-// exchange bounds one request for tokens once it is sent. It goes on when its
+// exchange bounds one request for tokens once it is sent. It continues when its
 // caller leaves: the server has spent the old refresh token by then, and the
 // new one must not be lost.
 const exchange = 30 * time.Second
@@ -37,7 +37,7 @@ func (h *Handler) take(ctx context.Context) (release func(), err error) {
 	return func() { unlock(); <-h.turn }, nil
 }
 
-// refresh returns a record whose token is fresh and is not refused. Whoever
+// refresh returns a record with a fresh token that is not refused. The one that
 // waited finds what the first one got.
 func (h *Handler) refresh(ctx context.Context, refused string) (*record, error) {
 	release, err := h.take(ctx)
@@ -162,8 +162,8 @@ func (e *refusal) passes() bool {
 var codeForm = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
 // grant asks the token endpoint. One helper of x/oauth2 serves all grants,
-// because it is the one that takes parameters of ours beside its own: the
-// resource (RFC 8707) has to be in each request.
+// because it is the one that takes our parameters next to its own: the
+// resource (RFC 8707) must be in each request.
 func (h *Handler) grant(ctx context.Context, c client, params url.Values) (*oauth2.Token, error) {
 	if err := h.guard.check("token endpoint", c.tokenURL); err != nil {
 		return nil, err

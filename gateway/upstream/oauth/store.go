@@ -167,7 +167,7 @@ func (s *store) file() (*record, fs.FileInfo, error) {
 	return r, info, err
 }
 
-// readPrivate reads a file that nobody else can read, in a folder that nobody else can write.
+// readPrivate reads a file that only its owner can read, in a folder that only its owner can write.
 func readPrivate(path string) ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow|noWait, 0)
 	if err != nil {
@@ -204,7 +204,7 @@ func checkFolder(dir string) error {
 
 // write keeps a record, in the keyring first where it belongs there: whenever it
 // is cut short, what can be read is whole, and no newer token is lost that an
-// older one stands for.
+// older one means.
 func (s *store) write(r *record) error {
 	r.Version, r.Upstream, r.URL = 1, s.id, s.url
 	if err := s.place(r); err != nil {

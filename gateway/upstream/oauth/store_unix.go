@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file of ours is no link, and no pipe that somebody keeps us waiting with.
+// Our files are no links, and no pipes that could block us.
 const (
 	noFollow = unix.O_NOFOLLOW
 	noWait   = unix.O_NONBLOCK

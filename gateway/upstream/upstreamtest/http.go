@@ -64,7 +64,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.wrap(s, w, r, good)
 }
 
-// good answers a POST with an event for each message, and nothing else.
+// good answers a POST with an event for each message.
 func (s *site) good(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
@@ -243,7 +243,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	trickle(w, r, ": still here\n\n", 20*time.Millisecond)
 }
 
-// trickle sends the same again and again until nobody listens.
+// trickle sends the same again and again until no one listens.
 func trickle(w http.ResponseWriter, r *http.Request, text string, wait time.Duration) {
 	for r.Context().Err() == nil {
 		if _, err := io.WriteString(w, text); err != nil {
@@ -254,7 +254,7 @@ func trickle(w http.ResponseWriter, r *http.Request, text string, wait time.Dura
 	}
 }
 
-// headers sends headers until nobody listens.
+// headers sends headers until no one listens.
 func headers(w http.ResponseWriter, value string, wait time.Duration) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -268,7 +268,7 @@ func headers(w http.ResponseWriter, value string, wait time.Duration) {
 	}
 }
 
-// onGet is a wrapper that acts where the stream of what nobody asked for is opened.
+// onGet is a wrapper that acts where the stream of what no one asked for is opened.
 func onGet(do http.HandlerFunc) wrapper {
 	return func(_ *site, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.Method == http.MethodGet {

@@ -17,7 +17,7 @@ import (
 
 // Leaky returns a server that says secrets wherever a server can say something: in its
 // instructions, definitions, results, errors, questions, progress and log messages. It
-// asks for them anew each time, and writes them down in many ways.
+// asks for them again each time, and writes them down in many ways.
 func Leaky(secrets func() []string) *mcp.Server {
 	l := leaky{secrets}
 	s := mcp.NewServer(&mcp.Implementation{Name: "leaky", Title: l.plain(), Version: "1"}, &mcp.ServerOptions{Instructions: "use " + l.plain()})

@@ -101,7 +101,7 @@ func (s *server) endless() {
 	}
 }
 
-// silenceTraps keep whoever waits waiting.
+// silenceTraps keep anyone who waits waiting.
 func silenceTraps() map[string]trap {
 	hang := func(s *server, _ request) { s.hang() }
 	return map[string]trap{
@@ -344,7 +344,7 @@ func resultTraps() map[string]trap {
 	}
 }
 
-// askingTraps want something of whoever calls.
+// askingTraps want something of the caller.
 func askingTraps() map[string]trap {
 	ask := func(method string) string {
 		return `{"jsonrpc":"2.0","id":"ask","method":"` + method + `","params":{"message":"your password?","messages":[],"maxTokens":1,"requestedSchema":{"type":"object","properties":{}}}}`

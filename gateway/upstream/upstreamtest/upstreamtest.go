@@ -1,5 +1,5 @@
 // Package upstreamtest is a hostile MCP server: it has a mode for every way in
-// which a server was seen, or can be imagined, to hurt whoever connects to it.
+// which a server was seen, or can be imagined, to hurt anyone who connects to it.
 // [Main] makes a test binary that server over stdio, [Handler] is it over HTTP.
 // With the mode [Good] it does nothing wrong. It speaks JSON-RPC by hand, since
 // no library would send what it sends.
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Var is the environment variable whose value is the mode of a server over stdio.
+// Var is the environment variable with the mode of a server over stdio.
 const Var = "UPSTREAMTEST_MODE"
 
 // Good is the mode of a server without a trap: it has a tool "echo", which
@@ -167,7 +167,7 @@ func (s *server) fail(r request, code int, message string) {
 	s.line(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, r.ID, code, quoted))
 }
 
-// hang waits until nobody waits for the answer any more; over stdio that is for ever.
+// hang waits until no one waits for the answer any more; over stdio that is for ever.
 func (s *server) hang() {
 	select {
 	case <-s.ctx.Done():

@@ -59,7 +59,7 @@ func Compile(s Scope, v spec.Value) (*Binding, []Problem) {
 	return c.done(b)
 }
 
-// CompileText reads a text that is one expression, without ${{ and }}, and comes to a type; [expr.Any] is every type.
+// CompileText reads a text that is one expression, without ${{ and }}, of a type; [expr.Any] is every type.
 func CompileText(s Scope, t spec.Text, want expr.Type) (*Binding, []Problem) {
 	c := compiler{scope: s}
 	b := &Binding{root: c.expression(t, part{text: t.Text}, want)}

@@ -16,8 +16,8 @@ import (
 // shownSource is how much of an expression an error quotes.
 const shownSource = 120
 
-// Eval returns what the value comes to, as JSON would be read again by [expr.Decode]: nil, bool, int64, float64, string, []any or map[string]any.
-// Nobody may change it, or what is in vars. The error is that of ctx, or a *[tool.Error] that names the expression and shows no value.
+// Eval evaluates the value, as JSON would be read again by [expr.Decode]: nil, bool, int64, float64, string, []any or map[string]any.
+// No one may change it, or what is in vars. The error is that of ctx, or a *[tool.Error] that names the expression and shows no value.
 func (b *Binding) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return b.eval(ctx, vars, nil)
 }
@@ -39,7 +39,7 @@ func (b *Binding) eval(ctx context.Context, vars map[string]any, unknown func(st
 	return value, nil
 }
 
-// Bool is Eval for what comes to a truth value.
+// Bool is Eval for a boolean.
 func (b *Binding) Bool(ctx context.Context, vars map[string]any) (bool, error) {
 	value, err := b.Eval(ctx, vars)
 	if err != nil {
@@ -136,7 +136,7 @@ func (e *evaluation) object(members []member) (any, error) {
 	return out, nil
 }
 
-// canonical makes a value what it is when it has been written and read again, so that a run that goes on after a crash
+// canonical makes a value what it is when it has been written and read again, so that a run that continues after a crash
 // sees the same. It takes its size from left, which may fall below 0.
 func canonical(value any, left *int) any {
 	*left -= 2

@@ -11,7 +11,7 @@ import (
 const (
 	// cost is what one evaluation may cost, see [expr.Options]: about a second.
 	cost = 2_000_000
-	// maxSize is how long what a binding comes to may be as JSON, in bytes, about.
+	// maxSize is the largest value of a binding as JSON, in bytes, about.
 	maxSize = 8 << 20
 	// maxExpressions is how many one text may have.
 	maxExpressions = 200
@@ -35,7 +35,7 @@ func Only(vars ...expr.Var) Scope {
 }
 
 // With returns a scope that has these variables as well, or in place of those of the same names. To make many scopes from one
-// costs less than to make each anew.
+// costs less than to make each again.
 func (s Scope) With(vars ...expr.Var) Scope {
 	return Scope{sync.OnceValues(func() (*expr.Env, error) {
 		env, err := s.env()

@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Shape is what is known of what the value comes to, nil is nothing.
+// Shape is what is known of the value, nil for nothing.
 func (b *Binding) Shape() *expr.Shape { return b.root.shape() }
 
 // Fixed is the value where it has no expression.

@@ -1,6 +1,6 @@
 // Package draft makes a workflow's definition of what a program did: its calls in order, with references where an argument
 // is what an earlier call came to. Its one function is [From]. What a program computed between its calls cannot be seen, so a
-// draft is for a person to go on with; that it can be loaded is held by tests.
+// draft is for a person to continue with; that it can be loaded is held by tests.
 package draft
 
 import (
@@ -50,7 +50,7 @@ type drafter struct {
 	tools map[tool.ID]tool.Tool
 	calls []*call
 	steps []*step
-	// failed are calls that the program went on without, lost those whose results are not known.
+	// failed are calls that the program went on without, lost those with unknown results.
 	failed, lost []string
 	// methods says that something was asked for that is no tool.
 	methods bool
@@ -121,7 +121,7 @@ func (d *drafter) fold() {
 	d.known = known{refs: map[string][]ref{}} // what comes before a step is told to it again
 }
 
-// result is what a step comes to.
+// result is the result of a step.
 func (s *step) result() value {
 	if s.loop == nil {
 		return s.calls[0].result
@@ -150,7 +150,7 @@ func (d *drafter) unique(name string) string {
 type loop struct {
 	inner string // the id of the step within
 	param string // the argument that differs
-	// expr is the list of before, member the path to the argument in an item; "" where the values are written out.
+	// expr is the earlier list, member the path to the argument in an item; "" where the values are written out.
 	expr, member string
 	values       []value
 }
@@ -239,7 +239,7 @@ func (d *drafter) before(first int, v value) bool {
 	})
 }
 
-// bind says where the arguments of a step come from, and learns what it came to.
+// bind says where the arguments of a step come from, and learns its result.
 func (d *drafter) bind(s *step) {
 	s.with = node{members: []named{}}
 	for _, m := range s.calls[0].arguments.members {

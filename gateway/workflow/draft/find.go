@@ -82,7 +82,7 @@ func (k *known) find(param string, v value) (expr string, ok bool) {
 // piece is a part of a text: an expression, or else as it is.
 type piece struct{ expr, text string }
 
-// within takes a text apart, by the texts of before that stand in it as whole words, the longest first; nil if there are none. Those that were constants
+// within takes a text apart, by the earlier texts that stand in it as whole words, the longest first; nil if there are none. Those that were constants
 // before do not count: results repeat what they were asked for.
 func (k *known) within(text string, constant func(value) bool) []piece {
 	if len(text) > maxSearched {
@@ -138,7 +138,7 @@ func bounded(text string, from, to int) bool {
 	return !word(before) && !word(after)
 }
 
-// listOf finds a list of before whose items, or one member of each, are these values, in any order, and returns them in its. member is "" for the items themselves,
+// listOf finds an earlier list where the items, or one member of each, are these values, in any order, and returns them in its. member is "" for the items themselves,
 // order is nil if there is none.
 func (k *known) listOf(values []value) (expr, member string, order []value) {
 	want := sorted(values)
@@ -155,7 +155,7 @@ func (k *known) listOf(values []value) (expr, member string, order []value) {
 	return "", "", nil
 }
 
-// mapped finds a list of before one member of whose items are the items of a list, in its order.
+// mapped finds an earlier list where one member of the items are the items of a list, in its order.
 func (k *known) mapped(v value) (expr string, ok bool) {
 	if len(v.items) < minFound || slices.ContainsFunc(v.items, func(item value) bool { return !item.distinctive() }) {
 		return "", false

@@ -17,7 +17,7 @@ const (
 	maxInput = 300
 )
 
-// targets are names of arguments that say what a call is about, which is what somebody would want to change.
+// targets are names of arguments that say what a call is about, which is what someone would want to change.
 const targets = " branch channel city collection country database date directory email file file_path filename folder from id key language model name owner path project query q recipient repo repository root source subject symbol table target term title to topic uri url user username "
 
 // inputs are the constants of a draft, some of which become inputs.
@@ -84,7 +84,7 @@ func (in *inputs) list(s *step) {
 	c.list = true
 }
 
-// wanted reports whether somebody would want to give a constant.
+// wanted reports whether someone would want to give a constant.
 func (c *constant) wanted() bool {
 	switch {
 	case c.of != "" || c.list:

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// value is a JSON value whose members stay in their order.
+// value is a JSON value that keeps the order of members.
 type value struct {
 	// raw is its compact text, by which values are the same.
 	raw     string

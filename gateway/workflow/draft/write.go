@@ -46,7 +46,7 @@ func (d *drafter) write() string {
 	return b.String()
 }
 
-// head says what this is, and what nobody can see of a program.
+// head says what this is, and what no one can see of a program.
 func (d *drafter) head(b *strings.Builder) {
 	fmt.Fprintf(b, "# A draft, made of what execution %s did on %s. Look at it before you let it run.\n", d.done.ID, d.done.Started.UTC().Format("2006-01-02"))
 	b.WriteString("# It makes the calls that the program made, in their order. What the program computed between them cannot be seen: where a value\n" +

@@ -32,7 +32,7 @@ type Question struct {
 	MinLength int    `json:"min_length,omitempty"`
 	MaxLength int    `json:"max_length,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
-	// Problem is what is wrong with the value that there is, "" where there is none.
+	// Problem is what is wrong with the current value, "" for none.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"sallyport/gateway/workflow/spec"
 )
 
-// constants finds what is wrong with the values of a field that have no expressions in them: nobody could answer it, or
+// constants finds what is wrong with the values of a field that have no expressions in them: it could not be answered, or
 // the default would not be taken.
 func (c *compiler) constants(f *field) {
 	q := &Question{Name: f.name, Type: f.Type, MinLength: f.MinLength, MaxLength: f.MaxLength}
@@ -56,7 +56,7 @@ func (c *compiler) constantOptions(f *field, q *Question) (known bool) {
 	return true
 }
 
-// constant is what a binding comes to that looks at nothing.
+// constant is the value of a binding without references.
 func constant(b *binding.Binding) (value any, ok bool) {
 	if b == nil || !b.Constant() {
 		return nil, false

@@ -43,7 +43,7 @@ func (w *walk) draw(f *field, use string, s *source) (any, error) {
 	return w.eval(s.output, map[string]any{"output": drawn.Value})
 }
 
-// once reports whether what is picked of a result stays the same, so that nothing else of it has to be kept.
+// once reports whether what is picked of a result stays the same, so that only that must be kept.
 func (s *source) once() bool { return s.output != nil && !s.output.Uses("form") }
 
 func (w *walk) call(name, key string, args json.RawMessage, before bool, times int) (Drawn, error) {

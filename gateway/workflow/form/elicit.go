@@ -66,7 +66,7 @@ func AskPeer(ctx context.Context, peer tool.Peer, from string, f Filler) (comple
 type asking struct {
 	peer tool.Peer
 	from string
-	// lists: it has not refused to show a list of choices, which clients of before 2025-11-25 do.
+	// lists: it has not refused to show a list of choices, which clients from before 2025-11-25 do.
 	lists    bool
 	problems []Problem
 }
@@ -291,7 +291,7 @@ func Elicited(reply json.RawMessage) (values map[string]any, accepted bool, err 
 	return values, true, nil
 }
 
-// object is one in JSON whose members keep their order: clients show fields as they come.
+// object is a JSON object that keeps the order of its members: clients show fields as they come.
 type object []member
 
 type member struct {

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/plain"
 )
 
-// Questions are all that can be asked of whoever starts a workflow, in their order: the inputs by the schema of the object that it takes, with
+// Questions are all that can be asked when a workflow is started, in their order: the inputs by the schema of the object that it takes, with
 // what a person is asked for them by name. What of a value the schema says besides, the engine checks. At most 256 are asked.
 func Questions(inputs json.RawMessage, prompts map[string]string) ([]Question, error) {
 	var object struct {

@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/expr"
 )
 
-// Shape is what is known of the object that a form with these fields comes to.
+// Shape is what is known of the result of a form with these fields.
 func Shape(fields []spec.Field) *expr.Shape {
 	s := &expr.Shape{Type: expr.Map}
 	for _, f := range fields {

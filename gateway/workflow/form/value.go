@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/plain"
 )
 
-// convert is a value as the field's type has it, nil for none. A text, as a form or a terminal sends it, stands for a
+// convert is a value as the field's type has it, nil for none. A text, as a form or a terminal sends it, is read as a
 // value of another type where it can mean only that.
 func convert(q *Question, value any) (any, *Problem) {
 	if text, ok := value.(string); ok && strings.TrimSpace(text) == "" && q.Type != typeText {

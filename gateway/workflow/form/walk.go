@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// maxProblems is how many problems one answer is told.
+// maxProblems is how many problems are reported for one answer.
 const maxProblems = 50
 
 // Next says what to ask now; nil where nothing is left to ask. It forgets the answers to fields that do not apply any more.
@@ -62,7 +62,7 @@ func (f *Form) Answer(ctx context.Context, env Env, s *State, values map[string]
 	return problems, nil
 }
 
-// passOver leaves empty what was asked before, is optional, and was not answered, if nothing else of it is open.
+// passOver leaves empty what was asked before, is optional, and was not answered, if it has no other open question.
 func (w *walk) passOver(after *walk) {
 	asked := map[string]bool{}
 	for _, q := range w.questions {
@@ -98,7 +98,7 @@ func (f *Form) unknown(values map[string]any) (problems []Problem) {
 	return problems
 }
 
-// Result is the object that a complete form comes to: each field that applies, null where an optional one was left empty.
+// Result is the object of a complete form: each field that applies, null where an optional one was left empty.
 // The error says that something is still to be asked.
 func (f *Form) Result(ctx context.Context, env Env, s *State) (map[string]any, error) {
 	w, err := f.walk(ctx, env, s, nil)

@@ -46,7 +46,7 @@ func Open(dir string, log *slog.Logger) *Library {
 	return l
 }
 
-// Definitions returns those in force, sorted by name. Nobody may change them.
+// Definitions returns those in force, sorted by name. No one may change them.
 func (l *Library) Definitions() []*spec.Definition { return l.now.Load().definitions }
 
 // Faults returns what is wrong with files as they are now.
@@ -81,7 +81,7 @@ func (l *Library) look() bool {
 	return !same
 }
 
-// kept are the definitions of before whose file is still there but is not understood any more.
+// kept are the earlier definitions of files that still exist but cannot be read any more.
 func kept(before, now []*spec.Definition) (keep []*spec.Definition) {
 	for _, old := range before {
 		replaced := slices.ContainsFunc(now, func(d *spec.Definition) bool { return d.Path == old.Path || d.Name == old.Name })

@@ -1,6 +1,6 @@
 // Package lint finds what is wrong with a workflow before anything runs: with [Check] names, types and arguments, by what
 // the tools declare and what their results looked like so far; with [Plan] what a run with these inputs would do, and which of
-// its calls somebody would have to approve. Neither calls a tool.
+// its calls someone would have to approve. Neither calls a tool.
 package lint
 
 import (
@@ -97,7 +97,7 @@ func newChecker(d *spec.Definition, o Options) *checker {
 	return c
 }
 
-// object is the shape of one whose members are texts.
+// object is the shape of an object of texts.
 func object(names ...string) *expr.Shape {
 	out := &expr.Shape{Type: expr.Map}
 	for _, name := range names {
@@ -128,7 +128,7 @@ func (c *checker) envVar() expr.Var {
 
 const maxNames = 12 // that a message lists
 
-// noSuch says that there is no thing of a name, and what there is instead.
+// noSuch is the problem of an unknown name, with the known ones.
 func noSuch(kind, name string, names []string, none string) string {
 	text := fmt.Sprintf("there is no %s %s", kind, plain.Line(name, 80))
 	if near := nearest.Of(name, names); near != "" {

@@ -42,7 +42,7 @@ type Planned struct {
 	Outputs  map[string]any `json:"outputs,omitempty"`
 }
 
-// PlannedStep is a step, or a block of steps within one. A text in ‹ › is an expression whose value is not known before the run.
+// PlannedStep is a step, or a block of steps within one. A text in ‹ › is an expression with a value that is not known before the run.
 type PlannedStep struct {
 	// Path is that of the events; the steps of a loop are shown once, as its first pass.
 	Path string `json:"path"`
@@ -189,7 +189,7 @@ func (p *planner) outputs(f *frame) (values, show map[string]any) {
 	return values, show
 }
 
-// result is what a value comes to.
+// result is the result of a value.
 type result struct {
 	value   any // expr.Unknown where it is not known
 	show    any // with texts in place of what is not known
@@ -235,7 +235,7 @@ func (p *planner) evaluate(f *frame, b *binding.Binding, problems []binding.Prob
 	return result{value: value, show: show}
 }
 
-// symbol stands for what is not known.
+// symbol is an unknown value.
 func symbol(source string) any { return "‹" + plain.Line(source, 200) + "›" }
 
 // shown is a value with symbols in place of what is not known.

@@ -114,7 +114,7 @@ func named(do spec.Action) string {
 	return ""
 }
 
-// action plans what a step does, and returns what it comes to.
+// action plans what a step does, and returns its result.
 func (p *planner) action(f *frame, s *spec.Step, at *PlannedStep) any {
 	at.What = named(s.Do)
 	switch do := s.Do.(type) {

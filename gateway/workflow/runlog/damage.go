@@ -17,7 +17,7 @@ const (
 	indexPlace = "bucket_run_index"
 )
 
-// Sound is a [store.ErrCorrupt] where records of a run's log may be lost. A step whose end was lost would be made again: nobody goes on
+// Sound is a [store.ErrCorrupt] where records of a run's log may be lost. A step with a lost end would be repeated: no engine continues
 // with such a run.
 func (l *Logs) Sound(ctx context.Context, id string) error {
 	lost, err := l.lost(ctx, logPlace)

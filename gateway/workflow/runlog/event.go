@@ -34,7 +34,7 @@ type Run struct {
 	// Trigger is what started it: cli, http, program, mcp (a client's call of its function), schedule, webhook, workflow test.
 	Trigger   string `json:"trigger"`
 	Principal string `json:"principal,omitempty"`
-	// Parent is the execution whose program started it, or the run whose step or program did, Of the run that it replays a part of; "" for none.
+	// Parent is the execution, or the run, that started it, Of the run that it replays a part of; "" for none.
 	Parent  string          `json:"parent,omitempty"`
 	Of      string          `json:"of,omitempty"`
 	Inputs  json.RawMessage `json:"inputs,omitempty"`
@@ -123,11 +123,11 @@ type Event struct {
 	// Start is that of the run, of Created, or of a nested workflow, of Began.
 	Start *Started `json:"start,omitempty"`
 	// Read are, of Ended, the labels that the run has read by then and that no event before says: []gateway.Origin. The gateway
-	// remembers them in memory only: see its Read, and Recall for whoever goes on with the run.
+	// remembers them in memory only: see its Read, and Recall for the engine that continues the run.
 	Read json.RawMessage `json:"read,omitempty"`
 }
 
-// Started is what a run was started with: all that it takes to go on with it elsewhere.
+// Started is what a run was started with: all that it takes to continue with it elsewhere.
 type Started struct {
 	ID       string `json:"id"`
 	Workflow string `json:"workflow"`
@@ -142,6 +142,6 @@ type Started struct {
 	Workspace string            `json:"workspace,omitempty"` // of who started it
 	Parent    string            `json:"parent,omitempty"`
 	Of        string            `json:"of,omitempty"`
-	// Read are the labels of what whoever started it had read: []gateway.Origin.
+	// Read are the labels of what its starter had read: []gateway.Origin.
 	Read json.RawMessage `json:"read,omitempty"`
 }

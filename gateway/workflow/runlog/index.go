@@ -71,7 +71,7 @@ func (m *marks) forget(run string) {
 	m.use = slices.DeleteFunc(m.use, func(one string) bool { return one == run })
 }
 
-// reader reads a log, or goes on with one at a mark.
+// reader reads a log, or continues with one at a mark.
 type reader struct {
 	decoder
 	marks *marks

@@ -10,7 +10,7 @@ import (
 )
 
 // A record of the log is some events, each a line of JSON, or a piece of the line of one that is too large for a record: the
-// first byte tells which. The pieces of a line come one after the other; a line whose last piece never came was not written.
+// first byte tells which. The pieces of a line come one after the other; a line without its last piece was not written.
 const (
 	lines = '{'
 	first = '<'
@@ -125,7 +125,7 @@ func (d *decoder) add(record []byte, do func(Event) error) error {
 	return d.lines(line, do)
 }
 
-// gather keeps a piece of a line that somebody wants.
+// gather keeps a piece of a requested line.
 func (d *decoder) gather(piece []byte) {
 	if d.seen >= d.skip {
 		d.pending = append(d.pending, piece...)

@@ -1,5 +1,5 @@
 // Package runlog keeps what runs of workflows did: a log of events for each run, fenced so that of two who
-// go on with a run one learns that it is not alone, and a summary of each for lists. Its main types are [Logs] and [Writer].
+// continue with a run one learns that it is not alone, and a summary of each for lists. Its main types are [Logs] and [Writer].
 // What an Append has acknowledged survives a kill of the process and a loss of power.
 package runlog
 
@@ -61,13 +61,13 @@ func NewID(key string) string {
 	return "r-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 }
 
-// Create begins the log of a run with its first events, and returns who goes on with it. A run that there is already
+// Create begins the log of a run with its first events, and returns its writer. A run that exists already
 // is a [store.ErrConflict]. Where there is too little room left for those under way it is a [store.ErrFull].
 func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, error) {
 	if err := l.room(ctx); err != nil {
 		return nil, err
 	}
-	// The summary goes first: a run that has a log has one, so that nobody need look for runs elsewhere.
+	// The summary goes first: a run that has a log has one, so that summaries are a complete list of runs.
 	if err := l.addSummary(ctx, run); err != nil {
 		return nil, fmt.Errorf("begin run %s: %w", run.ID, err)
 	}
@@ -82,8 +82,8 @@ func (l *Logs) Create(ctx context.Context, run Run, first ...Event) (*Writer, er
 	return w, nil
 }
 
-// Take reads the log of a run to its end, and returns who goes on with it: what it appends follows what fold has seen,
-// or is a [store.ErrConflict]. A run whose events may be damaged is a [store.ErrCorrupt]. A run without events is a [store.ErrNotFound]; what Create has left of it goes. It ends at the first error of fold.
+// Take reads the log of a run to its end, and returns its writer: what that appends follows what fold has seen,
+// or is a [store.ErrConflict]. A run with possibly damaged events is a [store.ErrCorrupt]. A run without events is a [store.ErrNotFound]; what Create has left of it goes. It ends at the first error of fold.
 func (l *Logs) Take(ctx context.Context, id string, fold func(Event) error) (*Writer, error) {
 	if err := l.Sound(ctx, id); err != nil {
 		return nil, err
@@ -114,14 +114,14 @@ func (l *Logs) read(ctx context.Context, id string, do func(Event) error) (revis
 }
 
 var (
-	// errEnough ends a walk whose caller wants no more.
+	// errEnough ends a walk when its caller wants no more.
 	errEnough = errors.New("enough")
 	// errAnother is a log that is not the one that is marked.
 	errAnother = errors.New("another log")
 )
 
-// Read walks over the events of a run whose N is more than after, one record at a time in memory. Those before are not read where it
-// is known where they end, else they are counted. A run that there is not has none.
+// Read walks over the events of a run with N above after, one record at a time in memory. Those before are not read where it
+// is known where they end, else they are counted. An unknown run has none.
 func (l *Logs) Read(ctx context.Context, id string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		err := l.marked(id, after, func(r *reader) error {
@@ -185,7 +185,7 @@ func (l *Logs) Last(ctx context.Context, id string) (last Event, err error) {
 	return last, nil
 }
 
-// Remove forgets a run. One that there is not is no error.
+// Remove removes a run. An unknown one is no error.
 func (l *Logs) Remove(ctx context.Context, id string) error {
 	l.marks.forget(id)
 	if err := l.log.Remove(ctx, store.Key{id}); err != nil { // the summary last, or nobody would find the log

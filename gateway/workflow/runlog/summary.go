@@ -52,7 +52,7 @@ func (l *Logs) addSummary(ctx context.Context, run Run) error {
 }
 
 // PutSummary notes how a run stands, for lists: without its inputs, its outputs, and the forms that it waits for.
-// Only whoever has the run may call it.
+// Only the engine that has the run may call it.
 func (l *Logs) PutSummary(ctx context.Context, run Run) error {
 	data, err := json.Marshal(run.brief())
 	if err == nil {

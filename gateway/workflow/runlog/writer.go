@@ -9,17 +9,17 @@ import (
 	"sallyport/internal/store"
 )
 
-// Writer appends to the log of one run. Whoever has one has the run, until somebody else takes it and writes: then Append
+// Writer appends to the log of one run. It owns the run until another engine takes it and writes: then Append
 // is a [store.ErrConflict]. All methods are safe for concurrent use.
 type Writer struct {
 	log *store.Log
 	key store.Key
-	// turn is held by whoever writes.
+	// turn is held while writing.
 	turn chan struct{}
 
 	mu   sync.Mutex
 	next *batch // what goes with the next write; nil is nothing
-	// Only who has the turn touches these.
+	// These are guarded by turn.
 	last   uint64 // revision of the record that the next one follows
 	broken error  // why there will be no other write
 }
@@ -35,14 +35,14 @@ func newWriter(log *store.Log, key store.Key, after uint64) *Writer {
 	return &Writer{log: log, key: key, turn: make(chan struct{}, 1), last: after}
 }
 
-// writeTime is how long one write may take before nobody knows whether it will be done.
+// writeTime is how long one write may take before its outcome is unknown.
 const writeTime = 30 * time.Second
 
 // Append writes events, in this order, and returns when they are on the disk. What is given while another write is under way
 // goes together in the next one. The events of one call are all written or none if they take less than 1 MiB together.
 //
 // An event that cannot be written ([store.ErrInvalid]) changes nothing. After any other error of the store ([store.ErrConflict],
-// [store.ErrFull]) the writer writes nothing more: whoever takes the run again sees what was written. An error of ctx leaves
+// [store.ErrFull]) the writer writes nothing more: the engine that takes the run again sees what was written. An error of ctx leaves
 // it open whether the events will be.
 func (w *Writer) Append(ctx context.Context, events ...Event) error {
 	if len(events) == 0 || ctx.Err() != nil {

@@ -150,7 +150,7 @@ func (d *decoder) isIdentifier(at strict.Path, n *yaml.Node, what string) bool {
 	return false
 }
 
-// members reads a mapping whose keys a person names.
+// members reads a mapping with user-defined keys.
 func (d *decoder) members(at strict.Path, n *yaml.Node, what string, read func(at strict.Path, name Text, value *yaml.Node)) {
 	if n.Kind == yaml.MappingNode && len(n.Content)/2 > MaxNames {
 		d.Fail(at, n, "%s has %d members; at most %d", label(at), len(n.Content)/2, MaxNames)
@@ -232,7 +232,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return span, nil
 }
 
-// short reads what stands for a mapping: a scalar by one reader, all else by another.
+// short reads a mapping or its short form: a scalar by one reader, all else by another.
 func short(scalar, other strict.Reader) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {

@@ -13,7 +13,7 @@ import (
 type lines = strict.Source
 
 // place is where a text stands, in more detail than its Pos: the node that it is of, and how many bytes of that come before it.
-// The zero place is of a text that nobody read from a file.
+// The zero place is of a text that is not from a file.
 type place struct {
 	in   *lines
 	node *yaml.Node

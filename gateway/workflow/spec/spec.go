@@ -51,9 +51,9 @@ type Input struct {
 	Name Text
 	// Schema is its JSON Schema (draft 2020-12), without the keys that are ours.
 	Schema []byte
-	// Description is the schema's. Prompt is what a person is asked who has not given it, "" is the description.
+	// Description is the schema's. Prompt is the question for a missing input, "" is the description.
 	Description, Prompt string
-	// Default is what it is where nobody gives it; nil is none, and then it is required unless Optional (it is null then).
+	// Default is its value where it is not given; nil is none, and then it is required unless Optional (it is null then).
 	Default  *Value
 	Optional bool
 }
@@ -62,7 +62,7 @@ type Input struct {
 type Output struct {
 	Name        Text
 	Description string
-	// Schema is its JSON Schema; nil is any. A run whose output does not fit fails.
+	// Schema is its JSON Schema; nil is any. A run fails if its output does not fit.
 	Schema []byte
 	Value  Value
 }
@@ -115,9 +115,9 @@ type Step struct {
 	// for 30 days. nil is none.
 	Idempotency *Value
 	// Interrupted says what becomes of the step when the gateway was killed during it: retry, fail or ask (a person is asked whether
-	// to make it again). "" is retry for what only reads, is idempotent by its tool's own word, or can be gone on with (code, skill); else ask.
+	// to make it again). "" is retry for what only reads, is idempotent by its tool's own word, or can be continued (code, skill); else ask.
 	Interrupted string
-	// Output is what steps.ID.output comes to, where the step's own result, "output" in this expression, is not it. nil is that result.
+	// Output is the value of steps.ID.output, where the step's own result, "output" in this expression, is not it. nil is that result.
 	Output *Value
 	Do     Action
 }
@@ -189,7 +189,7 @@ type Branch struct {
 
 // ForEach runs its steps for each item of a list. Its result is the list of what each came to; when one fails, the others are canceled.
 type ForEach struct {
-	// In comes to a list.
+	// In evaluates to a list.
 	In Value
 	// As names the item in expressions, "item" by default; Index the number of it, from 0: "index" by default.
 	As, Index Text
@@ -293,8 +293,8 @@ func (*Wait) action()     {}
 func (*Form) action()     {}
 func (*Try) action()      {}
 
-// Value is a JSON value of a definition whose texts may hold expressions, as ${{ EXPRESSION }}: a text that is one expression and
-// nothing else comes to that expression's value, in others they are put in as texts. "$${{" is a plain "${{".
+// Value is a JSON value of a definition. Its texts may hold expressions, as ${{ EXPRESSION }}: a text that is one expression and
+// no other text has that expression's value, in others they are inserted as texts. "$${{" is a plain "${{".
 type Value struct {
 	Pos
 	Kind Kind

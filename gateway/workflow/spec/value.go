@@ -76,7 +76,7 @@ func unclosed(text string) int {
 	return -1
 }
 
-// value reads a value whose texts may hold expressions.
+// value reads a value; its texts may hold expressions.
 func (d *decoder) value(at strict.Path, n *yaml.Node) Value {
 	v := d.literal(at, n)
 	if v.Kind == String {
@@ -170,7 +170,7 @@ func (d *decoder) any(into *Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) { *into = d.value(at, n) }
 }
 
-// arguments reads a mapping, or an expression that comes to one.
+// arguments reads a mapping, or an expression that evaluates to one.
 func (d *decoder) arguments(into *Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		v := d.value(at, n)
@@ -194,7 +194,7 @@ func (d *decoder) variables(into *Value) strict.Reader {
 	}
 }
 
-// list reads a list, or an expression that comes to one.
+// list reads a list, or an expression that evaluates to one.
 func (d *decoder) list(into *Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		v := d.value(at, n)

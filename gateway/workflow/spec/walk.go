@@ -8,7 +8,7 @@ import (
 // Block is one list of steps within a step.
 type Block struct {
 	// Name is what stands between the step's and its inner steps' ids in the path of an event: a branch's name, "case[0]", "default",
-	// "try", "catch", "finally"; "" for a loop, whose passes have a number.
+	// "try", "catch", "finally"; "" for a loop, where passes have a number.
 	Name  string
 	Steps []Step
 }
@@ -80,7 +80,7 @@ func byID(steps []Step, id string) *Step {
 	return nil
 }
 
-// within returns the block that a path goes on in, and what is left of the path.
+// within returns the block that a path continues in, and what is left of the path.
 func (s *Step) within(parts []string) ([]Step, []string) {
 	for _, b := range s.Blocks() {
 		switch b.Name {

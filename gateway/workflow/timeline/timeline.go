@@ -31,7 +31,7 @@ type Stretch struct {
 // Note is what was done to a run as a whole.
 type Note struct {
 	At time.Time
-	// What is resumed or canceled, By is whose doing it was.
+	// What is resumed or canceled, By is who did it.
 	What, By string
 }
 
@@ -188,7 +188,7 @@ func (m *Mark) Only() *Mark {
 	return &one
 }
 
-// Pick chooses which steps to show; nil stands for the hidden ones.
+// Pick chooses which steps to show; nil is the hidden ones.
 func Pick(marks []*Mark) (shown, hidden []*Mark) {
 	passes := 0
 	for _, m := range marks {

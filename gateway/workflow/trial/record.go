@@ -17,7 +17,7 @@ import (
 )
 
 // Record makes a file of tests of a run that is over: its one test gives what the run was given, has a stub for each call
-// and each program that it made, and expects what it came to. Tokens in place of personal data stay as they are. Errors are
+// and each program that it made, and expects its result. Tokens in place of personal data stay as they are. Errors are
 // *tool.Error, of runs that cannot be made again so: of canceled ones, and of those that are larger than a file may be.
 func Record(events iter.Seq2[workflow.Event, error]) ([]byte, error) {
 	r := &recording{definitions: map[string]*spec.Definition{}, steps: map[string]*recorded{}}

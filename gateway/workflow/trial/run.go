@@ -122,7 +122,7 @@ type rehearsal struct {
 	seen   func([]workflow.Event)
 }
 
-// run starts the run, answers what it asks, and compares what it came to.
+// run starts the run, answers what it asks, and compares its result.
 func (r *rehearsal) run(ctx context.Context, name string) []Failure {
 	run, err := r.engine.Start(ctx, workflow.Start{Workflow: name, Inputs: r.test.Inputs, Trigger: "workflow test", Key: "test"})
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *rehearsal) stuck(ctx context.Context, run workflow.Run, err error) stri
 	return text + strings.Join(waits, "")
 }
 
-// settle waits until the run is over, and answers its forms meanwhile.
+// settle waits until the run is over, and answers its forms in the meantime.
 func (r *rehearsal) settle(ctx context.Context, id string) (workflow.Run, error) {
 	answered := map[string]answer{}
 	for {

@@ -231,7 +231,7 @@ func (s *stage) unused() (all []Failure) {
 	return all
 }
 
-// orderly is a mapping whose members are written in the order in which they were added.
+// orderly is a mapping that is written in the order in which its members were added.
 type orderly struct{ node yaml.Node }
 
 func (o *orderly) add(key string, value any) {

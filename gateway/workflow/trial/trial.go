@@ -1,4 +1,4 @@
-// Package trial tests workflows: a file NAME_test.yaml beside a definition says what a run is given, what its calls come
+// Package trial tests workflows: a file NAME_test.yaml next to a definition says what a run is given, what its calls come
 // to, and what is expected of it. Its main types are [File], which [Load] reads, and [Result], which [Run] returns: the
 // real engine runs the definition on records in memory, and a door of stubs stands where the gateway is. [Record] makes
 // such a file of a run that happened.
@@ -55,7 +55,7 @@ type Test struct {
 type Stub struct {
 	// Tool is "upstream.tool", Step the path of a step as in a run's log: one of the two is set.
 	Tool, Step string
-	// Result is what it comes to, in JSON; nil where Error is set. Final says that it is the step's output: what the step's own
+	// Result is its result, in JSON; nil where Error is set. Final says that it is the step's output: what the step's own
 	// "output" makes of a result is not made of it.
 	Result json.RawMessage
 	Final  bool
@@ -85,7 +85,7 @@ type Expect struct {
 	// calls are all that must be made, nil is any.
 	calls []call
 	steps []outcome
-	// asksCalls says that calls are named, be it none.
+	// asksCalls says that calls are named, also with an empty list.
 	asksCalls bool
 }
 

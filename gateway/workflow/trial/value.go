@@ -75,7 +75,7 @@ func (r reader) plain(at strict.Path, n *yaml.Node) bool {
 	return good && !r.Bad(at, at.Unknown())
 }
 
-// The matchers: a mapping of one of these keys alone stands for what a value must be like.
+// The matchers: a mapping with one of these keys alone is a matcher for a value.
 const (
 	contains = "$contains" // a text with this one in it
 	matches  = "$matches"  // a text that the regular expression (RE2) is found in

@@ -31,7 +31,7 @@ func NewClock(in *store.Store, opts Options) (*Clock, error) {
 	return &Clock{opts: opts.withDefaults(), schedules: schedules}, err
 }
 
-// retryAfter is how long a clock rests whose store fails.
+// retryAfter is how long a clock waits after an error of its store.
 const retryAfter = 10 * time.Second
 
 // Run starts runs until ctx ends, and returns its error; what was due while no clock ran starts once, first. While the
@@ -86,7 +86,7 @@ func (c *Clock) keepInSync(ctx context.Context) error {
 	}
 }
 
-// keysOf names the schedules of a definition: by what they say, so that one which is changed begins anew and one which is
+// keysOf names the schedules of a definition: by what they say, so that one which is changed begins again and one which is
 // only moved does not, and by a number where two say the same.
 func keysOf(d *spec.Definition) (keys []store.Key) {
 	seen := map[string]int{}

@@ -26,14 +26,14 @@ const (
 	maxBody = 1 << 20
 	// readTime is how long it may take to arrive.
 	readTime = 10 * time.Second
-	// maxReading is how many are read at once: nobody has shown who they are yet.
+	// maxReading is how many are read at once: they are not authenticated yet.
 	maxReading = 32
 	// perSecond is how many runs of one workflow requests start in the long run, burst how many at once.
 	perSecond, burst = 5, 50
 )
 
-// Hooks answers POST /hooks/NAME: a request that is signed with the secret of workflow NAME starts it. Whoever has no
-// secret learns nothing, not even which workflows there are. It checks nobody's token. It is safe for concurrent use.
+// Hooks answers POST /hooks/NAME: a request that is signed with the secret of workflow NAME starts it. A caller without the
+// secret learns nothing, not even which workflows there are. It checks no tokens. It is safe for concurrent use.
 type Hooks struct {
 	opts    Options
 	mux     *http.ServeMux
@@ -166,7 +166,7 @@ func (h *Hooks) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 	return body, nil
 }
 
-// authentic finds the workflow of a request that is signed with its secret. The same work is done for a workflow that there is not.
+// authentic finds the workflow of a request that is signed with its secret. The same work is done for an unknown workflow.
 func (h *Hooks) authentic(r *http.Request, name string, body []byte) (*spec.Definition, string, *refusal) {
 	d, scheme, secret, known := h.opts.find(name), standard, h.nobody, false
 	if d != nil && d.On.Webhook != nil {
@@ -184,7 +184,7 @@ func (h *Hooks) authentic(r *http.Request, name string, body []byte) (*spec.Defi
 	return d, id, nil
 }
 
-// limit returns what bounds the starts of a workflow that there is.
+// limit returns the rate limit of a workflow's starts.
 func (h *Hooks) limit(name string) *rate.Limiter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -228,7 +228,7 @@ func headers(all http.Header) map[string]any {
 	return found
 }
 
-// asRefusal is the answer to an error of what was asked for, by somebody who has the secret.
+// asRefusal is the response to an authenticated request that failed.
 func asRefusal(err error) *refusal {
 	e := tool.AsError(err)
 	switch {

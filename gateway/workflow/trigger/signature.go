@@ -18,19 +18,19 @@ const (
 	gitHub   = "github"
 )
 
-// tolerance is how far the clock of who signs may be off: an older request may be one that somebody has recorded.
+// tolerance is how far the sender's clock may be off: an older request may be a replay.
 const tolerance = 5 * time.Minute
 
 const (
-	// maxSignatures is how many of a request are looked at: whoever changes secrets signs with both for a while.
+	// maxSignatures is how many of a request are looked at: during a change of secrets a sender signs with both.
 	maxSignatures = 8
 	maxID         = 256
 )
 
-// errSignature says no more than it must to whoever has no secret.
+// errSignature reveals as little as possible to a caller without the secret.
 var errSignature = errors.New("the signature is missing or wrong")
 
-// verify checks who has signed a request, and returns its id.
+// verify checks the signature of a request, and returns its id.
 func verify(scheme, secret string, header http.Header, body []byte, now time.Time) (id string, err error) {
 	if scheme == gitHub {
 		return verifyGitHub(secret, header, body)
@@ -56,7 +56,7 @@ func verifyStandard(secret string, header http.Header, body []byte, now time.Tim
 	return id, nil
 }
 
-// standardKey is the bytes that a secret stands for: base64 behind "whsec_", else the text itself.
+// standardKey is the key of a secret: base64 behind "whsec_", else the text itself.
 func standardKey(secret string) string {
 	encoded, marked := strings.CutPrefix(secret, "whsec_")
 	key, err := base64.StdEncoding.DecodeString(encoded)

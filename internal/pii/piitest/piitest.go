@@ -164,7 +164,7 @@ func (g generator) ip() string {
 	return fmt.Sprintf("%d.%d.%d.%d", 1+g.IntN(126), g.IntN(256), g.IntN(256), 1+g.IntN(254))
 }
 
-// phone returns a number, and whether it is one without any word beside it.
+// phone returns a number, and whether it is one without any word next to it.
 func (g generator) phone() (number string, sure bool) {
 	switch g.IntN(8) {
 	case 0:

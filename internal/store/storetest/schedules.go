@@ -22,7 +22,7 @@ func listen(t *testing.T, s *store.Schedules) (due chan store.Firing, stop func(
 	}
 }
 
-// schedules: what is due comes, once and in order, also what was due while nobody listened.
+// schedules: what is due comes, once and in order, also what was due while no one listened.
 func schedules(t *testing.T, s *store.Store) {
 	t.Helper()
 	ctx := t.Context()

@@ -122,7 +122,7 @@ func deleted(t *testing.T, s *store.Store) {
 	want(t, err, store.ErrNotFound)
 }
 
-// odd are parts of keys that somebody would like to be taken for another.
+// odd are parts of keys that someone would like to be taken for another.
 var odd = []string{"", "a", "A", "a.b", "a b", "*", ">", "a.>", "=YQ", "=", "$JS", "..", "/", "../a", "a\x00", "\xff\xfe", "\r\n", "\u00e9", "e\u0301", "CON", strings.Repeat("x", 900)}
 
 func keys(t *testing.T, s *store.Store) {

@@ -1,6 +1,6 @@
 // Package authserver runs a real OAuth 2.1 authorization server for tests: the
 // provider of zitadel/oidc over a storage in memory, on a loopback port, with what
-// that provider lacks beside it: dynamic registration (RFC 7591), the resource
+// that provider lacks next to it: dynamic registration (RFC 7591), the resource
 // parameter (RFC 8707) as the audience of its JWT access tokens, the iss
 // parameter (RFC 9207) and the metadata document of RFC 8414. Refresh tokens
 // rotate, and using one twice revokes all that came from it, as servers do that
@@ -29,9 +29,9 @@ import (
 type Options struct {
 	// Life is how long access tokens are valid; 0 means an hour.
 	Life time.Duration
-	// Clients are registered before the start, beside those that register themselves.
+	// Clients are registered before the start, next to those that register themselves.
 	Clients []Client
-	// Scopes are what the metadata lists, "offline_access" beside them; nil means read and write.
+	// Scopes are what the metadata lists, "offline_access" next to them; nil means read and write.
 	Scopes []string
 	// NoRegistration leaves dynamic registration out; RefuseRegistration offers it and answers 403.
 	NoRegistration, RefuseRegistration bool
@@ -191,7 +191,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	_ = page.Execute(w, r.FormValue("id"))
 }
 
-// login takes the person's answer: there is one person, whom nobody doubts.
+// login takes the person's answer: there is one person, whom no one doubts.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	id := r.FormValue("id")
 	request, err := s.store.AuthRequestByID(r.Context(), id)

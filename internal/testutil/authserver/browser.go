@@ -25,7 +25,7 @@ type Browser struct {
 
 var hiddenID = regexp.MustCompile(`name="id" value="([^"]+)"`)
 
-// Open opens a page and goes on until the client has its answer. An error page
+// Open opens a page and continues until the client has its answer. An error page
 // of the server is an error that holds its text.
 func (b *Browser) Open(ctx context.Context, page string) error {
 	b.Back = ""

@@ -237,7 +237,7 @@ func (s *store) issue(g *grant) (string, time.Time) {
 	return id, time.Now().Add(s.life)
 }
 
-// use spends a refresh token. A second use means that somebody has a copy.
+// use spends a refresh token. A second use means that someone has a copy.
 func (s *store) use(token string) error {
 	if token == "" {
 		return nil

@@ -1,5 +1,5 @@
 // Package browser drives the Chromium of `make browser` for tests of pages: [Open] starts it, [Browser.Page] gives a tab
-// whose cookies are its own. It reaches the machine's loopback only. Every method fails the test when what it is to do cannot
+// with its own cookies. It reaches the machine's loopback only. Every method fails the test when what it is to do cannot
 // be done within half a minute; a page that logs an error, breaks its own Content-Security-Policy, throws, or asks for
 // what is not there fails the test at its end, unless the test has taken it ([Page.Complaints]).
 package browser

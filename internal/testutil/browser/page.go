@@ -227,7 +227,7 @@ func (p *Page) Press(keys ...string) {
 	}
 }
 
-// Eval evaluates a JavaScript expression in a page and returns its value; of a promise, what it comes to.
+// Eval evaluates a JavaScript expression in a page and returns its value; of a promise, its result.
 func Eval[T any](p *Page, expression string) T {
 	p.tb.Helper()
 	return get(p, "evaluate "+expression[:min(len(expression), 80)], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -241,7 +241,7 @@ func (p *Page) Screenshot(path string) {
 	}
 }
 
-// Overflows says how many CSS pixels the page is wider than its window: 0 where nobody has to scroll sideways.
+// Overflows says how many CSS pixels the page is wider than its window: 0 where no one has to scroll sideways.
 func (p *Page) Overflows() int {
 	p.tb.Helper()
 	return Eval[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth")

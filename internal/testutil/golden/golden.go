@@ -1,5 +1,5 @@
 // Package golden compares what a test got with a file, or rewrites the file. A
-// package whose tests import it has the flag -update; `make golden` finds them by
+// package with tests that import it has the flag -update; `make golden` finds them by
 // this import, so a test that wants the flag for itself takes [Update].
 package golden
 

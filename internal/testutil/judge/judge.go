@@ -46,7 +46,7 @@ type Scores struct {
 	Recall3  float64 `json:"recall@3"`
 	Recall5  float64 `json:"recall@5"`
 	Recall10 float64 `json:"recall@10"`
-	// NDCG10 has a gain for each gold tool at the place of the first answer that stands for it and for no other.
+	// NDCG10 has a gain for each gold tool at the place of the first answer that counts for it and for no other.
 	NDCG10 float64 `json:"ndcg@10"`
 	// MRR is 1 / the place of the first right answer among the first 10, or 0.
 	MRR float64 `json:"mrr"`

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// ErrNoData says that a set is not on this machine: it lies beside the project, not in it.
+// ErrNoData says that a set is not on this machine: it lies next to the project, not in it.
 var ErrNoData = errors.New("no judged queries here")
 
 // Entry is one tool of a set, as the gateway would know it.
@@ -146,7 +146,7 @@ func (s *Set) readQueries(path string, kind func(Query) string) error {
 }
 
 // setApart looks which of the queries that check are like none that weights were
-// chosen by. The halves themselves stay as they were when that was done: drawn anew,
+// chosen by. The halves themselves stay as they were when that was done: drawn again,
 // by task, each would have queries that the weights have seen.
 func (s *Set) setApart() {
 	tasks, golds := map[string]bool{}, map[string]bool{}

@@ -31,7 +31,7 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Report is what came of it.
+// Report is the result.
 type Report struct {
 	// Answers are counted by status, Programs by how they ended.
 	Answers  map[int]int
@@ -45,7 +45,7 @@ type Report struct {
 	Failed int
 }
 
-// maxWrong is how many wrong answers are told.
+// maxWrong is how many wrong answers are reported.
 const maxWrong = 10
 
 // Percentile is of Took, which it sorts.

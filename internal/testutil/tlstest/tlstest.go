@@ -90,7 +90,7 @@ func Start(t testing.TB, server *httptest.Server) {
 	start(t, server, "h2", "http/1.1")
 }
 
-// StartOld is Start for servers that know HTTP/1.1 only, such as those whose handlers take a connection over.
+// StartOld is Start for servers that know HTTP/1.1 only, such as those with handlers that take a connection over.
 func StartOld(t testing.TB, server *httptest.Server) {
 	t.Helper()
 	start(t, server, "http/1.1")

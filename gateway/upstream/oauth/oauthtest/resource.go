@@ -63,7 +63,7 @@ func (r *Resource) Requests() []Request {
 }
 
 // New starts a server, which ends with the test and takes tokens that as issued
-// for it and nothing else.
+// only for it.
 func New(tb testing.TB, as *authserver.Server, opts *Options) *Resource {
 	tb.Helper()
 	if opts == nil {
