@@ -19,6 +19,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
@@ -47,7 +48,7 @@ func use(t *testing.T, g *gateway.Gateway, principal, query, id string, sessions
 	t.Helper()
 	for i := range sessions {
 		ctx := as(t, principal, fmt.Sprint(query, id, i))
-		if _, err := g.Search(ctx, gateway.Search{Query: query}); err != nil {
+		if _, err := g.Searcher.Search(ctx, toolsearch.Request{Query: query}); err != nil {
 			t.Fatal(err)
 		}
 		parsed, err := tool.ParseID(id)
@@ -63,7 +64,7 @@ func use(t *testing.T, g *gateway.Gateway, principal, query, id string, sessions
 // firstFor is the best answer to somebody's query.
 func firstFor(t *testing.T, g *gateway.Gateway, principal, query string) string {
 	t.Helper()
-	found, err := g.Search(as(t, principal, "looks"), gateway.Search{Query: query, Detail: gateway.Names})
+	found, err := g.Searcher.Search(as(t, principal, "looks"), toolsearch.Request{Query: query, Detail: toolsearch.Names})
 	if err != nil || len(found.Tools) < 2 {
 		t.Fatalf("%+v, %v", found, err)
 	}
@@ -102,7 +103,7 @@ func TestClicksMoveTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Settle(t.Context())
+		g.Catalog.Settle(t.Context())
 		return g
 	}
 	g := start(true)
@@ -146,7 +147,7 @@ func TestClicksMoveTools(t *testing.T) {
 func TestWhatIsNoClick(t *testing.T) {
 	sites := map[string]*site{"alpha": newSite(t, desks), "beta": newSite(t, desks)}
 	g := open(t, settings(sites), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	first, other := best(t, g, "break ticket")
 	use(t, g, "", "break ticket", other, 6)
 	wantFirst(t, g, "", "break ticket", first)
@@ -160,7 +161,7 @@ func TestWhatIsNoClick(t *testing.T) {
 		if _, err := g.Call(ctx, tool.Call{Tool: closes}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Search(ctx, gateway.Search{Query: "close ticket"}); err != nil {
+		if _, err := g.Searcher.Search(ctx, toolsearch.Request{Query: "close ticket"}); err != nil {
 			t.Fatal(err)
 		}
 		_, err = g.Call(ctx, tool.Call{Tool: closes, Args: json.RawMessage(`[]`)})
@@ -180,15 +181,15 @@ func TestWhatIsNoClick(t *testing.T) {
 // TestProgramsClick: what a program calls after a search counts for whoever runs it, once for all its calls.
 func TestProgramsClick(t *testing.T) {
 	g := open(t, withRunsc(t, desksSettings(t)), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	first, other := best(t, g, "create a ticket")
 	up, _, _ := strings.Cut(other, ".")
 	for i := range 5 {
 		ctx := as(t, "ada", fmt.Sprint("s", i))
-		if _, err := g.Search(ctx, gateway.Search{Query: "create a ticket"}); err != nil {
+		if _, err := g.Searcher.Search(ctx, toolsearch.Request{Query: "create a ticket"}); err != nil {
 			t.Fatal(err)
 		}
-		e, err := g.Execute(ctx, execution.Program{Code: "from servers." + up + " import create_ticket\nfor i in range(20): create_ticket()"})
+		e, err := g.Executor.Execute(ctx, execution.Program{Code: "from servers." + up + " import create_ticket\nfor i in range(20): create_ticket()"})
 		if err != nil || e.Failed() {
 			t.Fatalf("%v, %v", e.Text(), err)
 		}
@@ -197,7 +198,7 @@ func TestProgramsClick(t *testing.T) {
 	wantFirst(t, g, "", "create a ticket", first)
 
 	// A program that searches and calls without end moves nothing by that.
-	e, err := g.Execute(as(t, "eve", ""), execution.Program{Code: "from servers." + up + " import close_ticket\nfrom sallyport import search_tools\n" +
+	e, err := g.Executor.Execute(as(t, "eve", ""), execution.Program{Code: "from servers." + up + " import close_ticket\nfrom sallyport import search_tools\n" +
 		"for i in range(30):\n    search_tools('create a ticket'); close_ticket()"})
 	if err != nil || e.Failed() {
 		t.Fatalf("%v, %v", e.Text(), err)
@@ -249,9 +250,9 @@ func TestEmbeddings(t *testing.T) {
 	o, log := newOracle(t), &records{}
 	cfg := settings(map[string]*site{"my-notes": newSite(t, notes), "calc": newSite(t, calc)})
 	g := open(t, cfg, &gateway.Options{CacheDir: t.TempDir(), Logger: slog.New(log)})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	finds := func(query string) bool {
-		found := search(t, g, gateway.Search{Query: query, Detail: gateway.Names})
+		found := search(t, g, toolsearch.Request{Query: query, Detail: toolsearch.Names})
 		return len(found.Tools) > 0 && found.Tools[0].ID.Name == "delete_notes"
 	}
 	if finds("bin them") {
@@ -263,11 +264,11 @@ func TestEmbeddings(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.Eventually(t, "it is found by meaning", 20*time.Second, func() bool { return finds("bin them") })
-	if found := search(t, g, gateway.Search{Query: "bin them", Upstream: "calc", Detail: gateway.Names}); slices.ContainsFunc(found.Tools, func(f gateway.FoundTool) bool { return f.ID.Upstream != "calc" }) {
+	if found := search(t, g, toolsearch.Request{Query: "bin them", Upstream: "calc", Detail: toolsearch.Names}); slices.ContainsFunc(found.Tools, func(f toolsearch.FoundTool) bool { return f.ID.Upstream != "calc" }) {
 		t.Errorf("other upstreams: %+v", found.Tools)
 	}
 	o.down.Store(true)
-	if found := search(t, g, gateway.Search{Query: "list notes"}); len(found.Tools) == 0 || found.Tools[0].ID.Name != "list_notes" {
+	if found := search(t, g, toolsearch.Request{Query: "list notes"}); len(found.Tools) == 0 || found.Tools[0].ID.Name != "list_notes" {
 		t.Errorf("while it is down: %+v", found)
 	}
 	said := log.find("embeddings endpoint fails; search goes by words alone")
@@ -305,7 +306,7 @@ func TestEmbeddings(t *testing.T) {
 func TestReloadLearning(t *testing.T) {
 	cfg := desksSettings(t)
 	g := open(t, cfg, &gateway.Options{CacheDir: t.TempDir()})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	first, other := best(t, g, "create a ticket")
 	use(t, g, "", "create a ticket", other, 5)
 	off := *cfg

@@ -72,7 +72,7 @@ func guardedOffice(t *testing.T, wait time.Duration) (*gateway.Gateway, map[stri
 	cfg.Policy = policy.Settings{On: true, Default: policy.Ask, Rules: []policy.Rule{{Name: "sums", Tools: []string{"calc.add"}, Then: policy.Allow}}}
 	cfg.Approval.Wait = wait
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, sites
 }
 
@@ -121,7 +121,7 @@ said`, `[["denied","notes.create_note was not approved by the user"],["denied","
 	} {
 		before := sites["notes"].hits.Load()
 		p := &person{decide: c.decide}
-		e, err := g.Execute(tool.WithSession(t.Context(), name), execution.Program{Code: c.code, Peer: p})
+		e, err := g.Executor.Execute(tool.WithSession(t.Context(), name), execution.Program{Code: c.code, Peer: p})
 		if err != nil || e.Value == nil || e.Value.Text != c.want {
 			t.Errorf("%s: %v, %s, want %s", name, err, e.Text(), c.want)
 		}
@@ -137,7 +137,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 	p := &person{decide: always("session")}
 	ctx := tool.WithSession(t.Context(), "s1")
 	code := "from servers.notes import create_note\ncreate_note(title='a\\x1b[31m\\u202eb', text='x' * 5000)"
-	first, err := g.Execute(ctx, execution.Program{Code: code, Peer: p})
+	first, err := g.Executor.Execute(ctx, execution.Program{Code: code, Peer: p})
 	if err != nil || first.Failed() {
 		t.Fatalf("%v, %s", err, first.Text())
 	}
@@ -149,7 +149,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 		t.Errorf("%s", p.forms[0])
 	}
 	for session, asked := range map[string]int{"s1": 1, "s2": 2} { // the answer was for its session
-		e, err := g.Execute(tool.WithSession(t.Context(), session), execution.Program{Code: code, Peer: p})
+		e, err := g.Executor.Execute(tool.WithSession(t.Context(), session), execution.Program{Code: code, Peer: p})
 		if err != nil || e.Failed() {
 			t.Errorf("%v, %s", err, e.Text())
 		}
@@ -160,7 +160,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 	if p.questions() != 2 {
 		t.Errorf("asked %d times", p.questions())
 	}
-	other, err := g.Execute(tool.WithPrincipal(ctx, "eve"), execution.Program{Code: code, Peer: p})
+	other, err := g.Executor.Execute(tool.WithPrincipal(ctx, "eve"), execution.Program{Code: code, Peer: p})
 	if err != nil || other.Failed() || p.questions() != 3 {
 		t.Errorf("another principal: %v, asked %d times", err, p.questions())
 	}
@@ -170,7 +170,7 @@ func question(t *testing.T, g *gateway.Gateway) {
 func slow(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	p := &person{decide: func(string) string { time.Sleep(1500 * time.Millisecond); return "once" }}
-	e, err := g.Execute(t.Context(), execution.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "from servers.notes import create_note\ncreate_note(title='a')", Peer: p, Timeout: time.Second})
 	if err != nil || e.Failed() {
 		t.Errorf("%v, %s", err, e.Text())
 	}
@@ -185,7 +185,7 @@ from sallyport import parallel
 print(add(a=1, b=2))
 try: parallel(lambda: create_note(title='a'), lambda: create_note(title='b'))
 finally: add(a=3, b=4)`
-	e, err := g.Execute(tool.WithPrincipal(t.Context(), "ann"), execution.Program{Code: code})
+	e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), "ann"), execution.Program{Code: code})
 	if err != nil || e.Status != execution.Held || len(e.Approvals) != 2 || sites["notes"].hits.Load() != 0 || sites["calc"].hits.Load() != 1 {
 		t.Fatalf("%v, %s, %+v: %s", err, e.Status, e.Approvals, e.Text())
 	}
@@ -212,14 +212,14 @@ finally: add(a=3, b=4)`
 	wantError(t, err, tool.Invalid, "does not wait for an answer any more: it is allowed")
 
 	// The one that resumes it makes the call that was approved, and waits for the other one.
-	again, err := g.Execute(ann, execution.Program{Resume: e.ID})
+	again, err := g.Executor.Execute(ann, execution.Program{Resume: e.ID})
 	if err != nil || again.Status != execution.Held || len(again.Approvals) != 1 || again.Approvals[0].ID != e.Approvals[1].ID || sites["notes"].hits.Load() != 1 || sites["calc"].hits.Load() != 1 {
 		t.Fatalf("%v, %s, %+v: %s", err, again.Status, again.Approvals, again.Text())
 	}
 	if _, err := g.Approver.Answer(operator, again.Approvals[0].ID, approvals.Answer{Allow: true, Scope: approval.Execution}); err != nil {
 		t.Error(err)
 	}
-	last, err := g.Execute(ann, execution.Program{Resume: again.ID})
+	last, err := g.Executor.Execute(ann, execution.Program{Resume: again.ID})
 	if err != nil || last.Status != sandbox.OK || sites["notes"].hits.Load() != 2 || sites["calc"].hits.Load() != 2 {
 		t.Errorf("%v, %s; %d notes, %d sums", err, last.Text(), sites["notes"].hits.Load(), sites["calc"].hits.Load())
 	}
@@ -250,7 +250,7 @@ func answeredElsewhere(t *testing.T, g *gateway.Gateway, sites map[string]*site)
 			}
 		}
 	})
-	e, err := g.Execute(t.Context(), execution.Program{Code: `from servers.notes import create_note
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: `from servers.notes import create_note
 from sallyport import ToolError
 print(create_note(title='good'))
 try: create_note(title='bad')
@@ -312,12 +312,12 @@ func many(t *testing.T, g *gateway.Gateway) {
 	}
 	testutil.Eventually(t, "16 calls wait", 10*time.Second, func() bool { all, _ := g.Approver.Approvals(ctx); return len(all) == 16 })
 	code := "from servers.notes import create_note\ncreate_note(title='a')"
-	e, err := g.Execute(ctx, execution.Program{Code: code, Peer: slow})
+	e, err := g.Executor.Execute(ctx, execution.Program{Code: code, Peer: slow})
 	if err != nil || e.Status != execution.Held {
 		t.Errorf("%v, %s", err, e.Text())
 	}
 	p := &person{decide: always("once")}
-	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), execution.Program{Code: code, Peer: p}); err != nil || e.Status != sandbox.OK {
+	if e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), "bob"), execution.Program{Code: code, Peer: p}); err != nil || e.Status != sandbox.OK {
 		t.Errorf("another principal: %v, %s", err, e.Text())
 	}
 	stop()

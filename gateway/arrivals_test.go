@@ -7,6 +7,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 )
 
 // TestNobodyWaitsForWhomTheyDoNotName: an upstream that never answers costs those nothing who do not name it.
@@ -17,13 +18,13 @@ func TestNobodyWaitsForWhomTheyDoNotName(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{NoPool: true})
 	begun := time.Now()
 	for code, most := range map[string]time.Duration{"1 + 1": 5 * time.Second, "from servers import calc\nprint(calc.add(a=1, b=2))": 5 * time.Second} {
-		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: "python"})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: "python"})
 		if err != nil || e.Fault != nil || time.Since(begun) > most {
 			t.Errorf("%q: %v, %+v after %v", code, err, e.Fault, time.Since(begun))
 		}
 	}
 	begun = time.Now()
-	found := search(t, g, gateway.Search{Query: "add two numbers"})
+	found := search(t, g, toolsearch.Request{Query: "add two numbers"})
 	if len(found.Tools) == 0 || found.Tools[0].ID.String() != "calc.add" || !strings.Contains(found.Text(), "mute") || time.Since(begun) > 9*time.Second {
 		t.Errorf("after %v: %s", time.Since(begun), found.Text())
 	}

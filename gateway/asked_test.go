@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 )
 
@@ -15,20 +15,20 @@ import (
 func TestWhatIsAskedInGeneral(t *testing.T) {
 	g, _ := office(t)
 	for _, query := range []string{"*", "?", "🎉", "what can you do?", "list all available tools", "which tools do you have?", "help", "show me all the tools", "What's in this?"} {
-		if found := search(t, g, gateway.Search{Query: query}); !found.Listing || len(found.Upstreams) < 2 {
+		if found := search(t, g, toolsearch.Request{Query: query}); !found.Listing || len(found.Upstreams) < 2 {
 			t.Errorf("%q: %+v", query, found)
 		}
-		if found := search(t, g, gateway.Search{Query: query, Upstream: "my_notes"}); !found.Listing || len(found.Tools) != 3 {
+		if found := search(t, g, toolsearch.Request{Query: query, Upstream: "my_notes"}); !found.Listing || len(found.Tools) != 3 {
 			t.Errorf("%q of my_notes: %+v", query, found)
 		}
 	}
 	for _, query := range []string{"list notes", "show all", "what is the sum", "a tool to throw notes away", "can you add"} {
-		if found := search(t, g, gateway.Search{Query: query}); found.Listing {
+		if found := search(t, g, toolsearch.Request{Query: query}); found.Listing {
 			t.Errorf("%q lists all", query)
 		}
 	}
 	helper := open(t, settings(map[string]*site{"desk": newSite(t, func(s *site) { s.tool("list_tools", "List hammers.", "", echo) })}), nil)
-	if found := search(t, helper, gateway.Search{Query: "list tools"}); found.Listing || len(found.Tools) == 0 || found.Tools[0].ID.Name != "list_tools" {
+	if found := search(t, helper, toolsearch.Request{Query: "list tools"}); found.Listing || len(found.Tools) == 0 || found.Tools[0].ID.Name != "list_tools" {
 		t.Errorf("a tool's name: %+v", found)
 	}
 }
@@ -49,11 +49,11 @@ func TestUpstreamInQuery(t *testing.T) {
 		"add upstream: calc":         "from servers.calc import ...",
 		"upstream:nowhere " + "list": "there is no upstream nowhere",
 	} {
-		if text := search(t, g, gateway.Search{Query: query}).Text(); !strings.Contains(text, want) {
+		if text := search(t, g, toolsearch.Request{Query: query}).Text(); !strings.Contains(text, want) {
 			t.Errorf("%q has no %q:\n%s", query, want, text)
 		}
 	}
-	if found := search(t, g, gateway.Search{Upstream: "MY-Notes"}); len(found.Tools) != 3 {
+	if found := search(t, g, toolsearch.Request{Upstream: "MY-Notes"}); len(found.Tools) != 3 {
 		t.Errorf("another case: %+v", found)
 	}
 }
@@ -66,8 +66,8 @@ func TestHabits(t *testing.T) {
 			s.tool("create_"+name, "Cloud: this is the API. Make a "+name+".\nError Responses:\n400: Bad request", `"required":["name"],"properties":{`+retry+`,"name":{"type":"string"},"`+name+`_size":{"type":"integer"}}`, echo)
 		}
 	})}), nil)
-	g.Settle(t.Context())
-	text := search(t, g, gateway.Search{Query: "create", Limit: 2}).Text()
+	g.Catalog.Settle(t.Context())
+	text := search(t, g, toolsearch.Request{Query: "create", Limit: 2}).Text()
 	for _, want := range []string{
 		`_size: int = ..., retry_delay: int = ..., retry_mode: "fixed"|"slow" = ..., tenant: str = ..., trace: bool = ...)`,
 		"_size: int = ..., ... 4 more)", "    Make a ",
@@ -81,7 +81,7 @@ func TestHabits(t *testing.T) {
 			t.Errorf("%q in\n%s", unwanted, text)
 		}
 	}
-	full := search(t, g, gateway.Search{Query: "create_disk", Detail: gateway.Full, Limit: 1}).Text()
+	full := search(t, g, toolsearch.Request{Query: "create_disk", Detail: toolsearch.Full, Limit: 1}).Text()
 	if !strings.Contains(full, "this is the API") || !strings.Contains(full, "retry_delay: ") {
 		t.Errorf("full leaves something out:\n%s", full)
 	}
@@ -106,9 +106,9 @@ func TestSummaryIsOneSentence(t *testing.T) {
 			i++
 		}
 	})}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	got := map[string]bool{}
-	for _, found := range search(t, g, gateway.Search{Upstream: "up", Detail: gateway.Summary, Budget: 4000}).Tools {
+	for _, found := range search(t, g, toolsearch.Request{Upstream: "up", Detail: toolsearch.Summary, Budget: 4000}).Tools {
 		got[found.Summary] = true
 	}
 	for _, want := range cases {
@@ -125,9 +125,9 @@ func TestOneWordIsNoFunction(t *testing.T) {
 		s.tool("list_files", "List the files of a folder.", "", echo)
 		s.tool("save_value", "Save a value in the settings for later.", "", echo)
 	})}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for query, want := range map[string]string{"read": "files.read_file", "list": "files.list_files", "emit": "sallyport.emit"} {
-		if found := search(t, g, gateway.Search{Query: query}); len(found.Tools) == 0 || found.Tools[0].ID.String() != want {
+		if found := search(t, g, toolsearch.Request{Query: query}); len(found.Tools) == 0 || found.Tools[0].ID.String() != want {
 			t.Errorf("%q: %+v", query, found.Tools)
 		}
 	}
@@ -136,12 +136,12 @@ func TestOneWordIsNoFunction(t *testing.T) {
 // TestFunctionBesideTool: a sentence that is a function's is answered with it, behind a tool that has all of it too.
 func TestFunctionBesideTool(t *testing.T) {
 	g := open(t, settings(map[string]*site{"files": newSite(t, func(s *site) { s.tool("save_value", "Save a value in the settings for later.", "", echo) })}), nil)
-	g.Settle(t.Context())
-	text := search(t, g, gateway.Search{Query: "save value for later"}).Text()
+	g.Catalog.Settle(t.Context())
+	text := search(t, g, toolsearch.Request{Query: "save value for later"}).Text()
 	if !strings.HasPrefix(text, "from servers.files") || !strings.Contains(text, "from sallyport import ...\n  save(") {
 		t.Error(text)
 	}
-	if found := search(t, g, gateway.Search{Query: "save xyzzy of the vwxyz and quux"}); len(found.Tools) == 0 || found.Tools[0].ID.Upstream != "files" || !found.Weak {
+	if found := search(t, g, toolsearch.Request{Query: "save xyzzy of the vwxyz and quux"}); len(found.Tools) == 0 || found.Tools[0].ID.Upstream != "files" || !found.Weak {
 		t.Errorf("words that nothing has count: %+v", found)
 	}
 }
@@ -151,10 +151,10 @@ func TestResourceByURI(t *testing.T) {
 	cfg := settings(nil)
 	cfg.Upstreams = []config.Upstream{upstreamOf("shelf", newSite(t, bookcase, shelves).web.URL), upstreamOf("calc", newSite(t, calc).web.URL)}
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for query, want := range map[string]string{"shelf://handbook/travel": "shelf://handbook/travel", "shelf://minutes/monday": "shelf://minutes/{day}", "shelf://handbook/travel/7": "shelf://handbook/travel/7"} {
 		for _, upstream := range []string{"", "shelf"} {
-			found := search(t, g, gateway.Search{Query: query, Upstream: upstream})
+			found := search(t, g, toolsearch.Request{Query: query, Upstream: upstream})
 			if len(found.Tools) == 0 || found.Tools[0].ID.Name != want || found.Weak {
 				t.Errorf("%s in %q: %+v", query, upstream, found)
 			}

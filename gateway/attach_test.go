@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -50,16 +51,16 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = g.Close() }()
-	changed, err := g.Attach("workflows", "reviewed programs", own)
+	changed, err := g.Catalog.Attach("workflows", "reviewed programs", own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, taken := range []string{"workflows", "notes", "sallyport", "no id"} {
-		_, err := g.Attach(taken, "", own)
+		_, err := g.Catalog.Attach(taken, "", own)
 		wantError(t, err, tool.Invalid)
 	}
-	g.Settle(t.Context())
-	found, err := g.Search(t.Context(), gateway.Search{Query: "tidy up the garden"})
+	g.Catalog.Settle(t.Context())
+	found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "tidy up the garden"})
 	if err != nil || len(found.Tools) == 0 || found.Tools[0].ID.String() != "workflows.tidy_garden" {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -71,14 +72,14 @@ func TestAttach(t *testing.T) {
 	wantError(t, err, tool.Invalid, "name")
 	_, err = call(t, g, "workflows.resources/read", `{"uri":"x"}`)
 	wantError(t, err, tool.Invalid)
-	ups := g.Upstreams()
+	ups := g.Catalog.Upstreams()
 	if last := ups[len(ups)-1]; len(ups) != 2 || last.ID != "workflows" || last.State.Status != upstream.Ready || last.State.Tools != 1 || last.Held != 0 {
 		t.Errorf("%+v", ups)
 	}
 	own.more.Store(true)
 	changed()
-	testutil.Eventually(t, "a second tool", 5*time.Second, func() bool { return len(g.Tree()["workflows/paint_fence.py"]) > 0 })
-	if offers := g.Offers(); !json.Valid(offers[1].Offer.Tools[1].Raw) || !strings.Contains(string(offers[1].Offer.Tools[1].Raw), `"name":"paint_fence"`) {
+	testutil.Eventually(t, "a second tool", 5*time.Second, func() bool { return len(g.Catalog.Tree()["workflows/paint_fence.py"]) > 0 })
+	if offers := g.Catalog.Offers(); !json.Valid(offers[1].Offer.Tools[1].Raw) || !strings.Contains(string(offers[1].Offer.Tools[1].Raw), `"name":"paint_fence"`) {
 		t.Errorf("%s", offers[1].Offer.Tools[1].Raw)
 	}
 	reloaded(t, g, cfg)
@@ -91,7 +92,7 @@ func TestAttach(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("a call outlived the gateway")
 	}
-	_, err = g.Attach("later", "", own)
+	_, err = g.Catalog.Attach("later", "", own)
 	wantError(t, err, tool.Canceled)
 }
 
@@ -113,7 +114,7 @@ func reloaded(t *testing.T, g *gateway.Gateway, cfg *config.Config) {
 	if err := g.Reload(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if len(g.Upstreams()) != 2 {
-		t.Errorf("%+v", g.Upstreams())
+	if len(g.Catalog.Upstreams()) != 2 {
+		t.Errorf("%+v", g.Catalog.Upstreams())
 	}
 }

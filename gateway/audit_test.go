@@ -51,7 +51,7 @@ func TestAudit(t *testing.T) {
 	ctx := tool.WithClient(tool.WithSession(tool.WithPrincipal(t.Context(), "token:ada"), "client-1"), "tester 1.0")
 	secret := "ada.lovelace@example.org"
 	code := "from servers.calc import add, fail\n# " + secret + "\nx = add(a=41, b=1)\ntry: fail()\nexcept Exception: pass\nimport sys; sys.exit(3)"
-	e, err := g.Execute(ctx, execution.Program{Code: code})
+	e, err := g.Executor.Execute(ctx, execution.Program{Code: code})
 	if err != nil || e.Status != sandbox.Exited {
 		t.Fatal(err, e.Text())
 	}
@@ -98,7 +98,7 @@ func TestNothingWithoutAudit(t *testing.T) {
 	cfg.Audit = config.Default().Audit
 	data := filepath.Join(t.TempDir(), "data")
 	g := open(t, cfg, &gateway.Options{DataDir: data})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	if _, err := call(t, g, "calc.touch", `{}`); err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +110,10 @@ func TestNothingWithoutAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := open(t, cfg, &gateway.Options{DataDir: data})
-	second.Settle(t.Context())
+	second.Catalog.Settle(t.Context())
 	_, err := call(t, second, "calc.touch", `{}`)
 	wantError(t, err, tool.Internal, "cannot be put on record")
-	_, err = second.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
+	_, err = second.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 	wantError(t, err, tool.Internal, "cannot be put on record")
 	if n := made.Load(); n != 1 {
 		t.Errorf("%d calls were made", n)
@@ -143,7 +143,7 @@ func TestAuditRequired(t *testing.T) {
 	cfg.Audit = config.Audit{Off: true}
 	data := t.TempDir()
 	g := open(t, cfg, &gateway.Options{DataDir: data})
-	if _, err := g.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"}); err != nil {
+	if _, err := g.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"}); err != nil {
 		t.Error(err)
 	}
 	if all := audited(t, data); len(all) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -34,8 +35,8 @@ func fill(t *testing.T, cfg *config.Config, opts *gateway.Options) []tool.Tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context())
-	tools := g.Tools()
+	g.Catalog.Settle(t.Context())
+	tools := g.Catalog.Tools()
 	mustClose(t, g)
 	return tools
 }
@@ -50,7 +51,7 @@ func offers(t *testing.T, dir string) []string {
 }
 
 func started(g *gateway.Gateway) (ids []string) {
-	for _, up := range g.Upstreams() {
+	for _, up := range g.Catalog.Upstreams() {
 		if up.State.PID != 0 || up.State.Status != "idle" {
 			ids = append(ids, up.ID)
 		}
@@ -64,17 +65,17 @@ func TestKnownUpstreamsAreNotStarted(t *testing.T) {
 	cfg, opts := cachedSettings(t)
 	before := fill(t, cfg, opts)
 	g := open(t, cfg, opts)
-	found := search(t, g, gateway.Search{Query: "create a note"})
+	found := search(t, g, toolsearch.Request{Query: "create a note"})
 	if len(found.Tools) == 0 || found.Tools[0].ID.String() != "my_notes.create_note" || len(found.Upstreams) != 0 {
 		t.Errorf("found %+v", found)
 	}
-	if diff := cmp.Diff(before, g.Tools()); diff != "" || len(before) == 0 {
+	if diff := cmp.Diff(before, g.Catalog.Tools()); diff != "" || len(before) == 0 {
 		t.Errorf("the tools are not what they were (-before +cached):\n%s", diff)
 	}
-	if g.Tree()["calc/add.py"] == nil {
+	if g.Catalog.Tree()["calc/add.py"] == nil {
 		t.Error("there are no wrappers")
 	}
-	for _, up := range g.Upstreams() {
+	for _, up := range g.Catalog.Upstreams() {
 		if !up.Cached || !up.Known || up.State.Tools == 0 {
 			t.Errorf("%+v", up)
 		}
@@ -85,7 +86,7 @@ func TestKnownUpstreamsAreNotStarted(t *testing.T) {
 	if result, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" {
 		t.Errorf("call: %v, %v", result, err)
 	}
-	if ids := started(g); len(ids) != 1 || ids[0] != "calc" || g.Upstreams()[1].Cached {
+	if ids := started(g); len(ids) != 1 || ids[0] != "calc" || g.Catalog.Upstreams()[1].Cached {
 		t.Errorf("started: %v", ids)
 	}
 }
@@ -99,7 +100,7 @@ func TestEagerAndFreshUpstreamsAreStarted(t *testing.T) {
 	testutil.Eventually(t, "the eager one is started", soon, func() bool { return len(started(g)) == 1 && started(g)[0] == "my_notes" })
 	opts.Fresh = true
 	fresh := open(t, cfg, opts)
-	fresh.Settle(t.Context())
+	fresh.Catalog.Settle(t.Context())
 	if ids := started(fresh); len(ids) != 2 {
 		t.Errorf("started: %v", ids)
 	}
@@ -144,7 +145,7 @@ func TestCacheFilesThatCannotBeRead(t *testing.T) {
 				t.Errorf("the log says %v", said)
 			}
 			g := open(t, cfg, opts)
-			g.Settle(t.Context())
+			g.Catalog.Settle(t.Context())
 			if ids := started(g); len(ids) > 0 {
 				t.Errorf("not replaced: started %v", ids)
 			}
@@ -228,7 +229,7 @@ func TestCacheOfYesterday(t *testing.T) {
 		if result, err := call(t, g, test.id, test.args); err != nil || result.Text() != test.args {
 			t.Errorf("%s: %v, %v", test.id, result, err)
 		}
-		testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 2 })
+		testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Catalog.Tools()) == 2 })
 	}
 	g := open(t, cfg, opts)
 	if _, err := call(t, g, "up.write", `{}`); err != nil {
@@ -240,8 +241,8 @@ func TestCacheOfYesterday(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer mustClose(t, again)
-		again.Settle(t.Context())
-		return len(again.Tools()) == 2 && len(started(again)) == 0
+		again.Catalog.Settle(t.Context())
+		return len(again.Catalog.Tools()) == 2 && len(started(again)) == 0
 	})
 }
 
@@ -262,9 +263,9 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := open(t, settings(map[string]*site{"calc": newSite(t, calc)}), &gateway.Options{CacheDir: filepath.Join(file, "below")})
-	g.Settle(t.Context())
-	if len(g.Tools()) != 4 {
-		t.Errorf("tools: %v", g.Tools())
+	g.Catalog.Settle(t.Context())
+	if len(g.Catalog.Tools()) != 4 {
+		t.Errorf("tools: %v", g.Catalog.Tools())
 	}
 }
 

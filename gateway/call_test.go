@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tool"
@@ -91,9 +92,9 @@ func TestSchemasAreNeverFetched(t *testing.T) {
 		}
 	})
 	g := open(t, settings(map[string]*site{"up": s}), nil)
-	g.Settle(t.Context())
-	if len(g.Tools()) != 7 {
-		t.Fatalf("tools: %v", g.Tools())
+	g.Catalog.Settle(t.Context())
+	if len(g.Catalog.Tools()) != 7 {
+		t.Fatalf("tools: %v", g.Catalog.Tools())
 	}
 	for i := range 7 {
 		if result, err := call(t, g, fmt.Sprint("up.t", i), `{"x":7}`); err != nil || result.Text() != `{"x":7}` {
@@ -209,7 +210,7 @@ func TestUpstreamThatWasDownComesBack(t *testing.T) {
 	s := newSite(t, calc)
 	s.down.Store(true)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.Upstream, "calc")
 	s.down.Store(false)
@@ -224,14 +225,14 @@ func TestUpstreamIsTriedAgainUnasked(t *testing.T) {
 	s := newSite(t, calc)
 	s.down.Store(true)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Settle(t.Context())
-	found, err := g.Search(t.Context(), gateway.Search{Query: "add numbers"})
+	g.Catalog.Settle(t.Context())
+	found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "add numbers"})
 	if err != nil || len(found.Tools) != 0 || len(found.Upstreams) != 1 || !strings.Contains(found.Upstreams[0].Problem, "503") {
 		t.Fatalf("found %+v, %v", found, err)
 	}
 	s.down.Store(false)
 	testutil.Eventually(t, "a search finds its tools", 5*time.Second, func() bool {
-		found, err := g.Search(t.Context(), gateway.Search{Query: "add numbers"})
+		found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "add numbers"})
 		return err == nil && len(found.Tools) > 0 && found.Tools[0].ID.String() == "calc.add" && len(found.Upstreams) == 0
 	})
 }
@@ -254,8 +255,8 @@ func TestSlowUpstreamsKeepNobodyWaiting(t *testing.T) {
 	if result, err := call(t, g, "calc1.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" || time.Since(begin) > 3*time.Second {
 		t.Errorf("a call: %v, %v, after %v", result, err, time.Since(begin))
 	}
-	testutil.Eventually(t, "the upstreams among them are found", 20*time.Second, func() bool { return len(g.Tools()) == 10*4 })
-	found, err := g.Search(t.Context(), gateway.Search{})
+	testutil.Eventually(t, "the upstreams among them are found", 20*time.Second, func() bool { return len(g.Catalog.Tools()) == 10*4 })
+	found, err := g.Searcher.Search(t.Context(), toolsearch.Request{})
 	if err != nil || len(found.Upstreams) != 30 || found.Upstreams[1].Problem != "still connecting" {
 		t.Errorf("found %+v, %v", found, err)
 	}
@@ -273,7 +274,7 @@ func TestConcurrentCalls(t *testing.T) {
 			if _, err := call(t, g, "my_notes.create_note", fmt.Sprintf(`{"title":"note %d"}`, i)); err != nil {
 				t.Error(err)
 			}
-			if _, err := g.Search(t.Context(), gateway.Search{Query: "note"}); err != nil {
+			if _, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "note"}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -24,23 +24,23 @@ func TestToolsFollowTheUpstream(t *testing.T) {
 	sites := map[string]*site{"my-notes": newSite(t, notes), "calc": newSite(t, calc)}
 	g := open(t, withRunsc(t, settings(sites)), nil)
 	wantText(t, execute(t, g, "python", "from servers.calc import add\nadd(1, 2)"), sandbox.OK, "3")
-	before := g.Tree()
+	before := g.Catalog.Tree()
 
 	sites["calc"].tool("subtract", "Take away.", `"properties":{"from":{"type":"number"}}`, echo)
 	sites["calc"].RemoveTools("add")
 	testutil.Eventually(t, "the wrappers follow", soon, func() bool {
-		tree := g.Tree()
+		tree := g.Catalog.Tree()
 		return tree["calc/subtract.py"] != nil && tree["calc/subtract.ts"] != nil && tree["calc/add.py"] == nil && tree["calc/add.ts"] == nil
 	})
-	for path, data := range g.Tree() {
+	for path, data := range g.Catalog.Tree() {
 		if !strings.HasPrefix(path, "calc/") && !bytes.Equal(data, before[path]) {
 			t.Errorf("%s changed", path)
 		}
 	}
-	if found := search(t, g, gateway.Search{Query: "subtract", Limit: 1}); len(found.Tools) != 1 || found.Tools[0].ID.Name != "subtract" {
+	if found := search(t, g, toolsearch.Request{Query: "subtract", Limit: 1}); len(found.Tools) != 1 || found.Tools[0].ID.Name != "subtract" {
 		t.Errorf("found %+v", found)
 	}
-	for _, hit := range search(t, g, gateway.Search{Query: "add numbers"}).Tools {
+	for _, hit := range search(t, g, toolsearch.Request{Query: "add numbers"}).Tools {
 		if hit.ID.String() == "calc.add" {
 			t.Error("a search finds what is gone")
 		}
@@ -76,20 +76,20 @@ func TestListThatBecomesEmpty(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, calc)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	s.RemoveTools("add", "echo", "fail", "picture")
-	testutil.Eventually(t, "all tools are gone", soon, func() bool { return len(g.Tools()) == 0 })
-	if g.Tree()["calc/add.py"] != nil || g.Tree()["calc/__init__.py"] == nil {
+	testutil.Eventually(t, "all tools are gone", soon, func() bool { return len(g.Catalog.Tools()) == 0 })
+	if g.Catalog.Tree()["calc/add.py"] != nil || g.Catalog.Tree()["calc/__init__.py"] == nil {
 		t.Error("the wrappers did not follow")
 	}
-	found := search(t, g, gateway.Search{})
+	found := search(t, g, toolsearch.Request{})
 	if len(found.Upstreams) != 1 || found.Upstreams[0].Tools != 0 || found.Upstreams[0].Problem != "" {
 		t.Errorf("found %+v", found)
 	}
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.NotFound, "there is no tool calc.add")
 	s.tool("again", "", "", echo)
-	testutil.Eventually(t, "a new one is seen", soon, func() bool { return len(g.Tools()) == 1 })
+	testutil.Eventually(t, "a new one is seen", soon, func() bool { return len(g.Catalog.Tools()) == 1 })
 }
 
 // TestSearchesWhileListsChange never sees half of a change: what is found can be described.
@@ -97,13 +97,13 @@ func TestSearchesWhileListsChange(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, calc)
 	g := open(t, settings(map[string]*site{"calc": s}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for end, i := time.Now().Add(2500*time.Millisecond), 0; time.Now().Before(end); i++ {
 		if i%20 == 0 {
 			s.RemoveTools("sum")
 			s.tool("sum", strings.Repeat("Sum up numbers. ", 1+i%40), "", echo)
 		}
-		found := search(t, g, gateway.Search{Query: "add numbers", Limit: 20})
+		found := search(t, g, toolsearch.Request{Query: "add numbers", Limit: 20})
 		if len(found.Tools) == 0 || found.Tools[0].Text == "" || found.Total < len(found.Tools) {
 			t.Fatalf("found %+v", found)
 		}
@@ -126,8 +126,8 @@ func TestWrappersThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.tool("subtract", "Take away.", "", echo)
-	testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Tools()) == 5 })
-	_, err = g.Execute(t.Context(), execution.Program{Code: "1"})
+	testutil.Eventually(t, "a search shows the change", soon, func() bool { return len(g.Catalog.Tools()) == 5 })
+	_, err = g.Executor.Execute(t.Context(), execution.Program{Code: "1"})
 	wantError(t, err, tool.Internal, "programs cannot be run: publish wrappers", "sallyport doctor")
 	if err := errors.Join(os.Remove(tree), os.Rename(tree+".away", tree)); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func withCheckers(t testing.TB, cfg *config.Config) *config.Config {
 // TestTypesOfProgramsThatFail: what the checkers find is told with a fault, and only then.
 func TestTypesOfProgramsThatFail(t *testing.T) {
 	g := open(t, withCheckers(t, withRunsc(t, settings(map[string]*site{"notes": newSite(t, notes)}))), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for language, test := range map[string]struct{ wrong, want, same, wordless, fine string }{
 		"python": {
 			wrong: "import json, re\nm = re.match('a', 'b')\nlines = json.dumps([1])\ndef later():\n    lines.push(1)\nm.group(0)\nlater()",
@@ -91,7 +91,7 @@ func TestSyntaxOfBoth(t *testing.T) {
 func TestPrincipalsHaveTheirOwnChecker(t *testing.T) {
 	g := open(t, withCheckers(t, withRunsc(t, settings(nil))), nil)
 	for i, name := range []string{"ann", "ben", "ann"} {
-		if _, err := g.Execute(tool.WithPrincipal(t.Context(), name), execution.Program{Code: "1"}); err != nil {
+		if _, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), name), execution.Program{Code: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		running := func() int {
@@ -111,7 +111,7 @@ func BenchmarkTypes(b *testing.B) {
 		for name, code := range map[string]string{"well": "x = [1]\nx", "fails": "x = [1]\ndef f(): x.psuh(1)\n1 / 0"} {
 			b.Run(fmt.Sprintf("%s,checked=%t", name, checked), func(b *testing.B) {
 				run := func() execution.Result {
-					e, err := g.Execute(b.Context(), execution.Program{Code: code})
+					e, err := g.Executor.Execute(b.Context(), execution.Program{Code: code})
 					if err != nil {
 						b.Fatal(err)
 					}

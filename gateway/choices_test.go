@@ -33,7 +33,7 @@ func TestChosenEnvironment(t *testing.T) {
 	}
 	run := func(ctx context.Context, environment, want string) {
 		t.Helper()
-		e, err := g.Execute(ctx, execution.Program{Code: "try:\n  import alpha\n  open('/workspace/a', 'w').write('abc'); r = alpha.NAME\nexcept ImportError:\n  r = 'not here'\nr", Environment: environment})
+		e, err := g.Executor.Execute(ctx, execution.Program{Code: "try:\n  import alpha\n  open('/workspace/a', 'w').write('abc'); r = alpha.NAME\nexcept ImportError:\n  r = 'not here'\nr", Environment: environment})
 		if err != nil {
 			t.Fatal(err)
 		}

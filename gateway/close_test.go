@@ -12,6 +12,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -83,13 +84,13 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 		closers.Wait()
 		mustClose(t, g)
-		_, err := g.Execute(t.Context(), execution.Program{Code: "1"})
+		_, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1"})
 		wantError(t, err, tool.Canceled, "the gateway is closed")
 		_, err = call(t, g, "calc.add", `{"a":1,"b":2}`)
 		wantError(t, err, tool.Canceled, "the gateway is closed")
 		_, err = call(t, g, "calc.other", `{}`)
 		wantError(t, err, tool.Canceled, "the gateway is closed")
-		_, err = g.Search(t.Context(), gateway.Search{Query: "add"})
+		_, err = g.Searcher.Search(t.Context(), toolsearch.Request{Query: "add"})
 		wantError(t, err, tool.Canceled, "the gateway is closed")
 	})
 	check()
@@ -120,7 +121,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 			cfg.Upstreams = append(cfg.Upstreams, process(t, "hang", "hang"), process(t, "notes", "notes"))
 			g := mustOpen(t, cfg)
 			var waiting sync.WaitGroup
-			waiting.Go(func() { g.Settle(context.Background()) })
+			waiting.Go(func() { g.Catalog.Settle(context.Background()) })
 			waiting.Go(func() {
 				_, err := g.Call(context.Background(), tool.Call{Tool: tool.ID{Upstream: "hang", Name: "x"}})
 				wantError(t, err, tool.Canceled, "the gateway is closed")
@@ -141,7 +142,7 @@ func TestCloseWhileProgramsRun(t *testing.T) {
 		var programs sync.WaitGroup
 		for range 6 { // more than run at once
 			programs.Go(func() {
-				e, err := g.Execute(context.Background(), execution.Program{Code: "from servers.calc import add\nwhile True: add(1, 2)"})
+				e, err := g.Executor.Execute(context.Background(), execution.Program{Code: "from servers.calc import add\nwhile True: add(1, 2)"})
 				if err != nil || e.Status != sandbox.Canceled {
 					t.Errorf("%+v, %v", e, err)
 				}
@@ -164,7 +165,7 @@ func TestCloseWhileProgramsStart(t *testing.T) {
 			var programs sync.WaitGroup
 			for range 2 {
 				programs.Go(func() {
-					e, err := g.Execute(context.Background(), execution.Program{Code: "import time\ntime.sleep(30)"})
+					e, err := g.Executor.Execute(context.Background(), execution.Program{Code: "import time\ntime.sleep(30)"})
 					if err != nil {
 						wantError(t, err, tool.Canceled, "the gateway is closed")
 					} else if e.Status != sandbox.Canceled {

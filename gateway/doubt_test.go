@@ -152,9 +152,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "s"), till: newTill(t), entered: make(chan struct{})}
 	cfg := settings(map[string]*site{"till": w.till.site})
 	cfg.Approval.Wait = time.Millisecond
-	w.g = open(t, cfg, &gateway.Options{DataDir: t.TempDir(), NoPool: true})
-	w.g.Settle(t.Context())
-	gateway.RunInProcess(w.g, w.programs())
+	w.g = open(t, cfg, (&gateway.Options{DataDir: t.TempDir(), NoPool: true}).InProcess(w.programs()))
+	w.g.Catalog.Settle(t.Context())
 	return w
 }
 
@@ -293,7 +292,7 @@ func (w *world) begin(how way, code string) string {
 	default:
 		w.till.during.Store(&take)
 	}
-	e, err := w.g.Execute(w.ctx, execution.Program{ID: id, Code: code})
+	e, err := w.g.Executor.Execute(w.ctx, execution.Program{ID: id, Code: code})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -356,7 +355,7 @@ func (w *world) resume(path, id, code string) execution.Result {
 	}
 	unwatch := w.g.Approver.WatchApprovals(func() { work.Go(look) })
 	defer unwatch()
-	e, err := w.g.Execute(w.ctx, p)
+	e, err := w.g.Executor.Execute(w.ctx, p)
 	if err != nil {
 		w.t.Fatalf("%s: %v", w.name, err)
 	}

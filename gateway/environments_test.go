@@ -96,7 +96,7 @@ func TestEnvironments(t *testing.T) {
 	g := open(t, cfg, &gateway.Options{CacheDir: cacheFolder(t)})
 	run := func(principal, environment, code string) execution.Result {
 		t.Helper()
-		e, err := g.Execute(tool.WithPrincipal(t.Context(), principal), execution.Program{Code: code, Environment: environment})
+		e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), principal), execution.Program{Code: code, Environment: environment})
 		if err != nil {
 			t.Fatalf("%s: %v", code, err)
 		}
@@ -138,7 +138,7 @@ func TestEnvironments(t *testing.T) {
 	if said, err := g.Environments.InstalledPackages(t.Context(), environments.Packages{Environment: "data", Names: []string{"alpha", "beta"}}); err != nil || said != "alpha 1.0\nbeta: not installed" {
 		t.Errorf("%q, %v", said, err)
 	}
-	if _, err := g.Execute(t.Context(), execution.Program{Code: "1", Environment: "none"}); err == nil || !strings.Contains(err.Error(), "gamma") {
+	if _, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1", Environment: "none"}); err == nil || !strings.Contains(err.Error(), "gamma") {
 		t.Errorf("an environment that cannot be made: %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestSessionsOfPrincipals(t *testing.T) {
 	g := open(t, withRunsc(t, settings(nil)), nil)
 	run := func(principal, client, session, code string) execution.Result {
 		t.Helper()
-		e, err := g.Execute(tool.WithSession(tool.WithPrincipal(t.Context(), principal), client), execution.Program{Code: code, Session: session})
+		e, err := g.Executor.Execute(tool.WithSession(tool.WithPrincipal(t.Context(), principal), client), execution.Program{Code: code, Session: session})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -29,7 +30,7 @@ func workshop(t *testing.T, log *slog.Logger) *gateway.Gateway {
 
 func execute(t *testing.T, g *gateway.Gateway, language, code string) execution.Result {
 	t.Helper()
-	e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: language})
 	if err != nil {
 		t.Fatalf("execute: %v", err)
 	}
@@ -88,7 +89,7 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 	t.Run("calls that a test answers", func(t *testing.T) {
 		var asked tool.Call
 		folder := t.TempDir()
-		e, err := g.Execute(t.Context(), execution.Program{Code: "from servers.calc import add\nopen('/workspace/x', 'w').write('y')\nadd(a=1, b=2)", Folder: folder, Stub: func(_ context.Context, call tool.Call) (tool.Result, error) {
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "from servers.calc import add\nopen('/workspace/x', 'w').write('y')\nadd(a=1, b=2)", Folder: folder, Stub: func(_ context.Context, call tool.Call) (tool.Result, error) {
 			asked = call
 			return tool.Result{Content: []tool.Content{{Type: "text", Text: "seven"}}}, nil
 		}})
@@ -132,7 +133,7 @@ for (const note of notes as Note[]) sum = await add({ a: Number(sum), b: Number(
 			if test.status == sandbox.TimedOut {
 				p.Timeout = time.Second
 			}
-			e, err := g.Execute(t.Context(), p)
+			e, err := g.Executor.Execute(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +179,7 @@ func TestExecuteRefusesWhatMakesNoSense(t *testing.T) {
 		{execution.Program{Code: " \n\t"}, "code is blank"},
 		{execution.Program{Code: strings.Repeat("#", 1<<20+1)}, "code must be 1 to 1048576 bytes, not 1048577"},
 	} {
-		_, err := g.Execute(t.Context(), test.program)
+		_, err := g.Executor.Execute(t.Context(), test.program)
 		wantError(t, err, tool.Invalid, test.want)
 	}
 }
@@ -189,10 +190,10 @@ func TestWithoutRunsc(t *testing.T) {
 	cfg.Sandbox.Runsc = "/nowhere/runsc"
 	g := open(t, cfg, nil)
 	for _, language := range []string{"python", "typescript"} {
-		_, err := g.Execute(t.Context(), execution.Program{Code: "1", Language: language})
+		_, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1", Language: language})
 		wantError(t, err, tool.Internal, "programs cannot be run", "/nowhere/runsc", "sallyport doctor")
 	}
-	if found := search(t, g, gateway.Search{Query: "create note"}); len(found.Tools) == 0 {
+	if found := search(t, g, toolsearch.Request{Query: "create note"}); len(found.Tools) == 0 {
 		t.Errorf("found %+v", found)
 	}
 	if _, err := call(t, g, "my_notes.list_notes", ""); err != nil {
@@ -206,7 +207,7 @@ func TestProgramTimeoutOnlyShortens(t *testing.T) {
 	cfg.Sandbox.Timeout, cfg.Sandbox.Memory, cfg.Sandbox.Output, cfg.Sandbox.Calls = 30*time.Second, 300*config.MiB, 5*config.KiB, 7
 	g := open(t, cfg, nil)
 	for ask, want := range map[time.Duration]time.Duration{0: 30 * time.Second, -1: 30 * time.Second, time.Hour: 30 * time.Second, 9 * time.Second: 9 * time.Second} {
-		e, err := g.Execute(t.Context(), execution.Program{Code: "1 +", Language: "typescript", Timeout: ask}) // not even started
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1 +", Language: "typescript", Timeout: ask}) // not even started
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestExecuteIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	e, err := g.Execute(ctx, execution.Program{Code: "while True: pass"})
+	e, err := g.Executor.Execute(ctx, execution.Program{Code: "while True: pass"})
 	if err != nil || e.Status != sandbox.Canceled || e.Text() != "canceled" || time.Since(begin) > 10*time.Second {
 		t.Errorf("%+v, %v, after %v", e, err, time.Since(begin))
 	}

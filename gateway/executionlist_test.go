@@ -16,7 +16,7 @@ func TestExecutions(t *testing.T) {
 	g := open(t, settings(nil), nil)
 	var ids []string
 	run := func(who string) {
-		e, err := g.Execute(tool.WithPrincipal(t.Context(), who), execution.Program{Code: "let = ;", Language: "ts"})
+		e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), who), execution.Program{Code: "let = ;", Language: "ts"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/gateway/upstream"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/executor"
+	"sallyport/gateway/upstream/budget"
 	"sallyport/internal/config"
 	"sallyport/internal/journal"
 	"sallyport/internal/mask"
@@ -24,9 +26,10 @@ type goHost struct {
 	programs map[string]GoProgram
 }
 
-// RunInProcess has a gateway run programs of Go in place of code: tests of what becomes of calls need no sandbox.
-func RunInProcess(g *Gateway, programs map[string]GoProgram) {
-	g.runner.open = func() (host, error) { return goHost{programs}, nil }
+// InProcess has a gateway run programs of Go in place of code: tests of what becomes of calls need no sandbox.
+func (o *Options) InProcess(programs map[string]GoProgram) *Options {
+	o.openHost = func() (executor.Host, error) { return goHost{programs}, nil }
+	return o
 }
 
 // Run implements host.
@@ -83,29 +86,30 @@ func SetApprovalWait(g *Gateway, d time.Duration) {
 }
 
 // SlowCatalog is a catalog that shows what upstreams offer only when release is closed.
-type SlowCatalog struct{ g *Gateway }
+type SlowCatalog struct{ catalog *catalog.Catalog }
 
 // OpenSlowCatalog begins to connect to the upstreams of cfg.
 func OpenSlowCatalog(cfg *config.Config, release <-chan struct{}) (*SlowCatalog, error) {
-	g := &Gateway{opts: Options{Logger: slog.New(slog.DiscardHandler), Settle: 30 * time.Second, secrets: &mask.Book{}, budget: upstream.NewBudget(0)}}
-	until := time.Now().Add(g.opts.Settle)
-	g.patient.Store(&until)
+	var settings atomic.Pointer[config.Config]
+	settings.Store(cfg)
 	var opened atomic.Bool
-	c, err := openCatalog(cfg, g.opts, func(func() map[string][]byte) error {
-		if opened.Swap(true) { // the first shows what is known without upstreams
-			<-release
-		}
-		return nil
+	c, err := catalog.Open(catalog.Options{
+		Settings: &settings, Logger: slog.New(slog.DiscardHandler), Settle: 30 * time.Second, Budget: budget.New(0), Secrets: &mask.Book{},
+		Publish: func(func() map[string][]byte) error {
+			if opened.Swap(true) { // the first shows what is known without upstreams
+				<-release
+			}
+			return nil
+		},
 	})
-	g.catalog = c
-	return &SlowCatalog{g}, err
+	return &SlowCatalog{c}, err
 }
 
 // Await waits as a search does.
-func (c *SlowCatalog) Await(ctx context.Context) { c.g.settleMost(ctx) }
+func (c *SlowCatalog) Await(ctx context.Context) { c.catalog.Await(ctx, "") }
 
 // Upstreams are the upstreams as a search has them.
-func (c *SlowCatalog) Upstreams() []Upstream { return c.g.Upstreams() }
+func (c *SlowCatalog) Upstreams() []catalog.Upstream { return c.catalog.Upstreams() }
 
 // Close ends it.
-func (c *SlowCatalog) Close() error { return c.g.catalog.close() }
+func (c *SlowCatalog) Close() error { return c.catalog.Close() }

@@ -30,7 +30,7 @@ func (s desk) write(name, content string) {
 // run runs a file and wants each of the texts in what a model reads of it; "!text" must not be there.
 func (s desk) run(p execution.Program, status sandbox.Status, want ...string) {
 	s.t.Helper()
-	e, err := s.g.Execute(tool.WithPrincipal(s.t.Context(), "ada"), p)
+	e, err := s.g.Executor.Execute(tool.WithPrincipal(s.t.Context(), "ada"), p)
 	if err != nil {
 		s.t.Errorf("%s: %v", p.File, err)
 		return

@@ -8,6 +8,8 @@ import (
 	"sallyport/gateway"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/skills"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/store"
@@ -29,7 +31,7 @@ func TestFlowOfSkills(t *testing.T) {
 	}
 	run := func(session string, p execution.Program) execution.Result {
 		t.Helper()
-		e, err := g.Execute(as(session), p)
+		e, err := g.Executor.Execute(as(session), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +55,11 @@ func TestFlowOfSkills(t *testing.T) {
 		}
 	}
 	tainted := run("before", execution.Program{Code: read + "def kept(): return 'the plan'\nprint(kept())"})
-	if _, err := g.SaveSkill(as("from"), gateway.SkillDraft{Name: "from-execution", Description: "made of it", From: tainted.ID}); err != nil {
+	if _, err := g.Skills.SaveSkill(as("from"), skills.SkillDraft{Name: "from-execution", Description: "made of it", From: tainted.ID}); err != nil {
 		t.Fatal(err)
 	}
-	typescript := gateway.SkillDraft{Name: "tainted-ts", Language: "typescript", Description: "of the other language", Code: "export function plan(): string { return 'the plan' }"}
-	if _, err := g.SaveSkill(as("save tainted"), typescript); err != nil {
+	typescript := skills.SkillDraft{Name: "tainted-ts", Language: "typescript", Description: "of the other language", Code: "export function plan(): string { return 'the plan' }"}
+	if _, err := g.Skills.SaveSkill(as("save tainted"), typescript); err != nil {
 		t.Fatal(err)
 	}
 	failed := run("fails", execution.Program{Code: read + "raise ValueError('the plan')"})
@@ -70,16 +72,16 @@ func TestFlowOfSkills(t *testing.T) {
 		run(again+"ts", execution.Program{Language: "typescript", Code: "import { plan } from 'skills/tainted-ts';\nplan()"})
 		held(again+"ts", true)
 		for session, name := range map[string]string{"load": "tainted", "load clean": "clean"} {
-			if _, err := g.LoadSkill(as(again+session), name, 0); err != nil {
+			if _, err := g.Skills.LoadSkill(as(again+session), name, 0); err != nil {
 				t.Fatal(err)
 			}
 			held(again+session, name == "tainted")
 		}
-		if _, err := g.Search(as(again+"search"), gateway.Search{Query: "tainted notes"}); err != nil {
+		if _, err := g.Searcher.Search(as(again+"search"), toolsearch.Request{Query: "tainted notes"}); err != nil {
 			t.Fatal(err)
 		}
 		held(again+"search", true)
-		if _, err := g.ListSkills(as(again+"list"), ""); err != nil {
+		if _, err := g.Skills.ListSkills(as(again+"list"), ""); err != nil {
 			t.Fatal(err)
 		}
 		held(again+"list", true)
@@ -97,6 +99,6 @@ func TestFlowOfSkills(t *testing.T) {
 		t.Fatal(err)
 	}
 	g = open(t, cfg, opts)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	look("again ")
 }

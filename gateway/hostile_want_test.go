@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/trust"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -139,8 +139,8 @@ func wantTools(n int) func(*testing.T, *hostile, tool.Result, error) {
 }
 
 func (h *hostile) of(id string) (tools []tool.Tool) {
-	h.Settle(context.Background())
-	for _, tl := range h.Tools() {
+	h.Catalog.Settle(context.Background())
+	for _, tl := range h.Catalog.Tools() {
 		if tl.ID.Upstream == id {
 			tools = append(tools, tl)
 		}
@@ -159,8 +159,8 @@ func wantCleanNames(t *testing.T, h *hostile, _ tool.Result, _ error) {
 
 func wantNothingHidden(t *testing.T, h *hostile) {
 	t.Helper()
-	for _, detail := range []gateway.Detail{gateway.Summary, gateway.Signature, gateway.Full} {
-		found, err := h.Search(t.Context(), gateway.Search{Upstream: "bad", Detail: detail})
+	for _, detail := range []toolsearch.Detail{toolsearch.Summary, toolsearch.Signature, toolsearch.Full} {
+		found, err := h.Searcher.Search(t.Context(), toolsearch.Request{Upstream: "bad", Detail: detail})
 		if text := found.Text(); err != nil || strings.ContainsAny(text, "\u200b\u202e\U000e0041\U000e0042") || strings.Contains(text, "previous instructions") {
 			t.Errorf("%v: %q", err, text)
 		}
@@ -207,7 +207,7 @@ func wantParked(t *testing.T, h *hostile, _ tool.Result, _ error) {
 		return strings.Contains(fmt.Sprint(last), "parked")
 	})
 	wantError(t, last, tool.Upstream, "no licence", "parked after")
-	for _, up := range h.Upstreams() {
+	for _, up := range h.Catalog.Upstreams() {
 		if up.ID == "bad" && (up.State.Status != "parked" || !strings.Contains(up.State.Error, "no licence")) {
 			t.Errorf("state %s, %s", up.State.Status, up.State.Error)
 		}

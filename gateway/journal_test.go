@@ -26,7 +26,7 @@ func TestExecutionIsRecorded(t *testing.T) {
 	g := open(t, cfg, nil)
 	ada := tool.WithSession(tool.WithPrincipal(t.Context(), "ada"), "client-1")
 	code := "from servers.calc import add, fail\nprint(add(a=1, b=2))\ntry: fail()\nexcept Exception: pass\n'4 bytes'[:4]"
-	e, err := g.Execute(ada, execution.Program{Code: code, Session: "mine"})
+	e, err := g.Executor.Execute(ada, execution.Program{Code: code, Session: "mine"})
 	if err != nil || e.Status != sandbox.OK {
 		t.Fatal(err, e.Text())
 	}
@@ -35,12 +35,12 @@ func TestExecutionIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest := func(name string) string {
-		i := slices.IndexFunc(g.Tools(), func(t tool.Tool) bool { return t.ID.Name == name })
-		return g.Tools()[i].Digest()
+		i := slices.IndexFunc(g.Catalog.Tools(), func(t tool.Tool) bool { return t.ID.Name == name })
+		return g.Catalog.Tools()[i].Digest()
 	}
 	want := history.Record{
 		ID: e.ID, Principal: "ada", Session: "client-1", Memory: "mine", Language: "python", Code: code, Status: sandbox.OK,
-		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.CountTokens(e.Text()), TokensRead: g.CountTokens("3") + g.CountTokens("no such \x1b[31mledger"),
+		Duration: e.Duration, Made: 2, Stdout: 2, Value: r.Value, Tokens: g.Searcher.CountTokens(e.Text()), TokensRead: g.Searcher.CountTokens("3") + g.Searcher.CountTokens("no such \x1b[31mledger"),
 		Calls: []toolcall.RecordedCall{
 			{Tool: tool.ID{Upstream: "calc", Name: "add"}, Digest: digest("add"), Arguments: sum(`{"a":1,"b":2}`), Outcome: "ok"},
 			{Tool: tool.ID{Upstream: "calc", Name: "fail"}, Digest: digest("fail"), Arguments: sum(`{}`), Outcome: "failed"},
@@ -73,13 +73,13 @@ func TestRecords(t *testing.T) {
 	g := open(t, settings(nil), nil)
 	var ids []string
 	for range 3 {
-		e, err := g.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 		if err != nil || e.Status != sandbox.Failed {
 			t.Fatal(err, e.Status)
 		}
 		ids = append(ids, e.ID)
 	}
-	if _, err := g.Execute(tool.WithPrincipal(t.Context(), "bob"), execution.Program{Code: "let = ;", Language: "ts"}); err != nil {
+	if _, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), "bob"), execution.Program{Code: "let = ;", Language: "ts"}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -41,7 +41,7 @@ func TestRecordsOutliveTheGateway(t *testing.T) {
 	}
 	run := func(g *gateway.Gateway, ctx context.Context) execution.Result {
 		t.Helper()
-		e, err := g.Execute(ctx, execution.Program{Code: "x = 1", Session: "mine"})
+		e, err := g.Executor.Execute(ctx, execution.Program{Code: "x = 1", Session: "mine"})
 		if err != nil || e.Status != sandbox.OK {
 			t.Fatal(err, e.Text())
 		}
@@ -81,7 +81,7 @@ func TestRecordsThatCannotBeKept(t *testing.T) {
 	}
 	log := &records{}
 	g := open(t, settings(nil), &gateway.Options{Records: broken, Logger: slog.New(log)})
-	e, err := g.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "let = ;", Language: "ts"})
 	if err != nil || e.Status != sandbox.Failed {
 		t.Fatal(err, e.Status)
 	}

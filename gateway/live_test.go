@@ -13,6 +13,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -44,7 +45,7 @@ func newStage(t *testing.T, change func(cfg *config.Config)) *stage {
 	cfg := withRunsc(t, settings(map[string]*site{"gate": gate, "calc": newSite(t, calc)}))
 	change(cfg)
 	s.Gateway = open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	s.Settle(t.Context())
+	s.Catalog.Settle(t.Context())
 	return s
 }
 
@@ -62,7 +63,7 @@ func (s *stage) goOn(t *testing.T) {
 func (s *stage) start(ctx context.Context, p execution.Program) <-chan ended {
 	done := make(chan ended, 1)
 	go func() {
-		e, err := s.Execute(ctx, p)
+		e, err := s.Executor.Execute(ctx, p)
 		done <- ended{e, err}
 	}()
 	return done
@@ -74,10 +75,10 @@ type ended struct {
 }
 
 // seen waits until an execution can be seen that is so.
-func seen(ctx context.Context, t *testing.T, s *stage, what string, so func(gateway.Live) bool) (found gateway.Live) {
+func seen(ctx context.Context, t *testing.T, s *stage, what string, so func(executor.Live) bool) (found executor.Live) {
 	t.Helper()
 	testutil.Eventually(t, what, 15*time.Second, func() bool {
-		for _, l := range s.Running(ctx) {
+		for _, l := range s.Executor.Running(ctx) {
 			if so(l) {
 				found = l
 				return true
@@ -88,8 +89,8 @@ func seen(ctx context.Context, t *testing.T, s *stage, what string, so func(gate
 	return found
 }
 
-func inState(state string) func(gateway.Live) bool {
-	return func(l gateway.Live) bool { return l.State == state }
+func inState(state string) func(executor.Live) bool {
+	return func(l executor.Live) bool { return l.State == state }
 }
 
 const holdUp = "from servers.gate import wait\nwait()\n"
@@ -105,7 +106,7 @@ func TestLive(t *testing.T) {
 	ann, bob := tool.WithPrincipal(t.Context(), "ann"), tool.WithPrincipal(t.Context(), "bob")
 	operator := tool.WithOperator(bob, "bob")
 	var told atomic.Int64
-	defer s.WatchRunning(func() { told.Add(1) })()
+	defer s.Executor.WatchRunning(func() { told.Add(1) })()
 
 	t.Run("as it goes on", func(t *testing.T) {
 		var mu sync.Mutex
@@ -116,14 +117,14 @@ func TestLive(t *testing.T) {
 				defer mu.Unlock()
 				heard.WriteString(p.Stream + " " + p.Text + "|")
 			}})
-		l := seen(ann, t, s, "both calls", func(l gateway.Live) bool { return len(l.Calls) == 2 })
-		if l.State != gateway.LiveRunning || l.Principal != "ann" || l.Session != "s" || l.Language != "python" || l.Made != 2 || !strings.Contains(l.Code, "add(1, 2)") || time.Since(l.Started) > time.Minute {
+		l := seen(ann, t, s, "both calls", func(l executor.Live) bool { return len(l.Calls) == 2 })
+		if l.State != executor.LiveRunning || l.Principal != "ann" || l.Session != "s" || l.Language != "python" || l.Made != 2 || !strings.Contains(l.Code, "add(1, 2)") || time.Since(l.Started) > time.Minute {
 			t.Errorf("%+v", l)
 		}
 		if c := l.Calls; c[0].Outcome != "ok" || c[0].Duration <= 0 || c[1].Outcome != "" || c[1].Tool.String() != "gate.wait" || c[1].Begun.Before(c[0].Begun) {
 			t.Errorf("calls %+v", c)
 		}
-		l = seen(ann, t, s, "what is printed", func(l gateway.Live) bool { return len(l.Output) == 2 })
+		l = seen(ann, t, s, "what is printed", func(l executor.Live) bool { return len(l.Output) == 2 })
 		for _, p := range l.Output {
 			if want := map[string]string{"stdout": "[hidden] red\n", "stderr": "aside\n"}[p.Stream]; p.Text != want {
 				t.Errorf("%+v, want %q", p, want)
@@ -132,13 +133,13 @@ func TestLive(t *testing.T) {
 		if l.Bytes != int64(len("[hidden] red\naside\n")) {
 			t.Errorf("%d bytes", l.Bytes)
 		}
-		if got := len(s.Running(operator)); got != 1 {
+		if got := len(s.Executor.Running(operator)); got != 1 {
 			t.Errorf("an operator sees %d", got)
 		}
-		if _, ok := s.LiveOf(bob, l.ID); ok || len(s.Running(bob)) != 0 {
+		if _, ok := s.Executor.LiveOf(bob, l.ID); ok || len(s.Executor.Running(bob)) != 0 {
 			t.Error("another one sees it")
 		}
-		wantError(t, s.CancelExecution(bob, l.ID), tool.NotFound, "no execution")
+		wantError(t, s.Executor.CancelExecution(bob, l.ID), tool.NotFound, "no execution")
 		s.goOn(t)
 		e := <-done
 		if e.err != nil || e.Status != sandbox.OK || e.Stdout.Text != "[hidden] \x1b[31mred\x1b[0m\nend" {
@@ -156,14 +157,14 @@ func TestLive(t *testing.T) {
 			<-s.arrived
 		}
 		done := s.start(ann, execution.Program{Code: holdUp})
-		l := seen(ann, t, s, "a call", func(l gateway.Live) bool { return len(l.Calls) == 1 })
+		l := seen(ann, t, s, "a call", func(l executor.Live) bool { return len(l.Calls) == 1 })
 		<-s.arrived // it is on record before it leaves
 		var gap atomic.Bool
 		quit, looked := make(chan struct{}), make(chan struct{})
 		go func() { // from now on it is there or on record, at any moment
 			defer close(looked)
 			for {
-				if _, ok := s.LiveOf(ann, l.ID); !ok {
+				if _, ok := s.Executor.LiveOf(ann, l.ID); !ok {
 					if _, err := s.History.Recorded(ann, l.ID); err != nil {
 						gap.Store(true)
 					}
@@ -176,7 +177,7 @@ func TestLive(t *testing.T) {
 			}
 		}()
 		begin := time.Now()
-		if err := s.CancelExecution(operator, l.ID); err != nil {
+		if err := s.Executor.CancelExecution(operator, l.ID); err != nil {
 			t.Fatal(err)
 		}
 		e := <-done
@@ -192,21 +193,21 @@ func TestLive(t *testing.T) {
 		if r, err := s.History.Recorded(ann, l.ID); err != nil || r.Status != sandbox.Canceled {
 			t.Errorf("%+v, %v", r, err)
 		}
-		wantError(t, s.CancelExecution(ann, l.ID), tool.Invalid, "has ended already")
-		wantError(t, s.CancelExecution(ann, "e-none"), tool.NotFound)
+		wantError(t, s.Executor.CancelExecution(ann, l.ID), tool.Invalid, "has ended already")
+		wantError(t, s.Executor.CancelExecution(ann, "e-none"), tool.NotFound)
 	})
 
 	t.Run("in turn", func(t *testing.T) {
 		first := s.start(ann, execution.Program{Code: holdUp})
-		seen(ann, t, s, "a call", func(l gateway.Live) bool { return len(l.Calls) == 1 })
+		seen(ann, t, s, "a call", func(l executor.Live) bool { return len(l.Calls) == 1 })
 		second := s.start(ann, execution.Program{Code: "2"})
-		l := seen(ann, t, s, "one that waits", inState(gateway.LiveQueued))
-		e, err := s.Execute(ann, execution.Program{Code: "3"})
+		l := seen(ann, t, s, "one that waits", inState(executor.LiveQueued))
+		e, err := s.Executor.Execute(ann, execution.Program{Code: "3"})
 		wantError(t, err, tool.Busy, "too many programs are running", "try again in")
 		if tool.AsError(err).After < time.Second || e.ID != "" {
 			t.Errorf("%+v, %+v", e, err)
 		}
-		if err := s.CancelExecution(ann, l.ID); err != nil {
+		if err := s.Executor.CancelExecution(ann, l.ID); err != nil {
 			t.Error(err)
 		}
 		if e := <-second; e.err != nil || e.Status != sandbox.Canceled {
@@ -216,7 +217,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		third := s.start(bob, execution.Program{Code: "3"})
-		seen(bob, t, s, "one that waits", inState(gateway.LiveQueued))
+		seen(bob, t, s, "one that waits", inState(executor.LiveQueued))
 		s.goOn(t)
 		if e := <-first; e.Status != sandbox.OK {
 			t.Errorf("%+v", e)
@@ -229,15 +230,15 @@ func TestLive(t *testing.T) {
 	t.Run("while it waits for a person another runs", func(t *testing.T) {
 		somebody := &person{decide: func(string) string { <-s.let; return "once" }}
 		first := s.start(ann, execution.Program{Code: "from servers.calc import fail\ntry: fail()\nexcept Exception as e: print(e)", Peer: somebody})
-		seen(ann, t, s, "one that waits for a person", inState(gateway.LiveWaiting))
-		if e, err := s.Execute(bob, execution.Program{Code: "1"}); err != nil || e.Status != sandbox.OK {
+		seen(ann, t, s, "one that waits for a person", inState(executor.LiveWaiting))
+		if e, err := s.Executor.Execute(bob, execution.Program{Code: "1"}); err != nil || e.Status != sandbox.OK {
 			t.Errorf("%+v, %v", e, err)
 		}
 		s.goOn(t)
 		if e := <-first; e.Status != sandbox.OK || !strings.Contains(e.Stdout.Text, "ledger") {
 			t.Errorf("%s", e.Text())
 		}
-		if running, waiting := s.Load(); running != 0 || waiting != 0 {
+		if running, waiting := s.Executor.Load(); running != 0 || waiting != 0 {
 			t.Errorf("%d run, %d wait", running, waiting)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
 	"sallyport/gateway/upstream/oauth/oauthtest"
@@ -65,7 +66,7 @@ func newClub(t *testing.T, rs *oauthtest.Options, change func(up *config.Upstrea
 		return c.handler(up, logger)
 	}})
 	t.Cleanup(c.noSecrets)
-	c.g.Settle(t.Context())
+	c.g.Catalog.Settle(t.Context())
 	return c
 }
 
@@ -137,16 +138,16 @@ func (c *club) parked(parts ...string) {
 			c.t.Errorf("state says %q, not %q", state.Error, part)
 		}
 	}
-	if found := search(c.t, c.g, gateway.Search{}); !strings.Contains(found.Text(), parts[len(parts)-1]) {
+	if found := search(c.t, c.g, toolsearch.Request{}); !strings.Contains(found.Text(), parts[len(parts)-1]) {
 		c.t.Errorf("the list of upstreams says %q", found.Text())
 	}
 }
 
-func (c *club) state() upstream.State { return c.g.Upstreams()[0].State }
+func (c *club) state() upstream.State { return c.g.Catalog.Upstreams()[0].State }
 
 func (c *club) ready() {
 	c.t.Helper()
-	testutil.Eventually(c.t, "it is no longer parked", 10*time.Second, func() bool { return c.state().Status != upstream.Parked && len(c.g.Tools()) == 2 })
+	testutil.Eventually(c.t, "it is no longer parked", 10*time.Second, func() bool { return c.state().Status != upstream.Parked && len(c.g.Catalog.Tools()) == 2 })
 }
 
 // noSecrets looks for tokens (they are JWTs) and the client's secret in the log.

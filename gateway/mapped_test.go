@@ -51,7 +51,7 @@ func TestMappedFolders(t *testing.T) {
 		{bob, "rw", `open("mine", "w").write("of bob")`, "6"},
 		{local, "rw", list, "*[\"a.py\",\"b.py\",\"run.sh\"]"},
 	} {
-		e, err := g.Execute(step.who, execution.Program{Code: step.code, Workspace: step.workspace})
+		e, err := g.Executor.Execute(step.who, execution.Program{Code: step.code, Workspace: step.workspace})
 		if err != nil || e.Status != sandbox.OK {
 			t.Errorf("%s in %s: %v %s", step.code, step.workspace, err, e.Text())
 			continue

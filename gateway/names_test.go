@@ -30,10 +30,10 @@ func TestOddNamesEndToEnd(t *testing.T) {
 		}
 	})
 	g := open(t, withRunsc(t, settings(map[string]*site{"odd": odd})), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	python, typescript, want := oddPrograms(t, g)
 	for language, code := range map[string]string{"python": python, "typescript": typescript} {
-		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: language})
 		if err != nil || e.Status != sandbox.OK {
 			t.Fatalf("%s: %v, %s, %+v, %s", language, err, e.Status, e.Fault, e.Stderr.Text)
 		}
@@ -46,7 +46,7 @@ func TestOddNamesEndToEnd(t *testing.T) {
 // oddPrograms call every tool and print what it says, both by its own import and by way of the package.
 func oddPrograms(t *testing.T, g *gateway.Gateway) (python, typescript, want string) {
 	t.Helper()
-	tools := g.Tools()
+	tools := g.Catalog.Tools()
 	if len(tools) != len(oddNames) {
 		t.Fatalf("%d tools of %d names", len(tools), len(oddNames))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/skills"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/testutil"
@@ -22,8 +23,8 @@ func TestSkillTestsThatNeedApproval(t *testing.T) {
 	cfg.Approval.Wait = 100 * time.Millisecond
 	cfg.Policy = policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "ask", Tools: []string{"calc.add"}, Then: policy.Ask}}}
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	g.Settle(t.Context())
-	_, err := g.SaveSkill(t.Context(), gateway.SkillDraft{
+	g.Catalog.Settle(t.Context())
+	_, err := g.Skills.SaveSkill(t.Context(), skills.SkillDraft{
 		Name: "sum", Description: "Adds.", Code: "from servers.calc import add\ndef sum(n: int) -> int:\n    return add(a=n, b=n)\n",
 		Tests: "from skills.sum import sum\nsum(1)\n",
 	})
@@ -31,7 +32,7 @@ func TestSkillTestsThatNeedApproval(t *testing.T) {
 	if got := ran(t.Context(), t, g, "python", "6 * 7"); got != "42" {
 		t.Errorf("afterwards: %s", got)
 	}
-	if live := g.Running(t.Context()); len(live) != 0 {
+	if live := g.Executor.Running(t.Context()); len(live) != 0 {
 		t.Errorf("still running: %+v", live)
 	}
 }
@@ -42,11 +43,11 @@ func TestProgramsThatSaveSkills(t *testing.T) {
 	cfg := withRunsc(t, settings(map[string]*site{"calc": newSite(t, calc)}))
 	cfg.Sandbox.Parallel = 1
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir()})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	var all sync.WaitGroup
 	for _, name := range []string{"one", "two", "three"} {
 		all.Go(func() {
-			e, err := g.Execute(t.Context(), execution.Program{Timeout: 25 * time.Second, Code: `
+			e, err := g.Executor.Execute(t.Context(), execution.Program{Timeout: 25 * time.Second, Code: `
 from sallyport import save_skill
 save_skill("` + name + `", code="def ` + name + `() -> int:\n    return 1\n", description="A number.", tests="from skills.` + name + ` import ` + name + `\nassert ` + name + `() == 1")[:5]`})
 			if err != nil || e.Status != sandbox.OK || e.Value == nil || e.Value.Text != `"saved"` && e.Value.Text != "'saved'" {
@@ -55,7 +56,7 @@ save_skill("` + name + `", code="def ` + name + `() -> int:\n    return 1\n", de
 		})
 	}
 	all.Wait()
-	if running, waiting := g.Load(); running != 0 || waiting != 0 {
+	if running, waiting := g.Executor.Load(); running != 0 || waiting != 0 {
 		t.Errorf("%d run and %d wait at the end", running, waiting)
 	}
 }
@@ -64,10 +65,10 @@ save_skill("` + name + `", code="def ` + name + `() -> int:\n    return 1\n", de
 func TestPanicEndsItsCall(t *testing.T) {
 	t.Parallel()
 	g := open(t, settings(map[string]*site{"calc": newSite(t, calc)}), nil)
-	if _, err := g.Attach("shop", "panics", faulty{&shop{}}); err != nil {
+	if _, err := g.Catalog.Attach("shop", "panics", faulty{&shop{}}); err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	_, err := call(t, g, "shop.tidy_garden", `{"name":"north"}`)
 	wantError(t, err, tool.Internal, "may have been done")
 	if _, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -55,7 +56,7 @@ func says(value string) *atomic.Pointer[string] {
 func signature(t testing.TB, g *gateway.Gateway, id, language string) string {
 	t.Helper()
 	up, name, _ := strings.Cut(id, ".")
-	found, err := g.Search(t.Context(), gateway.Search{Upstream: up, Language: language, Limit: 200})
+	found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Upstream: up, Language: language, Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func wantSignature(t testing.TB, g *gateway.Gateway, id, want string) {
 }
 
 // stub is the wrapper of a tool as programs get it.
-func stub(g *gateway.Gateway, path string) string { return string(g.Tree()[path]) }
+func stub(g *gateway.Gateway, path string) string { return string(g.Catalog.Tree()[path]) }
 
 func wantStub(t testing.TB, g *gateway.Gateway, path, part string) {
 	t.Helper()
@@ -84,7 +85,7 @@ func wantStub(t testing.TB, g *gateway.Gateway, path, part string) {
 func TestObservedResults(t *testing.T) {
 	answer := says(`[{"id":1,"at":"2024-01-01"}]`)
 	g := open(t, settings(map[string]*site{"up": newSite(t, silent(answer))}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	wantSignature(t, g, "up.list_issues", "() -> Any")
 	before := stub(g, "up/other.py")
 	mustCall(t, g, "up.list_issues")
@@ -99,7 +100,7 @@ func TestObservedResults(t *testing.T) {
 	mustCall(t, g, "up.list_issues")
 	wantSignature(t, g, "up.list_issues", "() -> list[{at?: str, id: int | None, title?: str}]  # observed 2x")
 	wantStub(t, g, "up/list_issues.py", "title: NotRequired[str]")
-	if found, err := g.Search(t.Context(), gateway.Search{Query: "title"}); err != nil || len(found.Tools) != 1 || found.Tools[0].ID.Name != "list_issues" {
+	if found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "title"}); err != nil || len(found.Tools) != 1 || found.Tools[0].ID.Name != "list_issues" {
 		t.Errorf("a search for what it returns finds %+v, %v", found.Tools, err)
 	}
 	if now := stub(g, "up/other.py"); now != before || strings.Contains(now, "observed") {
@@ -117,8 +118,8 @@ func mustCall(t testing.TB, g *gateway.Gateway, id string) {
 // TestNotObserved: what is declared is believed, what failed says nothing, and nothing but observed results changes.
 func TestNotObserved(t *testing.T) {
 	g := open(t, settings(map[string]*site{"up": newSite(t, silent(says("x")))}), nil)
-	g.Settle(t.Context())
-	before := g.Tools()
+	g.Catalog.Settle(t.Context())
+	before := g.Catalog.Tools()
 	mustCall(t, g, "up.declared")
 	if result, err := call(t, g, "up.fails", `{}`); err != nil || !result.IsError {
 		t.Error(result, err)
@@ -131,7 +132,7 @@ func TestNotObserved(t *testing.T) {
 		}
 	}
 	wantStub(t, g, "up/bare.py", "observed")
-	after := g.Tools()
+	after := g.Catalog.Tools()
 	for i := range after {
 		if after[i].Digest() != before[i].Digest() {
 			t.Errorf("%s has another digest", after[i].ID)
@@ -144,7 +145,7 @@ func TestNotObserved(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Error(diff)
 	}
-	for _, up := range g.Offers() {
+	for _, up := range g.Catalog.Offers() {
 		for _, tl := range up.Offer.Tools {
 			if tl.Observed != nil {
 				t.Errorf("the offer of %s has what was observed", tl.ID)
@@ -170,7 +171,7 @@ func TestObservedAcrossRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	if got := signature(t, g, "up.list_issues", "python"); got != learned {
 		t.Errorf("after two runs: %s", got)
 	}
@@ -219,7 +220,7 @@ func TestObservedOfDamage(t *testing.T) {
 	}
 	log := &records{}
 	g := open(t, cfg, &gateway.Options{CacheDir: dir, Logger: slog.New(log)})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	mustCall(t, g, "up.list_issues")
 	wantSignature(t, g, "up.list_issues", "() -> {id: int}  # observed 1x")
 	if said := log.find("kept shapes are not used"); len(said) != 1 {
@@ -255,12 +256,12 @@ func TestObservedHostileResults(t *testing.T) {
 		}
 	})})), t.TempDir()
 	g := open(t, cfg, &gateway.Options{CacheDir: dir})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for name := range results {
 		mustCall(t, g, "up."+name)
 		wantStub(t, g, "up/"+name+".py", "observed")
 	}
-	for path, data := range g.Tree() {
+	for path, data := range g.Catalog.Tree() {
 		if strings.Contains(string(data), "SECRET") {
 			t.Errorf("%s has a value: %.300s", path, data)
 		}
@@ -310,7 +311,7 @@ func noSecrets(t *testing.T, dir string) {
 func TestObservedWhileProgramsRun(t *testing.T) {
 	answer := says(`{"id":1}`)
 	g := open(t, withRunsc(t, settings(map[string]*site{"up": newSite(t, silent(answer))})), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	const program = `
 import time
 from servers.up import list_issues, other
@@ -338,7 +339,7 @@ func BenchmarkObserve(b *testing.B) {
 			})
 	})
 	g := open(b, settings(map[string]*site{"up": s}), nil)
-	g.Settle(b.Context())
+	g.Catalog.Settle(b.Context())
 	for _, name := range []string{"declared", "silent"} {
 		b.Run(name, func(b *testing.B) {
 			testutil.Measure(b, func() error {

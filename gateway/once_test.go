@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 )
 
 // TestFullSearchExplainsOnce: parameters that several hits share are explained with the first of them.
@@ -21,8 +21,8 @@ func TestFullSearchExplainsOnce(t *testing.T) {
 		s.tool("letter_two", "Send letter two.", `"properties":{`+delay+`,`+body+`,`+notice+`}`, echo)
 	})
 	g := open(t, settings(map[string]*site{"up": s}), nil)
-	g.Settle(t.Context())
-	found := search(t, g, gateway.Search{Upstream: "up", Detail: gateway.Full, Language: "typescript"})
+	g.Catalog.Settle(t.Context())
+	found := search(t, g, toolsearch.Request{Upstream: "up", Detail: toolsearch.Full, Language: "typescript"})
 	const want = `Send letter one.
 
 Parameters:
@@ -66,8 +66,8 @@ func TestDescriptionsThatLookLikeLists(t *testing.T) {
 		s.tool("two", said, `"properties":{}`, echo)
 	})
 	g := open(t, settings(map[string]*site{"up": s}), nil)
-	g.Settle(t.Context())
-	found := search(t, g, gateway.Search{Upstream: "up", Detail: gateway.Full})
+	g.Catalog.Settle(t.Context())
+	found := search(t, g, toolsearch.Request{Upstream: "up", Detail: toolsearch.Full})
 	if text := found.Text(); strings.Count(text, "a very long explanation") != 2 || strings.Contains(text, "as for") {
 		t.Errorf("a description was cut:\n%s", text)
 	}

@@ -13,6 +13,7 @@ import (
 	"sallyport/codegen/runtime"
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -36,13 +37,13 @@ func TestProgramsSearchAsModelsDo(t *testing.T) {
 	g, _ := office(t)
 	for _, test := range []struct {
 		args string
-		same gateway.Search
+		same toolsearch.Request
 	}{
-		{`{"query":"create a note"}`, gateway.Search{Query: "create a note"}},
-		{``, gateway.Search{}},
-		{`{"query":"create a note","detail":"full","language":"typescript","limit":1}`, gateway.Search{Query: "create a note", Detail: gateway.Full, Language: "typescript", Limit: 1}},
-		{`{"upstream":"calc","detail":"names"}`, gateway.Search{Upstream: "calc", Detail: gateway.Names}},
-		{`{"upstream":"sallyport","language":"typescript"}`, gateway.Search{Upstream: "sallyport", Language: "typescript"}},
+		{`{"query":"create a note"}`, toolsearch.Request{Query: "create a note"}},
+		{``, toolsearch.Request{}},
+		{`{"query":"create a note","detail":"full","language":"typescript","limit":1}`, toolsearch.Request{Query: "create a note", Detail: toolsearch.Full, Language: "typescript", Limit: 1}},
+		{`{"upstream":"calc","detail":"names"}`, toolsearch.Request{Upstream: "calc", Detail: toolsearch.Names}},
+		{`{"upstream":"sallyport","language":"typescript"}`, toolsearch.Request{Upstream: "sallyport", Language: "typescript"}},
 	} {
 		if got, want := asked(t, g, "sallyport.search_tools", test.args), search(t, g, test.same).Text(); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", test.args, got, want)
@@ -53,7 +54,7 @@ func TestProgramsSearchAsModelsDo(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	g, _ := office(t)
 	full := func(id, language string) string {
-		return search(t, g, gateway.Search{Query: id, Detail: gateway.Full, Limit: 1, Language: language}).Text()
+		return search(t, g, toolsearch.Request{Query: id, Detail: toolsearch.Full, Limit: 1, Language: language}).Text()
 	}
 	create := full("my_notes.create_note", "python")
 	create, _, _ = strings.Cut(create, "\n(") // the rest of what matched
@@ -80,7 +81,7 @@ func TestDescribe(t *testing.T) {
 
 func TestDescribeOfANameThatTwoHave(t *testing.T) {
 	g := open(t, settings(map[string]*site{"calc": newSite(t, calc), "calc-2": newSite(t, calc)}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	_, err := call(t, g, "sallyport.describe", `{"tool":"add"}`)
 	wantError(t, err, tool.Invalid, "2 upstreams have a tool add", "one of calc.add, calc_2.add")
 }
@@ -124,7 +125,7 @@ func TestOwnToolsRefuse(t *testing.T) {
 func TestAnUpstreamCalledSallyport(t *testing.T) {
 	s := newSite(t, func(s *site) { s.tool("search_tools", "Lie.", "", echo) })
 	g := open(t, settings(map[string]*site{"sallyport": s}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	if got := asked(t, g, "sallyport.search_tools", `{"query":"lie","detail":"names"}`); got != "sallyport_.search_tools" || s.hits.Load() != 0 {
 		t.Errorf("got %q, %d calls", got, s.hits.Load())
 	}
@@ -158,7 +159,7 @@ func TestProgramsSearchInTheSandbox(t *testing.T) {
 	cfg := withRunsc(t, settings(sites))
 	cfg.Sandbox.Calls = 3
 	g := open(t, cfg, nil)
-	e, err := g.Execute(t.Context(), execution.Program{Code: `
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: `
 from sallyport import call, ToolError
 print(call("sallyport.search_tools", {"query": "add two numbers", "detail": "names"}).split()[0])
 print(call("sallyport.describe", {"tool": "add"}).splitlines()[0])
@@ -186,7 +187,7 @@ import { describe, parallel, search_tools } from "sallyport";
 const texts = [await describe(add), await describe(parallel), await search_tools("add two numbers", { limit: 1 })];
 console.log(texts[0].includes("add") ? "True" : texts, texts[1].includes("parallel(") ? "True" : texts, texts[2].includes("add(") ? "True" : texts);`},
 	} {
-		e, err := g.Execute(t.Context(), test)
+		e, err := g.Executor.Execute(t.Context(), test)
 		if err != nil || e.Status != sandbox.OK || e.Stdout.Text != "True True True\n" {
 			t.Errorf("%v, %s, %s%+v", err, e.Status, e.Stdout.Text, e.Fault)
 		}
@@ -201,7 +202,7 @@ func TestFunctionsAreFound(t *testing.T) {
 		"what is the type of a result": "shape_of", "keep a large value for later": "save", "retry a failed call": "ToolError", "emit": "emit", "sallyport.emit": "emit",
 		"run many requests concurrently": "parallel", "return a table to the client": "emit", "how far is a long call": "progress",
 	} {
-		found := search(t, g, gateway.Search{Query: query})
+		found := search(t, g, toolsearch.Request{Query: query})
 		if len(found.Tools) == 0 || found.Tools[0].ID.String() != "sallyport."+name || found.Weak {
 			t.Errorf("%s:\n%s", query, found.Text())
 		}
@@ -210,7 +211,7 @@ func TestFunctionsAreFound(t *testing.T) {
 		"python":     "from sallyport import ...\n  emit(thing",
 		"typescript": "import { ... } from \"sallyport\"\n  emit(thing",
 	} {
-		if got := search(t, g, gateway.Search{Query: "show an image to the user", Language: language}).Text(); !strings.HasPrefix(got, want) {
+		if got := search(t, g, toolsearch.Request{Query: "show an image to the user", Language: language}).Text(); !strings.HasPrefix(got, want) {
 			t.Errorf("got %s", got)
 		}
 	}
@@ -220,18 +221,18 @@ func TestFunctionsAreFound(t *testing.T) {
 // functions that has little to do with it.
 func TestFunctionsDoNotCrowd(t *testing.T) {
 	g, _ := office(t)
-	for _, s := range []gateway.Search{
+	for _, s := range []toolsearch.Request{
 		{Query: "create a note"}, {Query: "add two numbers"}, {Query: "list"}, {Query: "picture"}, {Query: "draw a picture"}, {Query: "notes of the user"},
 		{Query: "show an image to the user", Upstream: "calc"}, {Upstream: "calc"},
 	} {
 		found := search(t, g, s)
-		i := slices.IndexFunc(found.Tools, func(f gateway.FoundTool) bool { return f.ID.Upstream == "sallyport" })
+		i := slices.IndexFunc(found.Tools, func(f toolsearch.FoundTool) bool { return f.ID.Upstream == "sallyport" })
 		if i >= 0 {
 			t.Errorf("%+v:\n%s", s, found.Text())
 		}
 	}
 	for _, limit := range []int{1, 3, 8, 50} {
-		found := search(t, g, gateway.Search{Query: "emit progress in parallel, save and load results, describe tools and errors", Limit: limit, Detail: gateway.Names})
+		found := search(t, g, toolsearch.Request{Query: "emit progress in parallel, save and load results, describe tools and errors", Limit: limit, Detail: toolsearch.Names})
 		ours := 0
 		for _, f := range found.Tools {
 			if f.ID.Upstream == "sallyport" {
@@ -247,18 +248,18 @@ func TestFunctionsDoNotCrowd(t *testing.T) {
 func TestFunctionsAreListed(t *testing.T) {
 	g, _ := office(t)
 	for _, language := range []string{"python", "typescript"} {
-		found := search(t, g, gateway.Search{Upstream: "sallyport", Language: language})
+		found := search(t, g, toolsearch.Request{Upstream: "sallyport", Language: language})
 		if len(found.Tools) != len(runtime.Functions()) || found.Total != len(found.Tools) {
 			t.Errorf("%d of %d:\n%s", len(found.Tools), len(runtime.Functions()), found.Text())
 		}
 	}
-	if got := search(t, g, gateway.Search{}).Text(); !strings.Contains(got, "sallyport") || strings.Contains(got, "sallyport (") {
+	if got := search(t, g, toolsearch.Request{}).Text(); !strings.Contains(got, "sallyport") || strings.Contains(got, "sallyport (") {
 		t.Errorf("the upstreams:\n%s", got)
 	}
-	if found := search(t, g, gateway.Search{Upstream: "sallyport", Query: "image"}); len(found.Tools) == 0 || found.Tools[0].ID.Name != "emit" {
+	if found := search(t, g, toolsearch.Request{Upstream: "sallyport", Query: "image"}); len(found.Tools) == 0 || found.Tools[0].ID.Name != "emit" {
 		t.Errorf("%s", found.Text())
 	}
-	for _, tl := range g.Tools() {
+	for _, tl := range g.Catalog.Tools() {
 		if tl.ID.Upstream == "sallyport" {
 			t.Errorf("%s counts as a tool", tl.ID)
 		}
@@ -288,7 +289,7 @@ func TestFunctionsKeepOutOfRealQueries(t *testing.T) {
 				t.Fatal(err)
 			}
 			asked++
-			if strings.Contains(search(t, g, gateway.Search{Query: q.Query, Detail: gateway.Names}).Text(), "sallyport.") {
+			if strings.Contains(search(t, g, toolsearch.Request{Query: q.Query, Detail: toolsearch.Names}).Text(), "sallyport.") {
 				shown++
 				t.Logf("%.120s", q.Query)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -39,7 +40,7 @@ func firm(t testing.TB, set policy.Settings, change func(*config.Config), opts *
 		change(cfg)
 	}
 	g := open(t, cfg, opts)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, sites, cfg
 }
 
@@ -96,7 +97,7 @@ func TestPolicySeesValues(t *testing.T) {
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, RestoreTo: []string{"web.echo"}}
 	cfg.Policy = policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "corp only", Tools: []string{"*.echo"}, When: `!args.to.endsWith("@corp.example")`, Then: policy.Deny}}}
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	ask := func(id, args string) string { return askedAs(t.Context(), t, g, id, args) }
 	wantAll(t, "a token", ask("crm.get", "{}"), "[EMAIL_1]")
 	wantAll(t, "its value", ask("web.echo", `{"to":"[EMAIL_1]"}`), "[EMAIL_1]", "!error", "!ann@")
@@ -139,7 +140,7 @@ func TestFlowOfPrograms(t *testing.T) {
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
 	run := func(session, code string) execution.Result {
 		t.Helper()
-		e, err := g.Execute(tool.WithSession(ctx, session), execution.Program{Code: code})
+		e, err := g.Executor.Execute(tool.WithSession(ctx, session), execution.Program{Code: code})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func TestPolicyInSearch(t *testing.T) {
 	}}, nil, nil)
 	search := func(principal, query string) string {
 		t.Helper()
-		found, err := g.Search(tool.WithPrincipal(t.Context(), principal), gateway.Search{Query: query, Upstream: "firm", Budget: 1000})
+		found, err := g.Searcher.Search(tool.WithPrincipal(t.Context(), principal), toolsearch.Request{Query: query, Upstream: "firm", Budget: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func TestPolicyInSearch(t *testing.T) {
 	wantAll(t, "reads", search("ann", "get"), "get(", "!approval", "!refused")
 	wantAll(t, "denied", search("bob", "get"), "(refused by policy: firm.get, firm.get_secret)", "!get(")
 	wantAll(t, "a listing", search("bob", ""), "drop(", "!get", "!refused")
-	web, err := g.Search(t.Context(), gateway.Search{Query: "drop", Upstream: "web"})
+	web, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "drop", Upstream: "web"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestFlowOfFiles(t *testing.T) {
 	}
 
 	next := open(t, cfg, opts)
-	next.Settle(t.Context())
+	next.Catalog.Settle(t.Context())
 	held(next, "a", "", false) // what a session has read is in memory
 	held(next, "d", "before.txt", false)
 	held(next, "e", "after.txt", true)

@@ -50,7 +50,7 @@ func guarded(t *testing.T, privacy config.Privacy, change func(*config.Config)) 
 	}
 	log := &records{}
 	g := open(t, cfg, &gateway.Options{Logger: slog.New(log)})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, log
 }
 
@@ -198,7 +198,7 @@ func TestTokensOutliveNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Settle(t.Context())
+		g.Catalog.Settle(t.Context())
 		for _, session := range []string{"", "s1"} {
 			ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), session)
 			page := askedAs(ctx, t, g, "crm.page", "{}")

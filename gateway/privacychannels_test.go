@@ -92,7 +92,7 @@ func TestEchoByEveryWay(t *testing.T) {
 	cfg := settings(map[string]*site{"crm": newSite(t, gossip)})
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize}
 	g := open(t, cfg, &gateway.Options{Asks: true})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
 	millCall(ctx, t, g, "crm.person", nil)
 	leaks := func(what, said string) {

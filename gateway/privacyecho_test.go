@@ -99,7 +99,7 @@ func milled(t *testing.T, mode config.PrivacyMode) func(id string, args map[stri
 		}
 	}
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
 	return func(id string, args map[string]any) string { return millCall(ctx, t, g, id, args) }
 }

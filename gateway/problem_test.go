@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -34,17 +35,17 @@ func TestUnsetVariable(t *testing.T) {
 	work.Go(func() { g.Follow(ctx, func() (*config.Config, error) { return config.Load(file, nil) }) })
 	defer work.Wait()
 	defer cancel()
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	if _, err := call(t, g, "good.add", `{"a":1,"b":2}`); err != nil {
 		t.Error(err)
 	}
 	_, err = call(t, g, "bad.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.Upstream, "the variable NOT_THERE is not set")
-	if results, err := g.Search(t.Context(), gateway.Search{Query: "add"}); err != nil || !strings.Contains(results.Text(), "bad, the variable NOT_THERE is not set") {
+	if results, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: "add"}); err != nil || !strings.Contains(results.Text(), "bad, the variable NOT_THERE is not set") {
 		t.Errorf("search: %v\n%s", err, results.Text())
 	}
 	writeFile(t, vars, "NOT_THERE=here\n")
-	testutil.Eventually(t, "the variable is noticed", 10*time.Second, func() bool { return g.Upstreams()[1].State.Error == "" })
+	testutil.Eventually(t, "the variable is noticed", 10*time.Second, func() bool { return g.Catalog.Upstreams()[1].State.Error == "" })
 	if _, err := call(t, g, "bad.add", `{"a":1,"b":2}`); err != nil {
 		t.Errorf("with the variable: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/sandbox"
 )
 
@@ -54,7 +55,7 @@ func library(s *site) {
 // TestProgramsReachWhatIsNoTool runs real programs in both languages.
 func TestProgramsReachWhatIsNoTool(t *testing.T) {
 	g := open(t, withRunsc(t, settings(map[string]*site{"lib": newSite(t, library)})), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for language, code := range map[string]string{
 		"python": `
 import servers
@@ -87,7 +88,7 @@ console.log(await progress((p) => heard.push(p), () => work()));
 console.log(heard.at(-1).progress, heard.at(-1).total, heard.at(-1).message);
 `,
 	} {
-		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: language})
 		if err != nil || e.Status != sandbox.OK {
 			t.Errorf("%s: %v, %s, %+v, %s%s", language, err, e.Status, e.Fault, e.Stdout.Text, e.Stderr.Text)
 			continue
@@ -112,8 +113,8 @@ finished
 func TestProgramsCannotAnswerAnUpstream(t *testing.T) {
 	for asks, want := range map[bool]string{false: "client does not support elicitation", true: "a program cannot give it"} {
 		g := open(t, withRunsc(t, settings(map[string]*site{"lib": newSite(t, library)})), &gateway.Options{Asks: asks})
-		g.Settle(t.Context())
-		e, err := g.Execute(t.Context(), execution.Program{Code: "from servers.lib import ask\nask()"})
+		g.Catalog.Settle(t.Context())
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "from servers.lib import ask\nask()"})
 		if err != nil || e.Fault == nil || !strings.Contains(e.Fault.Message+e.Fault.Hint, want) {
 			t.Errorf("asks %t: %v, %+v", asks, err, e.Fault)
 		}
@@ -122,12 +123,12 @@ func TestProgramsCannotAnswerAnUpstream(t *testing.T) {
 
 func TestListingTellsOfResourcesAndPrompts(t *testing.T) {
 	g := open(t, settings(map[string]*site{"lib": newSite(t, library)}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for language, want := range map[string]string{
 		"python":     "from servers.lib import resources, prompts: resources.read(uri) (1 listed, 1 template), prompts.get(name, **arguments) (1 listed)",
 		"typescript": `import { resources, prompts } from "servers/lib": resources.read(uri) (1 listed, 1 template), prompts.get(name, arguments) (1 listed)`,
 	} {
-		found, err := g.Search(t.Context(), gateway.Search{Upstream: "lib", Language: language})
+		found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Upstream: "lib", Language: language})
 		if err != nil || !strings.HasSuffix(found.Text(), "\n"+want) {
 			t.Errorf("%s: %v\n%s", language, err, found.Text())
 		}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"strings"
-	"time"
 
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -15,33 +14,14 @@ func (g *Gateway) Missing() []string {
 		return []string{"it is closed"}
 	}
 	var missing []string
-	if ids := g.catalog.untried(); len(ids) > 0 && time.Now().Before(*g.patient.Load()) {
+	if ids := g.Catalog.Awaited(); len(ids) > 0 {
 		missing = append(missing, plain.Line("upstreams have not been tried yet: "+strings.Join(ids, ", "), 300))
 	}
-	_, release, err := g.runner.borrow()
-	if err != nil {
-		return append(missing, plain.Line(tool.AsError(err).Message, 300))
+	if err := g.Sandboxes.Ready(); err != nil {
+		missing = append(missing, plain.Line(tool.AsError(err).Message, 300))
 	}
-	release()
 	return missing
 }
 
-// untried are the upstreams that no snapshot shows yet.
-func (c *catalog) untried() (ids []string) {
-	for _, m := range c.unseen() {
-		ids = append(ids, m.id)
-	}
-	return ids
-}
-
-func (c *catalog) unseen() (all []*member) {
-	for _, m := range c.roster.Load().members {
-		select {
-		case <-m.shown:
-		case <-m.ended:
-		default:
-			all = append(all, m)
-		}
-	}
-	return all
-}
+// Closing reports whether Close has been called.
+func (g *Gateway) Closing() bool { return g.Sandboxes.Closing() || g.Catalog.Closed() }

@@ -39,7 +39,7 @@ func openKept(t *testing.T, cfg *config.Config, data string) *kept {
 	if k.Gateway, err = gateway.Open(cfg, &gateway.Options{DataDir: data, Records: in, NoPool: true, Logger: slog.New(k.log)}); err != nil {
 		t.Fatal(err)
 	}
-	k.Settle(t.Context())
+	k.Catalog.Settle(t.Context())
 	return k
 }
 
@@ -97,7 +97,7 @@ func TestDamagedRecords(t *testing.T) {
 	k := openKept(t, cfg, data)
 	run := func(ctx context.Context, code, resume string, want sandbox.Status) execution.Result {
 		t.Helper()
-		e, err := k.Execute(ctx, execution.Program{Code: code, Resume: resume})
+		e, err := k.Executor.Execute(ctx, execution.Program{Code: code, Resume: resume})
 		if err != nil || e.Status != want {
 			t.Fatalf("%v, %s", err, e.Text())
 		}

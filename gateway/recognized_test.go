@@ -50,7 +50,7 @@ func recognizing(t *testing.T, change func(*config.Privacy)) (*gateway.Gateway, 
 	cfg.Privacy = privacy
 	log := &records{}
 	g := open(t, cfg, &gateway.Options{Logger: slog.New(log)})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, s, log
 }
 
@@ -96,7 +96,7 @@ func TestRecognizedLocally(t *testing.T) {
 	})})
 	cfg.Privacy = config.Privacy{Mode: config.PrivacyTokenize, Recognizer: &config.Recognizer{Local: true, Timeout: time.Minute, MaxText: config.MiB}}
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	wantAll(t, "note", askedAs(t.Context(), t, g, "crm.note", "{}"), "Please tell [NAME_1] that [NAME_2] has moved to [ADDRESS_1]")
 	wantAll(t, "back", askedAs(t.Context(), t, g, "crm.echo", `{"to":"[NAME_1] at [ADDRESS_1]"}`), "[NAME_1] at [ADDRESS_1]", "!Hernandez", "!Main Street")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -44,11 +45,11 @@ func TestReload(t *testing.T) {
 	cfg := settings(nil)
 	cfg.Upstreams = []config.Upstream{upstreamOf("kept", kept.web.URL), upstreamOf("changed", changed.web.URL), upstreamOf("removed", newSite(t, notes).web.URL)}
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	var seen atomic.Int32
-	stop := g.Watch(func() { seen.Add(1) })
+	stop := g.Catalog.Watch(func() { seen.Add(1) })
 	defer stop()
-	session := g.Upstreams()[0].State.Since
+	session := g.Catalog.Upstreams()[0].State.Since
 
 	var calls sync.WaitGroup
 	for _, id := range []string{"kept.wait", "changed.wait"} {
@@ -68,8 +69,8 @@ func TestReload(t *testing.T) {
 	if err := g.Reload(next); err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context())
-	ups := g.Upstreams()
+	g.Catalog.Settle(t.Context())
+	ups := g.Catalog.Upstreams()
 	if len(ups) != 3 || ups[0].ID != "added" || ups[1].ID != "changed" || ups[2].ID != "kept" {
 		t.Fatalf("upstreams: %+v", ups)
 	}
@@ -85,8 +86,8 @@ func TestReload(t *testing.T) {
 	_, err := call(t, g, "removed.list_notes", "")
 	wantError(t, err, tool.NotFound, "there is no upstream removed")
 	testutil.Eventually(t, "searches follow", soon, func() bool {
-		found := search(t, g, gateway.Search{Query: "add numbers"})
-		return len(found.Tools) > 0 && found.Tools[0].ID.String() == "added.add" && g.Tree()["removed/__init__.py"] == nil
+		found := search(t, g, toolsearch.Request{Query: "add numbers"})
+		return len(found.Tools) > 0 && found.Tools[0].ID.String() == "added.add" && g.Catalog.Tree()["removed/__init__.py"] == nil
 	})
 	freeKept()
 	freeChanged()
@@ -99,7 +100,7 @@ func TestReloadWhileCalled(t *testing.T) {
 	s := newSite(t, calc)
 	cfg := settings(map[string]*site{"same": s, "other": s})
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	for range 4 {
@@ -158,13 +159,13 @@ func TestFollow(t *testing.T) {
 	defer cancel()
 
 	write("upstreams:\n  calc: {url: " + site.web.URL + "}\n  more: {url: " + site.web.URL + "}\n")
-	testutil.Eventually(t, "what was added is there", 10*time.Second, func() bool { return len(g.Upstreams()) == 2 })
+	testutil.Eventually(t, "what was added is there", 10*time.Second, func() bool { return len(g.Catalog.Upstreams()) == 2 })
 	write("upstreams:\n  calc: {ulr: nonsense}\n")
 	testutil.Eventually(t, "a bad edit is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, `unknown key "ulr"`) })
-	if _, err := call(t, g, "more.add", `{"a":1,"b":2}`); err != nil || len(g.Upstreams()) != 2 {
+	if _, err := call(t, g, "more.add", `{"a":1,"b":2}`); err != nil || len(g.Catalog.Upstreams()) != 2 {
 		t.Errorf("the last good settings are not in force: %v", err)
 	}
-	if found, err := g.Search(t.Context(), gateway.Search{}); err != nil || !strings.Contains(found.Text(), `is not in force: `+filepath.Base(path)+`:2`) || strings.Count(found.Text(), "\n") != 3 {
+	if found, err := g.Searcher.Search(t.Context(), toolsearch.Request{}); err != nil || !strings.Contains(found.Text(), `is not in force: `+filepath.Base(path)+`:2`) || strings.Count(found.Text(), "\n") != 3 {
 		t.Errorf("the list of upstreams: %s, %v", found.Text(), err)
 	}
 	if err := os.Rename(path, path+".away"); err != nil {
@@ -172,7 +173,7 @@ func TestFollow(t *testing.T) {
 	}
 	testutil.Eventually(t, "a file that is gone is told", 10*time.Second, func() bool { return strings.Contains(g.Settings().Problem, "no such file") })
 	write("upstreams: {}\n")
-	testutil.Eventually(t, "good settings are in force again", 10*time.Second, func() bool { return len(g.Upstreams()) == 0 && g.Settings().Problem == "" })
+	testutil.Eventually(t, "good settings are in force again", 10*time.Second, func() bool { return len(g.Catalog.Upstreams()) == 0 && g.Settings().Problem == "" })
 	if told := log.find("settings are not reloaded, the last good ones stay in force"); len(told) != 2 {
 		t.Errorf("told %v", told)
 	}

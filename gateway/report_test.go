@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/testutil/golden"
 	"sallyport/internal/tool"
 	"sallyport/sandbox"
@@ -80,7 +80,7 @@ func TestFoundText(t *testing.T) {
 		}
 		return parsed
 	}
-	mixed := []gateway.FoundTool{
+	mixed := []toolsearch.FoundTool{
 		{ID: id("mem.s"), Import: "from servers.mem import s", Text: "mem.s() -> Any", Summary: "Sum"},
 		{ID: id("mem.mem"), Import: "from servers.mem import mem", Text: "mem.mem() -> Any", Destructive: true},
 		{ID: id("other.x"), Import: "from servers.other import x", Text: "other.x() -> Any"},
@@ -89,19 +89,19 @@ func TestFoundText(t *testing.T) {
 	var all strings.Builder
 	for _, test := range []struct {
 		name  string
-		found gateway.Found
+		found toolsearch.Found
 	}{
-		{"tools of two upstreams in turn", gateway.Found{Tools: mixed, Total: 9, Detail: gateway.Signature, Language: "python"}},
-		{"no summary", gateway.Found{Tools: mixed[1:2], Total: 1, Detail: gateway.Summary, Language: "python"}},
-		{"an import of a short name", gateway.Found{Tools: []gateway.FoundTool{{ID: id("f.f"), Import: `import { f } from "servers/f"`, Text: "f.f(): Promise<any>"}}, Total: 1, Detail: gateway.Signature, Language: "typescript"}},
-		{"weak", gateway.Found{Tools: mixed[:1], Total: 90, Weak: true, Detail: gateway.Names, Suggest: []string{"sum", "some"}}},
-		{"nothing, and words like it", gateway.Found{Detail: gateway.Signature, Suggest: []string{"a", "b", "c", "d", "e", "f"}}},
-		{"an upstream's tools, not all", gateway.Found{Tools: mixed[:1], Total: 90, Listing: true, Upstream: "mem", Detail: gateway.Names}},
-		{"an upstream without tools", gateway.Found{Listing: true, Upstream: "mem"}},
-		{"no upstream at all", gateway.Found{Listing: true}},
-		{"no upstream that works", gateway.Found{Listing: true, Upstreams: []gateway.FoundUpstream{{ID: "mem", Description: "Memory", Problem: "still connecting"}}}},
-		{"a bad edit of the settings", gateway.Found{Listing: true, Problem: "/etc/upstreams.yaml:2:9: unknown key \"ulr\"", Upstreams: []gateway.FoundUpstream{{ID: "mem", Tools: 2}}}},
-		{"a long reason", gateway.Found{Tools: mixed[:1], Total: 1, Detail: gateway.Names, Upstreams: []gateway.FoundUpstream{
+		{"tools of two upstreams in turn", toolsearch.Found{Tools: mixed, Total: 9, Detail: toolsearch.Signature, Language: "python"}},
+		{"no summary", toolsearch.Found{Tools: mixed[1:2], Total: 1, Detail: toolsearch.Summary, Language: "python"}},
+		{"an import of a short name", toolsearch.Found{Tools: []toolsearch.FoundTool{{ID: id("f.f"), Import: `import { f } from "servers/f"`, Text: "f.f(): Promise<any>"}}, Total: 1, Detail: toolsearch.Signature, Language: "typescript"}},
+		{"weak", toolsearch.Found{Tools: mixed[:1], Total: 90, Weak: true, Detail: toolsearch.Names, Suggest: []string{"sum", "some"}}},
+		{"nothing, and words like it", toolsearch.Found{Detail: toolsearch.Signature, Suggest: []string{"a", "b", "c", "d", "e", "f"}}},
+		{"an upstream's tools, not all", toolsearch.Found{Tools: mixed[:1], Total: 90, Listing: true, Upstream: "mem", Detail: toolsearch.Names}},
+		{"an upstream without tools", toolsearch.Found{Listing: true, Upstream: "mem"}},
+		{"no upstream at all", toolsearch.Found{Listing: true}},
+		{"no upstream that works", toolsearch.Found{Listing: true, Upstreams: []toolsearch.FoundUpstream{{ID: "mem", Description: "Memory", Problem: "still connecting"}}}},
+		{"a bad edit of the settings", toolsearch.Found{Listing: true, Problem: "/etc/upstreams.yaml:2:9: unknown key \"ulr\"", Upstreams: []toolsearch.FoundUpstream{{ID: "mem", Tools: 2}}}},
+		{"a long reason", toolsearch.Found{Tools: mixed[:1], Total: 1, Detail: toolsearch.Names, Upstreams: []toolsearch.FoundUpstream{
 			{ID: "gone", Problem: strings.Repeat("why ", 50)}, {ID: "mem", Tools: 2, Problem: "exited"},
 		}}},
 	} {

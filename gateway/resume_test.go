@@ -101,13 +101,13 @@ func resuming(t *testing.T, change func(*config.Config)) (*gateway.Gateway, *led
 		change(cfg)
 	}
 	g := open(t, cfg, &gateway.Options{DataDir: t.TempDir(), NoPool: true})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, l
 }
 
 func went(ctx context.Context, t *testing.T, g *gateway.Gateway, p execution.Program, status sandbox.Status, says ...string) execution.Result {
 	t.Helper()
-	e, err := g.Execute(ctx, p)
+	e, err := g.Executor.Execute(ctx, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestResume(t *testing.T) {
 		mended := went(ctx, t, g, execution.Program{Resume: twice.ID, Code: python + "print(book(name='e'), n)"}, sandbox.OK, "booked e 4", "5 calls answered from the journal of "+twice.ID)
 		l.want(t, "e")
 		for id, says := range map[string]string{failed.ID: failed.ID + " was resumed by " + twice.ID, twice.ID: twice.ID + " was resumed by " + mended.ID, mended.ID: mended.ID + " ended well"} {
-			_, err := g.Execute(ctx, execution.Program{Resume: id})
+			_, err := g.Executor.Execute(ctx, execution.Program{Resume: id})
 			wantError(t, err, tool.Invalid, says)
 		}
 		r, err := g.History.Recorded(ctx, mended.ID)
@@ -177,11 +177,11 @@ func TestResume(t *testing.T) {
 		failed := went(ctx, t, g, execution.Program{Code: python + "1/0"}, sandbox.Failed)
 		l.want(t, "a b c d")
 		for _, other := range []string{"", "bob", "ADA"} {
-			_, err := g.Execute(tool.WithPrincipal(t.Context(), other), execution.Program{Resume: failed.ID})
+			_, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), other), execution.Program{Resume: failed.ID})
 			wantError(t, err, tool.NotFound, "there is no execution "+failed.ID)
 		}
 		for _, id := range []string{"e-nothing", "../ada/" + failed.ID, "\x1b[2J", strings.Repeat("e", 1000)} {
-			_, err := g.Execute(ctx, execution.Program{Resume: id})
+			_, err := g.Executor.Execute(ctx, execution.Program{Resume: id})
 			wantError(t, err, tool.NotFound, "there is no execution")
 		}
 	})
@@ -211,7 +211,7 @@ func TestResumeAtOnce(t *testing.T) {
 	won := make(chan string, 8)
 	for range cap(won) {
 		work.Go(func() {
-			e, err := g.Execute(t.Context(), execution.Program{Resume: failed.ID, Code: "from servers.ledger import book\nbook(name='a')\nbook(name='b')"})
+			e, err := g.Executor.Execute(t.Context(), execution.Program{Resume: failed.ID, Code: "from servers.ledger import book\nbook(name='a')\nbook(name='b')"})
 			if err == nil {
 				won <- e.ID
 			} else if tool.AsError(err).Kind != tool.Invalid || !strings.Contains(err.Error(), failed.ID) {

@@ -1,20 +1,29 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/environments"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/gateway/guard"
 	"sallyport/gateway/history"
 	"sallyport/gateway/privacy"
-	"sallyport/gateway/typecheck"
+	"sallyport/gateway/replay"
+	"sallyport/gateway/skills"
+	"sallyport/gateway/toolsearch"
+	"sallyport/gateway/upstream/budget"
 	"sallyport/gateway/workspaces"
 	"sallyport/internal/config"
 	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
 )
 
 // openRooms opens the rooms that need no upstream, those below first.
@@ -24,10 +33,11 @@ func (g *Gateway) openRooms(cfg *config.Config) (err error) {
 	}
 	g.opts.OnNotice = redactLogs(g.Privacy, g.opts.OnNotice)
 	g.adopt(cfg)
-	g.openSandboxes(cfg)
+	g.openSandboxes()
 	if g.Auditor, err = auditor.New(auditor.Options{
 		DataDir: g.opts.DataDir, Version: g.opts.Version, Purpose: g.opts.Purpose, Records: g.opts.Records, Durable: g.opts.Records != nil,
-		Settings: &g.cfg, Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: g.definition, Redact: g.withoutPrivate, Asked: g.opts.Telemetry.Asked,
+		Settings: &g.cfg, Reloading: &g.reloading, Logger: g.log, Meter: &g.meter, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) },
+		Redact: func(text string) string { return g.Privacy.Redact(g.opts.secrets.For("").Text(text)) }, Asked: g.Telemetry.Asked,
 	}); err != nil {
 		return err
 	}
@@ -43,12 +53,10 @@ func (g *Gateway) openRooms(cfg *config.Config) (err error) {
 }
 
 // openSandboxes prepares what programs run in. The sandboxes themselves are opened when the first program needs them.
-func (g *Gateway) openSandboxes(cfg *config.Config) {
-	sandboxes := func() config.Sandbox { return g.cfg.Load().Sandbox }
-	g.runner = newRunner(g.openHost)
-	g.admission = admission{parallel: cmp.Or(cfg.Sandbox.Parallel, config.Default().Sandbox.Parallel), limits: sandboxes}
-	g.checks = &checks{runner: g.runner, settings: sandboxes, log: g.log, checkers: map[checkerKey]*typecheck.Checker{}}
-	g.runner.shown = g.checks.show
+func (g *Gateway) openSandboxes() {
+	g.Sandboxes = executor.NewSandboxes(executor.SandboxOptions{
+		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, CacheDir: g.opts.CacheDir, DebugLog: g.opts.DebugLog, NoPool: g.opts.NoPool, Open: g.opts.openHost,
+	})
 	g.Workspaces = workspaces.New(workspaces.Options{
 		DataDir: g.opts.DataDir, CacheDir: g.opts.CacheDir, LockFile: g.opts.LockFile, Settings: &g.cfg, Logger: g.log,
 		Watch: func(ctx context.Context, ws workspaces.Space, name string) workspaces.Space {
@@ -56,32 +64,50 @@ func (g *Gateway) openSandboxes(cfg *config.Config) {
 		},
 	})
 	g.Environments = environments.New(environments.Options{
-		Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.runner, Usage: g.Workspaces.Usage,
+		Settings: &g.cfg, CacheDir: g.opts.CacheDir, Logger: g.log, Sandboxes: g.Sandboxes, Usage: g.Workspaces.Usage,
 		MayInstall: func(ctx context.Context) error { return g.Guard.MayInstall(ctx) },
 	})
 }
 
 // openCatalog opens what is searched, and begins to connect to the upstreams.
 func (g *Gateway) openCatalog(cfg *config.Config) (err error) {
-	if g.functions, err = functionIndex(); err != nil {
+	if g.Catalog, err = catalog.Open(catalog.Options{
+		Settings: &g.cfg, Logger: g.log, Version: g.opts.Version, Settle: g.opts.Settle, CacheDir: g.opts.CacheDir, Fresh: g.opts.Fresh, LockFile: g.opts.LockFile,
+		Auth: g.opts.Auth, Asks: g.opts.Asks, NoRoots: g.opts.NoRoots, OnNotice: g.opts.OnNotice, Budget: budget.New(0), Secrets: g.opts.secrets,
+		Publish: g.Sandboxes.Publish, Restore: g.Privacy.Arguments, Audit: g.Auditor.Audit,
+	}); err != nil {
 		return err
 	}
-	if g.catalog, err = openCatalog(cfg, g.opts, g.runner.publish); err != nil {
-		return errors.Join(err, g.functions.Close())
+	g.Guard.Catalog = g.Catalog
+	g.Skills = skills.New(skills.Options{
+		DataDir: g.opts.DataDir, Settings: &g.cfg, Logger: g.log, Catalog: g.Catalog, Environments: g.Environments, History: g.History, Auditor: g.Auditor, Guard: g.Guard,
+	})
+	g.Replay = replay.New(replay.Options{Settings: &g.cfg, Logger: g.log, Catalog: g.Catalog, History: g.History, Guard: g.Guard, Privacy: g.Privacy})
+	g.Searcher, err = toolsearch.New(toolsearch.Options{
+		Catalog: g.Catalog, Guard: g.Guard, Skills: g.Skills, Logger: g.log, CacheDir: g.opts.CacheDir, Meter: &g.meter, Telemetry: g.Telemetry,
+		Problem: func() string { return g.Settings().summary() },
+	}, cfg.Search)
+	if err != nil {
+		return err
 	}
-	g.Guard.Catalog = definitions{g.catalog}
-	return nil
+	g.Executor, err = executor.New(executor.Options{
+		Settings: &g.cfg, Logger: g.log, Sandboxes: g.Sandboxes, Secrets: g.opts.secrets.For(""), Records: g.opts.Records, Telemetry: g.Telemetry,
+		Catalog: g.Catalog, Workspaces: g.Workspaces, Environments: g.Environments, History: g.History, Approver: g.Approver, Auditor: g.Auditor,
+		Guard: g.Guard, Replay: g.Replay, Skills: g.Skills, Call: g.Call,
+	})
+	g.Skills.Executor = g.Executor
+	return err
 }
 
 // closeRooms ends what runs, then the rooms from the top down.
 func (g *Gateway) closeRooms() error {
-	g.checks.close()
+	g.Executor.Close()
 	g.Privacy.Close()
 	g.Environments.Close()
-	err := g.runner.close()
+	err := g.Sandboxes.Close()
 	g.Approver.Close()
 	g.History.Close()
-	return errors.Join(err, g.catalog.close(), g.aids.close(), g.functions.Close(), g.skills.close(), g.Auditor.Close())
+	return errors.Join(err, g.Catalog.Close(), g.Searcher.Close(), g.Skills.Close(), g.Auditor.Close())
 }
 
 // redactLogs removes personal data from log messages of upstreams before they are passed on.
@@ -103,21 +129,35 @@ func (g *Gateway) openRecords(in *store.Store) (err error) {
 		return err
 	}
 	if g.History, err = history.Open(history.Options{
-		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, Hasty: g.opts.NoPool, Logger: g.log, Meter: &g.meter, Spent: g.spent,
+		DataDir: g.opts.DataDir, Journals: g.opts.Journals, Records: in, Settings: &g.cfg, Hasty: g.opts.NoPool, Logger: g.log, Meter: &g.meter,
+		Spent: func(answered, read int) { // later than its end, when the tokens have been counted
+			g.Telemetry.Tokens(context.Background(), "execute", answered, read)
+		},
+		Resources: resources(g),
 	}); err != nil {
 		return err
 	}
 	if g.Approver, err = approvals.Open(approvals.Options{
-		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: g.definition, Closing: g.runner.closing,
+		Records: in, Settings: &g.cfg, Logger: g.log, Record: g.Auditor.RecordApproval, Definition: func(id tool.ID) string { return g.Catalog.Digest(id) }, Closing: g.Sandboxes.Closing,
 	}); err != nil {
 		return err
 	}
 	g.History.RebuildWith(g.Approver.Book)
-	if g.Guard, err = guard.New(guard.Options{
-		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.opts.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor,
-	}); err != nil {
-		return err
-	}
-	g.sessions, err = openSessions(in)
+	g.Guard, err = guard.New(guard.Options{
+		Settings: &g.cfg, Records: in, Logger: g.log, Telemetry: g.Telemetry, Privacy: g.Privacy, Workspaces: g.Workspaces, Approver: g.Approver, Auditor: g.Auditor,
+	})
 	return err
+}
+
+// resources returns what tells in lines what a caller uses now.
+func resources(g *Gateway) func(ctx context.Context) []string {
+	return func(ctx context.Context) (lines []string) {
+		if used, err := g.Workspaces.Usage(ctx, g.Executor.Limits(execution.Program{})); err == nil && used != "" {
+			lines = append(lines, used)
+		}
+		if n := len(g.Skills.Modules(ctx)); n > 0 {
+			lines = append(lines, fmt.Sprintf("skills: %d", n))
+		}
+		return append(lines, fmt.Sprintf("sandboxes that wait: %d Python, %d TypeScript", g.Sandboxes.Waiting(sandbox.Python), g.Sandboxes.Waiting(sandbox.Node)))
+	}
 }

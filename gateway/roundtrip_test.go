@@ -116,7 +116,7 @@ func reflect(t *testing.T, tools []tool.Tool) (*gateway.Gateway, *mirror) {
 	cfg.Sandbox.Calls, cfg.Sandbox.Output = 100_000, 1<<20
 	cfg.Sandbox.Timeout, cfg.Sandbox.Typecheck = 5*time.Minute, false // programs of thousands of lines; what is proved is the check while they run
 	g := open(t, withRunsc(t, &cfg), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, m
 }
 
@@ -264,7 +264,7 @@ func send(t *testing.T, g *gateway.Gateway, list []meant, lang codegen.Language)
 	refused = map[int]string{}
 	for start := 0; start < len(list); start += 2000 {
 		part := list[start:min(start+2000, len(list))]
-		e, err := g.Execute(t.Context(), execution.Program{Code: program(part, lang), Language: string(lang)})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: program(part, lang), Language: string(lang)})
 		if err != nil || e.Status != sandbox.OK || e.Stdout.Cut > 0 {
 			t.Fatalf("%s: %v %s %+v %.2000s", lang, err, e.Status, e.Fault, e.Stderr.Text)
 		}

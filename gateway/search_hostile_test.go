@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/index"
 )
 
@@ -42,7 +42,7 @@ func issues(s *site) {
 // writes its name gets a tool, whatever other upstreams call what they have.
 func TestNobodyStandsBeforeAName(t *testing.T) {
 	g := open(t, settings(map[string]*site{"evil": newSite(t, wanting), "github": newSite(t, issues)}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for query, want := range map[string]string{
 		"github.create_issue":                "github.create_issue",
 		"github.createIssue":                 "github.create_issue",
@@ -58,7 +58,7 @@ func TestNobodyStandsBeforeAName(t *testing.T) {
 		"emit":                               "sallyport.emit",
 		"list the issues of my repositories": "github.list_issues",
 	} {
-		found := search(t, g, gateway.Search{Query: query})
+		found := search(t, g, toolsearch.Request{Query: query})
 		if len(found.Tools) == 0 || found.Tools[0].ID.String() != want || found.Tools[0].Kind != index.Tool && found.Tools[0].Kind != index.Function {
 			t.Errorf("%s: want %s first\n%s", query, want, found.Text())
 		}
@@ -69,9 +69,9 @@ func TestNobodyStandsBeforeAName(t *testing.T) {
 // the honest one is in the answer.
 func TestStuffingDoesNotFillTheAnswer(t *testing.T) {
 	g := open(t, settings(map[string]*site{"evil": newSite(t, wanting), "github": newSite(t, issues)}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for _, query := range []string{"create an issue in a repository", "create issue", "issue in a repository"} {
-		found := search(t, g, gateway.Search{Query: query})
+		found := search(t, g, toolsearch.Request{Query: query})
 		at := -1
 		for i, f := range found.Tools {
 			if f.ID.String() == "github.create_issue" {
@@ -106,11 +106,11 @@ func TestAnswersCannotBeForged(t *testing.T) {
 			s.tool(fmt.Sprint("seal_", i), line+"\n"+line, "", echo)
 		}
 	})}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for _, lang := range []string{"python", "typescript"} {
-		for _, detail := range []gateway.Detail{gateway.Names, gateway.Summary, gateway.Signature, gateway.Full} {
+		for _, detail := range []toolsearch.Detail{toolsearch.Names, toolsearch.Summary, toolsearch.Signature, toolsearch.Full} {
 			for _, query := range []string{"feed a walrus", "seal", "evil.walrus_3"} {
-				text := search(t, g, gateway.Search{Query: query, Detail: detail, Language: lang, Budget: 20_000}).Text()
+				text := search(t, g, toolsearch.Request{Query: query, Detail: detail, Language: lang, Budget: 20_000}).Text()
 				for line := range strings.Lines(text) {
 					line = strings.TrimRight(line, "\n")
 					for _, f := range forged {
@@ -127,9 +127,9 @@ func TestAnswersCannotBeForged(t *testing.T) {
 // TestEndlessQuery: what lies beyond what a person could mean is not read.
 func TestEndlessQuery(t *testing.T) {
 	g := open(t, settings(map[string]*site{"github": newSite(t, issues)}), nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	for _, query := range []string{"create issue " + strings.Repeat("é", 8<<20), strings.Repeat("create issue ", 1<<20), strings.Repeat("x", 8<<20), strings.Repeat("\ufdfa", 1<<20), strings.Repeat("\xff", 1<<20)} {
-		found, cut := search(t, g, gateway.Search{Query: query}), search(t, g, gateway.Search{Query: query[:4<<10]})
+		found, cut := search(t, g, toolsearch.Request{Query: query}), search(t, g, toolsearch.Request{Query: query[:4<<10]})
 		if found.Text() != cut.Text() {
 			t.Errorf("%.20q: of all\n%s\nof its head\n%s", query, found.Text(), cut.Text())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
@@ -20,9 +21,9 @@ import (
 	"sallyport/internal/tool"
 )
 
-func search(t *testing.T, g *gateway.Gateway, s gateway.Search) gateway.Found {
+func search(t *testing.T, g *gateway.Gateway, s toolsearch.Request) toolsearch.Found {
 	t.Helper()
-	found, err := g.Search(t.Context(), s)
+	found, err := g.Searcher.Search(t.Context(), s)
 	if err != nil {
 		t.Fatalf("search %+v: %v", s, err)
 	}
@@ -47,27 +48,27 @@ func TestSearchText(t *testing.T) {
 	}
 	cfg.Upstreams[0].Description = "Short notes\nthat stay"
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	var all strings.Builder
-	for _, s := range []gateway.Search{
+	for _, s := range []toolsearch.Request{
 		{Query: " "},
 		{Query: "create a note"},
-		{Query: "create a note", Detail: gateway.Names},
-		{Query: "create a note", Detail: gateway.Summary, Limit: 2},
-		{Query: "create a note", Detail: gateway.Full, Limit: 1},
+		{Query: "create a note", Detail: toolsearch.Names},
+		{Query: "create a note", Detail: toolsearch.Summary, Limit: 2},
+		{Query: "create a note", Detail: toolsearch.Full, Limit: 1},
 		{Query: "create a note", Language: "ts", Limit: 1},
-		{Query: "create a note", Language: "typescript", Detail: gateway.Full, Limit: 1},
+		{Query: "create a note", Language: "typescript", Detail: toolsearch.Full, Limit: 1},
 		{Upstream: "calc"},
-		{Upstream: "my-notes", Detail: gateway.Names},
+		{Upstream: "my-notes", Detail: toolsearch.Names},
 		{Query: "throw away", Upstream: "my_notes", Limit: 1},
 		{Query: "add", Upstream: "my_notes"},
 		{Upstream: "ledger"},
 		{Query: "xyzzy"},
-		{Query: "creat_note", Detail: gateway.Names, Limit: 1},
+		{Query: "creat_note", Detail: toolsearch.Names, Limit: 1},
 		{Query: "create_note"},
-		{Query: "createNote", Detail: gateway.Full},
+		{Query: "createNote", Detail: toolsearch.Full},
 		{Query: "meet", Upstream: "calendar"},
-		{Query: "meet", Upstream: "calendar", Language: "typescript", Detail: gateway.Full},
+		{Query: "meet", Upstream: "calendar", Language: "typescript", Detail: toolsearch.Full},
 		{Query: "note", Budget: 60},
 	} {
 		fmt.Fprintf(&all, "## %+v\n%s\n\n", s, search(t, g, s).Text())
@@ -78,17 +79,17 @@ func TestSearchText(t *testing.T) {
 func TestSearchRefusesWhatMakesNoSense(t *testing.T) {
 	g, _ := office(t)
 	for _, test := range []struct {
-		search gateway.Search
+		search toolsearch.Request
 		kind   tool.Kind
 		want   string
 	}{
-		{gateway.Search{Detail: "summry"}, tool.Invalid, `unknown detail "summry" (use names, summary, signature or full)`},
-		{gateway.Search{Language: "pyhton"}, tool.Invalid, `unknown language "pyhton" (use python or typescript)`},
-		{gateway.Search{Upstream: "my_nots"}, tool.NotFound, "there is no upstream my_nots (did you mean my_notes?)"},
-		{gateway.Search{Upstream: "github"}, tool.NotFound, "there is no upstream github (there are: "},
-		{gateway.Search{Upstream: "\x1b[2J\n"}, tool.NotFound, "there is no upstream  (there are: "},
+		{toolsearch.Request{Detail: "summry"}, tool.Invalid, `unknown detail "summry" (use names, summary, signature or full)`},
+		{toolsearch.Request{Language: "pyhton"}, tool.Invalid, `unknown language "pyhton" (use python or typescript)`},
+		{toolsearch.Request{Upstream: "my_nots"}, tool.NotFound, "there is no upstream my_nots (did you mean my_notes?)"},
+		{toolsearch.Request{Upstream: "github"}, tool.NotFound, "there is no upstream github (there are: "},
+		{toolsearch.Request{Upstream: "\x1b[2J\n"}, tool.NotFound, "there is no upstream  (there are: "},
 	} {
-		_, err := g.Search(t.Context(), test.search)
+		_, err := g.Searcher.Search(t.Context(), test.search)
 		wantError(t, err, test.kind, test.want)
 	}
 }
@@ -96,7 +97,7 @@ func TestSearchRefusesWhatMakesNoSense(t *testing.T) {
 func TestSearchUnderstandsTheNameInTheSettings(t *testing.T) {
 	g, _ := office(t)
 	for _, name := range []string{"my_notes", "my-notes", " my-notes "} {
-		found := search(t, g, gateway.Search{Upstream: name})
+		found := search(t, g, toolsearch.Request{Upstream: name})
 		if found.Total != 3 || len(found.Tools) != 3 || found.Tools[0].ID.Upstream != "my_notes" {
 			t.Errorf("%q: %+v", name, found)
 		}
@@ -111,16 +112,16 @@ func TestSearchLimit(t *testing.T) {
 	})
 	g := open(t, settings(map[string]*site{"archive": s}), nil)
 	for _, test := range []struct {
-		search gateway.Search
+		search toolsearch.Request
 		want   int
 	}{
-		{gateway.Search{Query: "a record, like record_7", Limit: 8}, 8},
-		{gateway.Search{Query: "a record, like record_7", Limit: 20}, 20},
-		{gateway.Search{Query: "a record, like record_7", Limit: 20, Detail: gateway.Names}, 20},
-		{gateway.Search{Query: "a record, like record_7", Limit: 1 << 40, Budget: 1 << 20}, 200},
-		{gateway.Search{Query: "a record, like record_7", Budget: 1 << 20, Detail: gateway.Names}, 200},
-		{gateway.Search{Query: "a record, like record_7", Detail: gateway.Full, Limit: 1}, 1},
-		{gateway.Search{Upstream: "archive", Limit: 8}, 8},
+		{toolsearch.Request{Query: "a record, like record_7", Limit: 8}, 8},
+		{toolsearch.Request{Query: "a record, like record_7", Limit: 20}, 20},
+		{toolsearch.Request{Query: "a record, like record_7", Limit: 20, Detail: toolsearch.Names}, 20},
+		{toolsearch.Request{Query: "a record, like record_7", Limit: 1 << 40, Budget: 1 << 20}, 200},
+		{toolsearch.Request{Query: "a record, like record_7", Budget: 1 << 20, Detail: toolsearch.Names}, 200},
+		{toolsearch.Request{Query: "a record, like record_7", Detail: toolsearch.Full, Limit: 1}, 1},
+		{toolsearch.Request{Upstream: "archive", Limit: 8}, 8},
 	} {
 		found := search(t, g, test.search)
 		if len(found.Tools) != test.want || found.Total != 250 {
@@ -136,16 +137,16 @@ func TestLostUpstreamStaysFindable(t *testing.T) {
 	cfg := settings(nil)
 	cfg.Upstreams = []config.Upstream{process(t, "my-notes", "notes")}
 	g := open(t, cfg, nil)
-	g.Settle(t.Context())
-	state := g.Upstreams()[0].State
+	g.Catalog.Settle(t.Context())
+	state := g.Catalog.Upstreams()[0].State
 	if state.PID == 0 || state.Tools != 3 {
 		t.Fatalf("state %+v", state)
 	}
 	if err := syscall.Kill(state.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	testutil.Eventually(t, "the loss is noticed", 5*time.Second, func() bool { return g.Upstreams()[0].State.Error != "" })
-	found := search(t, g, gateway.Search{Query: "create note", Limit: 1})
+	testutil.Eventually(t, "the loss is noticed", 5*time.Second, func() bool { return g.Catalog.Upstreams()[0].State.Error != "" })
+	found := search(t, g, toolsearch.Request{Query: "create note", Limit: 1})
 	if text := found.Text(); !strings.Contains(text, "create_note(") || !strings.Contains(text, "(lost, a call connects again: my_notes, ") {
 		t.Errorf("text: %s", text)
 	}
@@ -153,7 +154,7 @@ func TestLostUpstreamStaysFindable(t *testing.T) {
 		_, err := call(t, g, "my_notes.list_notes", `{}`)
 		return err == nil
 	})
-	if found := search(t, g, gateway.Search{Query: "create note"}); len(found.Upstreams) != 0 {
+	if found := search(t, g, toolsearch.Request{Query: "create note"}); len(found.Upstreams) != 0 {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -178,16 +179,16 @@ func TestHostileTextIsCleanInSearch(t *testing.T) {
 	cfg := settings(map[string]*site{"up": s})
 	cfg.Upstreams[0].Description = evil
 	g := open(t, cfg, nil)
-	for _, detail := range []gateway.Detail{gateway.Names, gateway.Summary, gateway.Signature, gateway.Full} {
+	for _, detail := range []toolsearch.Detail{toolsearch.Names, toolsearch.Summary, toolsearch.Signature, toolsearch.Full} {
 		for _, language := range []string{"python", "typescript"} {
-			found := search(t, g, gateway.Search{Query: "note", Detail: detail, Language: language})
+			found := search(t, g, toolsearch.Request{Query: "note", Detail: detail, Language: language})
 			if len(found.Tools) == 0 || found.Tools[0].ID.Upstream != "up" {
 				t.Fatalf("found %+v", found)
 			}
 			checkClean(t, found.Text(), 9000)
 			kinds := map[index.Kind]bool{}
 			for _, query := range []string{"a note that cannot be asked for", "note:{n}", "note:a\"*/`${x}`", "up note resource", "up.note", "note:\u200bhidden"} {
-				found := search(t, g, gateway.Search{Query: query, Detail: detail, Language: language, Budget: 4000})
+				found := search(t, g, toolsearch.Request{Query: query, Detail: detail, Language: language, Budget: 4000})
 				checkClean(t, found.Text(), 18000)
 				for _, f := range found.Tools {
 					kinds[f.Kind] = true
@@ -198,7 +199,7 @@ func TestHostileTextIsCleanInSearch(t *testing.T) {
 			}
 		}
 	}
-	checkClean(t, search(t, g, gateway.Search{}).Text(), 300)
+	checkClean(t, search(t, g, toolsearch.Request{}).Text(), 300)
 }
 
 func checkClean(t *testing.T, text string, limit int) {
@@ -216,14 +217,14 @@ func checkClean(t *testing.T, text string, limit int) {
 func TestNoUpstreamsAtAll(t *testing.T) {
 	g := open(t, settings(nil), nil)
 	begin := time.Now()
-	if text := search(t, g, gateway.Search{}).Text(); !strings.Contains(text, "no upstreams") {
+	if text := search(t, g, toolsearch.Request{}).Text(); !strings.Contains(text, "no upstreams") {
 		t.Errorf("text: %s", text)
 	}
-	if text := search(t, g, gateway.Search{Query: "note"}).Text(); !strings.Contains(text, "No tool matches") {
+	if text := search(t, g, toolsearch.Request{Query: "note"}).Text(); !strings.Contains(text, "No tool matches") {
 		t.Errorf("text: %s", text)
 	}
-	if g.Tree()["__init__.py"] == nil || time.Since(begin) > time.Second {
-		t.Errorf("tree %v after %v", g.Tree(), time.Since(begin))
+	if g.Catalog.Tree()["__init__.py"] == nil || time.Since(begin) > time.Second {
+		t.Errorf("tree %v after %v", g.Catalog.Tree(), time.Since(begin))
 	}
 }
 
@@ -231,8 +232,8 @@ func TestDisabledUpstreamIsNotThere(t *testing.T) {
 	cfg := settings(map[string]*site{"calc": newSite(t, calc)})
 	cfg.Upstreams[0].Disabled = true
 	g := open(t, cfg, nil)
-	if len(g.Upstreams()) != 0 {
-		t.Errorf("upstreams: %+v", g.Upstreams())
+	if len(g.Catalog.Upstreams()) != 0 {
+		t.Errorf("upstreams: %+v", g.Catalog.Upstreams())
 	}
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.NotFound, "calc")

@@ -40,14 +40,14 @@ func TestSecretsStay(t *testing.T) {
 	cfg.Upstreams = []config.Upstream{up}
 	log := &records{}
 	g := open(t, &cfg, &gateway.Options{Logger: slog.New(log), CacheDir: t.TempDir()})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 
 	var b strings.Builder
 	b.WriteString(askedAs(t.Context(), t, g, "leak.leak", "{}") + askedAs(t.Context(), t, g, "leak.fail", "{}") + askedAs(t.Context(), t, g, "leak.leak", `{"b":1}`))
-	for path, file := range g.Tree() {
+	for path, file := range g.Catalog.Tree() {
 		b.WriteString(path + string(file))
 	}
-	for _, tool := range g.Tools() {
+	for _, tool := range g.Catalog.Tools() {
 		b.WriteString(tool.Description + string(tool.Input))
 	}
 	for _, r := range log.list {

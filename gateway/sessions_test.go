@@ -32,7 +32,7 @@ func TestSessionsThatCannotBe(t *testing.T) {
 		{execution.Program{Environment: "zzzzzz"}, `there is no environment "zzzzzz" (there are: data, default, plots)`},
 	} {
 		test.program.Code = "1"
-		_, err := g.Execute(t.Context(), test.program)
+		_, err := g.Executor.Execute(t.Context(), test.program)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\x1b") || tool.AsError(err).Kind != tool.Invalid {
 			t.Errorf("%+v: %v", test.program, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/skills"
 	"sallyport/internal/config"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -37,7 +38,7 @@ func TestSkillList(t *testing.T) {
 	}
 
 	ann := tool.WithPrincipal(t.Context(), "ann")
-	names := func(list []gateway.SkillInfo, err error) (all string) {
+	names := func(list []skills.SkillInfo, err error) (all string) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,25 +47,25 @@ func TestSkillList(t *testing.T) {
 		}
 		return all
 	}
-	if got := names(g.SkillList(ann)); got != "common shared bob;double private ;" {
+	if got := names(g.Skills.SkillList(ann)); got != "common shared bob;double private ;" {
 		t.Error(got)
 	}
-	if got := names(g.SkillList(tool.WithOperator(t.Context(), "ops"))); got != "common shared bob;waiting pending bob;" {
+	if got := names(g.Skills.SkillList(tool.WithOperator(t.Context(), "ops"))); got != "common shared bob;waiting pending bob;" {
 		t.Error(got)
 	}
-	d, err := g.SkillOf(ann, "double", 0)
+	d, err := g.Skills.SkillOf(ann, "double", 0)
 	if err != nil || d.Version != 2 || len(d.Versions) != 2 || d.Versions[0] != 2 || !strings.Contains(d.Code, "2 * n") || !d.Tested || len(d.Files) != 2 ||
 		d.Import != "from skills.double import double" || len(d.Digest) != 64 || len(d.Tools) != 1 || d.Tools[0].State != "gone" {
 		t.Errorf("%+v %v", d, err)
 	}
-	if d, err := g.SkillOf(ann, "double", 1); err != nil || !strings.Contains(d.Code, "n + n") {
+	if d, err := g.Skills.SkillOf(ann, "double", 1); err != nil || !strings.Contains(d.Code, "n + n") {
 		t.Errorf("%+v %v", d, err)
 	}
-	_, err = g.SkillOf(tool.WithPrincipal(t.Context(), "eve"), "double", 0)
+	_, err = g.Skills.SkillOf(tool.WithPrincipal(t.Context(), "eve"), "double", 0)
 	wantError(t, err, tool.NotFound, "no skill double")
-	_, err = g.PendingSkill(ann, "waiting")
+	_, err = g.Skills.PendingSkill(ann, "waiting")
 	wantError(t, err, tool.Denied, "operators only")
-	if d, err := g.PendingSkill(tool.WithOperator(ann, "ops"), "waiting"); err != nil || d.Author != "bob" || d.Scope != "pending" {
+	if d, err := g.Skills.PendingSkill(tool.WithOperator(ann, "ops"), "waiting"); err != nil || d.Author != "bob" || d.Scope != "pending" {
 		t.Errorf("%+v %v", d, err)
 	}
 }

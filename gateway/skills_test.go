@@ -13,6 +13,8 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/skills"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/skill"
 	"sallyport/internal/tool"
@@ -26,23 +28,23 @@ func skillful(t *testing.T, dataDir string) (*gateway.Gateway, map[string]*site)
 	cfg := withRunsc(t, settings(sites))
 	cfg.Skills = config.Skills{Shared: true, Review: true}
 	g := open(t, cfg, &gateway.Options{DataDir: dataDir})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, sites
 }
 
 // ran runs a program and returns what a model reads of it.
 func ran(ctx context.Context, t *testing.T, g *gateway.Gateway, language, code string) string {
 	t.Helper()
-	e, err := g.Execute(ctx, execution.Program{Code: code, Language: language})
+	e, err := g.Executor.Execute(ctx, execution.Program{Code: code, Language: language})
 	if err != nil {
 		t.Fatalf("%s: %v", code, err)
 	}
 	return e.Text()
 }
 
-func saved(ctx context.Context, t *testing.T, g *gateway.Gateway, d gateway.SkillDraft) string {
+func saved(ctx context.Context, t *testing.T, g *gateway.Gateway, d skills.SkillDraft) string {
 	t.Helper()
-	said, err := g.SaveSkill(ctx, d)
+	said, err := g.Skills.SaveSkill(ctx, d)
 	if err != nil {
 		t.Fatalf("save %s: %v", d.Name, err)
 	}
@@ -74,21 +76,21 @@ func TestSkills(t *testing.T) {
 func skillsBesideTools(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	ctx := t.Context()
-	saved(ctx, t, g, gateway.SkillDraft{Name: "add-notes", Code: "def add_notes(notes: list) -> int:\n    return len(notes)\n", Description: "Add two numbers and create a note of it."})
+	saved(ctx, t, g, skills.SkillDraft{Name: "add-notes", Code: "def add_notes(notes: list) -> int:\n    return len(notes)\n", Description: "Add two numbers and create a note of it."})
 	for query, first := range map[string]string{
 		"add two numbers": "servers.calc", "create a note": "servers.my_notes", "create_note": "servers.my_notes", "add": "servers.calc",
 		"add_notes": "skills.add_notes", "greets somebody politely several times": "skills.greeting",
 	} {
-		found := search(t, g, gateway.Search{Query: query})
+		found := search(t, g, toolsearch.Request{Query: query})
 		if text := found.Text(); !strings.HasPrefix(text, "from "+first) {
 			t.Errorf("%s:\n%s", query, text)
 		}
 	}
-	for detail, want := range map[gateway.Detail]string{
-		gateway.Names: "skills.add_notes", gateway.Summary: "skills.add_notes: Add two numbers and create a note of it",
-		gateway.Full: "from skills.add_notes import add_notes\nadd_notes(notes: list) -> int  # skill\nAdd two numbers and create a note of it.\nload_skill(\"add-notes\") shows its code.",
+	for detail, want := range map[toolsearch.Detail]string{
+		toolsearch.Names: "skills.add_notes", toolsearch.Summary: "skills.add_notes: Add two numbers and create a note of it",
+		toolsearch.Full: "from skills.add_notes import add_notes\nadd_notes(notes: list) -> int  # skill\nAdd two numbers and create a note of it.\nload_skill(\"add-notes\") shows its code.",
 	} {
-		if text := search(t, g, gateway.Search{Query: "add_notes", Detail: detail, Limit: 1}).Text(); !strings.HasPrefix(text, want) {
+		if text := search(t, g, toolsearch.Request{Query: "add_notes", Detail: detail, Limit: 1}).Text(); !strings.HasPrefix(text, want) {
 			t.Errorf("%s:\n%s", detail, text)
 		}
 	}
@@ -97,7 +99,7 @@ func skillsBesideTools(t *testing.T, g *gateway.Gateway) {
 func skillsInPython(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	ctx := t.Context()
-	said := saved(ctx, t, g, gateway.SkillDraft{Name: "greeting", Code: greeting})
+	said := saved(ctx, t, g, skills.SkillDraft{Name: "greeting", Code: greeting})
 	if want := "saved greeting, version 1\nfrom skills.greeting import greeting, fails\ngreeting(who: str, times: int = 2) -> str\nfails(x)"; said != want {
 		t.Errorf("saved:\n%s", said)
 	}
@@ -115,15 +117,15 @@ func skillsInPython(t *testing.T, g *gateway.Gateway) {
 			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
 		}
 	}
-	found := search(t, g, gateway.Search{Query: "greet somebody politely"}).Text()
+	found := search(t, g, toolsearch.Request{Query: "greet somebody politely"}).Text()
 	if want := "from skills.greeting import greeting, fails\n  greeting(who: str, times: int = 2) -> str  # skill"; !strings.Contains(found, want) {
 		t.Errorf("search:\n%s", found)
 	}
-	if names, ok := g.SkillFunctions(ctx, "greeting"); !ok || !slices.Equal(names, []string{"greeting", "fails"}) {
+	if names, ok := g.Skills.SkillFunctions(ctx, "greeting"); !ok || !slices.Equal(names, []string{"greeting", "fails"}) {
 		t.Errorf("functions: %v %v", names, ok)
 	}
 	other := tool.WithPrincipal(ctx, "mallory")
-	if _, ok := g.SkillFunctions(other, "greeting"); ok {
+	if _, ok := g.Skills.SkillFunctions(other, "greeting"); ok {
 		t.Error("another principal knows the functions")
 	}
 	if got := ran(other, t, g, "python", "import skills.greeting"); !strings.Contains(got, "there is no skill greeting") {
@@ -149,10 +151,10 @@ export function fails(x: any) {
 func skillsInTypeScript(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	ctx := t.Context()
-	_, err := g.SaveSkill(ctx, gateway.SkillDraft{Name: "squares", Code: squares, Language: "typescript"})
+	_, err := g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: "squares", Code: squares, Language: "typescript"})
 	wantError(t, err, tool.Invalid, "skills/squares has no file signs")
 	code := strings.Replace(squares, `import { SIGN } from "./signs";`, `const SIGN = "sum";`, 1)
-	said := saved(ctx, t, g, gateway.SkillDraft{Name: "squares", Code: code, Language: "typescript", Tests: `import test from "node:test";
+	said := saved(ctx, t, g, skills.SkillDraft{Name: "squares", Code: code, Language: "typescript", Tests: `import test from "node:test";
 import assert from "node:assert";
 import { squares } from "skills/squares";
 test("adds", async () => assert.equal(await squares([1, 2]), "sum=5"));`})
@@ -173,9 +175,9 @@ test("adds", async () => assert.equal(await squares([1, 2]), "sum=5"));`})
 			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
 		}
 	}
-	_, err = g.SaveSkill(ctx, gateway.SkillDraft{Name: "squares", Code: strings.ReplaceAll(code, "n * n", "n")})
+	_, err = g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: "squares", Code: strings.ReplaceAll(code, "n * n", "n")})
 	wantError(t, err, tool.Failed, "not saved: its tests fail", "sum=3")
-	if text, err := g.LoadSkill(ctx, "squares", 0); err != nil || !strings.HasPrefix(text, "squares, version 1, typescript\n") {
+	if text, err := g.Skills.LoadSkill(ctx, "squares", 0); err != nil || !strings.HasPrefix(text, "squares, version 1, typescript\n") {
 		t.Errorf("%v %s", err, text)
 	}
 }
@@ -185,7 +187,7 @@ func skillsOfExecutions(t *testing.T, g *gateway.Gateway) {
 	ctx := t.Context()
 	const program = "from servers.calc import add\nimport json\n\ntext = \"\"\"\n  two\nlines\"\"\"\na = 20\ndef twice(x):\n    return x * 2\nprint(text)\nint(add(a=a, b=22)) + twice(20)\n"
 	ran(ctx, t, g, "python", program)
-	said := saved(ctx, t, g, gateway.SkillDraft{Name: "add-up", From: "last", Params: map[string]json.RawMessage{"a": json.RawMessage("20"), "b": json.RawMessage("22")}, Description: "Adds up."})
+	said := saved(ctx, t, g, skills.SkillDraft{Name: "add-up", From: "last", Params: map[string]json.RawMessage{"a": json.RawMessage("20"), "b": json.RawMessage("22")}, Description: "Adds up."})
 	if want := "saved add-up, version 1\nfrom skills.add_up import add_up\nadd_up(a: int = 20, b: int = 22)\na replaces 20 2 times\nb replaces 22 once"; said != want {
 		t.Errorf("saved:\n%s", said)
 	}
@@ -193,16 +195,16 @@ func skillsOfExecutions(t *testing.T, g *gateway.Gateway) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	ran(ctx, t, g, "typescript", "import { add } from \"servers/calc\";\nconst base = 5;\nconst sum = await add({ a: base, b: 7 });\nconsole.log(`${sum}\n of 7`);\nNumber(sum) + 7")
-	said = saved(ctx, t, g, gateway.SkillDraft{Name: "add-ts", From: "last", Params: map[string]json.RawMessage{"base": json.RawMessage("5"), "n": json.RawMessage("7")}, Description: "Adds."})
+	said = saved(ctx, t, g, skills.SkillDraft{Name: "add-ts", From: "last", Params: map[string]json.RawMessage{"base": json.RawMessage("5"), "n": json.RawMessage("7")}, Description: "Adds."})
 	if want := "saved add-ts, version 1\nimport { add_ts } from \"skills/add_ts\"\nadd_ts({ base = 5, n = 7 }: { base?: number; n?: number } = {})\nbase replaces 5 once\nn replaces 7 2 times"; said != want {
 		t.Errorf("saved:\n%s", said)
 	}
 	if got, want := ran(ctx, t, g, "typescript", "import { add_ts } from \"skills/add-ts\";\nawait add_ts({ n: 10 })"), "15\n of 7\n=> 25"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	_, err := g.SaveSkill(ctx, gateway.SkillDraft{Name: "x", From: "last", Params: map[string]json.RawMessage{"n": json.RawMessage("8")}})
+	_, err := g.Skills.SaveSkill(ctx, skills.SkillDraft{Name: "x", From: "last", Params: map[string]json.RawMessage{"n": json.RawMessage("8")}})
 	wantError(t, err, tool.Invalid, "8, the value of n, is no literal of the program")
-	_, err = g.SaveSkill(tool.WithPrincipal(ctx, "mallory"), gateway.SkillDraft{Name: "x", From: "last"})
+	_, err = g.Skills.SaveSkill(tool.WithPrincipal(ctx, "mallory"), skills.SkillDraft{Name: "x", From: "last"})
 	wantError(t, err, tool.NotFound, "no execution went well in this session")
 	ran(ctx, t, g, "python", "1/0")
 }
@@ -241,7 +243,7 @@ func TestSkillsAmongThemselves(t *testing.T) {
 	}
 	g, _ := skillful(t, dir)
 	ctx := t.Context()
-	saved(ctx, t, g, gateway.SkillDraft{Name: "plain", Code: "def plain():\n    return 1\n", Description: "One."})
+	saved(ctx, t, g, skills.SkillDraft{Name: "plain", Code: "def plain():\n    return 1\n", Description: "One."})
 	for _, test := range []struct{ language, code, want string }{
 		{"python", "from skills.by_hand import words\nwords()", `["deep",1,3]`},
 		{"python", "import skills.ring_a", "ImportError: cannot import name 'a' from partially initialized module 'skills.ring_a' (most likely due to a circular import)"},
@@ -256,18 +258,18 @@ func TestSkillsAmongThemselves(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", test.code, got, test.want)
 		}
 	}
-	if found := search(t, g, gateway.Search{Query: "count the words of a poem"}).Text(); !strings.Contains(found, "from skills.by_hand import words\n  words()  # skill") {
+	if found := search(t, g, toolsearch.Request{Query: "count the words of a poem"}).Text(); !strings.Contains(found, "from skills.by_hand import words\n  words()  # skill") {
 		t.Errorf("made by hand: %s", found)
 	}
 	in := func(code string) string {
-		e, err := g.Execute(ctx, execution.Program{Code: code, Session: "s"})
+		e, err := g.Executor.Execute(ctx, execution.Program{Code: code, Session: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e.Text()
 	}
 	first := in("from skills.plain import plain\nplain()")
-	saved(ctx, t, g, gateway.SkillDraft{Name: "plain", Code: "def plain():\n    return 2\n"})
+	saved(ctx, t, g, skills.SkillDraft{Name: "plain", Code: "def plain():\n    return 2\n"})
 	if second := in("from skills.plain import plain\nplain()"); first != "1" || second != "2" {
 		t.Errorf("%s, then %s", first, second)
 	}
@@ -279,26 +281,26 @@ func TestSkillsOfOthers(t *testing.T) {
 	g, _ := skillful(t, dir)
 	ann, bob := tool.WithPrincipal(t.Context(), "ann"), tool.WithPrincipal(t.Context(), "bob")
 	const secret = "xylophone"
-	saved(ann, t, g, gateway.SkillDraft{Name: secret, Code: "def xylophone(): return 'xylophone music'\n", Description: "Plays " + secret + "."})
-	saved(ann, t, g, gateway.SkillDraft{Name: "waits", Code: "def waits(): return 'xylophone'\n", Description: "Plays xylophone.", Scope: "shared"})
+	saved(ann, t, g, skills.SkillDraft{Name: secret, Code: "def xylophone(): return 'xylophone music'\n", Description: "Plays " + secret + "."})
+	saved(ann, t, g, skills.SkillDraft{Name: "waits", Code: "def waits(): return 'xylophone'\n", Description: "Plays xylophone.", Scope: "shared"})
 	ran(ann, t, g, "python", "'xylophone'")
 	for name, try := range map[string]func() (string, error){
-		"load": func() (string, error) { return g.LoadSkill(bob, "xylophone", 0) },
-		"path": func() (string, error) { return g.LoadSkill(bob, "../ann/xylophone", 0) },
-		"list": func() (string, error) { return g.ListSkills(bob, "") },
-		"find": func() (string, error) { return g.ListSkills(bob, "plays music") },
+		"load": func() (string, error) { return g.Skills.LoadSkill(bob, "xylophone", 0) },
+		"path": func() (string, error) { return g.Skills.LoadSkill(bob, "../ann/xylophone", 0) },
+		"list": func() (string, error) { return g.Skills.ListSkills(bob, "") },
+		"find": func() (string, error) { return g.Skills.ListSkills(bob, "plays music") },
 		"from": func() (string, error) {
-			return g.SaveSkill(bob, gateway.SkillDraft{Name: "mine", From: "last", Description: "d"})
+			return g.Skills.SaveSkill(bob, skills.SkillDraft{Name: "mine", From: "last", Description: "d"})
 		},
 		"more": func() (string, error) {
-			return g.SaveSkill(bob, gateway.SkillDraft{Name: "xylophone", Tests: "assert True"})
+			return g.Skills.SaveSkill(bob, skills.SkillDraft{Name: "xylophone", Tests: "assert True"})
 		},
 		"search": func() (string, error) {
-			found, err := g.Search(bob, gateway.Search{Query: "plays music", Upstream: "skills"})
+			found, err := g.Searcher.Search(bob, toolsearch.Request{Query: "plays music", Upstream: "skills"})
 			return found.Text(), err
 		},
 		"beside": func() (string, error) {
-			found, err := g.Search(bob, gateway.Search{Query: "plays music instrument"})
+			found, err := g.Searcher.Search(bob, toolsearch.Request{Query: "plays music instrument"})
 			return found.Text(), err
 		},
 		"program": func() (string, error) {
@@ -312,18 +314,18 @@ func TestSkillsOfOthers(t *testing.T) {
 		}
 	}
 	// What is approved runs with the rights of whoever calls it: it sees its caller's workspace and skills.
-	saved(ann, t, g, gateway.SkillDraft{Name: "reader", Code: "def reader():\n    import skills.mine\n    return open('/workspace/mine.txt').read() + skills.mine.mine()\n", Description: "Reads what is in the workspace.", Scope: "shared"})
+	saved(ann, t, g, skills.SkillDraft{Name: "reader", Code: "def reader():\n    import skills.mine\n    return open('/workspace/mine.txt').read() + skills.mine.mine()\n", Description: "Reads what is in the workspace.", Scope: "shared"})
 	store := skill.New(filepath.Join(dir, "skills"))
 	if _, err := store.Approve("reader", ""); err != nil {
 		t.Fatal(err)
 	}
 	for who, ctx := range map[string]context.Context{"ann": ann, "bob": bob} {
-		saved(ctx, t, g, gateway.SkillDraft{Name: "mine", Code: "def mine(): return ' and " + who + "'\n", Description: "Mine."})
+		saved(ctx, t, g, skills.SkillDraft{Name: "mine", Code: "def mine(): return ' and " + who + "'\n", Description: "Mine."})
 		if got := ran(ctx, t, g, "python", "open('/workspace/mine.txt', 'w').write('"+who+"')\nfrom skills.reader import reader\nreader()"); got != who+" and "+who {
 			t.Errorf("%s: %s", who, got)
 		}
 	}
-	if text, err := g.ListSkills(bob, ""); err != nil || !strings.Contains(text, "reader (shared): Reads what is in the workspace") || strings.Contains(text, "waits") {
+	if text, err := g.Skills.ListSkills(bob, ""); err != nil || !strings.Contains(text, "reader (shared): Reads what is in the workspace") || strings.Contains(text, "waits") {
 		t.Errorf("%s %v", text, err)
 	}
 }
@@ -332,13 +334,13 @@ func TestSkillsOfOthers(t *testing.T) {
 func TestSkillFlags(t *testing.T) {
 	g, sites := skillful(t, t.TempDir())
 	ctx := t.Context()
-	saved(ctx, t, g, gateway.SkillDraft{Name: "greeting", Code: greeting})
+	saved(ctx, t, g, skills.SkillDraft{Name: "greeting", Code: greeting})
 	flagged := func() string {
-		text, err := g.LoadSkill(ctx, "greeting", 0)
+		text, err := g.Skills.LoadSkill(ctx, "greeting", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return text + search(t, g, gateway.Search{Query: "greets somebody politely"}).Text()
+		return text + search(t, g, toolsearch.Request{Query: "greets somebody politely"}).Text()
 	}
 	if text := flagged(); strings.Contains(text, "since it was saved") {
 		t.Errorf("flagged at once: %s", text)

@@ -25,7 +25,7 @@ func TestStats(t *testing.T) {
 		{Code: "from servers.notes import *\nimport servers.notes\nopen('/workspace/a', 'w').write('abc')"},
 		{Code: "1/0"}, {Code: "1", Language: "ts"},
 	} {
-		if _, err := g.Execute(ann, p); err != nil {
+		if _, err := g.Executor.Execute(ann, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ tool calls: 4: 4 calc; failed: 1 calc
 answers: [0-9]+ tokens
 /workspace: 3B of 256MiB, 1 of 50000 files and folders
 sandboxes that wait: [0-9]+ Python, [0-9]+ TypeScript$`
-	if said, err := g.Stats(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {
+	if said, err := g.History.Stats(ann); err != nil || !regexp.MustCompile(want).MatchString(said) {
 		t.Errorf("%v\n%s", err, said)
 	}
 	today := time.Now().UTC().Truncate(24 * time.Hour)
@@ -48,7 +48,7 @@ sandboxes that wait: [0-9]+ Python, [0-9]+ TypeScript$`
 	_, err := g.History.Savings(ann, today.AddDate(0, 0, -6), time.Second)
 	wantError(t, err, tool.Invalid, "at most 1000 steps")
 	for _, other := range []context.Context{as("ann", "2"), as("ann", ""), as("ben", "1"), as("", "1"), t.Context()} {
-		said, err := g.Stats(other)
+		said, err := g.History.Stats(other)
 		if err != nil || !regexp.MustCompile(`^no programs yet\n`).MatchString(said) {
 			t.Errorf("%v\n%s", err, said)
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/trust"
 	"sallyport/gateway/upstream"
 	"sallyport/gateway/upstream/oauth"
@@ -34,19 +35,19 @@ func TestChangedDefinitionIsQuarantined(t *testing.T) {
 	}
 	hits := s.hits.Load()
 	s.tool("add", "Add two numbers. Now differently.", `"properties":{"a":{"type":"number"},"b":{"type":"number"}}`, echo)
-	testutil.Eventually(t, "the change is quarantined", soon, func() bool { return g.Upstreams()[0].Held == 1 })
+	testutil.Eventually(t, "the change is quarantined", soon, func() bool { return g.Catalog.Upstreams()[0].Held == 1 })
 	_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
 	wantError(t, err, tool.Denied, "tool calc.add is quarantined: its definition changed", "sallyport upstreams review calc")
 	if s.hits.Load() != hits {
 		t.Error("it was called")
 	}
-	testutil.Eventually(t, "it is shown nowhere", soon, func() bool { return len(g.Tools()) == 3 && g.Tree()["calc/add.py"] == nil })
-	for _, hit := range search(t, g, gateway.Search{Query: "add two numbers"}).Tools {
+	testutil.Eventually(t, "it is shown nowhere", soon, func() bool { return len(g.Catalog.Tools()) == 3 && g.Catalog.Tree()["calc/add.py"] == nil })
+	for _, hit := range search(t, g, toolsearch.Request{Query: "add two numbers"}).Tools {
 		if hit.ID.Name == "add" {
 			t.Error("a search finds it")
 		}
 	}
-	if offer := g.Offers()[0].Offer; len(offer.Tools) != 3 {
+	if offer := g.Catalog.Offers()[0].Offer; len(offer.Tools) != 3 {
 		t.Errorf("it is offered: %v", offer.Tools)
 	}
 	again := open(t, cfg, opts) // from the cache
@@ -67,7 +68,7 @@ func TestChangedDefinitionIsQuarantined(t *testing.T) {
 	for _, g := range []*gateway.Gateway{g, again} {
 		testutil.Eventually(t, "the approval is noticed", 10*time.Second, func() bool {
 			_, err := call(t, g, "calc.add", `{"a":1,"b":2}`)
-			return err == nil && g.Upstreams()[0].Held == 0
+			return err == nil && g.Catalog.Upstreams()[0].Held == 0
 		})
 	}
 }
@@ -120,8 +121,8 @@ func TestLoginElsewhereUnparks(t *testing.T) {
 	})
 	keeper := &keeper{}
 	g := open(t, settings(map[string]*site{"calc": s}), &gateway.Options{Auth: func(config.Upstream) upstream.Authorizer { return keeper }})
-	g.Settle(t.Context())
-	state := g.Upstreams()[0].State
+	g.Catalog.Settle(t.Context())
+	state := g.Catalog.Upstreams()[0].State
 	if state.Status != upstream.Parked || !state.Login || time.Until(state.RetryAt) < 30*time.Second {
 		t.Fatalf("%+v", state)
 	}
@@ -129,12 +130,12 @@ func TestLoginElsewhereUnparks(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "sallyport auth login calc") {
 		t.Errorf("a call: %v", err)
 	}
-	if found := search(t, g, gateway.Search{Query: "add"}); len(found.Upstreams) != 1 || !strings.Contains(found.Text(), "auth login calc") {
+	if found := search(t, g, toolsearch.Request{Query: "add"}); len(found.Upstreams) != 1 || !strings.Contains(found.Text(), "auth login calc") {
 		t.Errorf("found %s", found.Text())
 	}
 	now := time.Now()
 	keeper.since.Store(&now)
-	testutil.Eventually(t, "its tools are there unasked", 10*time.Second, func() bool { return len(g.Tools()) == 4 })
+	testutil.Eventually(t, "its tools are there unasked", 10*time.Second, func() bool { return len(g.Catalog.Tools()) == 4 })
 	if result, err := call(t, g, "calc.add", `{"a":1,"b":2}`); err != nil || result.Text() != "3" {
 		t.Errorf("%v, %v", result, err)
 	}

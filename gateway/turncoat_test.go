@@ -75,7 +75,7 @@ func newBetrayal(t *testing.T, overHTTP bool, change func(*config.Config)) *betr
 	change(s.cfg)
 	s.opts = &gateway.Options{CacheDir: t.TempDir(), LockFile: filepath.Join(t.TempDir(), trust.FileName)}
 	s.g = open(t, s.cfg, s.opts)
-	s.g.Settle(t.Context())
+	s.g.Catalog.Settle(t.Context())
 	if _, err := call(t, s.g, "up.get", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func (s *betrayal) wantRefused(by string) {
 
 func (s *betrayal) wait(status upstream.Status) {
 	s.t.Helper()
-	testutil.Eventually(s.t, "the upstream is "+string(status), soon, func() bool { return s.g.Upstreams()[0].State.Status == status })
+	testutil.Eventually(s.t, "the upstream is "+string(status), soon, func() bool { return s.g.Catalog.Upstreams()[0].State.Status == status })
 }
 
 // ways in which an upstream comes to be connected again.
@@ -166,7 +166,7 @@ var turncoatWays = map[string]struct {
 
 func (s *betrayal) kill() {
 	s.t.Helper()
-	p, err := os.FindProcess(s.g.Upstreams()[0].State.PID)
+	p, err := os.FindProcess(s.g.Catalog.Upstreams()[0].State.PID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func (s *betrayal) kill() {
 		s.t.Fatal(err)
 	}
 	testutil.Eventually(s.t, "it is noticed, and may be started again", soon, func() bool {
-		state := s.g.Upstreams()[0].State
+		state := s.g.Catalog.Upstreams()[0].State
 		return state.Status != upstream.Ready && state.RetryAt.IsZero()
 	})
 }

@@ -26,7 +26,7 @@ func TestUnansweredCallIsNamed(t *testing.T) {
 		"from servers.mail import wait\nwait()",
 		"import time\nfrom servers.mail import read\nread()\ntime.sleep(60)",
 	} {
-		e, err := g.Execute(t.Context(), execution.Program{Code: code, Timeout: 2 * time.Second})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Timeout: 2 * time.Second})
 		if err != nil || e.Status != sandbox.TimedOut {
 			t.Fatal(err, e.Text())
 		}

@@ -43,7 +43,7 @@ func openRuns(t *testing.T) *runs {
 
 func (r *runs) open() {
 	r.Gateway = open(r.t, r.cfg, &gateway.Options{Records: r.kept})
-	r.Settle(r.t.Context())
+	r.Catalog.Settle(r.t.Context())
 }
 
 // within is the context of a run.
@@ -293,14 +293,14 @@ func TestProgramOfRun(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	l.want(t, "")
-	_, err := g.Execute(ctx, execution.Program{ID: id, Code: code})
+	_, err := g.Executor.Execute(ctx, execution.Program{ID: id, Code: code})
 	wantError(t, err, tool.Invalid, "there is an execution "+id+" already")
-	_, err = g.Execute(ctx, execution.Program{ID: "../x", Code: code})
-	wantError(t, err, tool.Invalid, "is no id")
-	if _, err = g.Execute(ctx, execution.Program{Resume: execution.NewID()}); !errors.Is(err, history.ErrNoExecution) {
+	_, err = g.Executor.Execute(ctx, execution.Program{ID: "../x", Code: code})
+	wantError(t, err, tool.Invalid, "invalid execution id")
+	if _, err = g.Executor.Execute(ctx, execution.Program{Resume: execution.NewID()}); !errors.Is(err, history.ErrNoExecution) {
 		t.Error(err)
 	}
-	_, err = g.Execute(tool.WithSession(t.Context(), "s"), execution.Program{Resume: last.ID})
+	_, err = g.Executor.Execute(tool.WithSession(t.Context(), "s"), execution.Program{Resume: last.ID})
 	wantError(t, err, tool.Invalid, "ended well")
 	if record, err := g.History.Recorded(ctx, last.ID); err != nil || !slices.ContainsFunc(record.Calls, func(c toolcall.RecordedCall) bool { return c.Replayed }) {
 		t.Errorf("%+v, %v", record, err)

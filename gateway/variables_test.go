@@ -28,13 +28,13 @@ func TestVariables(t *testing.T) {
 		{execution.Program{Code: "const more = rows.length; more", Language: "ts", Session: "s"}, sandbox.OK, "4"},
 	} {
 		test.program.Variables = given
-		e, err := g.Execute(t.Context(), test.program)
+		e, err := g.Executor.Execute(t.Context(), test.program)
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantText(t, e, test.status, test.want)
 	}
-	e, err := g.Execute(t.Context(), execution.Program{Code: "rows"})
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: "rows"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +50,12 @@ func TestGivenThatCannotBe(t *testing.T) {
 		"a b": "1", "1a": "1", "": "1", "__builtins__": "1", "é": "1", "a\x1b": "1", strings.Repeat("x", 65): "1",
 		"deep": strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "bad": "\"\xff\"", "cut": "{", "big": `"` + strings.Repeat("x", 1<<20) + `"`,
 	} {
-		_, err := g.Execute(t.Context(), execution.Program{Code: "1", Variables: map[string]json.RawMessage{name: json.RawMessage(value)}})
+		_, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1", Variables: map[string]json.RawMessage{name: json.RawMessage(value)}})
 		if err == nil || tool.AsError(err).Kind != tool.Invalid || strings.Contains(err.Error(), "\x1b") || len(err.Error()) > 300 {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
-	if _, err := g.Execute(t.Context(), execution.Program{Code: "1", Memory: 1 << 40}); err == nil || err.Error() != "a program can have at most 512MiB of memory (leave it out)" {
+	if _, err := g.Executor.Execute(t.Context(), execution.Program{Code: "1", Memory: 1 << 40}); err == nil || err.Error() != "a program can have at most 512MiB of memory (leave it out)" {
 		t.Error(err)
 	}
 }

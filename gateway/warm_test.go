@@ -16,7 +16,7 @@ func TestWarm(t *testing.T) {
 	t.Parallel()
 	log := &records{}
 	g := open(t, withRunsc(t, settings(nil)), &gateway.Options{Logger: slog.New(log), CacheDir: t.TempDir()})
-	g.Warm(t.Context())
+	g.Executor.Warm(t.Context())
 	testutil.Eventually(t, "a sandbox of either language waits", time.Minute, func() bool {
 		return waits(log, sandbox.Python) && waits(log, sandbox.Node)
 	})
@@ -38,17 +38,17 @@ func TestWarmForNothing(t *testing.T) {
 	log := &records{}
 	cfg := settings(nil)
 	cfg.Sandbox.Runsc = "/no/runsc"
-	open(t, cfg, nil).Warm(t.Context())
+	open(t, cfg, nil).Executor.Warm(t.Context())
 	g := open(t, withRunsc(t, settings(nil)), &gateway.Options{Logger: slog.New(log), NoPool: true})
-	g.Warm(t.Context())
+	g.Executor.Warm(t.Context())
 	execute(t, g, "python", "1")
 	if waits(log, sandbox.Python) {
 		t.Error("a sandbox waits where none is to")
 	}
 	closing := open(t, withRunsc(t, settings(nil)), nil)
-	closing.Warm(t.Context())
+	closing.Executor.Warm(t.Context())
 	if err := closing.Close(); err != nil {
 		t.Error(err)
 	}
-	closing.Warm(t.Context())
+	closing.Executor.Warm(t.Context())
 }

@@ -25,7 +25,7 @@ func TestWorkspaceIsKept(t *testing.T) {
 	data := t.TempDir()
 	run := func(g *gateway.Gateway, principal, language, code, want string) {
 		t.Helper()
-		e, err := g.Execute(tool.WithPrincipal(t.Context(), principal), execution.Program{Code: code, Language: language})
+		e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), principal), execution.Program{Code: code, Language: language})
 		if err != nil || e.Status != sandbox.OK || e.Text() != want {
 			t.Errorf("%q: %v, %s: %s; want %s", principal, err, e.Status, e.Text(), want)
 		}
@@ -60,13 +60,13 @@ func TestNamedWorkspaces(t *testing.T) {
 		{"", "", "", `import os; os.listdir(".")`, "[]"},
 		{"default", "one", "", `import os; os.listdir(".")`, "[]"},
 	} {
-		e, err := g.Execute(tool.WithWorkspace(ctx, step.header), execution.Program{Code: step.code, Workspace: step.workspace, Session: step.session})
+		e, err := g.Executor.Execute(tool.WithWorkspace(ctx, step.header), execution.Program{Code: step.code, Workspace: step.workspace, Session: step.session})
 		if err != nil || e.Status != sandbox.OK || step.want != "" && e.Value.Text != step.want {
 			t.Errorf("%+v: %v\n%s", step, err, e.Text())
 		}
 	}
 	for _, name := range badNames() {
-		if _, err := g.Execute(ctx, execution.Program{Code: "1", Workspace: name}); err == nil || tool.AsError(err).Kind != tool.Invalid || len(err.Error()) > 250 {
+		if _, err := g.Executor.Execute(ctx, execution.Program{Code: "1", Workspace: name}); err == nil || tool.AsError(err).Kind != tool.Invalid || len(err.Error()) > 250 {
 			t.Errorf("%.40q: %v", name, err)
 		}
 	}
@@ -87,11 +87,11 @@ func TestTooManyWorkspaces(t *testing.T) {
 		}
 	}
 	g := open(t, cfg, &gateway.Options{DataDir: data})
-	_, err := g.Execute(tool.WithPrincipal(t.Context(), "ada"), execution.Program{Code: "1", Workspace: "another"})
+	_, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), "ada"), execution.Program{Code: "1", Workspace: "another"})
 	if err == nil || tool.AsError(err).Kind != tool.Limit || !strings.Contains(err.Error(), "w0, w1, w10") {
 		t.Errorf("another: %v", err)
 	}
-	if e, err := g.Execute(tool.WithPrincipal(t.Context(), "ada"), execution.Program{Code: "1", Workspace: "w7"}); err != nil || e.Status != sandbox.OK {
+	if e, err := g.Executor.Execute(tool.WithPrincipal(t.Context(), "ada"), execution.Program{Code: "1", Workspace: "w7"}); err != nil || e.Status != sandbox.OK {
 		t.Errorf("w7: %v", err)
 	}
 }
@@ -111,13 +111,13 @@ for i in range(20):
     open("%[1]s", "w").write("%[1]s")
     time.sleep(0.01)
 open("shared").read() == "%[1]s" * 10000`, who)
-			if e, err := g.Execute(t.Context(), execution.Program{Code: code}); err != nil || e.Text() != "true" {
+			if e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code}); err != nil || e.Text() != "true" {
 				t.Errorf("%s: %v %s", who, err, e.Text())
 			}
 		})
 	}
 	both.Wait()
-	e, err := g.Execute(t.Context(), execution.Program{Code: `(open("one").read(), open("two").read(), open("shared").read() in ("one" * 10000, "two" * 10000))`})
+	e, err := g.Executor.Execute(t.Context(), execution.Program{Code: `(open("one").read(), open("two").read(), open("shared").read() in ("one" * 10000, "two" * 10000))`})
 	if err != nil || e.Text() != `["one","two",true]` {
 		t.Errorf("%v %s", err, e.Text())
 	}
@@ -138,7 +138,7 @@ func TestFilesOfOthers(t *testing.T) {
 			for _, path := range []string{"secret.py", "app/secret.py", "../../ada/app/secret.py", "/workspace/../ada/app/secret.py", filepath.Join(data, "workspaces", "ada", "app", "secret.py")} {
 				read, readErr := g.Workspaces.ReadFile(ctx, workspaces.FileRead{Workspace: name, Path: path})
 				listed, listErr := g.Workspaces.ListFiles(tool.WithWorkspace(ctx, name), "", path)
-				_, runErr := g.Execute(ctx, execution.Program{Workspace: name, File: path})
+				_, runErr := g.Executor.Execute(ctx, execution.Program{Workspace: name, File: path})
 				_, writeErr := g.Workspaces.WriteFile(ctx, workspaces.FileWrite{Workspace: name, Path: path, Verb: workspaces.FileAppend, Content: "!"})
 				if said := fmt.Sprint(read, readErr, listed, listErr, runErr, writeErr); readErr == nil || runErr == nil || writeErr == nil || strings.Contains(said, "canary") {
 					t.Errorf("%q in %q at %q: %s", who, name, path, said)

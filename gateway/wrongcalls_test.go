@@ -75,7 +75,7 @@ func TestWrongCallsTeach(t *testing.T) {
 	g, m := reflect(t, tools)
 	said := map[codegen.Language][]string{}
 	for lang, code := range map[codegen.Language]string{codegen.Python: py, codegen.TypeScript: ts} {
-		e, err := g.Execute(t.Context(), execution.Program{Code: code, Language: string(lang)})
+		e, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: string(lang)})
 		if err != nil || e.Status != sandbox.OK {
 			t.Fatalf("%s: %v %s %+v", lang, err, e.Status, e.Fault)
 		}

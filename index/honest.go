@@ -50,8 +50,11 @@ const (
 	alsoShort  = 1.0
 )
 
+// confidence says how sure a result is.
+type confidence struct{ *search }
+
 // measure notes how much the best hit lacks to be an answer.
-func (r *search) measure() {
+func (r confidence) measure() {
 	top := r.best(1)
 	if len(top) == 0 {
 		r.own, r.short = -1, honestBelow
@@ -65,7 +68,7 @@ func (r *search) measure() {
 
 // says reports whether a query of a word or two stands in what a document is
 // called and begins with; of a verb and a thing it is the thing that has to.
-func (r *search) says(ord int32) bool {
+func (r confidence) says(ord int32) bool {
 	asked := r.req.telling()
 	if len(asked) > shortQuery {
 		return false
@@ -82,14 +85,14 @@ func (r *search) says(ord int32) bool {
 }
 
 // weak reports whether nothing fits well, now that first is the best hit.
-func (r *search) weak(q Query, first int32) bool {
+func (r confidence) weak(q Query, first int32) bool {
 	id := r.docs[first].ID
 	agreed := len(q.Also) > 0 && q.Also[0] == id && first == r.own && r.short <= alsoShort
 	return r.short > 0 && !agreed && !(q.Favour[id] >= sureFavour) // of what is no number too
 }
 
 // honesty is the more the likelier the best hit is an answer.
-func (r *search) honesty() float64 {
+func (r confidence) honesty() float64 {
 	top := r.best(productDocs)
 	if len(top) == 0 {
 		return 0
@@ -110,7 +113,7 @@ func (r *search) honesty() float64 {
 }
 
 // likeTo returns how like a document is to what the query means.
-func (r *search) likeTo(ord int32) float64 {
+func (r confidence) likeTo(ord int32) float64 {
 	if r.likeness != nil {
 		return float64(r.likeness[ord])
 	}
@@ -122,7 +125,7 @@ func (r *search) likeTo(ord int32) float64 {
 }
 
 // upstreamNamed is 1 if a word of the query is one of the id of the document's upstream, else 0.
-func (r *search) upstreamNamed(ord int32) float64 {
+func (r confidence) upstreamNamed(ord int32) float64 {
 	for _, w := range r.words.list(r.docs[ord].ID.Upstream) {
 		if _, ok := r.wishOf[w.stem]; ok {
 			return 1
@@ -132,7 +135,7 @@ func (r *search) upstreamNamed(ord int32) float64 {
 }
 
 // lacksVerb is 1 if the document has nothing of the first verb of the query, 0 if it has it or there is none.
-func (r *search) lacksVerb(ord int32) float64 {
+func (r confidence) lacksVerb(ord int32) float64 {
 	for _, w := range r.req.list {
 		if !r.words.verbs[w.stem] {
 			continue
@@ -146,7 +149,7 @@ func (r *search) lacksVerb(ord int32) float64 {
 }
 
 // nameCover is the share of a name's words that were asked for, by themselves or by another word.
-func (r *search) nameCover(ord int32) float64 {
+func (r confidence) nameCover(ord int32) float64 {
 	asked := map[string]bool{}
 	for _, w := range r.req.telling() {
 		asked[w.stem] = true
@@ -173,7 +176,7 @@ func (r *search) nameCover(ord int32) float64 {
 }
 
 // lacksProduct is 1 if a product was asked for of which the document has nothing, 0 if none was.
-func (r *search) lacksProduct(ord int32) float64 {
+func (r confidence) lacksProduct(ord int32) float64 {
 	lacks, shares := 0.0, r.granted(r.work.marks[ord])
 	for _, w := range r.req.telling() {
 		if w.role == product {

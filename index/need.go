@@ -24,7 +24,7 @@ const (
 var verbText string
 
 // between is what stands between two needs: the end of a sentence, a line or an
-// item of a list, and words that say that there is more to do.
+// item of a list, and words that announce another step.
 var between = regexp.MustCompile(`(?i)[.;!?]+(?:\s+|$)|\s*\n+\s*(?:[-*]|\d+[.)])?\s*|,?\s+(?:and then|and also|and|then|after that|afterwards|plus)\s+|,\s+`)
 
 // listing is what also stands between the items of a list, which are of one need.
@@ -88,7 +88,7 @@ func (r *search) parts() []request {
 	return parts
 }
 
-// divide splits a query between its needs. What goes on after a comma or "and"
+// divide splits a query between its needs. What continues after a comma or "and"
 // without a verb belongs to the part before.
 func (a *analyzers) divide(text string) []string {
 	var parts []string
@@ -120,10 +120,10 @@ func (r *search) need(ctx context.Context, req request) ([]int32, error) {
 		sub.work.reset()
 		r.scratch.Put(sub.work)
 	}()
-	if err := sub.score(ctx); err != nil {
+	if err := (scorer{sub}).score(ctx); err != nil {
 		return nil, err
 	}
-	if sub.honesty() < needHonest {
+	if (confidence{sub}).honesty() < needHonest {
 		return nil, nil
 	}
 	return sub.best(2), nil

@@ -60,7 +60,7 @@ func (r *search) feedBack(ctx context.Context) error {
 		return err
 	}
 	for _, t := range terms[:min(len(terms), feedbackTerms)] {
-		if err := r.scoreExtra(ctx, t.term, r.weigh.feedback*t.weight/terms[0].weight); err != nil {
+		if err := (scorer{r}).scoreExtra(ctx, t.term, r.weigh.feedback*t.weight/terms[0].weight); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (r *search) bestCover(top []int32) float64 {
 func (r *search) judge(ctx context.Context) error {
 	r.compare()
 	r.blend()
-	r.measure()
+	confidence{r}.measure()
 	if err := r.addNeeds(ctx); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (r *search) results(q Query) Results {
 	for i, ord := range top {
 		res.Hits[i] = Hit{ID: r.docs[ord].ID, Kind: r.docs[ord].Kind, Score: r.work.score[ord], Cover: r.cover(r.work.marks[ord])}
 	}
-	res.Weak = !pinned && !r.partFits && (len(top) == 0 || r.weak(q, top[0]))
+	res.Weak = !pinned && !r.partFits && (len(top) == 0 || confidence{r}.weak(q, top[0]))
 	res.Words = len(r.req.telling())
 	res.Unmatched, res.Suggest = r.suggest()
 	if res.Weak {
@@ -204,8 +204,8 @@ func (r *search) restrict() {
 	})
 }
 
-// pin lifts the documents above all others whose id is the query, next those whose
-// name it is, then those whose id, or else name, stands in it: a name may be taken by
+// pin lifts the documents above all others that have the query as id, next those that have it as
+// name, then those with their id, or else name, in it: a name may be taken by
 // any upstream, an id cannot. It reports whether there is one.
 func (r *search) pin() bool {
 	step := 1.0
@@ -236,7 +236,7 @@ func (r *search) pin() bool {
 	return len(lifted) > 0
 }
 
-// spreadTwins lowers documents whose name, numbers in it apart, a better one has
+// spreadTwins lowers documents with a name that, numbers in it apart, a better one has
 // too, the more the more there are: what is there many times must not fill the list.
 func (r *search) spreadTwins() {
 	top, seen, floor := r.best(twinDocs), map[string]int{}, 0.0

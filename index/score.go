@@ -84,9 +84,12 @@ type alternative struct {
 	weight float64
 }
 
+// scorer gives hits their scores.
+type scorer struct{ *search }
+
 // score adds up the terms: the words themselves, or what is like them where no
 // document has them; neighbours joined; what phrases mean; synonyms; feedback; the upstreams.
-func (r *search) score(ctx context.Context) error {
+func (r scorer) score(ctx context.Context) error {
 	r.used = map[string]bool{}
 	r.readPhrases()
 	for _, w := range r.req.words {
@@ -120,7 +123,7 @@ func (r *search) score(ctx context.Context) error {
 }
 
 // readPhrases finds the phrases of the query and makes a wish of each word that says something.
-func (r *search) readPhrases() {
+func (r scorer) readPhrases() {
 	r.said = r.phrases.find(r.req.list)
 	r.wishOf, r.inPhrase = map[string]int{}, map[string]int{}
 	for _, w := range r.req.words {
@@ -136,8 +139,8 @@ func (r *search) readPhrases() {
 	}
 }
 
-// scoreExtra adds a term that nobody wrote, unless it was added before.
-func (r *search) scoreExtra(ctx context.Context, term string, weight float64) error {
+// scoreExtra adds a term that is not in the query, unless it was added before.
+func (r scorer) scoreExtra(ctx context.Context, term string, weight float64) error {
 	if r.used[term] {
 		return nil
 	}
@@ -146,8 +149,8 @@ func (r *search) scoreExtra(ctx context.Context, term string, weight float64) er
 	return err
 }
 
-// scoreJoint adds neighbours written as one; who has that has each of them.
-func (r *search) scoreJoint(ctx context.Context, j joint) error {
+// scoreJoint adds neighbours written as one; a document with that has each of them.
+func (r scorer) scoreJoint(ctx context.Context, j joint) error {
 	term := string(r.words.stem.stem([]byte(j.text)))
 	if r.used[term] {
 		return nil
@@ -161,7 +164,7 @@ func (r *search) scoreJoint(ctx context.Context, j joint) error {
 	return err
 }
 
-func (r *search) scoreWord(ctx context.Context, w queryWord) error {
+func (r scorer) scoreWord(ctx context.Context, w queryWord) error {
 	if w.stop {
 		_, err := r.add(ctx, []alternative{{w.stem, 1}}, r.weigh.stop, 0)
 		return err
@@ -183,7 +186,7 @@ func (r *search) scoreWord(ctx context.Context, w queryWord) error {
 }
 
 // scoreMissing looks for what means the same as a word that no document has, or is written alike.
-func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
+func (r scorer) scoreMissing(ctx context.Context, w queryWord) error {
 	wish := r.wishOf[w.stem]
 	var same []alternative
 	for _, syn := range r.related[w.stem] {
@@ -219,7 +222,7 @@ func (r *search) scoreMissing(ctx context.Context, w queryWord) error {
 }
 
 // scoreHalves adds two words that were written as one: a document should have both.
-func (r *search) scoreHalves(ctx context.Context, wish int, halves []string) error {
+func (r scorer) scoreHalves(ctx context.Context, wish int, halves []string) error {
 	for _, half := range halves {
 		idf, err := r.add(ctx, []alternative{{half, 1}}, r.weigh.fuzzy, r.mark(granted{wish, r.weigh.fuzzy / 2}))
 		if err != nil {
@@ -236,8 +239,8 @@ type sense struct {
 	grants []granted
 }
 
-// scorePhrases adds what the phrases of the query mean. Whoever has that has the words of the phrase.
-func (r *search) scorePhrases(ctx context.Context) error {
+// scorePhrases adds what the phrases of the query mean. A document with that has the words of the phrase.
+func (r scorer) scorePhrases(ctx context.Context) error {
 	explained := make([]float64, len(r.worth))
 	for _, m := range r.senses {
 		idf, err := r.scoreMeaning(ctx, m)
@@ -264,7 +267,7 @@ func (r *search) scorePhrases(ctx context.Context) error {
 }
 
 // meanings returns the concepts of all phrases of the query, each once.
-func (r *search) meanings() []sense {
+func (r scorer) meanings() []sense {
 	var all []sense
 	for _, s := range r.said {
 		wishes := r.wishes(s.stems)
@@ -282,7 +285,7 @@ func (r *search) meanings() []sense {
 	return all
 }
 
-func (r *search) wishes(stems []string) []int {
+func (r scorer) wishes(stems []string) []int {
 	var wishes []int
 	for _, stem := range stems {
 		if w, ok := r.wishOf[stem]; ok && !slices.Contains(wishes, w) {
@@ -293,7 +296,7 @@ func (r *search) wishes(stems []string) []int {
 }
 
 // scoreMeaning looks the words of a concept up as one term. What was asked for literally has its score already.
-func (r *search) scoreMeaning(ctx context.Context, m sense) (float64, error) {
+func (r scorer) scoreMeaning(ctx context.Context, m sense) (float64, error) {
 	var terms []alternative
 	most := 0.0
 	for _, stem := range m.stems {

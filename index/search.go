@@ -76,7 +76,7 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 		s.scratch.Put(work)
 	}()
 	run := &search{snapshot: s, req: req, work: work}
-	if err := run.score(ctx); err != nil {
+	if err := (scorer{run}).score(ctx); err != nil {
 		return Results{}, err
 	}
 	if err := run.judge(ctx); err != nil {
@@ -86,7 +86,7 @@ func (s *snapshot) search(ctx context.Context, q Query) (Results, error) {
 	return res, run.err
 }
 
-// list returns the tools of one upstream by name, or says that there is no such upstream.
+// list returns the tools of one upstream by name, or reports an unknown upstream.
 func (s *snapshot) list(req request, limit int) Results {
 	var res Results
 	for _, up := range s.upstreams {

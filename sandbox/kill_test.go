@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -94,4 +95,24 @@ func orphan(t *testing.T, code, argument string) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	return ended
+}
+
+// TestRestoreThatHangs: a restore that does not end is given up soon, and the pool fills without it.
+func TestRestoreThatHangs(t *testing.T) {
+	t.Parallel()
+	first := filepath.Join(t.TempDir(), "hung")
+	runsc := hangs(t, fmt.Sprintf("restore) if mkdir %s; then exec sleep 600; fi;;", first))
+	host, state := pooled(t, func(o *sandbox.Options) { o.Runsc = runsc })
+	warm(t, host, sandbox.Python)
+	if _, err := os.Stat(first); err != nil {
+		t.Errorf("no restore was tried: %v", err)
+	}
+	if got := runValue(t, host, sandboxtest.Job(sandbox.Python, "6 * 7")); got != "42" {
+		t.Errorf("value %s", got)
+	}
+	for _, command := range testutil.Processes(state) {
+		if strings.Contains(command, "sleep") {
+			t.Errorf("the restore that hung is still there: %s", command)
+		}
+	}
 }

@@ -27,7 +27,7 @@ const (
 	pace = 500 * time.Millisecond
 	// quiet is how long after a publish sandboxes are started again: publishes come in crowds.
 	quiet = 200 * time.Millisecond
-	// sulk is how long a kind is left alone whose sandbox could not be started.
+	// sulk is how long a kind is not started again after a failed start.
 	sulk = 30 * time.Second
 )
 
@@ -92,7 +92,7 @@ func (p *pool) poke() {
 	}
 }
 
-// get returns a sandbox whose guest waits for a program: one that has waited for
+// get returns a sandbox with a guest that waits for a program: one that has waited for
 // it, else one that is made now.
 func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error) {
 	k := kindOf(job)
@@ -113,8 +113,13 @@ func (p *pool) get(ctx context.Context, job Job) (b *box, waited bool, err error
 // start makes a sandbox now: restored if there is a snapshot, else from nothing.
 func (h *Host) start(ctx context.Context, k kind, id string) (*box, error) {
 	image := h.snapshots.find(k)
-	b, err := h.openReady(ctx, k, id, image)
-	if err != nil && image != "" && ctx.Err() == nil && h.ctx.Err() == nil {
+	if image == "" {
+		return h.openReady(ctx, k, id, "")
+	}
+	limited, cancel := context.WithTimeout(ctx, restoreLimit)
+	defer cancel()
+	b, err := h.openReady(limited, k, id, image)
+	if err != nil && ctx.Err() == nil && h.ctx.Err() == nil {
 		h.log.Warn("snapshot cannot be restored", "interpreter", k.interpreter, "error", err)
 		h.snapshots.spoil(k, image)
 		b, err = h.openReady(ctx, k, id, "")

@@ -45,7 +45,7 @@ func Open(ctx context.Context, servers []Server) (*Door, error) {
 	if d.Gateway, err = gateway.Open(&cfg, &gateway.Options{Settle: settleTime}); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.Settle(ctx)
+	d.Catalog.Settle(ctx)
 	return d, nil
 }
 

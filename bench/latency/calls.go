@@ -47,7 +47,7 @@ func calls(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	host, err := b.host(dir, g.Tree())
+	host, err := b.host(dir, g.Catalog.Tree())
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func calls(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
 	for _, l := range languages() {
-		if err := b.callsOf(ctx, l, "function", onHost(host, g.Tree()), nil); err != nil {
+		if err := b.callsOf(ctx, l, "function", onHost(host, g.Catalog.Tree()), nil); err != nil {
 			return fmt.Errorf("%s on a host: %w", l.name, err)
 		}
 		if err := b.callsOf(ctx, l, "MCP server", onGateway(g), session); err != nil {
@@ -68,7 +68,7 @@ func calls(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// open opens a gateway in this process whose upstream is in this process.
+// open opens a gateway in this process with an upstream in this process.
 func (b *bench) open(ctx context.Context, dir string) (*gateway.Gateway, func() error, error) {
 	return b.openWith(ctx, dir, newSite(), func(*config.Config, *gateway.Options) {})
 }
@@ -94,7 +94,7 @@ func (b *bench) openWith(ctx context.Context, dir string, up http.Handler, chang
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
-	g.Settle(ctx)
+	g.Catalog.Settle(ctx)
 	return g, func() error { return errors.Join(g.Close(), stop()) }, nil
 }
 
@@ -111,7 +111,7 @@ func (b *bench) host(dir string, tree map[string][]byte) (*sandbox.Host, error) 
 
 func onGateway(g *gateway.Gateway) runner {
 	return func(ctx context.Context, l language, code string) (string, error) {
-		e, err := g.Execute(ctx, execution.Program{Code: code, Language: l.name})
+		e, err := g.Executor.Execute(ctx, execution.Program{Code: code, Language: l.name})
 		if err != nil {
 			return "", err
 		}
@@ -259,7 +259,7 @@ func (b *bench) callsOf(ctx context.Context, l language, via string, run runner,
 	return nil
 }
 
-// callRow is a row of calls, whose unit is a time or a rate.
+// callRow is a row of calls, with a time or a rate as unit.
 func callRow(name, unit string, l language, figures, bare []float64) row {
 	compare := stats.CompareRates
 	if unit == "us" {

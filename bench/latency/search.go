@@ -9,6 +9,7 @@ import (
 	"sallyport/bench/corpus"
 	"sallyport/bench/stats"
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/index"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
@@ -20,7 +21,7 @@ const (
 	doorMost = 2000
 )
 
-// searching is what a query costs, beside bleve's match query on the same texts.
+// searching is what a query costs, compared with bleve's match query on the same texts.
 func searching(ctx context.Context, b *bench) error {
 	for _, size := range b.sizes {
 		p, err := b.pair(size)
@@ -62,7 +63,7 @@ func (b *bench) throughDoor(ctx context.Context, p *pair) (err error) {
 	defer func() { err = errors.Join(err, done()) }()
 	return b.asking(ctx, 0, "search_tools with %s tools", "Gateway.Search and its answer as text, with signatures; bare is bleve's list of ids", p,
 		func(text string) (int, error) {
-			found, err := g.Search(ctx, gateway.Search{Query: text})
+			found, err := g.Searcher.Search(ctx, toolsearch.Request{Query: text})
 			_ = found.Text() // a model reads it, so writing it is in the time; that something was said is no sign of a hit
 			return len(found.Tools), err
 		})
@@ -120,7 +121,7 @@ func (b *bench) openMany(ctx context.Context, p *pair) (*gateway.Gateway, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	if got := len(g.Tools()); got != len(p.tools) {
+	if got := len(g.Catalog.Tools()); got != len(p.tools) {
 		return nil, nil, errors.Join(fmt.Errorf("the gateway has %d of the %d tools", got, len(p.tools)), done())
 	}
 	return g, done, nil

@@ -16,6 +16,7 @@ import (
 
 	"sallyport/bench/own"
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil/tlstest"
 	"sallyport/internal/tokens"
@@ -181,15 +182,15 @@ func TestToolSearch(t *testing.T) {
 	}
 	type probe struct{ written, added float64 }
 	var probes []probe
-	for _, one := range g.Tools() {
+	for _, one := range g.Catalog.Tools() {
 		query := strings.ReplaceAll(one.ID.Name, "_", " ")
-		found, err := g.Search(t.Context(), gateway.Search{Query: query, Detail: gateway.Names, Limit: 3})
+		found, err := g.Searcher.Search(t.Context(), toolsearch.Request{Query: query, Detail: toolsearch.Names, Limit: 3})
 		if err != nil || len(found.Tools) != 3 {
 			t.Fatal(found, err)
 		}
 		p, names := probe{written: count("tool_search") + count(`{"query":"`+query+`"}`)}, []string{}
 		for _, f := range found.Tools {
-			known, _ := g.Tool(f.ID)
+			known, _ := g.Catalog.Tool(f.ID)
 			names = append(names, "some__"+f.ID.Name)
 			p.added += count(fmt.Sprintf(`{"name":"some__%s","input_schema":%s}`, f.ID.Name, known.Input))
 		}

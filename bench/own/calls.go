@@ -62,7 +62,7 @@ type Call struct {
 }
 
 // Calls calls tools that only read. With programs it runs one for each of them as well; problem says why not.
-// said is told of each tool before it is called.
+// said is called with each tool before it is called.
 func (b *Bench) Calls(ctx context.Context, problem string, said func(tool string)) (*Calls, error) {
 	c := &Calls{Made: []Call{}, Problem: problem}
 	for i, t := range b.candidates(ctx, c) {
@@ -268,7 +268,7 @@ func (b *Bench) program(ctx context.Context, t tool.Tool, c *Call) error {
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	code := countingCode(t.ID)
-	e, err := b.gateway.Execute(within, execution.Program{Code: code, Timeout: callTime})
+	e, err := b.gateway.Executor.Execute(within, execution.Program{Code: code, Timeout: callTime})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

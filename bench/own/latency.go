@@ -9,6 +9,7 @@ import (
 	"sallyport/bench/stats"
 	"sallyport/codegen"
 	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/index"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -26,7 +27,7 @@ type Latency struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Row is one thing that was measured, in milliseconds, beside something bare.
+// Row is one thing that was measured, in milliseconds, compared with something bare.
 type Row struct {
 	What string `json:"what"`
 	Unit string `json:"unit"`
@@ -57,7 +58,7 @@ type Setup struct {
 
 // Latency takes the times. What cannot be measured is said in Missing; the error is that of ctx, and what there was until then is returned with it.
 func (b *Bench) Latency(ctx context.Context, s Setup) (*Latency, error) {
-	l := &Latency{Runs: s.Runs, Tools: len(b.tools()), Upstreams: len(b.gateway.Upstreams())}
+	l := &Latency{Runs: s.Runs, Tools: len(b.tools()), Upstreams: len(b.gateway.Catalog.Upstreams())}
 	for _, part := range []struct {
 		what    string
 		measure func(context.Context, Setup, *Latency) error
@@ -108,7 +109,7 @@ func timed(ctx context.Context, n int, do func() error) (took []float64, err err
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// start opens gateways until all tools can be searched, beside how long connecting to all upstreams took.
+// start opens gateways until all tools can be searched, compared with how long connecting to all upstreams took.
 func (b *Bench) start(ctx context.Context, s Setup, l *Latency) error {
 	var took []float64
 	for range s.Runs {
@@ -129,14 +130,14 @@ func opened(ctx context.Context, open func() (*gateway.Gateway, error)) (took fl
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	g.Settle(ctx)
+	g.Catalog.Settle(ctx)
 	return milliseconds(time.Since(begin)), ctx.Err()
 }
 
 // generate makes the wrappers of all tools, in both languages.
 func (b *Bench) generate(ctx context.Context, s Setup, l *Latency) error {
 	var ups []codegen.Upstream
-	for _, up := range b.gateway.Offers() {
+	for _, up := range b.gateway.Catalog.Offers() {
 		ups = append(ups, codegen.Upstream{
 			ID: up.ID, Title: up.Offer.Server.Name, Description: up.Description,
 			Tools: up.Offer.Tools, Resources: up.Offer.Resources, Templates: up.Offer.Templates, Prompts: up.Offer.Prompts,
@@ -152,7 +153,7 @@ func (b *Bench) generate(ctx context.Context, s Setup, l *Latency) error {
 // docs are what is indexed.
 func (b *Bench) docs() []index.Doc {
 	var docs []index.Doc
-	for _, up := range b.gateway.Offers() {
+	for _, up := range b.gateway.Catalog.Offers() {
 		for _, t := range up.Offer.Tools {
 			docs = append(docs, index.FromTool(t, up.Offer.Server.Name+" "+up.Description))
 		}
@@ -175,7 +176,7 @@ func (b *Bench) index(ctx context.Context, s Setup, l *Latency) error {
 	return err
 }
 
-// searchTimes makes searches as models do, beside the index alone.
+// searchTimes makes searches as models do, compared with the index alone.
 func (b *Bench) searchTimes(ctx context.Context, s Setup, l *Latency) (err error) {
 	ix, err := index.New(b.docs(), nil)
 	if err != nil {
@@ -186,7 +187,7 @@ func (b *Bench) searchTimes(ctx context.Context, s Setup, l *Latency) (err error
 	for range s.Runs {
 		for i, t := range spread(b.tools(), maxProbes) {
 			q := query(t, i%2 == 0)
-			a, err := timed(ctx, 1, func() error { _, err := b.gateway.Search(ctx, gateway.Search{Query: q}); return err })
+			a, err := timed(ctx, 1, func() error { _, err := b.gateway.Searcher.Search(ctx, toolsearch.Request{Query: q}); return err })
 			if err != nil {
 				return err
 			}

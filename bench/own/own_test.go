@@ -51,7 +51,7 @@ func open(t *testing.T, ups ...config.Upstream) (g *gateway.Gateway, b *own.Benc
 			t.Error(err)
 		}
 	})
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	if b, err = own.New(g, &mcpserver.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestRealServers(t *testing.T) {
 	}
 	for _, call := range calls.Made {
 		id, _ := tool.ParseID(call.Tool)
-		if known, _ := g.Tool(id); known.Annotations.ReadOnly == nil || !*known.Annotations.ReadOnly || !strings.HasPrefix(call.Printed, "[") {
+		if known, _ := g.Catalog.Tool(id); known.Annotations.ReadOnly == nil || !*known.Annotations.ReadOnly || !strings.HasPrefix(call.Printed, "[") {
 			t.Errorf("called %+v", call)
 		}
 	}

@@ -48,7 +48,7 @@ func (b *Bench) programs(ctx context.Context, s Setup, l *Latency) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cold.Close()) }()
-	b.gateway.Warm(ctx)
+	b.gateway.Executor.Warm(ctx)
 	for _, lang := range languages() {
 		if err := l.failed(ctx, "programs in "+lang.title, b.lines(ctx, s, l, lang, cold)); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (b *Bench) await(ctx context.Context, lang language) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if b.gateway.Warmed(lang.name) {
+		if b.gateway.Executor.Warmed(lang.name) {
 			return true
 		}
 		select {
@@ -158,7 +158,7 @@ func alone(ctx context.Context, interpreter string, lang language) error {
 
 // run runs a program that has to end well, and returns its value or else what it printed.
 func run(ctx context.Context, g *gateway.Gateway, lang, code string) (string, error) {
-	e, err := g.Execute(ctx, execution.Program{Code: code, Language: lang})
+	e, err := g.Executor.Execute(ctx, execution.Program{Code: code, Language: lang})
 	switch {
 	case err != nil:
 		return "", err

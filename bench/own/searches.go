@@ -10,7 +10,7 @@ import (
 	"sallyport/bench/ledger"
 	"sallyport/bench/stats"
 	"sallyport/bench/suite"
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -41,7 +41,7 @@ type probes struct {
 
 // probe is one of them, here and for a client with a tool search.
 type probe struct {
-	found          gateway.Found
+	found          toolsearch.Found
 	here, deferred costly
 }
 
@@ -61,7 +61,7 @@ func (b *Bench) searches(ctx context.Context) (*probes, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(one.found.Tools, func(f gateway.FoundTool) bool { return f.ID == t.ID }) {
+		if slices.ContainsFunc(one.found.Tools, func(f toolsearch.FoundTool) bool { return f.ID == t.ID }) {
 			p.Found++
 		}
 		made, costs = append(made, one), append(costs, float64(one.here.cost))
@@ -81,7 +81,7 @@ func median(made []probe, of func(probe) costly) ledger.Turn {
 // tools are those that can be reached.
 func (b *Bench) tools() []tool.Tool {
 	reachable := b.reachable()
-	return slices.DeleteFunc(b.gateway.Tools(), func(t tool.Tool) bool { return !reachable[t.ID.Upstream] })
+	return slices.DeleteFunc(b.gateway.Catalog.Tools(), func(t tool.Tool) bool { return !reachable[t.ID.Upstream] })
 }
 
 // spread takes at most n of a list, evenly.
@@ -96,7 +96,7 @@ func spread[T any](list []T, n int) []T {
 	return some
 }
 
-// query is what somebody might ask who needs a tool: its name in words, or how its description begins.
+// query is what someone might ask who needs a tool: its name in words, or how its description begins.
 func query(t tool.Tool, byName bool) string {
 	name := strings.Join(strings.FieldsFunc(t.ID.Name, func(r rune) bool { return r == '_' }), " ")
 	if byName {
@@ -112,7 +112,7 @@ func query(t tool.Tool, byName bool) string {
 
 // search makes one as a model would, and counts what it writes and reads of it.
 func (b *Bench) search(ctx context.Context, query string) (probe, error) {
-	found, err := b.gateway.Search(ctx, gateway.Search{Query: query})
+	found, err := b.gateway.Searcher.Search(ctx, toolsearch.Request{Query: query})
 	if err != nil {
 		return probe{}, err
 	}
@@ -138,13 +138,13 @@ func (b *Bench) search(ctx context.Context, query string) (probe, error) {
 // deferred is the same search where a client adds the definitions of the best tools to the context.
 func (b *Bench) deferred(ctx context.Context, query string, args json.RawMessage) (ledger.Turn, error) {
 	turn := ledger.Turn{Calls: []ledger.Call{{Tool: suite.SearchTool, Args: args}}}
-	best, err := b.gateway.Search(ctx, gateway.Search{Query: query, Detail: gateway.Names, Limit: searchShows})
+	best, err := b.gateway.Searcher.Search(ctx, toolsearch.Request{Query: query, Detail: toolsearch.Names, Limit: searchShows})
 	if err != nil {
 		return turn, err
 	}
 	var defs []ledger.Definition
 	for _, f := range best.Tools {
-		if t, ok := b.gateway.Tool(f.ID); ok {
+		if t, ok := b.gateway.Catalog.Tool(f.ID); ok {
 			defs = append(defs, definition(t))
 		}
 	}

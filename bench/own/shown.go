@@ -29,7 +29,7 @@ func definitions(tools []tool.Tool) []ledger.Definition {
 
 // here is what a client of ours is shown, got as a client gets it.
 func (b *Bench) here(ctx context.Context) (shown ledger.Transcript, err error) {
-	server := mcpserver.New(b.gateway, b.face)
+	server := mcpserver.New(b.gateway.Verbs(), b.face)
 	defer server.Close()
 	ours, theirs := mcp.NewInMemoryTransports()
 	serving, err := server.Connect(ctx, ours, nil)

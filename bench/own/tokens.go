@@ -35,7 +35,7 @@ type Upstream struct {
 	Problem string `json:"problem,omitempty"`
 	// Quarantined tools are in no number: nothing shows them.
 	Quarantined int `json:"quarantined,omitempty"`
-	// Instructions are what the upstream asks clients to show beside its tools. Many do not, and no sum has them.
+	// Instructions are what the upstream asks clients to show in addition to its tools. Many do not, and no sum has them.
 	Instructions Count `json:"instructions_not_counted"`
 }
 
@@ -78,8 +78,8 @@ func (b *Bench) Tokens(ctx context.Context) (*Tokens, error) {
 
 // upstreams fills in what each costs, and returns the definitions of those that can be reached.
 func (b *Bench) upstreams(t *Tokens) (all []ledger.Definition, err error) {
-	states := b.gateway.Upstreams()
-	for i, offered := range b.gateway.Offers() {
+	states := b.gateway.Catalog.Upstreams()
+	for i, offered := range b.gateway.Catalog.Offers() {
 		if i >= len(states) {
 			break
 		}
@@ -105,7 +105,7 @@ func (b *Bench) upstreams(t *Tokens) (all []ledger.Definition, err error) {
 // reachable are the tools that can be called.
 func (b *Bench) reachable() map[string]bool {
 	ids := map[string]bool{}
-	for _, up := range b.gateway.Upstreams() {
+	for _, up := range b.gateway.Catalog.Upstreams() {
 		ids[up.ID] = up.Problem() == ""
 	}
 	return ids

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/bench/door"
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/testutil/judge"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
@@ -37,13 +37,13 @@ func openFront(ctx context.Context, s *judge.Set) (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got := len(d.Tools()); got != len(s.Entries) {
+	if got := len(d.Catalog.Tools()); got != len(s.Entries) {
 		return nil, errors.Join(fmt.Errorf("the gateway has %d of the %d tools of %s", got, len(s.Entries), s.Name), d.Close())
 	}
 	return &front{d, s, counter}, nil
 }
 
-// servers are MCP servers that list the tools of a set; nobody calls them.
+// servers are MCP servers that list the tools of a set; no one calls them.
 func servers(s *judge.Set) (list []door.Server) {
 	made := map[string]*mcp.Server{}
 	for _, e := range s.Entries {
@@ -81,7 +81,7 @@ func object(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// asking is how the gateway is asked.
+// asking holds the options of the client of a gateway.
 type asking struct {
 	budget int       // tokens of an answer; 0 is the gateway's default
 	show   string    // answers to queries with this text in them are printed
@@ -122,8 +122,8 @@ func (f *front) query(r row) judge.Query {
 }
 
 // ask returns the tokens of an answer, and the answer.
-func (f *front) ask(ctx context.Context, text string, budget int) (int, gateway.Found, error) {
-	found, err := f.Search(ctx, gateway.Search{Query: text, Budget: budget})
+func (f *front) ask(ctx context.Context, text string, budget int) (int, toolsearch.Found, error) {
+	found, err := f.Searcher.Search(ctx, toolsearch.Request{Query: text, Budget: budget})
 	if err != nil {
 		return 0, found, fmt.Errorf("ask the gateway for %q: %w", text, err)
 	}
@@ -132,8 +132,8 @@ func (f *front) ask(ctx context.Context, text string, budget int) (int, gateway.
 }
 
 // shows reports whether a gold tool is among those that an answer tells of, with its signature if that is asked for.
-func (f *front) shows(q judge.Query, found gateway.Found, signed bool) bool {
-	return slices.ContainsFunc(found.Tools, func(t gateway.FoundTool) bool {
+func (f *front) shows(q judge.Query, found toolsearch.Found, signed bool) bool {
+	return slices.ContainsFunc(found.Tools, func(t toolsearch.FoundTool) bool {
 		return q.Answers(f.set.Judged(t.ID)) && (!signed || t.Text != "")
 	})
 }

@@ -6,7 +6,7 @@ import (
 
 	"sallyport/bench/agent"
 	"sallyport/bench/door"
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tool"
 )
 
@@ -29,7 +29,7 @@ func openFront(ctx context.Context, catalogues []agent.Catalogue) (*front, error
 		return nil, err
 	}
 	f := &front{d, map[wire]tool.ID{}}
-	for _, t := range d.Tools() {
+	for _, t := range d.Catalog.Tools() {
 		f.ids[wire{t.ID.Upstream, t.Wire}] = t.ID
 	}
 	return f, nil
@@ -40,7 +40,7 @@ const enough = 1 << 20
 
 // tell is what a search for a tool by its name prints where it finds that one alone.
 func (f *front) tell(ctx context.Context, id tool.ID, way written) (string, error) {
-	found, err := f.Search(ctx, gateway.Search{Query: id.String(), Upstream: id.Upstream, Detail: way.detail, Language: way.language, Limit: 1, Budget: enough})
+	found, err := f.Searcher.Search(ctx, toolsearch.Request{Query: id.String(), Upstream: id.Upstream, Detail: way.detail, Language: way.language, Limit: 1, Budget: enough})
 	if err != nil {
 		return "", err
 	}

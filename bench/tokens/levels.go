@@ -12,7 +12,7 @@ import (
 	"sallyport/bench/stats"
 	"sallyport/bench/suite"
 	"sallyport/bench/tokens/report"
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tokens"
 	"sallyport/internal/tool"
 )
@@ -20,15 +20,15 @@ import (
 // written is a way in which a tool is told of by search_tools.
 type written struct {
 	column   string
-	detail   gateway.Detail
+	detail   toolsearch.Detail
 	language string
 }
 
 func ways() []written {
 	return []written{
-		{"names", gateway.Names, "python"}, {"summary", gateway.Summary, "python"},
-		{"sig py", gateway.Signature, "python"}, {"sig ts", gateway.Signature, "typescript"},
-		{"full py", gateway.Full, "python"}, {"full ts", gateway.Full, "typescript"},
+		{"names", toolsearch.Names, "python"}, {"summary", toolsearch.Summary, "python"},
+		{"sig py", toolsearch.Signature, "python"}, {"sig ts", toolsearch.Signature, "typescript"},
+		{"full py", toolsearch.Full, "python"}, {"full ts", toolsearch.Full, "typescript"},
 	}
 }
 

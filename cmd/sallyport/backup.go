@@ -13,15 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/access"
 	"sallyport/internal/backup"
 	"sallyport/internal/control"
 	"sallyport/internal/store"
 	"sallyport/internal/tool"
 )
-
-// recordsFolder is where in the data directory the records are.
-const recordsFolder = "records"
 
 func backupCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -54,7 +52,7 @@ or, if there is anything wrong with it, nothing.`,
 
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return misuse(cmd, "%s takes one FILE, or - for a pipe", cmd.Name())
+		return cli.Misuse(cmd, "%s takes one FILE, or - for a pipe", cmd.Name())
 	}
 	return nil
 }
@@ -69,17 +67,17 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	records := filepath.Join(scratch, recordsFolder)
-	if err := store.Copy(ctx, filepath.Join(dir, recordsFolder), records); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	records := filepath.Join(scratch, cli.RecordsFolder)
+	if err := store.Copy(ctx, filepath.Join(dir, cli.RecordsFolder), records); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var summary backup.Summary
 	write := func(w io.Writer) error {
-		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{recordsFolder, control.Folder, access.Folder}}, {Dir: records, As: recordsFolder}})
+		summary, err = backup.Write(ctx, w, []backup.Source{{Dir: dir, Without: []string{cli.RecordsFolder, control.Folder, access.Folder}}, {Dir: records, As: cli.RecordsFolder}})
 		return err
 	}
 	if file == "-" {
-		err = write(a.stdout)
+		err = write(a.Stdout)
 	} else {
 		err = newFile(file, dir, write)
 	}
@@ -87,15 +85,15 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 		return err
 	}
 	for _, path := range summary.Skipped {
-		a.say("left out, as it is no plain file: " + path)
+		a.Say("left out, as it is no plain file: " + path)
 	}
-	a.say(fmt.Sprintf("wrote %d files, %d bytes, of %s", summary.Files, summary.Bytes, dir))
+	a.Say(fmt.Sprintf("wrote %d files, %d bytes, of %s", summary.Files, summary.Bytes, dir))
 	return nil
 }
 
 // existingData is the data directory, if it is there.
 func (a *app) existingData() (string, error) {
-	dir := a.dataDir()
+	dir := a.DataDir()
 	if dir == "" {
 		return "", &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
 	}
@@ -133,11 +131,11 @@ func newFile(file, not string, write func(io.Writer) error) error {
 }
 
 func (a *app) restore(ctx context.Context, file string) error {
-	dir := a.dataDir()
+	dir := a.DataDir()
 	if dir == "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say where it is to be with --data DIR, or set HOME"}
 	}
-	from := a.stdin
+	from := a.Stdin
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
@@ -153,6 +151,6 @@ func (a *app) restore(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	a.say(fmt.Sprintf("restored %d files, %d bytes, to %s", summary.Files, summary.Bytes, dir))
+	a.Say(fmt.Sprintf("restored %d files, %d bytes, to %s", summary.Files, summary.Bytes, dir))
 	return nil
 }

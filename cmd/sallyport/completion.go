@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/access"
 	"sallyport/internal/clients"
@@ -82,7 +83,7 @@ func completed(list names, many bool) cobra.CompletionFunc {
 // The sources of names. One that fails offers none: a shell has no place for an error.
 
 func (a *app) upstreamNames(context.Context) (list []string) {
-	if cfg, err := a.glance(); err == nil {
+	if cfg, err := a.ReadSettings(); err == nil {
 		for _, up := range cfg.Upstreams {
 			list = append(list, up.Name)
 		}
@@ -91,14 +92,14 @@ func (a *app) upstreamNames(context.Context) (list []string) {
 }
 
 func (a *app) environmentNames(context.Context) (list []string) {
-	if cfg, err := a.glance(); err == nil {
+	if cfg, err := a.ReadSettings(); err == nil {
 		list = slices.Sorted(maps.Keys(cfg.Environments))
 	}
 	return list
 }
 
 func (a *app) workspaceNames(context.Context) (list []string) {
-	if cfg, err := a.glance(); err == nil {
+	if cfg, err := a.ReadSettings(); err == nil {
 		list = slices.Sorted(maps.Keys(cfg.Workspaces))
 	}
 	return list
@@ -124,7 +125,7 @@ func (a *app) waitingSkills(context.Context) (list []string) {
 }
 
 func (a *app) tokenNames(context.Context) (list []string) {
-	dir, err := a.tokenDir()
+	dir, err := a.NeedDataDir()
 	if err != nil {
 		return nil
 	}
@@ -144,10 +145,10 @@ func knownClients(context.Context) (list []string) {
 
 // executionIDs are those of gateways that run now: what else is kept would have to be opened.
 func (a *app) executionIDs(ctx context.Context) (list []string) {
-	_ = a.withGateways(ctx, func(ctx context.Context, c *controls) error {
-		return everywhere(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {
+	_ = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		return cli.Everywhere(ctx, c, "/executions?limit=20", func(got httpapi.ExecutionList) {
 			for _, e := range got.Executions {
-				list = append(list, fmt.Sprintf("%s\t%s, %s ago", cell(e.ID, 40), cell(e.Status, 20), age(e.Started)))
+				list = append(list, fmt.Sprintf("%s\t%s, %s ago", cli.Cell(e.ID, 40), cli.Cell(e.Status, 20), cli.Age(e.Started)))
 			}
 		})
 	})
@@ -155,10 +156,10 @@ func (a *app) executionIDs(ctx context.Context) (list []string) {
 }
 
 func (a *app) approvalIDs(ctx context.Context) (list []string) {
-	_ = a.withGateways(ctx, func(ctx context.Context, c *controls) error {
-		all, err := waiting(ctx, c, false)
+	_ = a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		all, err := cli.PendingApprovals(ctx, c, false)
 		for _, one := range all {
-			list = append(list, cell(one.ID, 40)+"\t"+cell(one.Tool, 60))
+			list = append(list, cli.Cell(one.ID, 40)+"\t"+cli.Cell(one.Tool, 60))
 		}
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 )
@@ -44,7 +45,7 @@ func TestDeployedCommands(t *testing.T) {
 		t.Fatalf("found %v", lines)
 	}
 	for name, words := range lines {
-		cmd, rest, err := newRoot(&app{env: os.LookupEnv}).Find(words)
+		cmd, rest, err := newRoot(&app{App: &cli.App{Env: os.LookupEnv}}).Find(words)
 		if err == nil {
 			err = cmd.ParseFlags(rest)
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/execution"
 	"sallyport/internal/tool"
 )
@@ -52,7 +53,7 @@ func (a *app) listEmitted(items []tool.Content, files []string) {
 		if i < len(files) {
 			line += " -> " + files[i]
 		}
-		fmt.Fprintln(a.stderr, clean(line))
+		fmt.Fprintln(a.Stderr, cli.Clean(line))
 	}
 }
 
@@ -130,7 +131,7 @@ const maxFileName = 200
 // fileName is the name that a program gave, as one that does no harm: no path, not
 // hidden, no option of a command. The bridge has cleaned it, which is not relied on.
 func fileName(c tool.Content, i int) string {
-	name := clean(c.Name)
+	name := cli.Clean(c.Name)
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimLeft(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || strings.ContainsRune(`:*?"<>|`, r) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/httpapi"
@@ -52,11 +53,11 @@ by itself; 2 wrong usage or settings; 75 a call needs approval; 124 timeout;
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return misuse(cmd, "exec needs a FILE, or - for stdin")
+				return cli.Misuse(cmd, "exec needs a FILE, or - for stdin")
 			case len(args) > 1 && program.Session == "":
-				return misuse(cmd, "exec runs one FILE, not %d; several with --session NAME", len(args))
+				return cli.Misuse(cmd, "exec runs one FILE, not %d; several with --session NAME", len(args))
 			case program.Timeout <= 0 && cmd.Flags().Changed("timeout"):
-				return misuse(cmd, "--timeout must be more than 0, not %s; without it the settings say", program.Timeout)
+				return cli.Misuse(cmd, "--timeout must be more than 0, not %s; without it the settings say", program.Timeout)
 			}
 			return nil
 		},
@@ -72,15 +73,15 @@ by itself; 2 wrong usage or settings; 75 a call needs approval; 124 timeout;
 	flags.StringVar(&program.Environment, "environment", "", "run it in the environment `NAME` of the settings")
 	flags.StringVar(&program.Workspace, "workspace", "", "let /workspace be the workspace `NAME`; without it \"default\"")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object for each FILE")
-	a.sandboxFlag(cmd)
-	complete(cmd, "language", "python", "typescript")
+	a.SandboxFlag(cmd)
+	cli.CompleteFlag(cmd, "language", "python", "typescript")
 	return cmd
 }
 
 func (a *app) exec(ctx context.Context, files []string, program execution.Program, folder string, asJSON bool) (err error) {
-	cfg, err := a.load()
+	cfg, err := a.Load()
 	if err == nil {
-		err = platform(cfg)
+		err = cli.Platform(cfg)
 	}
 	if err != nil {
 		return err
@@ -95,11 +96,11 @@ func (a *app) exec(ctx context.Context, files []string, program execution.Progra
 		return err
 	}
 	opts := gateway.Options{NoPool: true, Purpose: "exec"}
-	if opts.DebugLog, err = a.debugLog(); err != nil {
+	if opts.DebugLog, err = a.RunscLog(); err != nil {
 		return err
 	}
-	return a.withGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
-		defer a.openControl(a.logger(slog.LevelError), httpapi.New(g.Verbs(), nil))() // what it asks can be answered from another terminal
+	return a.WithGateway(ctx, opts, func(ctx context.Context, g *gateway.Gateway) error {
+		defer a.OpenControl(a.Logger(slog.LevelError), httpapi.New(g.Verbs(), nil))() // what it asks can be answered from another terminal
 		for _, program := range programs {
 			if err := a.runProgram(ctx, g, program, folder, asJSON); err != nil {
 				return err
@@ -121,13 +122,13 @@ func (a *app) program(file string, program execution.Program) (_ execution.Progr
 }
 
 func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execution.Program, folder string, asJSON bool) error {
-	e, err := g.Execute(ctx, program)
+	e, err := g.Executor.Execute(ctx, program)
 	if err != nil {
 		return err
 	}
 	files, unwritten := writeEmitted(folder, e.Emitted)
 	if asJSON {
-		err = a.printJSON(newExecutionJSON(e).with(files))
+		err = a.PrintJSON(newExecutionJSON(e).with(files))
 	} else {
 		err = a.printExecution(e)
 		a.listEmitted(e.Emitted, files)
@@ -136,7 +137,7 @@ func (a *app) runProgram(ctx context.Context, g *gateway.Gateway, program execut
 		return err
 	}
 	if e.Status == execution.Held {
-		a.say("what exec asks ends with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
+		a.Say("what exec asks ends with it: answer from another terminal while it waits (approval.wait in upstreams.yaml), or run the program through serve")
 	}
 	return executionStatus(e)
 }
@@ -159,7 +160,7 @@ func languageOf(file string) (string, error) {
 const maxProgram = 2 << 20
 
 func (a *app) readProgram(file string) (string, error) {
-	in := a.stdin
+	in := a.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -175,22 +176,9 @@ func (a *app) readProgram(file string) (string, error) {
 	return string(data), nil
 }
 
-// debugLog makes a directory for what runsc itself logs, at level debug.
-func (a *app) debugLog() (string, error) {
-	if a.logLevel != "debug" {
-		return "", nil
-	}
-	dir, err := os.MkdirTemp("", "sallyport-runsc-log-")
-	if err != nil {
-		return "", fmt.Errorf("make log directory: %w", err)
-	}
-	a.say("runsc logs to " + dir)
-	return dir + "/", nil
-}
-
 // printExecution puts the streams where the program meant them to go.
 func (a *app) printExecution(e execution.Result) error {
-	if err := raw(a.stderr, e.Stderr.Text); err != nil {
+	if err := cli.Write(a.Stderr, e.Stderr.Text); err != nil {
 		return err
 	}
 	out := e.Stdout.Text
@@ -200,17 +188,17 @@ func (a *app) printExecution(e execution.Result) error {
 		}
 		out += valueLine(*e.Value) + "\n"
 	}
-	if err := raw(a.stdout, out); err != nil {
+	if err := cli.Write(a.Stdout, out); err != nil {
 		return err
 	}
 	if ending := endingOf(e); ending != "" {
 		if e.Stderr.Text != "" && !strings.HasSuffix(e.Stderr.Text, "\n") {
 			ending = "\n" + ending
 		}
-		fmt.Fprintln(a.stderr, clean(ending))
+		fmt.Fprintln(a.Stderr, cli.Clean(ending))
 	}
 	for _, note := range e.Notes {
-		a.say("note: " + note)
+		a.Say("note: " + note)
 	}
 	return nil
 }
@@ -247,17 +235,17 @@ func executionStatus(e execution.Result) error {
 	case sandbox.OK:
 		return nil
 	case sandbox.Failed:
-		return status(exitFailed)
+		return cli.Status(cli.ExitFailed)
 	case sandbox.Exited:
-		return status(e.Exit & 0xFF)
+		return cli.Status(e.Exit & 0xFF)
 	case sandbox.TimedOut:
-		return status(exitTimeout)
+		return cli.Status(cli.ExitTimeout)
 	case sandbox.Canceled:
-		return status(exitInterrupted)
+		return cli.Status(cli.ExitInterrupted)
 	case execution.Held:
-		return status(exitHeld)
+		return cli.Status(cli.ExitHeld)
 	}
-	return status(exitUnable)
+	return cli.Status(cli.ExitUnable)
 }
 
 // executionJSON is what exec --json prints. Fields are added, never changed.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"sallyport/cmd/sallyport/internal/cli"
 )
 
 func manCommand(a *app) *cobra.Command {
@@ -24,7 +26,7 @@ what --help says, for man. Only files that differ are written.`,
   man sallyport-exec`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return misuse(cmd, "man takes one folder")
+				return cli.Misuse(cmd, "man takes one folder")
 			}
 			return nil
 		},
@@ -37,7 +39,7 @@ func writeManual(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	date, version := buildDate(), buildVersion()
+	date, version := buildDate(), cli.BuildVersion()
 	var write func(cmd *cobra.Command) error
 	write = func(cmd *cobra.Command) error {
 		path := filepath.Join(dir, pageName(cmd)+".1")

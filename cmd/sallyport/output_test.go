@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/execution"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -27,7 +28,7 @@ func FuzzOutput(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		escaped := escapeHidden(string(data))
+		escaped := cli.EscapeHidden(string(data))
 		var want, got map[string]string
 		if err := errors.Join(json.Unmarshal(data, &want), json.Unmarshal([]byte(escaped), &got)); err != nil {
 			t.Fatalf("%q: %v", escaped, err)
@@ -35,7 +36,7 @@ func FuzzOutput(f *testing.F) {
 		if !reflect.DeepEqual(want, got) {
 			t.Errorf("%q became %q", want, got)
 		}
-		for _, shown := range []string{escaped, clean(s)} {
+		for _, shown := range []string{escaped, cli.Clean(s)} {
 			if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && r != '\t' && plain.Hidden(r) }); i >= 0 {
 				t.Errorf("a terminal gets %q", shown[i:])
 			}
@@ -50,11 +51,11 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{nil, 0},
 		{errors.New("any"), 1},
-		{status(7), 7},
-		{errors.Join(status(7), errors.New("close: any")), 7},
+		{cli.Status(7), 7},
+		{errors.Join(cli.Status(7), errors.New("close: any")), 7},
 		{fmt.Errorf("write: %w", syscall.EPIPE), 141},
-		{errors.Join(syscall.EPIPE, status(1)), 141},
-		{&configError{errors.New("any")}, 2},
+		{errors.Join(syscall.EPIPE, cli.Status(1)), 141},
+		{&cli.ConfigError{Err: errors.New("any")}, 2},
 		{context.Canceled, 130},
 		{&tool.Error{Kind: tool.Invalid}, 2},
 		{&tool.Error{Kind: tool.NotFound}, 1},
@@ -63,7 +64,7 @@ func TestExitStatus(t *testing.T) {
 		{&tool.Error{Kind: tool.Canceled}, 130},
 		{&tool.Error{Kind: tool.Internal}, 125},
 	} {
-		if got := exitStatus(c.err); got != c.want {
+		if got := cli.ExitStatus(c.err); got != c.want {
 			t.Errorf("exitStatus(%v) = %d, want %d", c.err, got, c.want)
 		}
 	}
@@ -88,7 +89,7 @@ func TestEnds(t *testing.T) {
 	} {
 		e := execution.Result{Outcome: c.outcome, Limits: limits}
 		e.Stdout.Text, e.Value = "printed", &bridge.Value{Kind: "json", Text: "1", Size: 1}
-		if got := exitStatus(executionStatus(e)); got != c.want {
+		if got := cli.ExitStatus(executionStatus(e)); got != c.want {
 			t.Errorf("%s: exit status %d, want %d", c.outcome.Status, got, c.want)
 		}
 		says := endingOf(e)

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"sallyport/cmd/sallyport/internal/cli"
 	"sallyport/gateway/trust"
 	"sallyport/internal/audit"
 	"sallyport/internal/nearest"
@@ -29,14 +30,14 @@ is when it was approved here. An approval is for the files as they are: a shared
 skill whose files change is not used until it is approved again.`,
 		Example: `  sallyport skills review
   sallyport skills approve weekly-report@9f86d081884c`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(skillsListCommand(a), skillsShowCommand(a), skillsReviewCommand(a), skillsApproveCommand(a), skillsRejectCommand(a), skillsRemoveCommand(a))
 	return cmd
 }
 
-// skillOwner is the flag that names whose skills are meant.
+// skillOwner is the flag that names the owner of skills.
 func skillOwner(cmd *cobra.Command, owner *string, shared *bool) {
 	cmd.Flags().StringVar(owner, "principal", "", "those of `NAME`; default: those of local clients")
 	cmd.Flags().BoolVar(shared, "shared", false, "those that are shared")
@@ -50,7 +51,7 @@ func skillsListCommand(a *app) *cobra.Command {
 		Use: "list [flags]", Short: "list skills",
 		Long:    "List shows the skills of local clients, those of a principal, or those that are shared.",
 		Example: "  sallyport skills list\n  sallyport skills list --shared",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			return a.withSkills(func(s *skill.Store) error { return a.skillsList(s, owner, shared) })
 		},
@@ -74,7 +75,7 @@ func skillsShowCommand(a *app) *cobra.Command {
 				if err != nil && !errors.Is(err, skill.ErrChanged) {
 					return a.skillError(s, owner, shared, args[0], err)
 				}
-				return a.print(trust.Visible(skillText(one)))
+				return a.Print(trust.Visible(skillText(one)))
 			})
 		},
 	}
@@ -148,7 +149,7 @@ func skillsRemoveCommand(a *app) *cobra.Command {
 
 // withSkills opens the store. It needs no settings, and works while a gateway runs.
 func (a *app) withSkills(use func(*skill.Store) error) error {
-	dir := a.dataDir()
+	dir := a.DataDir()
 	if dir == "" {
 		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "set HOME or XDG_DATA_HOME"}
 	}
@@ -181,9 +182,9 @@ func (a *app) skillsList(s *skill.Store, owner string, shared bool) error {
 		fmt.Fprintf(&b, "%s %d (%s): %s\n", name, one.Version, one.Language, trust.Visible(line))
 	}
 	if len(names) == 0 {
-		a.say("no skills")
+		a.Say("no skills")
 	}
-	return a.print(b.String())
+	return a.Print(b.String())
 }
 
 // skillText is every file of a skill, one after the other.
@@ -225,9 +226,9 @@ func (a *app) skillsReview(s *skill.Store, name string) error {
 		fmt.Fprintf(&b, "\n  to share it: sallyport skills approve %s@%s\n\n", each, waits.Digest()[:12])
 	}
 	if b.Len() == 0 {
-		a.say("no skill waits for review")
+		a.Say("no skill waits for review")
 	}
-	return a.print(b.String())
+	return a.Print(b.String())
 }
 
 func (a *app) skillsApprove(s *skill.Store, names []string) error {
@@ -236,12 +237,12 @@ func (a *app) skillsApprove(s *skill.Store, names []string) error {
 		name, digest, _ := strings.Cut(name, "@")
 		one, err := a.approveSkill(s, name, digest)
 		if err != nil {
-			_ = a.print(b.String())
+			_ = a.Print(b.String())
 			return a.skillError(s, "", true, name, err)
 		}
 		fmt.Fprintf(&b, "shared %s, version %d\n", one.Name, one.Version)
 	}
-	return a.print(b.String())
+	return a.Print(b.String())
 }
 
 // approveSkill shares a skill, and puts that on record first.
@@ -251,7 +252,7 @@ func (a *app) approveSkill(s *skill.Store, name, digest string) (skill.Skill, er
 		waits, err = s.LoadShared(name, 0)
 	}
 	if (err == nil || errors.Is(err, skill.ErrChanged)) && strings.HasPrefix(waits.Digest(), digest) {
-		if err := a.onRecord(audit.Event{Kind: audit.SkillApproved, After: waits.Digest(), Note: name}); err != nil {
+		if err := a.RecordEvents(audit.Event{Kind: audit.SkillApproved, After: waits.Digest(), Note: name}); err != nil {
 			return skill.Skill{}, err
 		}
 	}
@@ -264,10 +265,10 @@ func (a *app) eachSkill(names []string, done string, do func(string) error, list
 		if err := do(name); err != nil {
 			return noSkill(name, known, err)
 		}
-		if err := a.onRecord(audit.Event{Kind: audit.SkillRemoved, Note: name + " " + done}); err != nil {
+		if err := a.RecordEvents(audit.Event{Kind: audit.SkillRemoved, Note: name + " " + done}); err != nil {
 			return err
 		}
-		if err := a.print(done + " " + name + "\n"); err != nil {
+		if err := a.Print(done + " " + name + "\n"); err != nil {
 			return err
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/auditor"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/gateway/history"
+	"sallyport/gateway/skills"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workflow"
 	"sallyport/gateway/workflow/form"
@@ -44,24 +45,24 @@ func (house) Executions(ctx context.Context, f history.Filter) (history.Page, er
 	return p, nil
 }
 
-func (house) Running(ctx context.Context) []gateway.Live {
-	all := []gateway.Live{
+func (house) Running(ctx context.Context) []executor.Live {
+	all := []executor.Live{
 		{ID: "e-live", Principal: "ada", Language: "python", State: "running", Code: "print(1)", Started: noon, Made: 2, Bytes: 5000,
 			Output: []execution.Printed{{Stream: "stdout", Text: "one\n"}, {Stream: "stdout", Text: "two\n"}, {Stream: "stderr", Text: "oh\n"}},
-			Calls:  []gateway.LiveCall{{Tool: tool.ID{Upstream: "crm", Name: "find"}, Begun: noon.Add(time.Second), Duration: time.Second, Outcome: "ok"}, {Tool: tool.ID{Upstream: "crm", Name: "slow"}, Begun: noon.Add(2 * time.Second)}}},
+			Calls:  []executor.LiveCall{{Tool: tool.ID{Upstream: "crm", Name: "find"}, Begun: noon.Add(time.Second), Duration: time.Second, Outcome: "ok"}, {Tool: tool.ID{Upstream: "crm", Name: "slow"}, Begun: noon.Add(2 * time.Second)}}},
 		{ID: "e-liveevil", Principal: evil, Language: evil, State: evil, Workspace: evil, Environment: evil, Session: evil, Code: evil, Started: noon, Output: []execution.Printed{{Stream: evil, Text: evil}, {Stream: "stderr", Text: evil}},
-			Calls: []gateway.LiveCall{{Tool: tool.ID{Upstream: evil, Name: evil}, Begun: noon, Outcome: evil}}},
+			Calls: []executor.LiveCall{{Tool: tool.ID{Upstream: evil, Name: evil}, Begun: noon, Outcome: evil}}},
 	}
-	return slices.DeleteFunc(all, func(l gateway.Live) bool { return tool.Operator(ctx) == "" && l.Principal != tool.Principal(ctx) })
+	return slices.DeleteFunc(all, func(l executor.Live) bool { return tool.Operator(ctx) == "" && l.Principal != tool.Principal(ctx) })
 }
 
-func (h house) LiveOf(ctx context.Context, id string) (gateway.Live, bool) {
+func (h house) LiveOf(ctx context.Context, id string) (executor.Live, bool) {
 	for _, l := range h.Running(ctx) {
 		if l.ID == id {
 			return l, true
 		}
 	}
-	return gateway.Live{}, false
+	return executor.Live{}, false
 }
 
 func (h house) CancelExecution(_ context.Context, id string) error {
@@ -104,28 +105,28 @@ func (house) Journaled(_ context.Context, id string, after, _ int) (history.Jour
 	}}, nil
 }
 
-func (house) SkillList(ctx context.Context) ([]gateway.SkillInfo, error) {
-	list := []gateway.SkillInfo{{Name: "double", Description: "Doubles.", Language: "python", Version: 2, Scope: "private", Tested: true}, {Name: "evil", Description: evil, Language: evil, Scope: "shared", Author: evil, Problem: evil}}
+func (house) SkillList(ctx context.Context) ([]skills.SkillInfo, error) {
+	list := []skills.SkillInfo{{Name: "double", Description: "Doubles.", Language: "python", Version: 2, Scope: "private", Tested: true}, {Name: "evil", Description: evil, Language: evil, Scope: "shared", Author: evil, Problem: evil}}
 	if tool.Operator(ctx) != "" {
-		list = append(list, gateway.SkillInfo{Name: "wait", Description: "Waits.", Scope: "pending", Author: "bob"})
+		list = append(list, skills.SkillInfo{Name: "wait", Description: "Waits.", Scope: "pending", Author: "bob"})
 	}
 	return list, nil
 }
 
-func (house) SkillOf(_ context.Context, name string, version int) (gateway.SkillDetail, error) {
+func (house) SkillOf(_ context.Context, name string, version int) (skills.SkillDetail, error) {
 	if name != "double" && name != "evil" {
-		return gateway.SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + name}
+		return skills.SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + name}
 	}
-	d := gateway.SkillDetail{SkillInfo: gateway.SkillInfo{Name: name, Description: "Doubles.", Language: "python", Version: max(version, 1), Scope: "private", Import: "from skills.double import double", Tested: true},
-		Versions: []int{2, 1}, Digest: strings.Repeat("ab", 32), Code: "def double(n): return 2 * n", Tests: "assert True", Tools: []gateway.SkillTool{{Tool: "crm.find", State: "changed"}}}
+	d := skills.SkillDetail{SkillInfo: skills.SkillInfo{Name: name, Description: "Doubles.", Language: "python", Version: max(version, 1), Scope: "private", Import: "from skills.double import double", Tested: true},
+		Versions: []int{2, 1}, Digest: strings.Repeat("ab", 32), Code: "def double(n): return 2 * n", Tests: "assert True", Tools: []skills.SkillTool{{Tool: "crm.find", State: "changed"}}}
 	if name == "evil" {
 		d.Description, d.Language, d.Author, d.Import, d.Functions, d.Problem, d.Warnings = evil, evil, evil, evil, []string{evil}, evil, []string{evil}
-		d.Code, d.Tests, d.Text, d.Files, d.Tools = evil, evil, evil, []gateway.SkillFile{{Path: evil, Size: 3}}, []gateway.SkillTool{{Tool: evil, State: evil}}
+		d.Code, d.Tests, d.Text, d.Files, d.Tools = evil, evil, evil, []skills.SkillFile{{Path: evil, Size: 3}}, []skills.SkillTool{{Tool: evil, State: evil}}
 	}
 	return d, nil
 }
 
-func (h house) PendingSkill(ctx context.Context, name string) (gateway.SkillDetail, error) {
+func (h house) PendingSkill(ctx context.Context, name string) (skills.SkillDetail, error) {
 	d, err := h.SkillOf(ctx, "double", 0)
 	d.Name, d.Scope = name, "pending"
 	return d, err

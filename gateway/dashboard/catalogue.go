@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -15,7 +16,7 @@ type CataloguePage struct {
 	Limit                             int
 	// Upstreams, Details and Languages are what can be chosen.
 	Upstreams, Details, Languages []string
-	Found                         gateway.Found
+	Found                         toolsearch.Found
 	// Text is what search_tools answers, Tokens how many that has.
 	Text   string
 	Tokens int
@@ -27,14 +28,14 @@ func (d *Dashboard) catalogue(r *request) (any, error) {
 	query := r.URL.Query()
 	p := CataloguePage{
 		Query: query.Get("q"), Upstream: query.Get("upstream"), Detail: query.Get("detail"), Language: query.Get("language"), Limit: r.number("limit"),
-		Details: []string{string(gateway.Signature), string(gateway.Names), string(gateway.Summary), string(gateway.Full)}, Languages: []string{"python", "typescript"},
+		Details: []string{string(toolsearch.Signature), string(toolsearch.Names), string(toolsearch.Summary), string(toolsearch.Full)}, Languages: []string{"python", "typescript"},
 	}
 	for _, up := range d.verbs.Upstreams() {
 		p.Upstreams = append(p.Upstreams, up.ID)
 	}
 	// Who looks here does not teach the search what is used after which words.
 	ctx := tool.WithSession(r.Context(), "dashboard")
-	found, err := d.verbs.Search(ctx, gateway.Search{Query: p.Query, Upstream: p.Upstream, Detail: gateway.Detail(p.Detail), Language: p.Language, Limit: p.Limit})
+	found, err := d.verbs.Search(ctx, toolsearch.Request{Query: p.Query, Upstream: p.Upstream, Detail: toolsearch.Detail(p.Detail), Language: p.Language, Limit: p.Limit})
 	if e := tool.AsError(err); err != nil && e.Kind == tool.Invalid || err != nil && e.Kind == tool.NotFound {
 		p.Problem, p.Hint = e.Message, e.Hint
 		return p, nil
@@ -49,8 +50,8 @@ func (d *Dashboard) catalogue(r *request) (any, error) {
 
 // ToolPage is what the page of one tool shows.
 type ToolPage struct {
-	gateway.ToolView
-	Python, TypeScript []gateway.ToolText
+	toolsearch.ToolView
+	Python, TypeScript []toolsearch.ToolText
 	// Input and Output are the schemas, laid out to be read.
 	Input, Output string
 	Hints         []Hint
@@ -86,7 +87,7 @@ func (d *Dashboard) tool(r *request) (any, error) {
 	return p, nil
 }
 
-func isHeld(held []gateway.HeldTool, id tool.ID) bool {
+func isHeld(held []catalog.HeldTool, id tool.ID) bool {
 	for _, h := range held {
 		if h.ID == id {
 			return true

@@ -9,7 +9,9 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tool"
 )
 
@@ -25,14 +27,14 @@ type Verbs interface {
 
 // Catalogue is what the upstreams offer, and how models find it.
 type Catalogue interface {
-	Upstreams() []gateway.Upstream
+	Upstreams() []catalog.Upstream
 	Tools() []tool.Tool
-	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
-	ToolView(ctx context.Context, id tool.ID) (gateway.ToolView, error)
+	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
+	ToolView(ctx context.Context, id tool.ID) (toolsearch.ToolView, error)
 	CountTokens(text string) int
 }
 
-// Approvals are what people are asked about calls, of whoever asks, for an operator of all.
+// Approvals are what people are asked about calls, of the caller, or of all for an operator.
 type Approvals interface {
 	Approvals(ctx context.Context) ([]approvals.Approval, error)
 	Answer(ctx context.Context, id string, answer approvals.Answer) (approvals.Approval, error)
@@ -40,7 +42,7 @@ type Approvals interface {
 
 // Review is about definitions of tools that wait for a person.
 type Review interface {
-	HeldTools(ctx context.Context) ([]gateway.HeldTool, error)
+	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
 	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
 }
 
@@ -50,7 +52,7 @@ type Options struct {
 	Version string
 	// Workflows is the engine; nil: this process has none, and its pages say so.
 	Workflows Workflows
-	// Logger hears of what went wrong here; nil discards.
+	// Logger gets what went wrong here; nil discards.
 	Logger *slog.Logger
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/dashboard"
 	"sallyport/gateway/upstream"
 	"sallyport/internal/testutil"
@@ -26,8 +27,8 @@ type house struct {
 
 func (house) Settings() gateway.Settings { return gateway.Settings{Path: "/etc/upstreams.yaml"} }
 
-func (house) Upstreams() []gateway.Upstream {
-	return []gateway.Upstream{
+func (house) Upstreams() []catalog.Upstream {
+	return []catalog.Upstream{
 		{ID: "crm", Name: "crm", Description: "Customers " + evil, Known: true, State: upstream.State{Status: upstream.Ready, Tools: 12}},
 		{ID: "evil", Name: "evil", Description: evil, Held: 1, State: upstream.State{Status: upstream.Failed, Error: evil, Stderr: evil, ServerName: evil, ServerVersion: evil}},
 	}

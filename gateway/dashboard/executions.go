@@ -9,21 +9,21 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/executor"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
-// Records are what ran and what runs, of whoever asks, for an operator of all.
+// Records are what ran and what runs, of the caller, or of all for an operator.
 type Records interface {
 	Executions(ctx context.Context, f history.Filter) (history.Page, error)
 	Recorded(ctx context.Context, id string) (history.Record, error)
 	Journaled(ctx context.Context, id string, after, limit int) (history.JournaledCalls, error)
-	Running(ctx context.Context) []gateway.Live
-	LiveOf(ctx context.Context, id string) (gateway.Live, bool)
+	Running(ctx context.Context) []executor.Live
+	LiveOf(ctx context.Context, id string) (executor.Live, bool)
 	CancelExecution(ctx context.Context, id string) error
 }
 
@@ -33,7 +33,7 @@ type ExecutionsPage struct {
 	Filter history.Filter
 	Pager  Pager
 	// Running are those that have not ended, the oldest first.
-	Running []gateway.Live
+	Running []executor.Live
 	// Statuses and Languages can be chosen.
 	Statuses, Languages []string
 }
@@ -82,7 +82,7 @@ type ExecutionPage struct {
 	NoJournal string
 	Pager     Pager
 	Approvals []approvals.Approval
-	// Resumable says that a program can go on with it.
+	// Resumable says that a program can continue with it.
 	Resumable bool
 }
 

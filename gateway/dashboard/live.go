@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/gateway/history"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
@@ -14,7 +14,7 @@ import (
 
 // LivePage is an execution that has not ended.
 type LivePage struct {
-	gateway.Live
+	executor.Live
 	Chart CallChart
 	// Output is what it has printed last, in pieces of one stream each.
 	Output    []Piece
@@ -27,7 +27,7 @@ type LivePage struct {
 type Piece struct{ Stream, Text string }
 
 // goingOn is the page of an execution that has not ended.
-func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
+func (d *Dashboard) goingOn(r *request, live executor.Live) (any, error) {
 	r.titled(live.ID, Crumb{"Executions", "/ui/executions"})
 	record := history.Record{ID: live.ID, Started: live.Started, Duration: time.Since(live.Started), Made: live.Made}
 	for _, call := range live.Calls {
@@ -43,7 +43,7 @@ func (d *Dashboard) goingOn(r *request, live gateway.Live) (any, error) {
 	return ExecutionPage{Record: record, Live: &p, Source: source("Code", live.Code, 0)}, err
 }
 
-// pieces joins what came of one stream without a break.
+// pieces joins the output of one stream without a break.
 func pieces(all []execution.Printed) (list []Piece) {
 	for _, p := range all {
 		if n := len(list); n > 0 && list[n-1].Stream == p.Stream {

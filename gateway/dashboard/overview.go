@@ -6,6 +6,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/internal/approval"
 )
@@ -22,8 +23,8 @@ type Overview struct {
 type Now struct {
 	// Upstreams is how many there are, Tools how many tools they have.
 	Upstreams, Ready, Tools int
-	// Ailing are upstreams that somebody has to look after.
-	Ailing []gateway.Upstream
+	// Ailing are upstreams that need attention.
+	Ailing []catalog.Upstream
 	// Waiting are the calls that wait for a person, Held how many definitions do.
 	Waiting []approvals.Approval
 	Held    int

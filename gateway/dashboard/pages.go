@@ -18,7 +18,7 @@ type page struct {
 	title string
 	// group and label are where it stands in the navigation; "" is not there.
 	group, label string
-	// scope is what whoever asks must be allowed to do; operator says that nobody but operators may.
+	// scope is what the caller must be allowed to do; operator says that only operators may.
 	scope    tool.Scope
 	operator bool
 	// show returns what the template shows; do does what a form says, and returns where to go then.
@@ -46,16 +46,16 @@ func (d *Dashboard) table() []page {
 		shown("/ui/executions", "Executions", "executions", d.executions).in(groupActivity, "Executions"),
 		shown("/ui/executions/{id}", "Execution", "execution", d.execution),
 		done("/ui/executions/{id}/cancel", "Execution", tool.ScopeExecute, d.cancelExecution),
-		shown("/ui/runs", "Runs", "runs", d.runs).in(groupActivity, "Runs"),
-		shown("/ui/runs/{id}", "Run", "run", d.run),
-		shown("/ui/runs/{id}/log", "Log", "run-log", d.runLog),
-		done("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, d.answerForm),
-		done("/ui/runs/{id}/cancel", "Run", tool.ScopeWorkflow, d.cancelRun),
-		done("/ui/runs/{id}/resume", "Run", tool.ScopeWorkflow, d.resumeRun),
-		done("/ui/runs/{id}/replay", "Run", tool.ScopeWorkflow, d.replayRun),
-		shown("/ui/workflows", "Workflows", "workflows", d.workflows).in(groupActivity, "Workflows"),
-		shown("/ui/workflows/{name}", "Workflow", "workflow", d.workflow),
-		done("/ui/workflows/{name}/runs", "Workflow", tool.ScopeWorkflow, d.start),
+		shown("/ui/runs", "Runs", "runs", workflowPages{d}.runs).in(groupActivity, "Runs"),
+		shown("/ui/runs/{id}", "Run", "run", workflowPages{d}.run),
+		shown("/ui/runs/{id}/log", "Log", "run-log", workflowPages{d}.runLog),
+		done("/ui/runs/{id}/answer", "Run", tool.ScopeWorkflow, workflowPages{d}.answerForm),
+		done("/ui/runs/{id}/cancel", "Run", tool.ScopeWorkflow, workflowPages{d}.cancelRun),
+		done("/ui/runs/{id}/resume", "Run", tool.ScopeWorkflow, workflowPages{d}.resumeRun),
+		done("/ui/runs/{id}/replay", "Run", tool.ScopeWorkflow, workflowPages{d}.replayRun),
+		shown("/ui/workflows", "Workflows", "workflows", workflowPages{d}.workflows).in(groupActivity, "Workflows"),
+		shown("/ui/workflows/{name}", "Workflow", "workflow", workflowPages{d}.workflow),
+		done("/ui/workflows/{name}/runs", "Workflow", tool.ScopeWorkflow, workflowPages{d}.start),
 
 		shown(approvalsPath, "Approvals", "approvals", d.approvals).in(groupDecisions, "Approvals"),
 		shown(waitingPath, "Waiting", "waiting", d.waitingCount),
@@ -91,7 +91,7 @@ func (p page) in(group, label string) page {
 	return p
 }
 
-// forOperators has a page be there for nobody else.
+// forOperators restricts a page to operators.
 func (p page) forOperators() page {
 	p.operator, p.scope = true, tool.ScopeOperate
 	return p

@@ -4,15 +4,15 @@ import (
 	"regexp"
 	"strings"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/tool"
 )
 
 // HeldCard is a definition that waits, laid out for a person.
 type HeldCard struct {
-	gateway.HeldTool
+	catalog.HeldTool
 	Lines []DiffLine
-	// Cut says that it is too long to be seen here, so that nobody can approve it here either.
+	// Cut says that it is too long to be seen here, so that it cannot be approved here either.
 	Cut bool
 }
 
@@ -69,7 +69,7 @@ func (d *Dashboard) approveHeld(r *request) (string, error) {
 	return "/ui/quarantine", nil
 }
 
-func card(h gateway.HeldTool) HeldCard {
+func card(h catalog.HeldTool) HeldCard {
 	c := HeldCard{HeldTool: h, Cut: len(h.Diff) > maxDiff}
 	c.Diff = strings.ToValidUTF8(h.Diff[:min(len(h.Diff), maxDiff)], "")
 	for line := range strings.Lines(c.Diff) {
@@ -78,7 +78,7 @@ func card(h gateway.HeldTool) HeldCard {
 	return c
 }
 
-func diffLine(line string, h gateway.HeldTool) DiffLine {
+func diffLine(line string, h catalog.HeldTool) DiffLine {
 	l := DiffLine{Kind: "same"}
 	text := line
 	if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") { // a line of a definition begins with two spaces
@@ -105,8 +105,8 @@ func diffLine(line string, h gateway.HeldTool) DiffLine {
 // leastFound is how many characters of a line are telling.
 const leastFound = 8
 
-// found names the findings whose text a line has a piece of, or the other way round.
-func found(line string, findings []gateway.HeldFinding) string {
+// found names the findings with a text that a line has a piece of, or the other way round.
+func found(line string, findings []catalog.HeldFinding) string {
 	line = strings.Join(strings.Fields(line), " ")
 	if len(line) < leastFound {
 		return ""

@@ -29,7 +29,7 @@ type RunsPage struct {
 // maxRuns is how many runs can be leafed through.
 const maxRuns = 2000
 
-func (d *Dashboard) runs(r *request) (any, error) {
+func (d workflowPages) runs(r *request) (any, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ type RunPage struct {
 	// Notes are what was done to the run as a whole.
 	Notes []timeline.Note
 	Start time.Time
-	// Forms are those that wait for somebody, Approvals those that it asked for.
+	// Forms are the open ones, Approvals those that it requested.
 	Forms     []RunForm
 	Approvals []approvals.Approval
 	// Steps are where a replay can begin. MaySteer says that who looks may steer it.
@@ -70,7 +70,7 @@ type RunPage struct {
 type RunForm struct {
 	Step, Title string
 	Fields      []Field
-	// Known are the answers of before.
+	// Known are the earlier answers.
 	Known []Mark
 	Until time.Time
 }
@@ -87,11 +87,11 @@ type RunRow struct {
 	Took  string
 	// Rests are when it waited.
 	Rests []Span
-	// Folded says of steps that are not shown what became of them; the row has nothing else then.
+	// Folded says of steps that are not shown what became of them; the row is empty otherwise.
 	Folded string
 }
 
-func (d *Dashboard) run(r *request) (any, error) {
+func (d workflowPages) run(r *request) (any, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (d *Dashboard) run(r *request) (any, error) {
 const maxEvents = 20_000
 
 // chart reads the events of a run; cut says that there are more than it has read.
-func (d *Dashboard) chart(r *request, engine Workflows, id string) (_ *timeline.Chart, cut bool, err error) {
+func (d workflowPages) chart(r *request, engine Workflows, id string) (_ *timeline.Chart, cut bool, err error) {
 	c, n := timeline.New(), 0
 	for e, err := range engine.Events(r.Context(), id, 0) {
 		if err != nil {
@@ -144,7 +144,7 @@ type RunLogPage struct {
 }
 
 // runLog shows the events from ?offset= on.
-func (d *Dashboard) runLog(r *request) (any, error) {
+func (d workflowPages) runLog(r *request) (any, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func runForm(p workflow.Pending) RunForm {
 }
 
 // answerForm answers a form of a run. What is right of an answer is kept.
-func (d *Dashboard) answerForm(r *request) (string, error) {
+func (d workflowPages) answerForm(r *request) (string, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return "", err
@@ -317,7 +317,7 @@ func (d *Dashboard) answerForm(r *request) (string, error) {
 	return r.runPath(), nil
 }
 
-func (d *Dashboard) cancelRun(r *request) (string, error) {
+func (d workflowPages) cancelRun(r *request) (string, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return "", err
@@ -329,7 +329,7 @@ func (d *Dashboard) cancelRun(r *request) (string, error) {
 	return r.runPath(), nil
 }
 
-func (d *Dashboard) resumeRun(r *request) (string, error) {
+func (d workflowPages) resumeRun(r *request) (string, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return "", err
@@ -341,7 +341,7 @@ func (d *Dashboard) resumeRun(r *request) (string, error) {
 	return r.runPath(), nil
 }
 
-func (d *Dashboard) replayRun(r *request) (string, error) {
+func (d workflowPages) replayRun(r *request) (string, error) {
 	engine, err := d.engine()
 	if err != nil {
 		return "", err
@@ -359,7 +359,7 @@ func (d *Dashboard) replayRun(r *request) (string, error) {
 }
 
 // steered says on the run's page what could not be done with it.
-func (d *Dashboard) steered(r *request, err error) (string, error) {
+func (d workflowPages) steered(r *request, err error) (string, error) {
 	e := tool.AsError(err)
 	if e.Kind != tool.Invalid {
 		return "", err

@@ -4,22 +4,22 @@ import (
 	"context"
 	"fmt"
 
-	"sallyport/gateway"
+	"sallyport/gateway/skills"
 	"sallyport/gateway/workflow"
 )
 
-// Skills are those of whoever asks and the shared ones, for an operator also those that wait to be shared.
+// Skills are those of the caller and the shared ones, for an operator also those that wait to be shared.
 type Skills interface {
-	SkillList(ctx context.Context) ([]gateway.SkillInfo, error)
-	SkillOf(ctx context.Context, name string, version int) (gateway.SkillDetail, error)
-	PendingSkill(ctx context.Context, name string) (gateway.SkillDetail, error)
+	SkillList(ctx context.Context) ([]skills.SkillInfo, error)
+	SkillOf(ctx context.Context, name string, version int) (skills.SkillDetail, error)
+	PendingSkill(ctx context.Context, name string) (skills.SkillDetail, error)
 }
 
 // SkillsPage is the list of skills.
 type SkillsPage struct {
-	Skills []gateway.SkillInfo
+	Skills []skills.SkillInfo
 	// Waiting are those that wait for an operator.
-	Waiting []gateway.SkillInfo
+	Waiting []skills.SkillInfo
 }
 
 func (d *Dashboard) skills(r *request) (any, error) {
@@ -37,7 +37,7 @@ func (d *Dashboard) skills(r *request) (any, error) {
 
 // SkillPage is one skill.
 type SkillPage struct {
-	gateway.SkillDetail
+	skills.SkillDetail
 	Code, Tests Source
 	// Others are the other versions, with where they are.
 	Others []Crumb
@@ -48,7 +48,7 @@ type SkillPage struct {
 func (d *Dashboard) skill(r *request) (any, error) {
 	name, load := r.PathValue("name"), d.verbs.SkillOf
 	if r.URL.Query().Get("scope") == "pending" {
-		load = func(ctx context.Context, name string, _ int) (gateway.SkillDetail, error) {
+		load = func(ctx context.Context, name string, _ int) (skills.SkillDetail, error) {
 			return d.verbs.PendingSkill(ctx, name)
 		}
 	}
@@ -63,7 +63,7 @@ func (d *Dashboard) skill(r *request) (any, error) {
 			p.Others = append(p.Others, Crumb{fmt.Sprint("version ", version), r.with("version", fmt.Sprint(version))})
 		}
 	}
-	for _, w := range d.visibleWorkflows(r) {
+	for _, w := range (workflowPages{d}).visibleWorkflows(r) {
 		if usesSkill(w.Steps, detail.Name) {
 			p.UsedBy = append(p.UsedBy, w.Name)
 		}

@@ -1,17 +1,17 @@
 package dashboard
 
 import (
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
 // UpstreamPage is what the page of one upstream shows.
 type UpstreamPage struct {
-	gateway.Upstream
+	catalog.Upstream
 	Tools []tool.Tool
 	Pager Pager
-	// Login is the command by which somebody logs in, "" where nobody has to.
+	// Login is the command to log in, "" where no login is needed.
 	Login string
 }
 
@@ -31,7 +31,7 @@ func (d *Dashboard) upstream(r *request) (any, error) {
 	return nil, &tool.Error{Kind: tool.NotFound, Message: "there is no upstream " + plain.Line(id, 100), Hint: "it may have been taken out of the settings"}
 }
 
-func (d *Dashboard) upstreamPage(r *request, up gateway.Upstream) UpstreamPage {
+func (d *Dashboard) upstreamPage(r *request, up catalog.Upstream) UpstreamPage {
 	p := UpstreamPage{Upstream: up}
 	if up.State.Login {
 		p.Login = "sallyport auth login " + up.Name

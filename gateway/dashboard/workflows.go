@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Workflows are what the pages need of the engine. Runs are those of whoever asks, for an operator of all.
+// Workflows are what the pages need of the engine. Runs are those of the caller, or of all for an operator.
 type Workflows interface {
 	Runs
 	Definitions() []workflow.Info
@@ -37,8 +37,11 @@ type Runs interface {
 	Answer(ctx context.Context, id, step string, values json.RawMessage) (workflow.Run, error)
 }
 
+// workflowPages shows workflows and their runs.
+type workflowPages struct{ *Dashboard }
+
 // engine is what runs workflows, or an error where nothing does.
-func (d *Dashboard) engine() (Workflows, error) {
+func (d workflowPages) engine() (Workflows, error) {
 	if d.opts.Workflows == nil {
 		return nil, &tool.Error{Kind: tool.NotFound, Message: "this process runs no workflows", Hint: "a sallyport serve that keeps records does"}
 	}
@@ -46,7 +49,7 @@ func (d *Dashboard) engine() (Workflows, error) {
 }
 
 // visibleWorkflows are those that who asks may see and start; none where there is no engine.
-func (d *Dashboard) visibleWorkflows(r *request) []workflow.Info {
+func (d workflowPages) visibleWorkflows(r *request) []workflow.Info {
 	list := []workflow.Info{}
 	if d.opts.Workflows == nil {
 		return list
@@ -59,7 +62,7 @@ func (d *Dashboard) visibleWorkflows(r *request) []workflow.Info {
 	return list
 }
 
-func (d *Dashboard) workflows(r *request) (any, error) {
+func (d workflowPages) workflows(r *request) (any, error) {
 	if _, err := d.engine(); err != nil {
 		return nil, err
 	}
@@ -67,7 +70,7 @@ func (d *Dashboard) workflows(r *request) (any, error) {
 }
 
 // workflowNamed finds one of them.
-func (d *Dashboard) workflowNamed(r *request) (workflow.Info, error) {
+func (d workflowPages) workflowNamed(r *request) (workflow.Info, error) {
 	if _, err := d.engine(); err != nil {
 		return workflow.Info{}, err
 	}
@@ -100,7 +103,7 @@ type WorkflowPage struct {
 // lastRuns is how many runs the page of a workflow has.
 const lastRuns = 10
 
-func (d *Dashboard) workflow(r *request) (any, error) {
+func (d workflowPages) workflow(r *request) (any, error) {
 	info, err := d.workflowNamed(r)
 	if err != nil {
 		return nil, err
@@ -122,7 +125,7 @@ func (d *Dashboard) workflow(r *request) (any, error) {
 }
 
 // plan says what a run would do, or what is wrong with its inputs.
-func (d *Dashboard) plan(r *request, name string, questions []form.Question, given url.Values) (text, wrong string) {
+func (d workflowPages) plan(r *request, name string, questions []form.Question, given url.Values) (text, wrong string) {
 	inputs, err := values(questions, given)
 	if err == nil {
 		var planned lint.Planned
@@ -135,7 +138,7 @@ func (d *Dashboard) plan(r *request, name string, questions []form.Question, giv
 }
 
 // start starts a run, and leads to its page. What is wrong with the inputs is said where they were given.
-func (d *Dashboard) start(r *request) (string, error) {
+func (d workflowPages) start(r *request) (string, error) {
 	info, err := d.workflowNamed(r)
 	if err != nil {
 		return "", err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/policy"
 	"sallyport/internal/tool"
@@ -11,8 +12,8 @@ import (
 
 // arrival is what there is at an upstream when a call of it is decided about.
 type arrival struct {
-	tool *tool.Tool // nil for a method that is no tool, and where nobody has looked
-	down error      // why it cannot be connected
+	tool *catalog.Entry // nil for a method that is no tool, and where nobody has looked
+	down error          // why it cannot be connected
 }
 
 // arrive connects the upstream of a call before it is decided about, so that policy and approvals see the definition that
@@ -54,8 +55,8 @@ func (g *Guard) leaving(ctx context.Context, c tool.Call, at arrival) func(tool.
 }
 
 // sameDefinition reports whether two definitions differ in white space at most, as one that was
-// kept in the cache does. It goes by what [newView] goes by.
-func sameDefinition(a tool.Tool, b *tool.Tool) bool {
+// kept in the cache does. The catalog compares views in the same way.
+func sameDefinition(a tool.Tool, b *catalog.Entry) bool {
 	return bytes.Equal(a.Raw, b.Raw) || a.Digest() == b.Digest()
 }
 

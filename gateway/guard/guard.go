@@ -9,6 +9,7 @@ import (
 
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/privacy"
 	"sallyport/gateway/toolcall"
 	"sallyport/gateway/workspaces"
@@ -20,16 +21,16 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Catalog knows the definitions of tools.
+// Catalog knows the definitions of tools. A *[catalog.Catalog] is one.
 type Catalog interface {
 	// Known returns a tool that may be called, without waiting for anything.
-	Known(id tool.ID) (*tool.Tool, bool)
+	Known(id tool.ID) (*catalog.Entry, bool)
 	// Reach connects an upstream, if it is not.
 	Reach(ctx context.Context, upstream string) error
 	// Find returns a tool to call. It connects an upstream that has not been connected. The error says that the tool is held or unknown.
-	Find(ctx context.Context, id tool.ID) (*tool.Tool, error)
+	Find(ctx context.Context, id tool.ID) (*catalog.Entry, error)
 	// Current is Find without connecting anything.
-	Current(id tool.ID) (*tool.Tool, error)
+	Current(id tool.ID) (*catalog.Entry, error)
 }
 
 // Options are what a guard decides with.

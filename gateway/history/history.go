@@ -57,7 +57,7 @@ type pending struct {
 const (
 	// maxPending is how many records may be on their way; of more than that the answer waits.
 	maxPending = 64
-	// sweepEvery is how often journals are looked at that nobody may want any more.
+	// sweepEvery is how often expired journals are removed.
 	sweepEvery = 10 * time.Minute
 	// maxExecutionBytes is how much of the disk the records may take.
 	maxExecutionBytes = 256 << 20
@@ -80,6 +80,8 @@ type Options struct {
 	Meter *execution.Meter
 	// Spent is called with the tokens of each execution.
 	Spent func(answered, read int)
+	// Resources returns lines about what the caller uses now, for [History.Stats].
+	Resources func(ctx context.Context) []string
 }
 
 // Open opens the records of executions. Start it, and close it.
@@ -220,8 +222,8 @@ func (h *History) counted(p *pending) Record {
 	return record
 }
 
-// needless reports whether nobody needs the journal of an execution any more: it went well, is of no workflow, which may not
-// know of its end, and no workflow is to be made of it.
+// needless reports whether the journal of an execution can go: the execution succeeded, is of no workflow, which may not
+// know of its end, and is not kept as a draft of a workflow.
 func (h *History) needless(record Record, root string) bool {
 	if record.Status != sandbox.OK || root != "" && !strings.HasPrefix(root, "e-") {
 		return false
@@ -230,7 +232,7 @@ func (h *History) needless(record Record, root string) bool {
 	return !limits.Successes || limits.Keep == 0 || record.Made == 0
 }
 
-// settle puts a record where it is kept, and lets go of its journal if nobody needs that.
+// settle stores a record, and removes its journal if it is needless.
 func (h *History) settle(p *pending) {
 	record := h.counted(p)
 	err := h.write(context.Background(), record)
@@ -247,7 +249,7 @@ func (h *History) settle(p *pending) {
 	close(p.done)
 }
 
-// release lets go of a journal whose record was written, or could not be.
+// release closes or removes a journal after an attempt to store its record.
 func (h *History) release(p *pending, err error) {
 	end := p.journal.Close
 	switch {
@@ -291,7 +293,7 @@ func (h *History) waiting(principal string, all bool) []Record {
 }
 
 // Flush waits until the record of an execution is where it is kept; "" is all of them. What an earlier process has left
-// is taken over before: meanwhile its journals are ours, and nobody else's.
+// is taken over first: until then this process has its journals locked.
 func (h *History) Flush(ctx context.Context, id string) {
 	select {
 	case <-h.tidied:
@@ -320,7 +322,7 @@ func (h *History) Folder(principal string) string {
 	return filepath.Join(h.Root, workspace.Folder(principal))
 }
 
-// find returns what is kept under an id of whoever asks, of anybody's for an operator.
+// find returns what is kept under an id of the caller, or any for an operator.
 func (h *History) find(ctx context.Context, id string) (Record, error) {
 	operator := tool.Operator(ctx) != ""
 	h.mu.Lock()

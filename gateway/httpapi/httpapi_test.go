@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
 	"sallyport/gateway/httpapi"
 	"sallyport/gateway/upstream"
@@ -26,8 +26,8 @@ import (
 // house is a gateway in memory: ada and bob have run something, an operator sees both.
 type house struct{ httpapi.Verbs }
 
-func (house) Upstreams() []gateway.Upstream {
-	return []gateway.Upstream{{ID: "crm", State: upstream.State{Status: upstream.Failed, Error: "no such host", Tools: 3}}}
+func (house) Upstreams() []catalog.Upstream {
+	return []catalog.Upstream{{ID: "crm", State: upstream.State{Status: upstream.Failed, Error: "no such host", Tools: 3}}}
 }
 
 func (house) Missing() []string { return nil }

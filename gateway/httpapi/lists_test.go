@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/auditor"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/history"
+	"sallyport/gateway/skills"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/audit"
 	"sallyport/internal/tool"
 )
@@ -36,42 +38,42 @@ func (h house) Journaled(ctx context.Context, id string, after, limit int) (hist
 	return history.JournaledCalls{Calls: []history.JournaledCall{{Number: after + 1, Tool: tool.ID{Upstream: "crm", Name: "x"}, State: "ended"}}, Total: limit}, err
 }
 
-func (house) ToolView(_ context.Context, id tool.ID) (gateway.ToolView, error) {
+func (house) ToolView(_ context.Context, id tool.ID) (toolsearch.ToolView, error) {
 	if id.Name != "evil" {
-		return gateway.ToolView{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool"}
+		return toolsearch.ToolView{}, &tool.Error{Kind: tool.NotFound, Message: "there is no tool"}
 	}
-	return gateway.ToolView{
+	return toolsearch.ToolView{
 		Tool:   tool.Tool{ID: id, Wire: "evil\x1b[2J", Description: "a\x1b[31m\nb", Input: json.RawMessage(`{"type":"object"}`)},
-		Digest: "9f86", Policy: "ask", Texts: []gateway.ToolText{{Language: "python", Detail: gateway.Names, Text: "crm.evil", Tokens: 3}},
+		Digest: "9f86", Policy: "ask", Texts: []toolsearch.ToolText{{Language: "python", Detail: toolsearch.Names, Text: "crm.evil", Tokens: 3}},
 	}, nil
 }
 
-func (house) HeldTools(context.Context) ([]gateway.HeldTool, error) {
-	return []gateway.HeldTool{{ID: tool.ID{Upstream: "crm", Name: "held"}, Digest: "aa", Reason: "changed", Findings: []gateway.HeldFinding{}}}, nil
+func (house) HeldTools(context.Context) ([]catalog.HeldTool, error) {
+	return []catalog.HeldTool{{ID: tool.ID{Upstream: "crm", Name: "held"}, Digest: "aa", Reason: "changed", Findings: []catalog.HeldFinding{}}}, nil
 }
 
 func (house) ApproveHeld(_ context.Context, id tool.ID, digest string) error {
 	switch {
 	case id.String() != "crm.held":
-		return &tool.Error{Kind: tool.NotFound, Message: "nothing waits"}
+		return &tool.Error{Kind: tool.NotFound, Message: "no pending approval"}
 	case digest != "aa":
 		return &tool.Error{Kind: tool.Failed, Message: "it is not the one that you saw"}
 	}
 	return nil
 }
 
-func (house) SkillList(ctx context.Context) ([]gateway.SkillInfo, error) {
+func (house) SkillList(ctx context.Context) ([]skills.SkillInfo, error) {
 	if tool.Principal(ctx) == "bob" {
 		return nil, nil
 	}
-	return []gateway.SkillInfo{{Name: "sum", Language: "python", Version: 2, Scope: "private"}}, nil
+	return []skills.SkillInfo{{Name: "sum", Language: "python", Version: 2, Scope: "private"}}, nil
 }
 
-func (house) SkillOf(_ context.Context, name string, version int) (gateway.SkillDetail, error) {
+func (house) SkillOf(_ context.Context, name string, version int) (skills.SkillDetail, error) {
 	if name != "sum" {
-		return gateway.SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "there is no skill"}
+		return skills.SkillDetail{}, &tool.Error{Kind: tool.NotFound, Message: "there is no skill"}
 	}
-	return gateway.SkillDetail{SkillInfo: gateway.SkillInfo{Name: name, Language: "python", Version: max(version, 1), Scope: "private"}, Digest: "9f"}, nil
+	return skills.SkillDetail{SkillInfo: skills.SkillInfo{Name: name, Language: "python", Version: max(version, 1), Scope: "private"}, Digest: "9f"}, nil
 }
 
 func (house) Savings(_ context.Context, since time.Time, step time.Duration) (history.Savings, error) {

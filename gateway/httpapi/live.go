@@ -5,16 +5,16 @@ import (
 	"net/http"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/internal/tool"
 )
 
-// Lives are the executions that go on, of whoever asks, for an operator of all.
+// Lives are the executions that go on, of the caller, or of all for an operator.
 type Lives interface {
-	Running(ctx context.Context) []gateway.Live
+	Running(ctx context.Context) []executor.Live
 	// FollowRunning gives seen one of them whenever it has changed, and once more at its end.
-	FollowRunning(ctx context.Context, id string, seen func(now gateway.Live, over bool) error) error
+	FollowRunning(ctx context.Context, id string, seen func(now executor.Live, over bool) error) error
 	CancelExecution(ctx context.Context, id string) error
 }
 
@@ -24,7 +24,7 @@ type LiveList struct {
 	Executions []LiveExecution `json:"executions"`
 }
 
-// LiveExecution is an execution that goes on.
+// LiveExecution is an active execution.
 type LiveExecution struct {
 	ID        string `json:"id"`
 	Principal string `json:"principal,omitempty"`
@@ -47,13 +47,13 @@ type LiveExecution struct {
 type LiveCall struct {
 	Tool  tool.ID   `json:"tool"`
 	Begun time.Time `json:"begun"`
-	// Outcome is ok, or the kind of the error; nothing while it goes on.
+	// Outcome is ok, or the kind of the error; nothing while it continues.
 	Outcome string `json:"outcome,omitempty"`
-	// DurationMS is in milliseconds, until now where it goes on.
+	// DurationMS is in milliseconds, until now where it continues.
 	DurationMS int64 `json:"duration_ms"`
 }
 
-// liveCalls is how many calls of an execution are told while it goes on.
+// liveCalls is how many calls of an active execution are shown.
 const liveCalls = 20
 
 func (a *api) live(r *http.Request) (LiveList, error) {
@@ -96,7 +96,7 @@ func (a *api) output(w http.ResponseWriter, r *http.Request) error {
 	var err error
 	seen := int64(-1)
 	s.around(cancel, func() {
-		err = a.verbs.FollowRunning(ctx, id, func(now gateway.Live, _ bool) error {
+		err = a.verbs.FollowRunning(ctx, id, func(now executor.Live, _ bool) error {
 			if seen < 0 {
 				seen = 0
 				s.start(id)
@@ -118,7 +118,7 @@ func (a *api) output(w http.ResponseWriter, r *http.Request) error {
 }
 
 // catchUp queues what an execution has printed beyond what was seen of it.
-func (s *stream) catchUp(now gateway.Live, seen int64) {
+func (s *stream) catchUp(now executor.Live, seen int64) {
 	at := now.Bytes // where the oldest piece begins that is known
 	for _, p := range now.Output {
 		at -= int64(len(p.Text))

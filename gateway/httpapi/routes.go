@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// To add a route: a line in routes, a method of api that answers it, and types for what it takes and gives, whose
+// To add a route: a line in routes, a method of api that answers it, and types for its request and response;
 // every field has a doc comment. What fails is a *tool.Error: problem.go has the status of each kind.
 
 // route is one thing that can be asked for.
@@ -25,7 +25,7 @@ type route struct {
 	models bool
 	// params are those of the query; any other is refused.
 	params []param
-	// scope is what whoever asks must have, see [tool.May]; "" is nothing.
+	// scope is what the caller must have, see [tool.May]; "" is nothing.
 	scope tool.Scope
 	// engine says that it needs the engine of workflows, which not every process has.
 	engine bool
@@ -94,21 +94,21 @@ func (a *api) routes() []route {
 			takes(word("kind", "only of this kind; * stands for any text"), word("tool", "only of this tool; * stands for any text"), word("principal", "only of this one"), word("execution", "only of this one"),
 				choice("decision", "only with this decision", "allow", "deny", "ask"), moment("since", "only what was then or later"), limit(usualEvents, maxEvents), word("cursor", "where to go on: next of the page before")),
 		metrics(raw("/metrics", "numbers for Prometheus", a.metrics, "text/plain")).named("get_metrics").failsWith(http.StatusNotFound),
-		forEngine(get("/workflows", "the workflows that there are", a.listWorkflows)).named("list_workflows"),
-		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", a.workflow)).named("get_workflow"),
-		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/plan", "what a run would do, which does nothing", a.plan)).named("plan_workflow").bodies(maxValues),
-		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/runs", "start a run", a.launch)).named("start_workflow").bodies(maxValues),
-		forEngine(get("/runs", "the last runs, the newest first", a.runs)).named("list_runs").
+		forEngine(get("/workflows", "the workflows that there are", workflowAPI{a}.listWorkflows)).named("list_workflows"),
+		forEngine(get("/workflows/{name}", "one of them, with its inputs and steps", workflowAPI{a}.workflow)).named("get_workflow"),
+		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/plan", "what a run would do, which does nothing", workflowAPI{a}.plan)).named("plan_workflow").bodies(maxValues),
+		forEngine(post(tool.ScopeWorkflow, "/workflows/{name}/runs", "start a run", workflowAPI{a}.launch)).named("start_workflow").bodies(maxValues),
+		forEngine(get("/runs", "the last runs, the newest first", workflowAPI{a}.runs)).named("list_runs").
 			takes(word("workflow", "only of this one"), choice("status", "only with this status", runStatuses...), limit(usualRuns, maxRuns)),
-		forEngine(get("/runs/{id}", "one run as it stands", a.run)).named("get_run").
+		forEngine(get("/runs/{id}", "one run as it stands", workflowAPI{a}.run)).named("get_run").
 			takes(number("wait", 1, maxWait, 0, "seconds that the answer may take: until it is over or waits for a person")),
-		forEngine(get("/runs/{id}/events", "what happened in it", a.events)).named("list_run_events").
+		forEngine(get("/runs/{id}/events", "what happened in it", workflowAPI{a}.events)).named("list_run_events").
 			takes(number("after", 0, 1<<30, 0, "how many are left out from the start"), number("wait", 1, maxWait, 0, "seconds that the answer may take where there are none"),
 				limit(maxPage, maxPage), choice("values", "whether inputs and outputs are among it", "all", "none")),
-		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/cancel", "stop it", a.cancel)).named("cancel_run"),
-		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/resume", "go on with one that failed, was canceled or was left", a.resume)).named("resume_run"),
-		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/replay", "a new run that does all again from a step on", a.replay)).named("replay_run"),
-		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/answer", "answer a form", a.answerForm)).named("answer_form").bodies(maxValues),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/cancel", "stop it", workflowAPI{a}.cancel)).named("cancel_run"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/resume", "go on with one that failed, was canceled or was left", workflowAPI{a}.resume)).named("resume_run"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/replay", "a new run that does all again from a step on", workflowAPI{a}.replay)).named("replay_run"),
+		forEngine(post(tool.ScopeWorkflow, "/runs/{id}/answer", "answer a form", workflowAPI{a}.answerForm)).named("answer_form").bodies(maxValues),
 	}
 }
 
@@ -182,7 +182,7 @@ func (rt route) bodies(most int64) route {
 	return rt
 }
 
-// forOperators has a route answer nobody else.
+// forOperators restricts a route to operators.
 func forOperators(r route) route {
 	r.scope = tool.ScopeOperate
 	return r
@@ -207,7 +207,7 @@ func metrics(r route) route {
 	return r
 }
 
-// open has a route answer whoever comes: it says little to who may not read.
+// open makes a route public: it says little without scope read.
 func open(r route) route {
 	r.scope = ""
 	return r

@@ -53,7 +53,7 @@ type FormAnswer struct {
 	Values json.RawMessage `json:"values" type:"object"`
 }
 
-func (a *api) runs(r *http.Request) (RunList, error) {
+func (a workflowAPI) runs(r *http.Request) (RunList, error) {
 	query := queryOf(r)
 	filter := workflow.Filter{Workflow: query.text("workflow"), Status: workflow.Status(query.text("status")), Limit: query.number("limit")}
 	list := RunList{Runs: []workflow.Run{}}
@@ -76,7 +76,7 @@ func brief(run workflow.Run) workflow.Run {
 	return run
 }
 
-func (a *api) run(r *http.Request) (workflow.Run, error) {
+func (a workflowAPI) run(r *http.Request) (workflow.Run, error) {
 	run, err := a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
 	wait := queryOf(r).number("wait")
 	if err != nil || wait == 0 {
@@ -110,7 +110,7 @@ func (p *page) add(e workflow.Event) error {
 }
 
 // events gives what there is after a number of events, and where that is nothing and wait is asked for, what comes.
-func (a *api) events(r *http.Request) (EventList, error) {
+func (a workflowAPI) events(r *http.Request) (EventList, error) {
 	query, id := queryOf(r), r.PathValue("id")
 	after, wait := query.number("after"), query.number("wait")
 	run, err := a.opts.Workflows.Run(r.Context(), id) // whose it is
@@ -137,7 +137,7 @@ func (a *api) events(r *http.Request) (EventList, error) {
 const gatherFor = 20 * time.Millisecond
 
 // await puts what comes into the page, until there is some or the time is over.
-func (a *api) await(ctx context.Context, id string, most time.Duration, p *page) error {
+func (a workflowAPI) await(ctx context.Context, id string, most time.Duration, p *page) error {
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	var soon *time.Timer
@@ -156,24 +156,24 @@ func (a *api) await(ctx context.Context, id string, most time.Duration, p *page)
 	return err
 }
 
-func (a *api) cancel(r *http.Request, _ Nothing) (workflow.Run, error) {
+func (a workflowAPI) cancel(r *http.Request, _ Nothing) (workflow.Run, error) {
 	if err := a.opts.Workflows.Cancel(r.Context(), r.PathValue("id")); err != nil {
 		return workflow.Run{}, err
 	}
 	return a.opts.Workflows.Run(r.Context(), r.PathValue("id"))
 }
 
-func (a *api) resume(r *http.Request, _ Nothing) (workflow.Run, error) {
+func (a workflowAPI) resume(r *http.Request, _ Nothing) (workflow.Run, error) {
 	return a.opts.Workflows.Resume(r.Context(), r.PathValue("id"))
 }
 
-func (a *api) replay(r *http.Request, again Replay) (workflow.Run, error) {
+func (a workflowAPI) replay(r *http.Request, again Replay) (workflow.Run, error) {
 	if again.Step == "" {
 		return workflow.Run{}, invalid("step must name the step to begin with")
 	}
 	return a.opts.Workflows.Replay(r.Context(), r.PathValue("id"), again.Step)
 }
 
-func (a *api) answerForm(r *http.Request, form FormAnswer) (workflow.Run, error) {
+func (a workflowAPI) answerForm(r *http.Request, form FormAnswer) (workflow.Run, error) {
 	return a.opts.Workflows.Answer(r.Context(), r.PathValue("id"), form.Step, form.Values)
 }

@@ -4,29 +4,29 @@ import (
 	"context"
 	"net/http"
 
-	"sallyport/gateway"
+	"sallyport/gateway/skills"
 )
 
-// Skills are those of whoever asks and those that are shared; for an operator also those that wait to be shared.
+// Skills are those of the caller and those that are shared; for an operator also those that wait to be shared.
 type Skills interface {
-	SkillList(ctx context.Context) ([]gateway.SkillInfo, error)
-	SkillOf(ctx context.Context, name string, version int) (gateway.SkillDetail, error)
+	SkillList(ctx context.Context) ([]skills.SkillInfo, error)
+	SkillOf(ctx context.Context, name string, version int) (skills.SkillDetail, error)
 }
 
 // SkillList is what GET /skills gives.
 type SkillList struct {
 	// Skills are sorted by name.
-	Skills []gateway.SkillInfo `json:"skills"`
+	Skills []skills.SkillInfo `json:"skills"`
 }
 
 func (a *api) skills(r *http.Request) (SkillList, error) {
 	list, err := a.verbs.SkillList(r.Context())
 	if list == nil {
-		list = []gateway.SkillInfo{}
+		list = []skills.SkillInfo{}
 	}
 	return SkillList{Skills: list}, err
 }
 
-func (a *api) skill(r *http.Request) (gateway.SkillDetail, error) {
+func (a *api) skill(r *http.Request) (skills.SkillDetail, error) {
 	return a.verbs.SkillOf(r.Context(), r.PathValue("name"), queryOf(r).number("version"))
 }

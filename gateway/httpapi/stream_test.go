@@ -14,32 +14,32 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/executor"
 	"sallyport/gateway/httpapi"
 	"sallyport/internal/tool"
 )
 
-func (house) Running(ctx context.Context) []gateway.Live {
-	x := gateway.Live{ID: "e-live", Principal: "ada", Language: "python", State: gateway.LiveRunning, Made: 30, Bytes: 5}
+func (house) Running(ctx context.Context) []executor.Live {
+	x := executor.Live{ID: "e-live", Principal: "ada", Language: "python", State: executor.LiveRunning, Made: 30, Bytes: 5}
 	for i := range 30 {
-		x.Calls = append(x.Calls, gateway.LiveCall{Tool: tool.ID{Upstream: "crm", Name: fmt.Sprint("t", i)}, Duration: 1500 * time.Microsecond})
+		x.Calls = append(x.Calls, executor.LiveCall{Tool: tool.ID{Upstream: "crm", Name: fmt.Sprint("t", i)}, Duration: 1500 * time.Microsecond})
 	}
 	if tool.Principal(ctx) == "ada" || tool.Operator(ctx) != "" {
-		return []gateway.Live{x}
+		return []executor.Live{x}
 	}
 	return nil
 }
 
 // FollowRunning shows e-live three times: its output begins with a gap, and goes on in the middle of a piece.
-func (h house) FollowRunning(ctx context.Context, id string, seen func(now gateway.Live, over bool) error) error {
+func (h house) FollowRunning(ctx context.Context, id string, seen func(now executor.Live, over bool) error) error {
 	if id != "e-live" {
 		if _, err := h.Recorded(ctx, id); err != nil {
 			return err
 		}
 		return &tool.Error{Kind: tool.Failed, Message: id + " has ended already"}
 	}
-	for _, now := range []gateway.Live{
+	for _, now := range []executor.Live{
 		{Bytes: 10, Output: []execution.Printed{{Stream: "stdout", Text: "abc"}, {Stream: "stderr", Text: "de"}}},
 		{Bytes: 12, Output: []execution.Printed{{Stream: "stderr", Text: "defg"}}},
 		{Bytes: 20, Output: []execution.Printed{{Stream: "stdout", Text: "xyz"}}},

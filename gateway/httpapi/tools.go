@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -19,10 +19,10 @@ type Catalog interface {
 	Await(ctx context.Context, upstream string)
 	// Tools are all that may be called, sorted by id.
 	Tools() []tool.Tool
-	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
-	ToolView(ctx context.Context, id tool.ID) (gateway.ToolView, error)
+	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
+	ToolView(ctx context.Context, id tool.ID) (toolsearch.ToolView, error)
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-	// Approval is a question of whoever asks, as it stands.
+	// Approval is a question of the caller, as it stands.
 	Approval(ctx context.Context, id string) (approvals.Approval, error)
 }
 
@@ -82,25 +82,25 @@ func summaryOf(t tool.Tool) ToolSummary {
 // ToolSearch is what GET /tools/search gives: what search_tools finds, in the same order.
 type ToolSearch struct {
 	// Found is what fits, the best first, and what is to be known besides.
-	Found gateway.Found `json:"found"`
+	Found toolsearch.Found `json:"found"`
 	// Tokens is what the same answer costs a model, as text (o200k_base).
 	Tokens int `json:"tokens"`
 }
 
 // details are the levels of detail of a search.
-var details = []gateway.Detail{gateway.Names, gateway.Summary, gateway.Signature, gateway.Full}
+var details = []toolsearch.Detail{toolsearch.Names, toolsearch.Summary, toolsearch.Signature, toolsearch.Full}
 
 func (a *api) searchTools(r *http.Request) (ToolSearch, error) {
 	query := queryOf(r)
-	found, err := a.verbs.Search(r.Context(), gateway.Search{
-		Query: query.text("q"), Detail: gateway.Detail(query.text("detail")), Upstream: query.text("upstream"),
+	found, err := a.verbs.Search(r.Context(), toolsearch.Request{
+		Query: query.text("q"), Detail: toolsearch.Detail(query.text("detail")), Upstream: query.text("upstream"),
 		Limit: query.number("limit"), Budget: query.number("budget"), Language: query.text("language"),
 	})
 	if err != nil {
 		return ToolSearch{}, err
 	}
 	if found.Tools == nil {
-		found.Tools = []gateway.FoundTool{}
+		found.Tools = []toolsearch.FoundTool{}
 	}
 	return ToolSearch{Found: found, Tokens: a.verbs.CountTokens(found.Text())}, nil
 }
@@ -128,9 +128,9 @@ type ToolInfo struct {
 
 // ToolText is what a model reads of a tool.
 type ToolText struct {
-	Language string         `json:"language"`
-	Detail   gateway.Detail `json:"detail"`
-	Text     string         `json:"text"`
+	Language string            `json:"language"`
+	Detail   toolsearch.Detail `json:"detail"`
+	Text     string            `json:"text"`
 	// Tokens is what it costs (o200k_base).
 	Tokens int `json:"tokens"`
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/tool"
 )
 
@@ -24,11 +24,11 @@ func (house) Tools() []tool.Tool {
 	return list
 }
 
-func (house) Search(_ context.Context, s gateway.Search) (gateway.Found, error) {
+func (house) Search(_ context.Context, s toolsearch.Request) (toolsearch.Found, error) {
 	if s.Upstream == "none" {
-		return gateway.Found{}, &tool.Error{Kind: tool.NotFound, Message: "there is no upstream none"}
+		return toolsearch.Found{}, &tool.Error{Kind: tool.NotFound, Message: "there is no upstream none"}
 	}
-	return gateway.Found{Total: s.Limit, Detail: s.Detail, Language: s.Language, Upstream: s.Upstream, Unmatched: []string{s.Query}, More: s.Budget}, nil
+	return toolsearch.Found{Total: s.Limit, Detail: s.Detail, Language: s.Language, Upstream: s.Upstream, Unmatched: []string{s.Query}, More: s.Budget}, nil
 }
 
 func (house) Call(_ context.Context, call tool.Call) (tool.Result, error) {

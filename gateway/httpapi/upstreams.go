@@ -5,15 +5,15 @@ import (
 	"net/http"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
 
 // Upstreams are how the upstreams stand, and what of theirs is held until an operator has looked at it.
 type Upstreams interface {
-	Upstreams() []gateway.Upstream
-	HeldTools(ctx context.Context) ([]gateway.HeldTool, error)
+	Upstreams() []catalog.Upstream
+	HeldTools(ctx context.Context) ([]catalog.HeldTool, error)
 	// ApproveHeld is for operators: the definition with that digest, and no other.
 	ApproveHeld(ctx context.Context, id tool.ID, digest string) error
 }
@@ -36,7 +36,7 @@ type UpstreamState struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Reason says why it is not available, nothing where a call reaches it or starts it.
 	Reason string `json:"reason,omitempty"`
-	// Login says that somebody has to log in: sallyport auth login.
+	// Login says that someone has to log in: sallyport auth login.
 	Login bool `json:"login,omitempty"`
 	// RetryAt is the end of the time in which calls fail at once.
 	RetryAt time.Time `json:"retry_at,omitzero"`
@@ -65,14 +65,14 @@ func (a *api) upstreams(*http.Request) (UpstreamList, error) {
 
 // HeldList is what GET /upstreams/held gives.
 type HeldList struct {
-	// Held are definitions of tools that nobody can call before an operator has approved them.
-	Held []gateway.HeldTool `json:"held"`
+	// Held are definitions of tools that no one can call before an operator has approved them.
+	Held []catalog.HeldTool `json:"held"`
 }
 
 func (a *api) held(r *http.Request) (HeldList, error) {
 	list, err := a.verbs.HeldTools(r.Context())
 	if list == nil {
-		list = []gateway.HeldTool{}
+		list = []catalog.HeldTool{}
 	}
 	return HeldList{Held: list}, err
 }

@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Workflows are what this face needs of the engine. Runs are those of whoever asks, for an operator of all.
+// Workflows are what this face needs of the engine. Runs are those of the caller, or of all for an operator.
 type Workflows interface {
 	Definitions() []workflow.Info
 	Plan(ctx context.Context, workflow string, inputs json.RawMessage) (lint.Planned, error)
@@ -59,12 +59,15 @@ type PlanRequest struct {
 // maxWait is how long an answer may take where that is asked for, in seconds.
 const maxWait = 60
 
-func (a *api) listWorkflows(r *http.Request) (WorkflowList, error) {
+// workflowAPI has the routes of workflows and their runs.
+type workflowAPI struct{ *api }
+
+func (a workflowAPI) listWorkflows(r *http.Request) (WorkflowList, error) {
 	return WorkflowList{Workflows: a.visible(r.Context())}, nil
 }
 
 // visible are the workflows that who asks may see and start.
-func (a *api) visible(ctx context.Context) []workflow.Info {
+func (a workflowAPI) visible(ctx context.Context) []workflow.Info {
 	list := []workflow.Info{}
 	for _, one := range a.opts.Workflows.Definitions() {
 		operator := tool.Operator(ctx) != ""
@@ -78,7 +81,7 @@ func (a *api) visible(ctx context.Context) []workflow.Info {
 	return list
 }
 
-func (a *api) workflow(r *http.Request) (workflow.Info, error) {
+func (a workflowAPI) workflow(r *http.Request) (workflow.Info, error) {
 	name := r.PathValue("name")
 	var names []string
 	for _, one := range a.visible(r.Context()) {
@@ -95,7 +98,7 @@ func (a *api) workflow(r *http.Request) (workflow.Info, error) {
 }
 
 // launch starts a run of a workflow that who asks may see.
-func (a *api) launch(r *http.Request, l Launch) (workflow.Run, error) {
+func (a workflowAPI) launch(r *http.Request, l Launch) (workflow.Run, error) {
 	of, err := a.workflow(r)
 	if err != nil {
 		return workflow.Run{}, err
@@ -112,7 +115,7 @@ func (a *api) launch(r *http.Request, l Launch) (workflow.Run, error) {
 }
 
 // plan says what a run would do.
-func (a *api) plan(r *http.Request, p PlanRequest) (lint.Planned, error) {
+func (a workflowAPI) plan(r *http.Request, p PlanRequest) (lint.Planned, error) {
 	of, err := a.workflow(r)
 	if err != nil {
 		return lint.Planned{}, err
@@ -124,7 +127,7 @@ func (a *api) plan(r *http.Request, p PlanRequest) (lint.Planned, error) {
 const TriggerHeader, triggerCLI = "Sallyport-Trigger", "cli"
 
 // settled waits for a run for some seconds at most.
-func (a *api) settled(ctx context.Context, run workflow.Run, seconds int) (workflow.Run, error) {
+func (a workflowAPI) settled(ctx context.Context, run workflow.Run, seconds int) (workflow.Run, error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
 	now, err := a.opts.Workflows.Settled(waiting, run.ID)

@@ -29,7 +29,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 		}
 	})
 	return g, &mcpserver.Options{
-		Environments: cfg.Environments, Packages: g.Environments, Catalog: g, Choices: g.Environments, Stats: g, Files: g.Workspaces, Skills: g, Privacy: g.Privacy, Profiles: config.AllProfiles(),
+		Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Verbs(), Choices: g.Environments, Stats: g.Verbs(), Files: g.Workspaces, Skills: g.Verbs(), Privacy: g.Privacy, Profiles: config.AllProfiles(),
 	}
 }
 
@@ -38,7 +38,7 @@ func everything(t *testing.T) (*gateway.Gateway, *mcpserver.Options) {
 func TestOtherServersCalls(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
-	client := connectWith(t, g, opts)
+	client := connectWith(t, g.Verbs(), opts)
 	type m = map[string]any
 	for _, test := range []struct {
 		tool string
@@ -114,7 +114,7 @@ func TestEachOther(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
 	settings := config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: config.Secrets{"ann": "s3cret-of-ann", "ben": "s3cret-of-ben"}}
-	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Settings: settings, Tools: mcpserver.New(g, opts)}) + "/mcp"
+	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Settings: settings, Tools: mcpserver.New(g.Verbs(), opts)}) + "/mcp"
 	ask := func(who, session, name, args string) string {
 		t.Helper()
 		_, body := request(t, "POST", url, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+name+`","arguments":`+args+`}}`,
@@ -160,11 +160,11 @@ func TestEachOther(t *testing.T) {
 func TestHiddenNames(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
-	list, err := connectWith(t, g, opts).ListTools(t.Context(), nil)
+	list, err := connectWith(t, g.Verbs(), opts).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := definitions(t, connectWith(t, g, opts))
+	all := definitions(t, connectWith(t, g.Verbs(), opts))
 	for _, hidden := range []string{"context_vars", "timeout_seconds", "memory_mb", "detail_level", "conda_name", "venv_path", "category\""} {
 		if strings.Contains(all, hidden) {
 			t.Errorf("%s is shown", hidden)

@@ -125,7 +125,7 @@ print(greet(), poem())`
 // TestProgramsAskInBothEras over pipes and HTTP: the gateway asks about a call, and an upstream during one.
 func TestProgramsAskInBothEras(t *testing.T) {
 	g, sold := openShop(t, &gateway.Options{DataDir: t.TempDir()})
-	tools := mcpserver.New(g, nil)
+	tools := mcpserver.New(g.Verbs(), nil)
 	direct := newFace(t, g.Verbs(), false)
 	url := serve(t, direct, &siteOptions{Tools: tools}) + "/mcp"
 	t.Cleanup(tools.Close)
@@ -261,11 +261,11 @@ func answers(state, decision string) string {
 func TestRequestStates(t *testing.T) {
 	data := t.TempDir()
 	g, sold := openShop(t, &gateway.Options{DataDir: data})
-	key, err := g.StateKey()
+	key, err := mcpserver.StateKey(data)
 	if err != nil || len(key) != 32 {
 		t.Fatal(err)
 	}
-	tools := mcpserver.New(g, &mcpserver.Options{StateKey: key})
+	tools := mcpserver.New(g.Verbs(), &mcpserver.Options{StateKey: key})
 	tokens := config.Secrets{"ci": "s3cret-s3cret-s3cret", "eve": "0ther-0ther-0ther"}
 	url := serve(t, newFace(t, g.Verbs(), false), &siteOptions{Tools: tools, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	t.Cleanup(tools.Close)
@@ -314,13 +314,13 @@ func TestRequestStates(t *testing.T) {
 	// A restart: what waited has ended, and its state says how to go on.
 	_, last := d.run("")
 	tools.Close()
-	restarted := mcpserver.New(g, &mcpserver.Options{StateKey: key})
+	restarted := mcpserver.New(g.Verbs(), &mcpserver.Options{StateKey: key})
 	t.Cleanup(restarted.Close)
 	d.url = serve(t, newFace(t, g.Verbs(), false), &siteOptions{Tools: restarted, Settings: config.HTTP{Body: config.MiB, Grace: time.Second, Tokens: tokens}}) + "/mcp"
 	if got, _ := d.run(answers(last.State, "once")); !strings.Contains(got, `resume=\"e-`) {
 		t.Errorf("after a restart: %s", got)
 	}
-	if again, err := g.StateKey(); err != nil || !bytes.Equal(again, key) {
+	if again, err := mcpserver.StateKey(data); err != nil || !bytes.Equal(again, key) {
 		t.Errorf("another key: %v", err)
 	}
 	if sold.Load() != 1 {

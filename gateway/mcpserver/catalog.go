@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
 )
 
 // Catalog is what profile catalog needs of the gateway, besides Verbs.
@@ -36,22 +36,22 @@ func categoriesTool() *mcp.Tool {
 	}
 }
 
-// readOnly is for what changes nothing and asks nobody outside.
+// readOnly is for what changes nothing and calls no outside service.
 func readOnly() *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
 }
 
-// catalog answers the tools of profile catalog.
-type catalog struct {
+// catalogTools answers the tools of profile catalog.
+type catalogTools struct {
 	verbs Verbs
 	more  Catalog
 }
 
-func (c catalog) extras() []extra {
+func (c catalogTools) extras() []extra {
 	return []extra{{definitionTool(), c.definition}, {categoriesTool(), c.categories}}
 }
 
-func (c catalog) definition(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (c catalogTools) definition(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var name, upstream, language string
 	err := read(args, map[string]any{"tool_name": &name, "language": &language},
 		map[string]any{"category": &upstream, "upstream": &upstream, "name": &name, "tool": &name})
@@ -64,11 +64,11 @@ func (c catalog) definition(ctx context.Context, args json.RawMessage) (*mcp.Cal
 	return said(c.more.Definition(ctx, name, upstream, language))
 }
 
-func (c catalog) categories(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (c catalogTools) categories(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	if err := read(args, nil); err != nil {
 		return nil, err
 	}
-	found, err := c.verbs.Search(ctx, gateway.Search{})
+	found, err := c.verbs.Search(ctx, toolsearch.Request{})
 	return said(found.Text(), err)
 }
 

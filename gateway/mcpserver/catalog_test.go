@@ -33,7 +33,7 @@ func connectWith(t *testing.T, verbs mcpserver.Verbs, opts *mcpserver.Options) *
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	g := open(t, upstream("meter", newMeter(t).url, "Counts"))
-	client := connectWith(t, g, &mcpserver.Options{Catalog: g, Profiles: config.Profiles{config.ProfileCatalog}})
+	client := connectWith(t, g.Verbs(), &mcpserver.Options{Catalog: g.Verbs(), Profiles: config.Profiles{config.ProfileCatalog}})
 	const full = "Count up and say how far."
 	for _, test := range []struct {
 		tool string
@@ -69,13 +69,13 @@ func TestCatalog(t *testing.T) {
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	g := open(t, upstream("meter", newMeter(t).url, "Counts"))
-	opts := &mcpserver.Options{Catalog: g, Packages: g.Environments, Profiles: config.Profiles{config.ProfileCatalog}}
-	costs, err := mcpserver.Costs(g, opts)
+	opts := &mcpserver.Options{Catalog: g.Verbs(), Packages: g.Environments, Profiles: config.Profiles{config.ProfileCatalog}}
+	costs, err := mcpserver.Costs(g.Verbs(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{"instructions": true}
-	list, err := connectWith(t, g, opts).ListTools(t.Context(), nil)
+	list, err := connectWith(t, g.Verbs(), opts).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

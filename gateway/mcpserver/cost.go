@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/config"
 	"sallyport/internal/tokens"
 )
@@ -75,7 +75,7 @@ func withHere(all []Cost, here []price) []Cost {
 type nothing struct{ Verbs }
 
 // Upstreams implements [Verbs].
-func (nothing) Upstreams() []gateway.Upstream { return nil }
+func (nothing) Upstreams() []catalog.Upstream { return nil }
 
 type price struct {
 	name   string

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/config"
 	"sallyport/internal/plain"
 )
@@ -18,7 +18,7 @@ import (
 // What stands here is read by a model at every turn: each word costs tokens for
 // ever, and a word too few costs a second try. A test holds it to its budget.
 
-func searchTool(ups []gateway.Upstream) *mcp.Tool {
+func searchTool(ups []catalog.Upstream) *mcp.Tool {
 	return &mcp.Tool{
 		Name: "search_tools",
 		Description: "Find functions that execute_code can import. Say what one should do, or a name; \"\" lists the upstreams. " +
@@ -101,11 +101,11 @@ func aboutLengths() []int { return []int{80, 60, 40, 24, 0} }
 // it, for that is known only once it has been connected, and may change: these words
 // are the same in every run with the same settings, so that prompt caches hold.
 // It has at most about 1,050 bytes, and is "" without upstreams.
-func Behind(ups []gateway.Upstream) string {
+func Behind(ups []catalog.Upstream) string {
 	if len(ups) == 0 {
 		return ""
 	}
-	sorted := slices.SortedFunc(slices.Values(ups), func(a, b gateway.Upstream) int { return cmp.Compare(a.ID, b.ID) })
+	sorted := slices.SortedFunc(slices.Values(ups), func(a, b catalog.Upstream) int { return cmp.Compare(a.ID, b.ID) })
 	var entries []string
 	for _, length := range aboutLengths() {
 		entries = entriesOf(sorted, length)
@@ -125,7 +125,7 @@ func Behind(ups []gateway.Upstream) string {
 	return text + "."
 }
 
-func entriesOf(ups []gateway.Upstream, length int) []string {
+func entriesOf(ups []catalog.Upstream, length int) []string {
 	entries := make([]string, len(ups))
 	for i, up := range ups {
 		entries[i] = up.ID[:min(len(up.ID), maxBehindName)]

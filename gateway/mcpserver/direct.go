@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
 )
@@ -21,10 +21,10 @@ import (
 type Gateway interface {
 	// Await waits for one upstream, or for "" until most have been tried.
 	Await(ctx context.Context, upstream string)
-	Offers() []gateway.Offered
+	Offers() []catalog.Offered
 	Watch(f func()) (stop func())
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
-	// AlwaysDenied reports whether policy refuses all that whoever asks may call of a tool or a method.
+	// AlwaysDenied reports whether policy refuses all that the caller may call of a tool or a method.
 	AlwaysDenied(ctx context.Context, id tool.ID) bool
 }
 
@@ -34,7 +34,7 @@ type DirectOptions struct {
 	Version string
 	// Logger gets what an operator should know; nil discards.
 	Logger *slog.Logger
-	// Protocol gets what goes on in the protocol; nil discards.
+	// Protocol gets what happens in the protocol; nil discards.
 	Protocol *slog.Logger
 	// WireNames shows tools and prompts by their own names, without that of
 	// their upstream.
@@ -70,7 +70,7 @@ type Direct struct {
 	work    sync.WaitGroup
 	close   func()
 
-	// promised is set when a client was told of capabilities of upstreams that nobody knew yet.
+	// promised is set when a client got capabilities of upstreams that were not known yet.
 	promised atomic.Bool
 }
 
@@ -154,7 +154,7 @@ const (
 )
 
 // refresh takes over what the upstreams offer now. When it returns, the roster
-// has every change that was told before. Only what changed is told.
+// has every change that was sent before. Only what changed is sent.
 func (d *Direct) refresh() {
 	d.fresh.Lock()
 	defer d.fresh.Unlock()
@@ -181,7 +181,7 @@ func (d *Direct) refresh() {
 	}
 }
 
-// registerTools tells the server of the tools whose arguments it has to compare
+// registerTools registers with the server the tools with arguments that it compares
 // with HTTP headers, and of the change.
 func (d *Direct) registerTools(old, next *roster) {
 	var gone []string
@@ -313,7 +313,7 @@ func declare(r *roster, result mcp.Result) {
 	}
 }
 
-// list answers a list method from the roster, without what is always refused to whoever asks.
+// list answers a list method from the roster, without what is always refused to the caller.
 func (d *Direct) list(ctx context.Context, r *roster, method string, req mcp.Request) (mcp.Result, error) {
 	var params struct {
 		Cursor []byte `json:"cursor"` // base64 of a key

@@ -122,7 +122,7 @@ func newDirectPolicy(t *testing.T, wireNames bool, rules policy.Settings, ups ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context()) // a handshake waits for none
+	g.Catalog.Settle(t.Context()) // a handshake waits for none
 	d := &direct{t: t, face: mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{WireNames: wireNames, Notices: notices, Logger: testutil.Logger(t)})}
 	t.Cleanup(func() {
 		d.face.Close()

@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/config"
 )
 
-// extra is a tool beside the two, shown to clients where a profile of the settings
+// extra is a tool in addition to the two, shown to clients where a profile of the settings
 // turns it on. Its file says which: files.go, skills.go, privacy.go and so on.
 type extra struct {
 	tool *mcp.Tool
@@ -45,9 +45,9 @@ func extras(verbs Verbs, opts *Options) []extra {
 	}{
 		{config.ProfileEnvironments, opts.Choices != nil, choosing{opts.Choices, opts.Environments}.extras},
 		{config.ProfileStats, opts.Stats != nil, stats{opts.Stats}.extras},
-		{config.ProfileCatalog, opts.Catalog != nil, catalog{verbs, opts.Catalog}.extras},
+		{config.ProfileCatalog, opts.Catalog != nil, catalogTools{verbs, opts.Catalog}.extras},
 		{config.ProfileFiles, opts.Files != nil, files{verbs, opts.Files, opts.Environments}.extras},
-		{config.ProfileSkills, opts.Skills != nil, skills{opts.Skills}.extras},
+		{config.ProfileSkills, opts.Skills != nil, skillTools{opts.Skills}.extras},
 		{config.ProfilePrivacy, opts.Privacy != nil, privacy{opts.Privacy}.extras},
 	} {
 		if p.answered && opts.Profiles.Has(p.name) {

@@ -25,7 +25,7 @@ func filesClient(t *testing.T, data string, cfg config.Config) *mcp.ClientSessio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	return connectWith(t, g, &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces, Workspaces: cfg.Workspaces})
+	return connectWith(t, g.Verbs(), &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces, Workspaces: cfg.Workspaces})
 }
 
 // said is what a tool answers; errors begin with "error: ".
@@ -262,7 +262,7 @@ func TestWorkspaceHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	tools := mcpserver.New(g, &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces})
+	tools := mcpserver.New(g.Verbs(), &mcpserver.Options{Profiles: config.Profiles{config.ProfileFiles}, Files: g.Workspaces})
 	url := serve(t, newFace(t, &whoAsks{}, false), &siteOptions{Settings: config.HTTP{Body: config.MiB}, Tools: tools}) + "/mcp"
 	resp, _ := request(t, "POST", url, hi)
 	session := "Mcp-Session-Id: " + resp.Header.Get("Mcp-Session-Id")

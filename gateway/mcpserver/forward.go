@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/nearest"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
@@ -50,7 +50,7 @@ func (d *Direct) forward(ctx context.Context, r *roster, method string, req mcp.
 }
 
 // sought is the upstream that a name in a request begins with, "" for none.
-func sought(offers []gateway.Offered, params object) string {
+func sought(offers []catalog.Offered, params object) string {
 	name := cmp.Or(text1(params["name"]), strings.TrimPrefix(text1(params["uri"]), foreign))
 	for _, up := range offers {
 		if rest, ok := strings.CutPrefix(name, up.ID); ok && (strings.HasPrefix(rest, "__") || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/")) {
@@ -60,7 +60,7 @@ func sought(offers []gateway.Offered, params object) string {
 	return ""
 }
 
-// talk makes a call for a modern client, or goes on with one that waits.
+// talk makes a call for a modern client, or continues with one that waits.
 func (d *Direct) talk(ctx context.Context, c *client, method string, params object, call tool.Call) (json.RawMessage, error) {
 	result, err := d.talks.talk(ctx, c, method, params, func(ctx context.Context, peer tool.Peer) (any, error) {
 		call.Peer, call.Rounds = d.asking(peer, call), true

@@ -85,7 +85,7 @@ for (const token of Object.values(p)) {
 console.log(JSON.stringify(await echo({ message: p.first_name + p.last_name })));
 try { await echo({ message: "[EMAIL_999]" }); } catch (e) { console.log(String(e)); }
 `
-	client := connectWith(t, g, &mcpserver.Options{})
+	client := connectWith(t, g.Verbs(), &mcpserver.Options{})
 	for language, code := range map[string]string{"python": python, "typescript": typescript} {
 		said, failed := call(t, client, "execute_code", map[string]any{"language": language, "code": strings.ReplaceAll(code, "FOLDER", folder)})
 		if failed {

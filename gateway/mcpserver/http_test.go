@@ -15,10 +15,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/front"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/tool"
@@ -26,18 +27,18 @@ import (
 
 // upstreams is a gateway in memory: what it offers, and what a call of it does.
 type upstreams struct {
-	offers []gateway.Offered
+	offers []catalog.Offered
 	call   func(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
 func (u *upstreams) AlwaysDenied(context.Context, tool.ID) bool { return false }
 
 func (u *upstreams) Await(context.Context, string) {}
-func (u *upstreams) Offers() []gateway.Offered     { return u.offers }
+func (u *upstreams) Offers() []catalog.Offered     { return u.offers }
 func (u *upstreams) Watch(func()) func()           { return func() {} }
-func (u *upstreams) Upstreams() []gateway.Upstream { return nil }
-func (u *upstreams) Search(context.Context, gateway.Search) (gateway.Found, error) {
-	return gateway.Found{}, nil
+func (u *upstreams) Upstreams() []catalog.Upstream { return nil }
+func (u *upstreams) Search(context.Context, toolsearch.Request) (toolsearch.Found, error) {
+	return toolsearch.Found{}, nil
 }
 
 func (u *upstreams) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -55,8 +56,8 @@ func (u *upstreams) Execute(ctx context.Context, p execution.Program) (execution
 }
 
 // offering is one upstream with tools of these names.
-func offering(id string, names ...string) gateway.Offered {
-	up := gateway.Offered{ID: id, Name: id}
+func offering(id string, names ...string) catalog.Offered {
+	up := catalog.Offered{ID: id, Name: id}
 	for i, name := range tool.Identifiers(names) {
 		quoted, _ := json.Marshal(names[i]) // a string always can be
 		raw := json.RawMessage(fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quoted))
@@ -172,7 +173,7 @@ func TestStopping(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		for _, grace := range []time.Duration{10 * time.Second, 50 * time.Millisecond} {
 			running, finish := make(chan struct{}), make(chan struct{})
-			verbs := &upstreams{offers: []gateway.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+			verbs := &upstreams{offers: []catalog.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 				close(running)
 				select {
 				case <-finish:
@@ -221,7 +222,7 @@ func TestStopping(t *testing.T) {
 func TestHangingUp(t *testing.T) {
 	t.Parallel()
 	running, ended := make(chan struct{}), make(chan error, 1)
-	verbs := &upstreams{offers: []gateway.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	verbs := &upstreams{offers: []catalog.Offered{offering("up", "slow")}, call: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		close(running)
 		<-ctx.Done()
 		ended <- ctx.Err()

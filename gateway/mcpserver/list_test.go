@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/mcpserver"
 )
 
@@ -21,7 +21,7 @@ func TestLongListsHavePages(t *testing.T) {
 	for i := range 2500 {
 		names = append(names, fmt.Sprintf("tool%04d", i))
 	}
-	d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: []gateway.Offered{offering("up", names...)}}, true), &siteOptions{}) + "/mcp"}
+	d := &direct{t: t, url: serve(t, newFace(t, &upstreams{offers: []catalog.Offered{offering("up", names...)}}, true), &siteOptions{}) + "/mcp"}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "x"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.url}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestLongListsHavePages(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70)
-	offers := []gateway.Offered{
+	offers := []catalog.Offered{
 		offering("a", "b__c", "plain", "_x", long, long+"y", "same", "odd\x1b[31m"), offering("a__b", "c", "same"), offering("z", "a__plain"),
 	}
 	for prefix, names := range map[bool][]string{

@@ -21,9 +21,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/environments"
 	"sallyport/gateway/execution"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/telemetry"
 	"sallyport/internal/tool"
@@ -31,9 +32,9 @@ import (
 
 // Verbs are what this face needs of the gateway.
 type Verbs interface {
-	Search(ctx context.Context, s gateway.Search) (gateway.Found, error)
+	Search(ctx context.Context, s toolsearch.Request) (toolsearch.Found, error)
 	Execute(ctx context.Context, p execution.Program) (execution.Result, error)
-	Upstreams() []gateway.Upstream
+	Upstreams() []catalog.Upstream
 }
 
 // Options configure a server; nil means all defaults.
@@ -60,7 +61,7 @@ type Options struct {
 	Skills Skills
 	// Privacy answers the tools of profile privacy; nil: they are not there.
 	Privacy Privacy
-	// Profiles are the tools that clients see beside the two; the zero value is none.
+	// Profiles are the tools that clients see in addition to the two; the zero value is none.
 	Profiles config.Profiles
 	// StateKey signs what clients are handed for programs that wait for them; nil is one that ends with the process.
 	StateKey []byte
@@ -150,7 +151,7 @@ func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// pulsePeriod is how often a client hears that a program still runs.
+// pulsePeriod is the interval of progress notifications for a program that runs.
 const pulsePeriod = 5 * time.Second
 
 // pulse tells a client that has asked for progress how long its program has
@@ -190,7 +191,7 @@ type face struct {
 }
 
 func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var s gateway.Search
+	var s toolsearch.Request
 	var detail string
 	var limit float64
 	if err := read(req.Params.Arguments, map[string]any{
@@ -198,7 +199,7 @@ func (f *face) search(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	}, map[string]any{"detail_level": &detail, "category": &s.Upstream}); err != nil {
 		return failure(err), nil
 	}
-	s.Detail, s.Limit = gateway.Detail(detail), int(max(0, min(limit, 1e6)))
+	s.Detail, s.Limit = toolsearch.Detail(detail), int(max(0, min(limit, 1e6)))
 	ctx, cancel := bare(ctx)
 	defer cancel()
 	found, err := f.verbs.Search(ctx, s)

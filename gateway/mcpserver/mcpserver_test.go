@@ -15,8 +15,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
 	"sallyport/internal/testutil/tlstest"
@@ -96,7 +98,7 @@ func upstream(id, url, about string) config.Upstream {
 // connect returns a client of a server on g; version "" is the newest.
 func connect(t *testing.T, g *gateway.Gateway, version string) *mcp.ClientSession {
 	t.Helper()
-	return connectTo(t, g, version)
+	return connectTo(t, g.Verbs(), version)
 }
 
 func connectTo(t *testing.T, g mcpserver.Verbs, version string) *mcp.ClientSession {
@@ -197,18 +199,18 @@ func TestDefinitionsKeepToTheirBudget(t *testing.T) {
 // listed is a gateway that has upstreams and nothing else.
 type listed []config.Upstream
 
-func (listed) Search(context.Context, gateway.Search) (gateway.Found, error) {
-	return gateway.Found{}, nil
+func (listed) Search(context.Context, toolsearch.Request) (toolsearch.Found, error) {
+	return toolsearch.Found{}, nil
 }
 
 func (listed) Execute(context.Context, execution.Program) (execution.Result, error) {
 	return execution.Result{}, nil
 }
 
-func (l listed) Upstreams() []gateway.Upstream {
-	var ups []gateway.Upstream
+func (l listed) Upstreams() []catalog.Upstream {
+	var ups []catalog.Upstream
 	for _, up := range l {
-		ups = append(ups, gateway.Upstream{ID: up.ID, Name: up.Name, Description: up.Description})
+		ups = append(ups, catalog.Upstream{ID: up.ID, Name: up.Name, Description: up.Description})
 	}
 	return ups
 }
@@ -221,7 +223,7 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 	m.down.Store(true)
 	ups := []config.Upstream{upstream("nothing", "http://127.0.0.1:1/", ""), upstream("meter", m.url, "Counts")}
 	g := open(t, ups...)
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	client := connect(t, g, "")
 	first := definitions(t, client)
 	if !strings.Contains(first, `\nUpstreams: meter (Counts); nothing."`) || strings.Count(first, "meter") != 1 {
@@ -229,9 +231,9 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 	}
 	same := func(when string, g *gateway.Gateway, tools int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); len(g.Tools()) != tools; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); len(g.Catalog.Tools()) != tools; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%s: %d tools", when, len(g.Tools()))
+				t.Fatalf("%s: %d tools", when, len(g.Catalog.Tools()))
 			}
 		}
 		for _, c := range []*mcp.ClientSession{client, connect(t, g, "")} {
@@ -260,9 +262,9 @@ func TestDefinitionsStayTheSame(t *testing.T) {
 
 // TestBehind says what is behind the door in as many words as there is room for.
 func TestBehind(t *testing.T) {
-	ups := func(n int, about string) (ups []gateway.Upstream) {
+	ups := func(n int, about string) (ups []catalog.Upstream) {
 		for i := range n {
-			ups = append(ups, gateway.Upstream{ID: fmt.Sprintf("upstream%03d", n-1-i), Description: about})
+			ups = append(ups, catalog.Upstream{ID: fmt.Sprintf("upstream%03d", n-1-i), Description: about})
 		}
 		return ups
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/mcpserver"
 	"sallyport/internal/config"
 	"sallyport/internal/testutil"
@@ -286,7 +286,7 @@ func (l *late) Watch(f func()) func() { l.tell = f; return func() {} }
 func (l *late) Await(context.Context, string) {
 	if !l.settled {
 		time.Sleep(time.Second)
-		l.offers, l.settled = []gateway.Offered{offering("up", "slow")}, true
+		l.offers, l.settled = []catalog.Offered{offering("up", "slow")}, true
 		l.tell()
 	}
 }

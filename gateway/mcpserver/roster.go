@@ -10,7 +10,7 @@ import (
 
 	"github.com/yosida95/uritemplate/v3"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -19,7 +19,7 @@ import (
 type roster struct {
 	// lists are what the list methods answer from, by the method, sorted by key.
 	lists map[string][]entry
-	// tools and prompts find what a shown name stands for, prompts by their names on the wire.
+	// tools and prompts are by the names that clients see; prompts by their names on the wire.
 	tools, prompts map[string]tool.ID
 	// toolIDs and promptIDs find them by "upstream.name", which always works, too:
 	// wrappers outside of a sandbox know no other name.
@@ -29,7 +29,7 @@ type roster struct {
 	templates []template
 	// able are the capabilities of each upstream, in the order of the settings.
 	able []ability
-	// unknown says that there is an upstream of which nobody knows yet what it offers; it may have all capabilities.
+	// unknown says that the offer of some upstream is not known yet; it may have all capabilities.
 	unknown bool
 	// instructions of all upstreams.
 	instructions string
@@ -62,7 +62,7 @@ type ability struct {
 // behind it come the upstream's id, a slash, and the URI.
 const foreign = "sallyport://"
 
-func newRoster(offers []gateway.Offered, prefix bool, log *slog.Logger) *roster {
+func newRoster(offers []catalog.Offered, prefix bool, log *slog.Logger) *roster {
 	r := &roster{lists: map[string][]entry{}, tools: map[string]tool.ID{}, prompts: map[string]tool.ID{}, toolIDs: map[string]tool.ID{}, promptIDs: map[string]tool.ID{}, resources: map[string]string{}}
 	build := &building{roster: r, tools: newNamer(prefix), prompts: newNamer(prefix), uris: map[string]bool{}, log: log}
 	for _, up := range offers {
@@ -83,7 +83,7 @@ type building struct {
 	log            *slog.Logger
 }
 
-func (b *building) upstream(up gateway.Offered) {
+func (b *building) upstream(up catalog.Offered) {
 	for _, t := range up.Offer.Tools {
 		b.tool(t)
 	}
@@ -112,7 +112,7 @@ func (b *building) upstream(up gateway.Offered) {
 	b.able = append(b.able, a)
 }
 
-// anything is what an upstream may be able to do of which nobody knows yet.
+// anything is what an unknown upstream may be able to do.
 func anything(upstream string) ability {
 	some := json.RawMessage("{}")
 	return ability{upstream: upstream, Prompts: some, Completions: some, Logging: some, Resources: &struct{ Subscribe bool }{true}}
@@ -169,7 +169,7 @@ func (b *building) resource(upstream, method, member, uri string, raw json.RawMe
 
 func (b *building) add(method string, e entry) { b.lists[method] = append(b.lists[method], e) }
 
-// source finds who has a resource, and under which URI there: who lists it, or
+// source finds the upstream of a resource, and its URI there: the one that lists it, or
 // has a template for it, or else the only upstream that has resources at all.
 func (r *roster) source(uri string) (upstream, wire string, ok bool) {
 	if rest, cut := strings.CutPrefix(uri, foreign); cut {
@@ -198,7 +198,7 @@ func (r *roster) source(uri string) (upstream, wire string, ok bool) {
 	return "", "", false
 }
 
-// template finds who has a template, and what it is there; a resource will do.
+// template finds the upstream of a template, and its URI there; a resource will do.
 func (r *roster) template(uri string) (upstream, wire string, ok bool) {
 	for _, t := range r.templates {
 		if t.pattern.Raw() == uri {
@@ -253,7 +253,7 @@ const (
 )
 
 // instructionsOf joins what the upstreams tell a model, each under its id.
-func instructionsOf(offers []gateway.Offered) string {
+func instructionsOf(offers []catalog.Offered) string {
 	var b strings.Builder
 	for _, up := range offers {
 		text := strings.TrimSpace(plain.Text(up.Offer.Server.Instructions, maxInstructions))

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/gateway"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/mcpserver"
+	"sallyport/gateway/toolsearch"
 	"sallyport/internal/config"
 	"sallyport/internal/tool"
 )
@@ -27,9 +27,9 @@ func (h *whoAsks) note(ctx context.Context) {
 	h.all = append(h.all, tool.Principal(ctx)+"/"+tool.Session(ctx))
 }
 
-func (h *whoAsks) Search(ctx context.Context, _ gateway.Search) (gateway.Found, error) {
+func (h *whoAsks) Search(ctx context.Context, _ toolsearch.Request) (toolsearch.Found, error) {
 	h.note(ctx)
-	return gateway.Found{}, nil
+	return toolsearch.Found{}, nil
 }
 
 func (h *whoAsks) Execute(ctx context.Context, _ execution.Program) (execution.Result, error) {

@@ -6,12 +6,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"sallyport/gateway"
+	"sallyport/gateway/skills"
 )
 
 // Skills are what profile skills needs of the gateway.
 type Skills interface {
-	SaveSkill(ctx context.Context, d gateway.SkillDraft) (string, error)
+	SaveSkill(ctx context.Context, d skills.SkillDraft) (string, error)
 	LoadSkill(ctx context.Context, name string, version int) (string, error)
 	ListSkills(ctx context.Context, query string) (string, error)
 }
@@ -55,15 +55,15 @@ func listSkillsTool() *mcp.Tool {
 	}
 }
 
-// skills answers the tools of profile skills.
-type skills struct{ verbs Skills }
+// skillTools answers the tools of profile skills.
+type skillTools struct{ verbs Skills }
 
-func (s skills) extras() []extra {
+func (s skillTools) extras() []extra {
 	return []extra{{saveSkillTool(), s.save}, {loadSkillTool(), s.load}, {listSkillsTool(), s.list}}
 }
 
-func (s skills) save(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-	var d gateway.SkillDraft
+func (s skillTools) save(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	var d skills.SkillDraft
 	if err := read(args, map[string]any{
 		"name": &d.Name, "code": &d.Code, "description": &d.Description, "language": &d.Language, "from_execution": &d.From,
 		"params": &d.Params, "tests": &d.Tests, "scope": &d.Scope,
@@ -73,7 +73,7 @@ func (s skills) save(ctx context.Context, args json.RawMessage) (*mcp.CallToolRe
 	return said(s.verbs.SaveSkill(ctx, d))
 }
 
-func (s skills) load(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (s skillTools) load(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var name string
 	var version float64
 	if err := read(args, map[string]any{"name": &name, "version": &version}, map[string]any{"skill_name": &name}); err != nil {
@@ -82,7 +82,7 @@ func (s skills) load(ctx context.Context, args json.RawMessage) (*mcp.CallToolRe
 	return said(s.verbs.LoadSkill(ctx, name, int(max(0, min(version, 1e9)))))
 }
 
-func (s skills) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (s skillTools) list(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
 	var query string
 	if err := read(args, map[string]any{"query": &query}); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestToolsDoc(t *testing.T) {
 	t.Parallel()
 	g, opts := everything(t)
 	opts.Environments = nil
-	costs, err := mcpserver.Costs(g, opts)
+	costs, err := mcpserver.Costs(g.Verbs(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestToolsDoc(t *testing.T) {
 		return strings.Replace(line, "` | "+m[3]+" | ", fmt.Sprintf("` | %d | ", cost[m[1]]), 1)
 	})
 	golden.Check(t, file, doc)
-	for _, def := range allTools(t, g, *opts) {
+	for _, def := range allTools(t, g.Verbs(), *opts) {
 		row, ok := documented[def.Name]
 		if !ok {
 			t.Errorf("docs/tools.md has no row for %s", def.Name)

@@ -42,7 +42,7 @@ func TestOneTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := mcpserver.New(g, &mcpserver.Options{Telemetry: watched})
+	tools := mcpserver.New(g.Verbs(), &mcpserver.Options{Telemetry: watched})
 	face := mcpserver.NewDirect(g.Verbs(), &mcpserver.DirectOptions{Telemetry: watched})
 	t.Cleanup(func() {
 		tools.Close()

@@ -15,7 +15,7 @@ func TrimName(name string) string {
 // MaxName is the longest name that is looked for, in bytes; no tool has one that long.
 const MaxName = 1 << 10
 
-// NoTools is who calls tools from a program of ours that calls none.
+// NoTools is the bridge of internal programs, which call no tools.
 type NoTools struct{}
 
 // Call implements [bridge.Caller].
@@ -23,5 +23,11 @@ func (NoTools) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Kind: tool.Denied, Message: "this program calls no tools"}
 }
 
-// WorkflowsID is the upstream under which programs find workflows as functions, and questions of workflows stand.
+// WorkflowsID is the upstream id of workflows as functions, and of their requests for approval.
 const WorkflowsID = "workflows"
+
+// GatewayID is the upstream id under which programs reach the gateway itself. No other upstream has it: see [tool.Identifier].
+const GatewayID = "sallyport"
+
+// SkillsID is what skills are imported from, and the upstream id of them in searches.
+const SkillsID = "skills"

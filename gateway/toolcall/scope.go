@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// Scope says what a call belongs to. It is one value in the context, beside what [tool] keeps of the caller.
+// Scope says what a call belongs to. It is one value in the context; [tool] keeps the caller's identity.
 type Scope struct {
 	// Execution makes the call; nil for a call that no program makes.
 	Execution *Execution
@@ -22,7 +22,7 @@ type Scope struct {
 	Run string
 	// Approval is the id of the approval that a client is being asked for; "" for none.
 	Approval string
-	// Candidate is the skill whose tests make the call; nil for none.
+	// Candidate is the skill under test that makes the call; nil for none.
 	Candidate *skill.Skill
 }
 
@@ -44,7 +44,7 @@ type Execution struct {
 	ID, Principal, Session, Client string
 	// Root is the first of the executions that this one resumes, itself for none; of a workflow's program the run.
 	Root string
-	// Unattended says that it is a workflow's program: it is suspended at once where nobody can be asked.
+	// Unattended says that it is a workflow's program: it is suspended at once where no client can be asked.
 	Unattended bool
 	// Suspension suspends it when a call waits for approval.
 	Suspension *Suspension
@@ -77,7 +77,7 @@ type Execution struct {
 type Replayer interface {
 	// Call answers a call from the journal or makes it with next.
 	Call(ctx context.Context, c tool.Call, next Handler) (tool.Result, error)
-	// Notes says what a model should know of the calls of before.
+	// Notes says what a model should know of the earlier calls.
 	Notes() []string
 }
 
@@ -102,8 +102,8 @@ func ExecutionID(ctx context.Context) string {
 }
 
 // Unattended returns a context for calls of a workflow run, which may outlive the process and its client. A call that needs approval
-// does not wait: its error has a [*Waits], the question stands, and the same call made again finds the answer. Calls are asked
-// about and counted as those of the run. Its programs are suspended at once where nobody can be asked.
+// does not wait: its error has a *approvals.Waits, the question stands, and the same call made again finds the answer. Calls are asked
+// about and counted as those of the run. Its programs are suspended at once where no client can be asked.
 func Unattended(ctx context.Context, run string) context.Context {
 	s := ScopeOf(ctx)
 	s.Run = run
@@ -131,3 +131,11 @@ func WithCandidate(ctx context.Context, one *skill.Skill) context.Context {
 
 // ApprovalID returns the approval that a client is being asked for, "" for none.
 func ApprovalID(ctx context.Context) string { return ScopeOf(ctx).Approval }
+
+// Yield gives up the turn of the program that makes the call, if one does, until done is called.
+func Yield(ctx context.Context) (done func(), err error) {
+	if r := ExecutionOf(ctx); r != nil && r.Yield != nil {
+		return r.Yield()
+	}
+	return func() {}, nil
+}

@@ -274,7 +274,7 @@ func elements(object []byte, read func(*json.Decoder) (more bool, err error)) er
 // before is not kept: an answer is read once, where it lies.
 func seek(dec *json.Decoder, member string) error {
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') && start != nil {
-		return errors.New("the answer is no object")
+		return errors.New("answer must be a JSON object")
 	}
 	for dec.More() {
 		name, err := dec.Token()

@@ -15,7 +15,7 @@ import (
 const maxAsks = 64
 
 var (
-	errNoCall    = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it belongs to no call that is under way and may be asked"}
+	errNoCall    = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "unexpected request: it belongs to no call in flight"}
 	errWhoseCall = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "it could belong to several calls; they go one at a time from now on, try again"}
 	errAsksMuch  = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "too many requests during one call"}
 )
@@ -116,7 +116,7 @@ func (w *wire) onlyExchange() (*exchange, error) {
 	return nil, errWhoseCall
 }
 
-// ask has the peer asked beside the pump, until the call or the wire ends, or
+// ask has the peer asked concurrently with the pump, until the call or the wire ends, or
 // the upstream takes the request back.
 func (e *exchange) ask(w *wire, req *jsonrpc.Request) error {
 	e.mu.Lock()
@@ -157,7 +157,7 @@ func (w *wire) takeBack(params json.RawMessage) {
 	if !ok || !id.IsValid() {
 		return
 	}
-	for _, e := range w.underWay() {
+	for _, e := range (progress{w}).underWay() {
 		e.mu.Lock()
 		if stop := e.asking[id]; stop != nil {
 			stop()
@@ -166,7 +166,7 @@ func (w *wire) takeBack(params json.RawMessage) {
 	}
 }
 
-// peerError is what the upstream is told of a peer that gave no answer: an error
+// peerError is the response for the upstream when a peer gave no answer: an error
 // of the protocol as it is, of others only what is meant to be read.
 func peerError(err error) error {
 	if err == nil {

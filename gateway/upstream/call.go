@@ -27,7 +27,7 @@ const metaLogLevel = reservedMeta + "logLevel"
 func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Result, error) {
 	if call.Peer != nil && l.meta == nil {
 		if err := s.lane.enter(ctx); err != nil {
-			return tool.Result{}, s.gaveUp(ctx)
+			return tool.Result{}, faults{s}.gaveUp(ctx)
 		}
 		defer s.lane.leave()
 	}
@@ -45,18 +45,18 @@ func (s *Session) callOn(ctx context.Context, l *link, call tool.Call) (tool.Res
 	if e, ok := errors.AsType[*tool.Error](err); ok && ctx.Err() == nil {
 		return tool.Result{}, e
 	} else if err != nil {
-		return tool.Result{}, s.callError(ctx, limited, call.Tool.Name, time.Since(begin), err)
+		return tool.Result{}, faults{s}.callError(ctx, limited, call.Tool.Name, time.Since(begin), err)
 	}
 	result, err := s.resultOf(r, raw)
 	if err != nil {
-		return tool.Result{}, s.badAnswer(call.Tool.Name, err)
+		return tool.Result{}, faults{s}.badAnswer(call.Tool.Name, err)
 	}
 	l.served.Store(true)
 	s.noteWish(call)
 	return result, nil
 }
 
-// resultOf reads the result of a request. Programs get what is made of it, and not the message, which can be large.
+// resultOf reads the result of a request. Programs get the parsed result, not the message, which can be large.
 func (s *Session) resultOf(r *request, raw json.RawMessage) (tool.Result, error) {
 	size := len(raw)
 	result, err := r.read(raw)
@@ -64,7 +64,7 @@ func (s *Session) resultOf(r *request, raw json.RawMessage) (tool.Result, error)
 		return result, err
 	}
 	result.Raw = nil
-	s.opts.Budget.keep(result)
+	s.opts.Budget.Keep(result)
 	reclaim.Copy(size)
 	return result, nil
 }
@@ -75,16 +75,16 @@ type request struct {
 	method string
 	wire   string // the tool's name, "" for another method
 	args   json.RawMessage
-	// more are the members of params beside those of the method and _meta; nil for most calls.
+	// more are the members of params in addition to those of the method and _meta; nil for most calls.
 	more    map[string]json.RawMessage
 	headers map[string]string // that repeat arguments, over HTTP, and say which trace it is of
-	// traceparent is which trace it is of, "" for none; untraced keeps that from the upstream whoever says it.
+	// traceparent names its trace, "" for none; untraced hides that from the upstream.
 	traceparent string
 	untraced    bool
 	read        func(raw json.RawMessage) (tool.Result, error)
 }
 
-// requestOf makes what is to be sent of a call, now that the upstream is ready and nothing else is waited for.
+// requestOf makes what is to be sent of a call, once the upstream is ready.
 func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*request, error) {
 	args, err := objectOf(call.Args)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Session) requestOf(ctx context.Context, l *link, call tool.Call) (*requ
 	t, ok := s.catalog.tool(call.Tool.Name)
 	s.mu.Unlock()
 	if !ok {
-		return nil, s.unknownTool(call.Tool.Name, s.toolNames())
+		return nil, faults{s}.unknownTool(call.Tool.Name, s.toolNames())
 	}
 	if call.Leaving != nil {
 		if err := call.Leaving(t); err != nil {
@@ -128,7 +128,7 @@ func (r *request) set(name string, value json.RawMessage) {
 	r.more[name] = value
 }
 
-// aim makes a request of a call of one of the other methods, whose params are its arguments.
+// aim makes a request of a call of one of the other methods. Its params are the arguments.
 func (s *Session) aim(l *link, r *request) error {
 	switch r.method {
 	case tool.ReadResource:
@@ -154,7 +154,7 @@ func (s *Session) aim(l *link, r *request) error {
 	return nil
 }
 
-// params writes the request down. token is a progress token of ours, for a call with a peer.
+// params encodes the request. token is our progress token, for a call with a peer.
 func (r *request) params(l *link, token int64) (json.RawMessage, error) {
 	meta, err := r.meta(l, token)
 	if err != nil {
@@ -226,7 +226,7 @@ func (l *link) passes(name string) bool {
 }
 
 // levelFor is the log level that goes into a request with that token: as from
-// revision 2026-07-28 on nothing else carries it.
+// revision 2026-07-28 on there is no other way to set it.
 func (l *link) levelFor(token int64) json.RawMessage {
 	if token == 0 || l.meta == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// changes is the parts whose lists an upstream said have changed, until they are listed again.
+// changes are the lists that an upstream reported as changed, until they are listed again.
 type changes struct {
 	mu    sync.Mutex
 	parts parts
@@ -78,15 +78,15 @@ func (s *Session) listed(ctx context.Context, l *link) error {
 	case <-l.wire.dead:
 	case <-s.stopped:
 	case <-ctx.Done():
-		return s.gaveUp(ctx)
+		return faults{s}.gaveUp(ctx)
 	}
 	return nil
 }
 
 // Refresh connects, or asks a connected upstream again for its tools.
 func (s *Session) Refresh(ctx context.Context) error {
-	s.use()
-	defer s.unuse()
+	queue{s}.use()
+	defer queue{s}.unuse()
 	s.mu.Lock()
 	known := s.link
 	s.mu.Unlock()

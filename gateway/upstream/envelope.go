@@ -9,6 +9,8 @@ import (
 	"regexp"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/gateway/upstream/jsontext"
 )
 
 // envelope is a JSON-RPC message of any kind. What scan fills in are parts of the
@@ -38,7 +40,7 @@ func scan(data []byte, note func(key string, value json.RawMessage)) int {
 		switch c := data[i]; c {
 		case '"':
 			begin := i
-			if i = endOfString(data, i); depth == 1 {
+			if i = jsontext.EndOfString(data, i); depth == 1 {
 				m.name(begin, i)
 			}
 		case ':', ',':
@@ -130,7 +132,7 @@ func isGarbled(err error) bool {
 }
 
 // parseEnvelope returns nil for what is no JSON-RPC message. An answer that is
-// wrong in some way, but whose id can be read, becomes a response whose error is
+// malformed but has a readable id becomes a response with the error
 // [garbled]; an error that says that it has no id, one whose ID is not valid. NaN and Infinity, which many servers write, are
 // read as null. The message keeps parts of data.
 func parseEnvelope(data []byte) jsonrpc.Message {
@@ -215,7 +217,7 @@ func finite(data []byte) (out []byte, ok bool) {
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			i = endOfString(data, i)
+			i = jsontext.EndOfString(data, i)
 		case '-', 'I', 'N', 'i', 'n':
 			for _, word := range notFinite {
 				if bytes.HasPrefix(data[i:], word) {

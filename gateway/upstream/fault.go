@@ -117,9 +117,12 @@ func (v veil) describe(err error) string {
 	return v.line(err.Error(), shownReason)
 }
 
+// faults makes errors of what goes wrong with a session.
+type faults struct{ *Session }
+
 // callError turns the error of a call into one that a program can act on. ctx is
 // the caller's, limited the one with the time limit of a call.
-func (s *Session) callError(ctx, limited context.Context, name string, waited time.Duration, err error) *tool.Error {
+func (s faults) callError(ctx, limited context.Context, name string, waited time.Duration, err error) *tool.Error {
 	id := tool.ID{Upstream: s.settings.ID, Name: name}
 	again := s.repeatable(id)
 	switch {
@@ -163,7 +166,7 @@ func (s *Session) callError(ctx, limited context.Context, name string, waited ti
 }
 
 // passes reports whether a call that ended so may end otherwise next time: not
-// one whose answer is too much, nor one that the server refuses as it is.
+// one with too large an answer, nor one that the server refuses.
 func passes(err error) bool {
 	status := httpStatus(err)
 	return !errors.Is(err, errFlood) && !isTooLong(err) && (status == 0 || status >= 500 || status == http.StatusRequestTimeout)
@@ -191,7 +194,7 @@ func kindOf(code int64) tool.Kind {
 }
 
 // connectError says why an attempt failed. limited is the attempt's own context.
-func (s *Session) connectError(limited context.Context, err error) *tool.Error {
+func (s faults) connectError(limited context.Context, err error) *tool.Error {
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}
@@ -202,7 +205,7 @@ func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 	if limited.Err() != nil {
 		reason = "no answer within " + seconds(s.opts.ConnectTimeout)
 		if p := s.dialer.process.Load(); p != nil {
-			if words := p.stderr.lastWords(); words != "" {
+			if words := p.Stderr.LastWords(); words != "" {
 				reason += "; stderr: " + s.veil.line(words, shownReason)
 			}
 		}
@@ -216,13 +219,13 @@ func (s *Session) connectError(limited context.Context, err error) *tool.Error {
 }
 
 // cannotStart reports whether there is no program to start, nor will there be next time.
-func (s *Session) cannotStart(err error) bool {
+func (s faults) cannotStart(err error) bool {
 	return s.settings.Command != "" && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
 }
 
 // scopeMissing returns what a call came to that wants a wider authorization, nil
 // if it came to something else.
-func (s *Session) scopeMissing(err error) *loginError {
+func (s faults) scopeMissing(err error) *loginError {
 	switch e := answered(err); {
 	case e == nil:
 		return nil
@@ -235,7 +238,7 @@ func (s *Session) scopeMissing(err error) *loginError {
 }
 
 // lostError says why a link was lost.
-func (s *Session) lostError(err error) *tool.Error {
+func (s faults) lostError(err error) *tool.Error {
 	if e, ok := errors.AsType[*loginError](err); ok {
 		return s.loginNeeded(e)
 	}
@@ -243,29 +246,29 @@ func (s *Session) lostError(err error) *tool.Error {
 }
 
 // loginNeeded is denied, not a failure: no program can mend it, nor does another attempt.
-func (s *Session) loginNeeded(e *loginError) *tool.Error {
+func (s faults) loginNeeded(e *loginError) *tool.Error {
 	return &tool.Error{Kind: tool.Denied, Err: e, Hint: e.remedy,
 		Message: fmt.Sprintf("upstream %s needs authorization: %s", s.settings.ID, s.veil.line(e.reason, shownReason))}
 }
 
-func (s *Session) closedError() *tool.Error {
+func (s faults) closedError() *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Message: "the session with upstream " + s.settings.ID + " is closed", Err: errClosed}
 }
 
-// gaveUp is the error of a caller whose ctx has ended.
-func (s *Session) gaveUp(ctx context.Context) *tool.Error {
+// gaveUp is the error of a caller after the end of its ctx.
+func (s faults) gaveUp(ctx context.Context) *tool.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &tool.Error{Kind: tool.Timeout, Message: "time ran out waiting for upstream " + s.settings.ID, Err: ctx.Err()}
 	}
 	return &tool.Error{Kind: tool.Canceled, Message: "canceled while waiting for upstream " + s.settings.ID, Err: ctx.Err()}
 }
 
-func (s *Session) badAnswer(name string, err error) *tool.Error {
+func (s faults) badAnswer(name string, err error) *tool.Error {
 	return &tool.Error{Kind: tool.Upstream, Err: err,
 		Message: fmt.Sprintf("%s.%s answered with something that is no result: %s", s.settings.ID, name, s.veil.describe(err))}
 }
 
-func (s *Session) unknownTool(name string, names []string) *tool.Error {
+func (s faults) unknownTool(name string, names []string) *tool.Error {
 	e := &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("upstream %s has no tool %s", s.settings.ID, plain.Line(fmt.Sprintf("%q", name), 80))}
 	if near := nearest.Of(name, names); near != "" {
 		e.Hint = "did you mean " + near + "?"

@@ -14,6 +14,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/jsontext"
+	"sallyport/gateway/upstream/process"
 )
 
 const (
@@ -25,7 +29,7 @@ const (
 
 var _ mcp.Connection = (*pipe)(nil)
 
-// tooLong is why a link is dead whose upstream sent a message of more bytes than that.
+// tooLong is why a link was closed: its upstream sent a message above this limit.
 type tooLong int64
 
 func (n tooLong) Error() string {
@@ -44,7 +48,7 @@ func isTooLong(err error) bool {
 // It is not mcp.IOTransport because there one line that is no message, a
 // greeting or a log line on stdout, is the end of the connection.
 type pipe struct {
-	process *process
+	process *process.Process
 	frames  *framer
 	queue   []jsonrpc.Message // read, but not returned yet
 	out     chan []byte
@@ -54,7 +58,7 @@ type pipe struct {
 	sender  sync.WaitGroup
 }
 
-func newPipe(p *process, most int64, room *Budget, log *slog.Logger, v veil) *pipe {
+func newPipe(p *process.Process, most int64, room *budget.Budget, log *slog.Logger, v veil) *pipe {
 	c := &pipe{
 		process: p,
 		out:     make(chan []byte, 16),
@@ -62,7 +66,7 @@ func newPipe(p *process, most int64, room *Budget, log *slog.Logger, v veil) *pi
 		written: make(chan struct{}),
 	}
 	seen := 0
-	c.frames = &framer{in: bufio.NewReaderSize(p.stdout, 64<<10), max: int(most), long: parcel{budget: room, done: c.closed}, junk: func(line []byte) {
+	c.frames = &framer{in: bufio.NewReaderSize(p.Stdout, 64<<10), max: int(most), long: budget.Parcel{Budget: room, Done: c.closed}, junk: func(line []byte) {
 		if seen++; seen <= junkLogged {
 			log.Warn("skip line on stdout that is no message", "line", v.line(string(line), 200))
 		}
@@ -72,13 +76,13 @@ func newPipe(p *process, most int64, room *Budget, log *slog.Logger, v veil) *pi
 }
 
 // send writes what Write takes. A process that has stopped reading its input
-// blocks this goroutine, not a caller whose time is limited.
+// blocks this goroutine, not a caller with a deadline.
 func (c *pipe) send() {
 	var first sync.Once
 	for {
 		select {
 		case frame := <-c.out:
-			if _, err := c.process.stdin.Write(frame); err != nil {
+			if _, err := c.process.Stdin.Write(frame); err != nil {
 				return // its output ends too, or else calls run into their limit
 			}
 			first.Do(func() { close(c.written) })
@@ -109,8 +113,8 @@ func (c *pipe) ending(err error) error {
 		return err
 	}
 	c.once.Do(func() { close(c.closed) })
-	close(c.process.drained)
-	return c.process.obituary()
+	close(c.process.Drained)
+	return c.process.Obituary()
 }
 
 // Write implements mcp.Connection.
@@ -133,7 +137,7 @@ func (c *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
 func (c *pipe) begun() bool {
 	select {
 	case <-c.written:
-		return c.process.begun()
+		return c.process.Begun()
 	default:
 		return false
 	}
@@ -142,7 +146,7 @@ func (c *pipe) begun() bool {
 // Close implements mcp.Connection: the process sees the end of its input.
 func (c *pipe) Close() error {
 	c.once.Do(func() { close(c.closed) })
-	err := c.process.stdin.Close()
+	err := c.process.Stdin.Close()
 	c.sender.Wait()
 	return err
 }
@@ -155,7 +159,7 @@ type framer struct {
 	in   *bufio.Reader
 	max  int
 	junk func(line []byte)
-	long parcel // a line that did not fit into the reader's buffer
+	long budget.Parcel // a line that did not fit into the reader's buffer
 	// spoiled is the answer in place of one that was too long, nil for none.
 	spoiled *jsonrpc.Response
 }
@@ -190,31 +194,31 @@ func (f *framer) line() ([]byte, error) {
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return bytes.Clone(part), err // messages keep parts of it
 	}
-	f.long.drop()
-	f.long.add(part)
+	f.long.Drop()
+	f.long.Add(part)
 	message := mayHold(part)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = f.in.ReadSlice('\n')
 		switch {
-		case message && f.long.size+len(part) > f.max:
+		case message && f.long.Size+len(part) > f.max:
 			return f.tooLong(part, err)
 		case message:
-			f.long.add(part)
+			f.long.Add(part)
 		}
 	}
-	return f.long.take(), err
+	return f.long.Take(), err
 }
 
-// passedOver is how many bytes more than the limit are read of a line whose message is not wanted any more.
+// passedOver is how many bytes beyond the limit are read of a line when its message is discarded.
 const passedOver = 128 << 20
 
 // tooLong passes over the rest of a line that holds a message which is too long, so that only the
 // call fails that it answers. The link is dead where that cannot be known, or the line has no end.
 func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
 	var env envelope
-	env.scan(f.long.parts[0])
-	size, tail := f.long.size+len(part), bytes.Clone(part)
-	f.long.drop()
+	env.scan(f.long.Parts[0])
+	size, tail := f.long.Size+len(part), bytes.Clone(part)
+	f.long.Drop()
 	for errors.Is(err, bufio.ErrBufferFull) {
 		if size > f.max+passedOver {
 			return nil, tooLong(f.max)
@@ -234,7 +238,7 @@ func (f *framer) tooLong(part []byte, err error) ([]byte, error) {
 	return nil, err
 }
 
-// lastID is the end of a message whose id comes after its result: one brace, so that no id in the result is meant.
+// lastID is the end of a message with the id after its result: one brace, so that no id in the result is meant.
 var lastID = regexp.MustCompile(`[,{]\s*"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
 // longestTail is how many bytes before its last part are kept of a line that is passed over.
@@ -251,7 +255,7 @@ func mayHold(line []byte) bool { return mayBeMessage(line) || opening.Match(line
 // parseFrame reads a line that holds one message or, as revision 2025-03-26
 // allowed, an array of them. What is no message is returned as junk.
 func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
-	line, deep := prune(line)
+	line, deep := jsontext.Prune(line)
 	frames := []json.RawMessage{line}
 	if line[0] == '[' && json.Unmarshal(line, &frames) != nil {
 		if msgs = rescue(line); len(msgs) == 0 {
@@ -261,7 +265,7 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 	}
 	for _, frame := range frames {
 		msg := parseEnvelope(frame)
-		if deep && bytes.Contains(frame, []byte(pruned)) {
+		if deep && bytes.Contains(frame, []byte(jsontext.Pruned)) {
 			msg = shallow(msg)
 		}
 		switch resp, ok := msg.(*jsonrpc.Response); {
@@ -281,7 +285,7 @@ func parseFrame(line []byte) (msgs []jsonrpc.Message, junk [][]byte) {
 // parseMessage returns nil for what is no JSON-RPC message. jsonrpc.DecodeMessage
 // would do, but allocates 32 KiB each time. See [tooDeep] for what is nested too deep.
 func parseMessage(data []byte) jsonrpc.Message {
-	data, deep := prune(data)
+	data, deep := jsontext.Prune(data)
 	msg := parseEnvelope(data)
 	if deep {
 		return shallow(msg)

@@ -12,6 +12,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
 
+	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/jsontext"
+	"sallyport/gateway/upstream/process"
 	"sallyport/internal/tool"
 )
 
@@ -25,7 +28,7 @@ func FuzzFramer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 200
-		frames := &framer{long: parcel{budget: NewBudget(0)}, in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
+		frames := &framer{long: budget.Parcel{Budget: budget.New(0)}, in: bufio.NewReaderSize(bytes.NewReader(data), 16), max: limit, junk: func(line []byte) {
 			if len(bytes.TrimSpace(line)) == 0 {
 				t.Error("an empty line is junk")
 			}
@@ -35,8 +38,8 @@ func FuzzFramer(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if len(msgs) == 0 || frames.long.size > limit {
-				t.Fatalf("%d messages, %d bytes kept", len(msgs), frames.long.size)
+			if len(msgs) == 0 || frames.long.Size > limit {
+				t.Fatalf("%d messages, %d bytes kept", len(msgs), frames.long.Size)
 			}
 			for _, msg := range msgs {
 				again, err := jsonrpc.EncodeMessage(msg)
@@ -88,14 +91,14 @@ func FuzzPrune(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		out, deep := prune(data)
+		out, deep := jsontext.Prune(data)
 		if !deep && !bytes.Equal(out, data) {
 			t.Fatal("changed without need")
 		}
 		if !json.Valid(data) { // which says so too of what is nested 10,000 levels deep
 			return
 		}
-		if _, again := prune(out); !json.Valid(out) || again || deep != bytes.Contains(out, []byte(pruned)) {
+		if _, again := jsontext.Prune(out); !json.Valid(out) || again || deep != bytes.Contains(out, []byte(jsontext.Pruned)) {
 			t.Fatalf("pruned %v, %.200q", deep, out)
 		}
 	})
@@ -137,7 +140,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("id: 1\ndata: {\"jsonrpc\":\ndata: \"2.0\"}\n\n: comment\ndata\r\n\r\n")
 	f.Fuzz(func(t *testing.T, stream string) {
 		const most = 1000
-		err := readEvents(strings.NewReader(stream), most, parcel{budget: NewBudget(0)}, func(e event) {
+		err := readEvents(strings.NewReader(stream), most, budget.Parcel{Budget: budget.New(0)}, func(e event) {
 			if strings.ContainsAny(e.id+e.name, "\n") || len(e.data) > most {
 				t.Errorf("event %q %q %q", e.name, e.id, e.data)
 			}
@@ -172,16 +175,16 @@ func TestLastWords(t *testing.T) {
 		"Traceback:\n  File x\nValueError: bad\n":                                                        "ValueError: bad",
 	}
 	for text, want := range tests {
-		r := &ring{}
-		r.fill(strings.NewReader(strings.Repeat("padding\n", 5000) + text))
+		r := &process.Ring{}
+		r.Fill(strings.NewReader(strings.Repeat("padding\n", 5000) + text))
 		if text == "" {
 			want = "padding"
 		}
-		if got := r.lastWords(); got != want {
+		if got := r.LastWords(); got != want {
 			t.Errorf("of %q: %q, want %q", text, got, want)
 		}
-		if len(r.tail()) > stderrKept {
-			t.Errorf("%d bytes kept", len(r.tail()))
+		if len(r.Tail()) > process.StderrKept {
+			t.Errorf("%d bytes kept", len(r.Tail()))
 		}
 	}
 }
@@ -257,12 +260,12 @@ func FuzzTap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string) {
 		const limit = 1000
 		w := &wire{veil: newVeil(Settings{}, nil), toSDK: make(chan jsonrpc.Message, 2000), dead: make(chan struct{}), changed: func(parts) {}, notice: func(string, json.RawMessage) {}, budget: rate.NewLimiter(0, 0)}
-		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit, event: parcel{budget: NewBudget(0)}}
+		body := &tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReaderSize(strings.NewReader(stream), 16), limit: limit, event: budget.Parcel{Budget: budget.New(0)}}
 		got, err := io.ReadAll(body)
 		if len(got) > len(stream)+500*strings.Count(stream, "data") || err != nil { // an answer that cannot be read becomes an error
 			t.Fatalf("%d bytes of %d, %v", len(got), len(stream), err)
 		}
-		again, _ := io.ReadAll(&tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReader(bytes.NewReader(got)), limit: limit, event: parcel{budget: NewBudget(0)}})
+		again, _ := io.ReadAll(&tappedBody{tapped: &tapped{wire: w}, Closer: io.NopCloser(nil), in: bufio.NewReader(bytes.NewReader(got)), limit: limit, event: budget.Parcel{Budget: budget.New(0)}})
 		if !body.through && string(again) != string(got) {
 			t.Errorf("a second tap takes more: %q of %q", again, got)
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/budget"
+	"sallyport/internal/sockets"
 	"sallyport/internal/tool"
 )
 
@@ -28,7 +30,7 @@ const (
 	// use them, and gains nothing if it does.
 	codeHTTP  = -1_000_000
 	codeScope = -1_001_000
-	// codeScopeSaid is codeScope whose message says what to do.
+	// codeScopeSaid is codeScope with a message that says what to do.
 	codeScopeSaid = -1_001_001
 
 	// farewell bounds the DELETE that ends a session.
@@ -62,7 +64,7 @@ func (d *dialer) dialHTTP(ctx context.Context) (*carrier, error) {
 	release := func() {
 		base.CloseIdleConnections()
 		errands.wait()
-		sockets.close()
+		sockets.Close()
 	}
 	dial := d.dialStreamable
 	if d.overSSE() {
@@ -92,7 +94,7 @@ type errands struct {
 }
 
 // run runs f with the link's life as context, or not at all when that is over:
-// whoever waits for f waits for the end of the link too.
+// a caller that waits for f waits for the end of the link too.
 func (e *errands) run(f func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +170,7 @@ func httpStatus(err error) int {
 
 // newTransport connects over TCP or, if socket is not "", over that Unix socket,
 // whatever the URL's host.
-func newTransport(socket string) (*http.Transport, *sockets) {
+func newTransport(socket string) (*http.Transport, *sockets.Set) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	dial, proxy := dialer.DialContext, http.ProxyFromEnvironment
 	if socket != "" {
@@ -177,7 +179,7 @@ func newTransport(socket string) (*http.Transport, *sockets) {
 			return dialer.DialContext(ctx, "unix", socket)
 		}
 	}
-	sockets := newSockets(dial)
+	sockets := sockets.New(dial)
 	return &http.Transport{
 		Proxy:               proxy,
 		DialContext:         sockets.DialContext,
@@ -208,7 +210,7 @@ type door struct {
 	origin  string
 	headers map[string]string
 	most    int64 // bytes of one message
-	room    *Budget
+	room    *budget.Budget
 	guard   *guard
 	join    func(context.Context) (context.Context, context.CancelFunc)
 	// version is the revision of a legacy session, nil until it is known.

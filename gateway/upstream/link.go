@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sallyport/gateway/upstream/process"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -34,11 +35,11 @@ type carrier struct {
 	conn mcp.Connection
 	// stop ends it, politely first, within 2 s. It is called once.
 	stop func()
-	// release, if there is one, gives back what stop may leave once nobody uses it any more.
+	// release, if there is one, frees what stop leaves, once it is no longer used.
 	release func()
-	// listen, if there is one, hears what the server says unasked, until ctx ends.
+	// listen, if there is one, gets what the server says unasked, until ctx ends.
 	listen func(ctx context.Context, w *wire)
-	// settled, if there is one, is told the revision that initialize settled.
+	// settled, if set, is called with the negotiated protocol revision.
 	settled func(version string)
 }
 
@@ -58,7 +59,7 @@ type dialer struct {
 	// old is set once it turned out to know nothing newer than HTTP with SSE.
 	old atomic.Bool
 	// process is the last one started, nil for HTTP.
-	process atomic.Pointer[process]
+	process atomic.Pointer[process.Process]
 }
 
 func newDialer(s *Session) *dialer {
@@ -67,7 +68,7 @@ func newDialer(s *Session) *dialer {
 	return d
 }
 
-// forget makes the next dial find out anew how the upstream wants to be talked to.
+// forget makes the next dial find out again how the upstream wants to be talked to.
 func (d *dialer) forget() {
 	d.pinned.Store(false)
 	d.old.Store(false)
@@ -165,12 +166,12 @@ func (l *link) hear() {
 func (d *dialer) carrier(ctx context.Context) (*carrier, error) {
 	switch {
 	case d.settings.Command != "" && d.settings.URL == "":
-		p, err := start(ctx, d.settings)
+		p, err := process.Start(ctx, process.Command{Command: d.settings.Command, Args: d.settings.Args, Dir: d.settings.Dir, Env: d.settings.Env})
 		if err != nil {
 			return nil, err
 		}
 		d.process.Store(p)
-		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.opts.Budget, d.log, d.veil), stop: p.stop}, nil
+		return &carrier{conn: newPipe(p, d.settings.MaxMessage, d.opts.Budget, d.log, d.veil), stop: p.Stop}, nil
 	case d.settings.URL != "" && d.settings.Command == "":
 		return d.dialHTTP(ctx)
 	}
@@ -228,7 +229,7 @@ type link struct {
 	server                  tool.Server
 	capabilities            map[string]json.RawMessage // of the server
 	// meta goes into every request from revision 2026-07-28 on, metaAsking into
-	// those whose caller can be asked, and into lists; both nil before.
+	// those with a caller that can be asked, and into lists; both nil before.
 	meta, metaAsking json.RawMessage
 	asks             bool
 	wishes           *wishes
@@ -284,7 +285,7 @@ func (l *link) send(ctx context.Context, r *request) (json.RawMessage, error) {
 	id, answer := l.wire.expect()
 	token := int64(0)
 	if r.call.Peer != nil {
-		e, end := l.wire.exchange(ctx, id, r.call)
+		e, end := progress{l.wire}.exchange(ctx, id, r.call)
 		defer end()
 		ctx, token = context.WithValue(ctx, exchangeKey{}, &tapped{l.wire, e, numericID(id)}), id
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"sallyport/gateway/upstream/jsontext"
 	"sallyport/internal/plain"
 	"sallyport/internal/tool"
 )
@@ -125,7 +126,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// next returns the cursor, unless it says that there is no next page or has been
+// next returns the cursor, unless there is no next page or it has been
 // used before. Before revision 2026-07-28 servers also wrote "" for the end.
 func (g *gathering[T]) next(cursor *string) *string {
 	if cursor == nil || *cursor == "" && g.link.protocol < modern {
@@ -147,7 +148,7 @@ func (g *gathering[T]) add(definition json.RawMessage) {
 		return
 	}
 	entry, name, err := g.parse(definition)
-	if bytes.Contains(definition, []byte(pruned)) {
+	if bytes.Contains(definition, []byte(jsontext.Pruned)) {
 		err = &tooDeep{}
 	}
 	switch key := "entry " + name; {
@@ -298,8 +299,8 @@ func parsePrompt(definition json.RawMessage) (tool.Prompt, string, error) {
 
 // text returns a JSON string, "" for anything else.
 func text(raw json.RawMessage) string {
-	if len(raw) >= longText {
-		if s, ok := longString(raw); ok {
+	if len(raw) >= jsontext.LongText {
+		if s, ok := jsontext.LongString(raw); ok {
 			return s
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Session) connected(ctx context.Context) (*link, error) {
 	select {
 	case <-a.done:
 	case <-ctx.Done():
-		return nil, s.gaveUp(ctx)
+		return nil, faults{s}.gaveUp(ctx)
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -47,7 +47,7 @@ func (s *Session) connected(ctx context.Context) (*link, error) {
 // neither. It is called with mu held.
 func (s *Session) join() (*link, *attempt, error) {
 	if s.state.Status == Closed {
-		return nil, nil, s.closedError()
+		return nil, nil, faults{s}.closedError()
 	}
 	if s.settings.Problem != "" {
 		return nil, nil, s.unusable()
@@ -82,7 +82,7 @@ func (s *Session) bury() {
 	}
 	// An upstream that worked is tried again at once; one that dies before it has
 	// done anything, or that does not let us in any more, is not.
-	if reason := s.lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgives(err) {
+	if reason := (faults{s}).lostError(err).Error(); l.proven() && !needsLogin(err) || s.backoff.forgives(err) {
 		s.setStatus(Failed, reason)
 	} else {
 		s.failed(reason, err)
@@ -110,18 +110,18 @@ func (s *Session) loop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.settle(nil, s.closedError())
+			s.settle(nil, faults{s}.closedError())
 			return
 		case <-s.wake:
 			lost = s.connect(ctx)
-			idle = s.rest()
+			idle = queue{s}.rest()
 		case <-lost:
 			lost = nil
 			s.mu.Lock()
 			s.bury()
 			s.mu.Unlock()
 		case <-idle:
-			idle = s.rest()
+			idle = queue{s}.rest()
 		case <-s.changed.note:
 			if relist == nil {
 				relist = time.After(max(relistDelay, relistGap-time.Since(listed)))
@@ -149,7 +149,7 @@ func (s *Session) connect(ctx context.Context) <-chan struct{} {
 		}
 		return nil // the loop ends and tells those who wait
 	case err != nil:
-		s.settle(nil, s.connectError(limited, err))
+		s.settle(nil, faults{s}.connectError(limited, err))
 		return nil
 	}
 	if s.adopt(l, listed) {

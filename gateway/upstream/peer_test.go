@@ -323,7 +323,7 @@ func TestAsksWithNoCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.Eventually(t, "it is refused", soon, func() bool {
-		return strings.Contains(call(t, s, "answered", "").Text(), "it belongs to no call")
+		return strings.Contains(call(t, s, "answered", "").Text(), "it belongs to no call in flight")
 	})
 	if p.asked != nil {
 		t.Errorf("asked %v", p.asked)

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// What an upstream may say beside its answers, for each call and for each link:
+// What an upstream may send in addition to its responses, for each call and for each link:
 // more is dropped.
 const (
 	noticeBurst = 200
@@ -19,7 +19,7 @@ const (
 	maxNotice   = 1 << 20 // bytes of one
 )
 
-// exchange is one request of ours that is under way for a peer.
+// exchange is one of our requests, in flight for a peer.
 type exchange struct {
 	peer   tool.Peer
 	token  json.RawMessage // the caller's own progress token, nil if it gave none
@@ -34,9 +34,12 @@ type exchange struct {
 	asking map[jsonrpc.ID]context.CancelFunc
 }
 
+// progress passes on what an upstream tells during a request.
+type progress struct{ *wire }
+
 // exchange notes that the request with that id is for a peer. close ends that,
 // and waits until the peer is not used any more.
-func (w *wire) exchange(ctx context.Context, id int64, call tool.Call) (e *exchange, closeIt func()) {
+func (w progress) exchange(ctx context.Context, id int64, call tool.Call) (e *exchange, closeIt func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	e = &exchange{
 		peer: call.Peer, token: progressToken(call.Params["_meta"]),
@@ -74,9 +77,9 @@ func (e *exchange) notify(method string, params json.RawMessage) {
 	}
 }
 
-// notified takes one notification of the upstream. owner is the call in whose
+// notified handles one notification of the upstream. owner is the call in the
 // answer it came, nil if the connection does not tell.
-func (w *wire) notified(msg *jsonrpc.Request, owner *exchange) {
+func (w progress) notified(msg *jsonrpc.Request, owner *exchange) {
 	switch msg.Method {
 	case "notifications/tools/list_changed":
 		w.changed(toolPart)
@@ -95,9 +98,9 @@ func (w *wire) notified(msg *jsonrpc.Request, owner *exchange) {
 	}
 }
 
-// said passes a log message on: to the call in whose answer it came or, where
-// that is unknown, to all that are under way, or else to nobody in particular.
-func (w *wire) said(msg *jsonrpc.Request, owner *exchange) {
+// said passes a log message on: to the call that it came with or, where
+// that is unknown, to all that are in flight, or else to OnNotice.
+func (w progress) said(msg *jsonrpc.Request, owner *exchange) {
 	if len(msg.Params) > maxNotice {
 		return
 	}
@@ -114,14 +117,14 @@ func (w *wire) said(msg *jsonrpc.Request, owner *exchange) {
 	}
 }
 
-func (w *wire) tell(msg *jsonrpc.Request) {
+func (w progress) tell(msg *jsonrpc.Request) {
 	if len(msg.Params) <= maxNotice && w.budget.Allow() {
 		w.notice(msg.Method, msg.Params)
 	}
 }
 
 // underWay returns the exchanges of this moment.
-func (w *wire) underWay() []*exchange {
+func (w progress) underWay() []*exchange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]*exchange, 0, len(w.exchanges))
@@ -131,9 +134,9 @@ func (w *wire) underWay() []*exchange {
 	return all
 }
 
-// progressed passes progress on to the call whose token it carries, under the
+// progressed passes progress on to the call with its token, under the
 // token that the caller chose itself, if it did.
-func (w *wire) progressed(params json.RawMessage) {
+func (w progress) progressed(params json.RawMessage) {
 	fields := members(params)
 	var token int64
 	if len(params) > maxNotice || json.Unmarshal(orNull(fields["progressToken"]), &token) != nil {

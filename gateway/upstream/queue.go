@@ -11,10 +11,13 @@ import (
 // defaultConcurrency is how many calls of one upstream may be under way at once.
 const defaultConcurrency = 32
 
+// queue counts the calls in flight.
+type queue struct{ *Session }
+
 // enter waits for a place among the calls that may be under way: first come,
 // first served, at most for the time that a call may take. A caller that it lets
 // in calls leave. The time limit of the call itself has not begun yet.
-func (s *Session) enter(ctx context.Context) error {
+func (s queue) enter(ctx context.Context) error {
 	s.use()
 	if s.places.TryAcquire(1) {
 		return nil
@@ -26,30 +29,30 @@ func (s *Session) enter(ctx context.Context) error {
 	}
 	s.unuse()
 	if ctx.Err() != nil {
-		return s.gaveUp(ctx)
+		return faults(s).gaveUp(ctx)
 	}
 	return &tool.Error{Kind: tool.Limit,
 		Message: fmt.Sprintf("upstream %s was busy for %s, at its limit of %d calls at once", s.settings.ID, seconds(s.settings.Timeout), s.settings.Concurrency),
 		Hint:    "make fewer calls at once", Retryable: true}
 }
 
-func (s *Session) leave() {
+func (s queue) leave() {
 	s.places.Release(1)
 	s.unuse()
 }
 
 // use keeps the session from being taken for idle until unuse.
-func (s *Session) use() { s.users.Add(1) }
+func (s queue) use() { s.users.Add(1) }
 
-func (s *Session) unuse() {
+func (s queue) unuse() {
 	s.used.Store(int64(time.Since(s.made)))
 	s.users.Add(-1)
 }
 
-// rest stops a link that nobody has used for as long as the settings say, and
+// rest stops a link that was idle for as long as the settings say, and
 // returns what tells when to look again, nil if there is nothing to stop. Only
 // the loop calls it, so that the next process starts when this one is gone.
-func (s *Session) rest() <-chan time.Time {
+func (s queue) rest() <-chan time.Time {
 	s.mu.Lock()
 	l := s.link
 	if l == nil || !l.alive() || s.settings.Idle <= 0 {
@@ -60,7 +63,7 @@ func (s *Session) rest() <-chan time.Time {
 		s.mu.Unlock()
 		return time.After(wait)
 	}
-	// Who comes from here on finds no link, and asks the loop for the next.
+	// Later callers find no link, and ask the loop for the next.
 	s.link = nil
 	s.backoff = backoff{}
 	s.setStatus(Idle, "")
@@ -71,7 +74,7 @@ func (s *Session) rest() <-chan time.Time {
 }
 
 // untilIdle returns how long the session must stay unused to count as idle.
-func (s *Session) untilIdle() time.Duration {
+func (s queue) untilIdle() time.Duration {
 	if s.users.Load() > 0 {
 		return s.settings.Idle
 	}

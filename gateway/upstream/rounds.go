@@ -73,7 +73,7 @@ func (s *Session) converse(ctx context.Context, l *link, r *request) (json.RawMe
 		}
 		asked, err := asksFor(raw)
 		if err != nil {
-			return nil, s.badAnswer(r.call.Tool.Name, err)
+			return nil, faults{s}.badAnswer(r.call.Tool.Name, err)
 		}
 		if asked == nil {
 			return raw, nil
@@ -128,7 +128,7 @@ func (s *Session) answer(ctx context.Context, r *request, asked *inputRequired) 
 	return err
 }
 
-// unanswered is the error of a call whose upstream asks for what it does not get.
+// unanswered is the error of a call when its upstream requires input and gets none.
 func (s *Session) unanswered(r *request, what string, err error) *tool.Error {
 	e := &tool.Error{Kind: tool.Failed, Err: err, Message: fmt.Sprintf("%s: the upstream wants a person's answer (%s)",
 		tool.ID{Upstream: s.settings.ID, Name: r.call.Tool.Name}, what)}

@@ -2,14 +2,14 @@
 // stdio or streamable HTTP, lists the tools, calls them, notices when the
 // upstream dies, and connects again when it is next needed. Its main type is
 // [Session]. Every byte that an upstream sends is untrusted; nothing that one
-// upstream does hurts more than the calls to itself.
+// upstream does affects more than calls to it.
 //
 // From the outside in:
 //   - session.go and loop.go decide when to connect, park.go how long to wait after
 //     a failure, queue.go how many calls run at once and when an idle upstream stops;
 //   - link.go is one connection, made and ended; probe.go finds the protocol's
-//     revision, and wire.go carries our requests beside those of the SDK;
-//   - it runs on process.go, frames.go, ring.go (stderr) and heir.go (kills what a
+//     revision, and wire.go carries our requests next to those of the SDK;
+//   - it runs on package process (which kills what a
 //     killed gateway leaves), or on httpbase.go, stream.go, sse.go and authorize.go;
 //   - call.go and headers.go write a call down, repeat.go says whether it may be sent
 //     twice, fault.go what an error is for the caller;
@@ -30,6 +30,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/sync/semaphore"
 
+	"sallyport/gateway/upstream/budget"
+	"sallyport/gateway/upstream/process"
 	"sallyport/internal/mask"
 	"sallyport/internal/tool"
 )
@@ -102,7 +104,7 @@ type Options struct {
 	Asks bool
 	// NoRoots says that such a peer is not asked for folders.
 	NoRoots bool
-	// OnNotice is told what the upstream says to nobody in particular: that a
+	// OnNotice is called with notifications that belong to no call: that a
 	// resource was updated or an elicitation completed, and log messages outside of
 	// a call. It is called from any goroutine and must not block.
 	OnNotice func(method string, params json.RawMessage)
@@ -114,11 +116,11 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// Version is the gateway's own, as the upstream sees it; "" means "dev".
 	Version string
-	// Secrets are hidden in all that the upstream sends, beside those that the settings
+	// Secrets are hidden in all that the upstream sends, in addition to those that the settings
 	// hold; tokens in use are added to it. nil is none.
 	Secrets *mask.Book
 	// Budget bounds the memory of large messages, of all sessions that share it; nil is one of its own.
-	Budget *Budget
+	Budget *budget.Budget
 }
 
 func (o Options) withDefaults() Options {
@@ -138,9 +140,9 @@ func (o Options) withDefaults() Options {
 		o.ProbeTimeout = 3 * time.Second
 	}
 	if o.Budget == nil {
-		o.Budget = NewBudget(0)
+		o.Budget = budget.New(0)
 	}
-	o.Budget = o.Budget.share()
+	o.Budget = o.Budget.Share()
 	if o.Version == "" {
 		o.Version = "dev"
 	}
@@ -152,7 +154,7 @@ type Status string
 
 // The states of a session.
 const (
-	// Idle: not connected, or stopped as nobody called it; the next Call connects.
+	// Idle: not connected, or stopped for lack of calls; the next Call connects.
 	Idle Status = "idle"
 	// Connecting: an attempt is under way.
 	Connecting Status = "connecting"
@@ -176,7 +178,7 @@ type State struct {
 	Since time.Time
 	// Error says why the session is Failed or Parked, "" otherwise.
 	Error string
-	// Login says that it is Parked because somebody has to log in.
+	// Login says that it is Parked until a user logs in.
 	Login bool
 	// RetryAt is the end of the time in which calls fail at once; zero if there is none.
 	RetryAt time.Time
@@ -258,11 +260,11 @@ func New(settings Settings, opts *Options) *Session {
 }
 
 // Connect connects and lists the tools; it does nothing if the session is
-// ready. Concurrent callers share one attempt, which goes on if ctx ends. After
+// ready. Concurrent callers share one attempt, which continues if ctx ends. After
 // a failure it fails at once, with the same reason, until [State].RetryAt.
 func (s *Session) Connect(ctx context.Context) error {
-	s.use()
-	defer s.unuse()
+	queue{s}.use()
+	defer queue{s}.unuse()
 	_, err := s.connected(ctx)
 	return err
 }
@@ -286,16 +288,16 @@ func (s *Session) Offer() tool.Offer {
 // Call runs the tool with that tool.ID.Name, or asks for the method that stands
 // in its place (see [tool.Call]), connecting first if needed. The arguments are a
 // JSON object, or empty for none. A tool that answers isError is no error here:
-// see [tool.Result]. Errors are *tool.Error. A call whose connection is lost is
+// see [tool.Result]. Errors are *tool.Error. A call that loses its connection is
 // repeated once if the tool says that it is read-only or idempotent, never else.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if _, err := objectOf(call.Args); err != nil {
 		return tool.Result{}, err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := (queue{s}).enter(ctx); err != nil {
 		return tool.Result{}, err
 	}
-	defer s.leave()
+	defer queue{s}.leave()
 	l, err := s.connected(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -314,7 +316,7 @@ func (s *Session) State() State {
 		state.RetryAt = time.Time{}
 	}
 	if p := s.dialer.process.Load(); p != nil {
-		state.PID, state.Stderr = p.pid(), s.veil.text(p.stderr.tail(), stderrKept)
+		state.PID, state.Stderr = p.Pid(), s.veil.text(p.Stderr.Tail(), process.StderrKept)
 	}
 	return state
 }

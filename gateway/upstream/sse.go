@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sallyport/gateway/upstream/budget"
 )
 
 var (
@@ -22,13 +24,13 @@ var (
 )
 
 // sseConn is the transport of revision 2024-11-05: the server says everything on
-// one stream of events, whose first one names the address for our messages. The
+// one stream of events. The first one has the address for our messages. The
 // SDK's own follows that address anywhere, takes every event for a message, and
 // does not tell why the stream ended.
 type sseConn struct {
 	client *http.Client
 	most   int64
-	room   *Budget
+	room   *budget.Budget
 	origin string
 	post   string // the address; set before the connection is handed out
 
@@ -83,7 +85,7 @@ func (c *sseConn) listen(ctx context.Context, endpoint string, named chan<- stri
 		return fmt.Errorf("%w: %s", errNoStream, status(resp))
 	}
 	known := false
-	err = readEvents(resp.Body, int(c.most), parcel{budget: c.room, done: ctx.Done()}, func(e event) {
+	err = readEvents(resp.Body, int(c.most), budget.Parcel{Budget: c.room, Done: ctx.Done()}, func(e event) {
 		switch {
 		case e.name == "endpoint" && !known:
 			known = true

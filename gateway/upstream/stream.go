@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/gateway/upstream/budget"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 )
 
 // listener holds the stream on which an HTTP server of a revision before
-// 2026-07-28 says what nobody asked for, above all that its tools changed. The
+// 2026-07-28 sends unsolicited notifications, such as that its tools changed. The
 // SDK would end the session when a proxy has cut an idle stream a few times; to
 // us a stream that ends is only a reason to open the next one.
 type listener struct {
@@ -26,7 +28,7 @@ type listener struct {
 	client *http.Client
 	wire   *wire
 	most   int // bytes of one event
-	room   *Budget
+	room   *budget.Budget
 	last   string // id of the last event
 }
 
@@ -77,7 +79,7 @@ func (l *listener) once(ctx context.Context) bool {
 	if resp.StatusCode != http.StatusOK || !isStream(resp) {
 		return false // 405, or a page: it is not offered
 	}
-	_ = readEvents(resp.Body, l.most, parcel{budget: l.room, done: ctx.Done()}, l.take) // its end is its end
+	_ = readEvents(resp.Body, l.most, budget.Parcel{Budget: l.room, Done: ctx.Done()}, l.take) // its end is its end
 	return ctx.Err() == nil
 }
 
@@ -98,7 +100,7 @@ type event struct {
 }
 
 // readEvents reads server-sent events until r ends or one is longer than most bytes. line counts what is read.
-func readEvents(r io.Reader, most int, line parcel, take func(event)) error {
+func readEvents(r io.Reader, most int, line budget.Parcel, take func(event)) error {
 	in := bufio.NewReader(r)
 	var name, id string
 	var data [][]byte
@@ -134,21 +136,21 @@ func readEvents(r io.Reader, most int, line parcel, take func(event)) error {
 }
 
 // readLine returns the next line without its end, in memory of its own.
-func readLine(in *bufio.Reader, most int, line *parcel) ([]byte, error) {
+func readLine(in *bufio.Reader, most int, line *budget.Parcel) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if line.add(part); line.size > most {
-			line.drop()
+		if line.Add(part); line.Size > most {
+			line.Drop()
 			return nil, tooLong(most)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		if err != nil {
-			line.drop()
+			line.Drop()
 			return nil, err
 		}
-		text := line.take()
+		text := line.Take()
 		return text[:len(text)-1], nil
 	}
 }

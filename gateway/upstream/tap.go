@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"sallyport/gateway/upstream/budget"
 )
 
 // errNoMessage is why an answer over HTTP is of no use.
@@ -35,8 +37,8 @@ func repeatArguments(ctx context.Context, header http.Header) {
 // message is left out, as the SDK would take it for the end of the session; what
 // else the server says is taken out, so that it is known to belong to the call.
 // A response that the SDK could not read is given to who waits for it.
-func tap(req *http.Request, resp *http.Response, limit int64, room *Budget) {
-	message := parcel{budget: room, done: req.Context().Done()}
+func tap(req *http.Request, resp *http.Response, limit int64, room *budget.Budget) {
+	message := budget.Parcel{Budget: room, Done: req.Context().Done()}
 	t, _ := req.Context().Value(exchangeKey{}).(*tapped)
 	switch {
 	case t == nil && req.Method != http.MethodPost:
@@ -51,7 +53,7 @@ func tap(req *http.Request, resp *http.Response, limit int64, room *Budget) {
 // streamFactor is how many times the limit of one message the events of one answer may have together.
 const streamFactor = 4
 
-// tapped is a request of ours under way over HTTP; owner is nil if nobody can be asked.
+// tapped is one of our requests in flight over HTTP; owner is nil without a peer.
 type tapped struct {
 	wire  *wire
 	owner *exchange
@@ -64,7 +66,7 @@ func (t *tapped) spoil(err error) []byte {
 }
 
 // plainly returns nil for a response that the SDK reads, or else what is to stand
-// in its place. An answer to a request of ours is delivered here: the SDK would
+// in its place. A response to one of our requests is delivered here: the SDK would
 // copy it, and does not read all that we do. t may be nil.
 func (t *tapped) plainly(resp *jsonrpc.Response) []byte {
 	if t != nil {
@@ -99,14 +101,14 @@ type tappedMessage struct {
 	*tapped
 	io.Closer
 	in      io.Reader
-	message parcel
+	message budget.Parcel
 	whole   *bytes.Reader // nil until it was read
 }
 
 func (t *tappedMessage) Read(p []byte) (int, error) {
 	if t.whole == nil {
 		_, err := io.Copy(&t.message, t.in)
-		data := t.message.take()
+		data := t.message.Take()
 		if err != nil && (t.tapped == nil || !isTooLong(err)) {
 			return 0, err // the connection is broken
 		}
@@ -133,15 +135,15 @@ func (t *tappedMessage) check(data []byte, err error) []byte {
 	return data
 }
 
-// tappedBody is a stream of events; tapped is nil for what is not a request of ours.
+// tappedBody is a stream of events; tapped is nil for requests of the SDK.
 type tappedBody struct {
 	*tapped
 	io.Closer
 	in    *bufio.Reader
 	limit int64
-	event parcel // that is being read
-	total int64  // bytes of all events
-	ready []byte // an event, or what is left of it
+	event budget.Parcel // that is being read
+	total int64         // bytes of all events
+	ready []byte        // an event, or what is left of it
 	ended error
 	// through is set once an event was too long: from there on nothing is looked at.
 	through bool
@@ -167,9 +169,9 @@ func (t *tappedBody) gather() (event []byte, ok bool) {
 	last := byte('\n') // before the line
 	for {
 		line, err := t.in.ReadSlice('\n')
-		t.event.add(line)
-		if t.total += int64(len(line)); int64(t.event.size) > t.limit || t.tapped != nil && t.total > streamFactor*t.limit {
-			t.overrun(t.event.take())
+		t.event.Add(line)
+		if t.total += int64(len(line)); int64(t.event.Size) > t.limit || t.tapped != nil && t.total > streamFactor*t.limit {
+			t.overrun(t.event.Take())
 			return nil, false
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -185,7 +187,7 @@ func (t *tappedBody) gather() (event []byte, ok bool) {
 		}
 		last = '\n'
 	}
-	return t.event.take(), true
+	return t.event.Take(), true
 }
 
 // dataOf returns the data of an event, and all else that it has.

@@ -22,7 +22,7 @@ var (
 	errClosed = errors.New("the session was closed")
 	// errStuck is why a link is dead that never answered after server/discover.
 	errStuck = errors.New("no answer to either server/discover or initialize")
-	// errFlood is why a link is dead whose upstream would make us hold ever more answers.
+	// errFlood is why a link was closed: its upstream sent more pings than we could answer.
 	errFlood = errors.New("sends requests without reading the answers")
 )
 
@@ -38,16 +38,16 @@ const (
 )
 
 // wire is the connection that the SDK gets. The SDK shakes hands over it,
-// answers pings. Our own requests, lists and calls, go out beside it and their answers come back as the bytes that
+// answers pings. Our own requests, lists and calls, go out next to it and their answers come back as the bytes that
 // were sent: decoded into the SDK's types they would lose integers over 2^53,
 // block types that it does not know, the order of a schema's properties, and
-// gain annotations that nobody sent.
+// gain annotations that were not sent.
 type wire struct {
 	below mcp.Connection
 	probe time.Duration
 	log   *slog.Logger
 	veil  veil
-	// changed is told what the upstream says has changed.
+	// changed is called with what the upstream reports as changed.
 	changed func(parts)
 	owed    atomic.Int32 // answers that the upstream has not been given yet
 
@@ -63,11 +63,11 @@ type wire struct {
 	// asks says that a call may have a peer that can be asked; lane is for such calls.
 	asks bool
 	lane *lane
-	// notice is told what is said to nobody in particular, within the budget.
+	// notice is called with notifications that belong to no call, within the budget.
 	notice func(method string, params json.RawMessage)
 	budget *rate.Limiter
 
-	// settled is told the protocol revision of a legacy session; may be nil.
+	// settled is called with the protocol revision of a legacy session; may be nil.
 	settled     func(version string)
 	greeting    atomic.Value // jsonrpc.ID of the SDK's last server/discover or initialize
 	greeted     atomic.Pointer[json.RawMessage]
@@ -83,11 +83,11 @@ type wire struct {
 	nextID  int64
 	pending map[jsonrpc.ID]chan *jsonrpc.Response
 	lasting map[jsonrpc.ID]bool // those of pending that are answered at the end of a stream
-	// exchanges are the requests of ours that are for a peer, by their id, which is also their progress token.
+	// exchanges are our requests for a peer, by their id, which is also their progress token.
 	exchanges map[int64]*exchange
 }
 
-// newWire starts reading from the connection below. Whoever calls it calls shut in the end.
+// newWire starts reading from the connection below. The caller it calls shut in the end.
 func newWire(c *carrier, d *dialer) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wire{
@@ -109,7 +109,7 @@ func newWire(c *carrier, d *dialer) *wire {
 	return w
 }
 
-// background runs f beside the wire, unless that has ended, and reports whether
+// background runs f concurrently with the wire, unless that has ended, and reports whether
 // it does; shut waits for it.
 func (w *wire) background(f func(ctx context.Context)) bool {
 	w.mu.Lock()
@@ -137,7 +137,7 @@ func (w *wire) accept(msg jsonrpc.Message) { w.acceptFrom(msg, nil) }
 
 // acceptFrom hands an answer to the request that waits for it, or else to the
 // SDK; what the upstream asks to the peer of a call, or else to the SDK, which
-// answers a ping and refuses what it does not know. owner is the call in whose
+// answers a ping and refuses what it does not know. owner is the call in the
 // answer the message came, nil if the connection does not tell.
 func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 	w.veil.message(msg)
@@ -156,7 +156,7 @@ func (w *wire) acceptFrom(msg jsonrpc.Message, owner *exchange) {
 		w.hear()
 	case *jsonrpc.Request:
 		if !msg.IsCall() {
-			w.notified(msg, owner)
+			progress{w}.notified(msg, owner)
 			return
 		}
 		if w.owed.Add(1) > mayOwe {
@@ -178,7 +178,7 @@ func (w *wire) inject(msg jsonrpc.Message) {
 	}
 }
 
-// fromHandshake reports whether an answer that is none of ours is for the SDK.
+// fromHandshake reports whether a response to none of our requests is for the SDK.
 func (w *wire) fromHandshake(resp *jsonrpc.Response) bool {
 	n, numeric := resp.ID.Raw().(int64)
 	if resp.ID.IsValid() && !(isGarbled(resp.Error) && numeric && n >= firstID) {
@@ -307,7 +307,7 @@ func (w *wire) result(ctx context.Context, answer chan *jsonrpc.Response, id jso
 	}
 }
 
-// expect returns the id of a new request and where its answer comes. Whoever
+// expect returns the id of a new request and where its answer comes. Anyone who
 // calls it calls await or forget.
 func (w *wire) expect() (int64, chan *jsonrpc.Response) {
 	w.mu.Lock()
@@ -345,7 +345,7 @@ func (w *wire) unsent(ctx context.Context, id jsonrpc.ID, err error) error {
 	return w.cause(err)
 }
 
-// cancel tells the upstream, in the background, that nobody waits for id any more.
+// cancel tells the upstream, in the background, that request id was canceled.
 func (w *wire) cancel(id jsonrpc.ID) {
 	if w.hangsUp.Load() {
 		return
@@ -416,7 +416,7 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements [mcp.Connection] for the SDK. To the SDK a failed write is the
-// end of the connection, so only those whose failure is the end are reported.
+// end of the connection, so only failures that end it are reported.
 func (w *wire) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok { // an answer to the upstream, which is welcome to refuse it

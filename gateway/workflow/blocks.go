@@ -12,11 +12,14 @@ import (
 	"sallyport/internal/tool"
 )
 
-// errSibling ends what stands beside something that has failed.
+// errSibling ends the siblings of a step that has failed.
 var errSibling = &tool.Error{Kind: tool.Canceled, Message: "canceled: something beside it failed"}
 
+// blockRun runs the steps that contain others.
+type blockRun struct{ *run }
+
 // part runs steps that have an end of their own in the log: a branch, or one pass of a loop.
-func (r *run) part(ctx context.Context, f *frame, steps []*node, at spot, line int) (any, error) {
+func (r blockRun) part(ctx context.Context, f *frame, steps []*node, at spot, line int) (any, error) {
 	if before, ok, err := at.past.ended(); ok || err != nil {
 		return before.value, before.error(err)
 	}
@@ -32,7 +35,7 @@ func (r *run) part(ctx context.Context, f *frame, steps []*node, at spot, line i
 }
 
 // parallel runs branches side by side.
-func (r *run) parallel(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+func (r blockRun) parallel(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	values := make([]any, len(n.blocks))
 	err := r.beside(ctx, len(n.blocks), len(n.blocks), func(ctx context.Context, i int) (err error) {
 		b := n.blocks[i]
@@ -49,8 +52,8 @@ func (r *run) parallel(ctx context.Context, f *frame, n *node, at spot) (result,
 	return result{status: outcomeOK, value: all}, nil
 }
 
-// beside calls do for each number below count, so many at once. After the first failure the others are stopped, and no more begin.
-func (r *run) beside(ctx context.Context, count, width int, do func(ctx context.Context, i int) error) error {
+// beside calls do for each number below count, with limited concurrency. After the first failure the others are stopped, and no more begin.
+func (r blockRun) beside(ctx context.Context, count, width int, do func(ctx context.Context, i int) error) error {
 	width = min(width, count)
 	if width < 1 {
 		return nil
@@ -82,7 +85,7 @@ func (r *run) beside(ctx context.Context, count, width int, do func(ctx context.
 }
 
 // forEach runs its steps for each item of a list.
-func (r *run) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, at spot) (result, error) {
+func (r blockRun) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, at spot) (result, error) {
 	v, err := f.eval(ctx, n.with, nil)
 	if err != nil {
 		return result{}, err
@@ -105,7 +108,7 @@ func (r *run) forEach(ctx context.Context, f *frame, n *node, do *spec.ForEach, 
 }
 
 // choose runs the steps of the first case that holds.
-func (r *run) choose(ctx context.Context, f *frame, n *node, at spot) (result, error) {
+func (r blockRun) choose(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	chosen := len(n.blocks) - 1
 	for i, when := range n.when {
 		holds, err := when.Bool(ctx, f.vars)
@@ -134,7 +137,7 @@ func (p spot) block(name string) spot {
 }
 
 // while runs its steps as long as its condition holds.
-func (r *run) while(ctx context.Context, f *frame, n *node, do *spec.While, at spot) (result, error) {
+func (r blockRun) while(ctx context.Context, f *frame, n *node, do *spec.While, at spot) (result, error) {
 	var last any
 	for i := 0; ; i++ {
 		inner := f.within(map[string]any{"index": int64(i), "last": last})
@@ -160,7 +163,7 @@ func (r *run) while(ctx context.Context, f *frame, n *node, do *spec.While, at s
 }
 
 // try runs steps, others when one of them fails, and in the end those that run whatever happens.
-func (r *run) try(ctx context.Context, f *frame, n *node, do *spec.Try, at spot) (result, error) {
+func (r blockRun) try(ctx context.Context, f *frame, n *node, do *spec.Try, at spot) (result, error) {
 	v, err := r.sequence(ctx, f.within(nil), n.blocks[0].steps, at.block("try"))
 	if fault, ok := errors.AsType[*failure](err); ok && ctx.Err() == nil && do.Catch != nil {
 		inner := f.within(map[string]any{loopName(do.As, "error"): faultValue(fault.fault)})
@@ -172,8 +175,8 @@ func (r *run) try(ctx context.Context, f *frame, n *node, do *spec.Try, at spot)
 	return result{status: outcomeOK, value: v}, nil
 }
 
-// finally runs what runs in any case, and returns the error that counts: that of before, else its own.
-func (r *run) finally(ctx context.Context, f *frame, n *node, at spot, before error) error {
+// finally runs what runs in any case, and returns the error that counts: that from before, else its own.
+func (r blockRun) finally(ctx context.Context, f *frame, n *node, at spot, before error) error {
 	if steps := n.blocks[2].steps; len(steps) > 0 && !errors.Is(before, errGone) {
 		if ctx.Err() != nil {
 			bare, end := r.detached(ctx)

@@ -16,9 +16,12 @@ import (
 	"sallyport/internal/tool"
 )
 
-// code runs a program. One that was interrupted is gone on with: calls that it had made are not made again.
-func (r *run) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spot, attempt int) (result, error) {
-	args, err := r.arguments(ctx, f, n)
+// codeRun runs the steps that are programs.
+type codeRun struct{ *run }
+
+// code runs a program. One that was interrupted is continued: calls that it had made are not made again.
+func (r codeRun) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spot, attempt int) (result, error) {
+	args, err := toolRun(r).arguments(ctx, f, n)
 	if err != nil {
 		return result{}, err
 	}
@@ -36,13 +39,13 @@ func (r *run) code(ctx context.Context, f *frame, n *node, do *spec.Code, at spo
 // setsResult finds a program that leaves its result in a variable of that name.
 var setsResult = regexp.MustCompile(`(?m)^result\s*(:[^=\n]*)?=[^=]`)
 
-// skill calls a function of a skill, in a program of ours.
-func (r *run) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at spot, attempt int) (result, error) {
+// skill calls a function of a skill, in a generated program.
+func (r codeRun) skill(ctx context.Context, f *frame, n *node, do *spec.Skill, at spot, attempt int) (result, error) {
 	name, function, ok := strings.Cut(do.Name.Text, ".")
 	if !ok || !identifier.MatchString(name) || !identifier.MatchString(function) {
 		return result{}, &tool.Error{Kind: tool.Invalid, Message: do.Name.Text + " is no function of a skill", Hint: "write skill.function"}
 	}
-	args, err := r.arguments(ctx, f, n)
+	args, err := toolRun(r).arguments(ctx, f, n)
 	if err != nil {
 		return result{}, err
 	}
@@ -73,9 +76,9 @@ func skillProgram(language, name, function string, with spec.Value) execution.Pr
 	return execution.Program{Language: language, Code: fmt.Sprintf("from skills.%s import %s as _call\n_call(%s)\n", name, function, strings.Join(args, ", "))}
 }
 
-// runProgram runs a program, and goes on with it while calls of it wait for people.
-func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage) (result, error) {
-	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
+// runProgram runs a program, and continues with it while calls of it wait for people.
+func (r codeRun) runProgram(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage) (result, error) {
+	if out, done, err := toolRun(r).instead(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
 	if err := json.Unmarshal(args, &p.Variables); err != nil {
@@ -83,7 +86,7 @@ func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p e
 	}
 	p.Timeout, p.Peer, p.Value = n.Timeout, r.peer, maxOutput
 	if at.past != nil && at.past.attempt == attempt && (n.Interrupted == interruptedFail || n.Interrupted == interruptedAsk) {
-		if out, done, err := r.goOn(ctx, n, at, attempt, true); done || err != nil {
+		if out, done, err := toolRun(r).goOn(ctx, n, at, attempt, true); done || err != nil {
 			return out, err
 		}
 	}
@@ -100,27 +103,27 @@ func (r *run) runProgram(ctx context.Context, n *node, at spot, attempt int, p e
 			return programResult(e)
 		}
 		before = append(before, e.ID)
-		if err := r.allApproved(ctx, at, e.Approvals); err != nil {
+		if err := waitRun(r).allApproved(ctx, at, e.Approvals); err != nil {
 			return result{}, err
 		}
 	}
 }
 
 // before are the executions of a program that the log knows of, the newest last.
-func (r *run) before(ctx context.Context, at spot, attempt int) ([]string, error) {
+func (r codeRun) before(ctx context.Context, at spot, attempt int) ([]string, error) {
 	if at.past == nil || at.past.attempt != attempt {
 		return nil, nil
 	}
 	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
-		if err := r.approved(ctx, at, *pending); err != nil {
+		if err := waitRun(r).approved(ctx, at, *pending); err != nil {
 			return nil, err
 		}
 	}
 	return slices.Clone(at.past.executions), nil
 }
 
-// execute runs a program that is on record before it begins: the newest of those before that has done something is gone on with.
-func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
+// execute runs a program that is on record before it begins: the newest of those before that has done something is continued.
+func (r codeRun) execute(ctx context.Context, n *node, at spot, attempt int, p execution.Program, args json.RawMessage, before []string) (execution.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
 		return execution.Result{}, err
@@ -146,8 +149,8 @@ func (r *run) execute(ctx context.Context, n *node, at spot, attempt int, p exec
 }
 
 // earlier is the last execution of the step before this attempt, "" for none. A retry is one that the step's own rule has made,
-// and not somebody who has resumed the run.
-func (r *run) earlier(at spot) (id string, retry bool) {
+// and not a user that resumed the run.
+func (r codeRun) earlier(at spot) (id string, retry bool) {
 	if last, ok := r.programs.Load(at.path); ok {
 		id, _ = last.(string)
 		return id, true
@@ -158,7 +161,7 @@ func (r *run) earlier(at spot) (id string, retry bool) {
 	return at.past.earlier, !at.past.reentered
 }
 
-// notResumed is the error of a program that cannot be gone on with: its journal is not kept any more, or there never was one.
+// notResumed is the error of a program that cannot be continued: its journal is not kept any more, or there never was one.
 func notResumed(err error) error {
 	if wrong, ok := errors.AsType[*tool.Error](err); ok && (wrong.Kind == tool.NotFound || wrong.Kind == tool.Invalid) {
 		return interruptedError(wrong.Message)
@@ -166,7 +169,7 @@ func notResumed(err error) error {
 	return err
 }
 
-// programResult is what a step comes to by how its program ended.
+// programResult is the result of a step by how its program ended.
 func programResult(e execution.Result) (result, error) {
 	if e.Failed() {
 		return result{}, programError(e)

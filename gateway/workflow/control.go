@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/tool"
 )
 
-// asker names whoever asks, for the record.
+// asker names the caller, for the record.
 func asker(ctx context.Context) string {
 	return cmp.Or(tool.Operator(ctx), tool.Principal(ctx))
 }
@@ -54,8 +54,8 @@ func (l *live) underWay(ctx context.Context) error {
 	}
 }
 
-// Resume goes on with a run that has failed or was canceled: what had failed is made again, what had ended is not. One that nobody has is
-// gone on with as it is. Errors are *tool.Error.
+// Resume continues with a run that has failed or was canceled: what had failed is made again, what had ended is not. One without an engine is
+// continued as it is. Errors are *tool.Error.
 func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 	run, l, err := e.find(ctx, id)
 	switch {
@@ -88,9 +88,9 @@ func (e *Engine) Resume(ctx context.Context, id string) (Run, error) {
 	return run, nil
 }
 
-// reenter notes that a run that was over goes on.
+// reenter notes that a run that was over continues.
 func (e *Engine) reenter(ctx context.Context, l *live) error {
-	if err := e.readLog(ctx, l); err != nil {
+	if err := (liveRuns{e}).readLog(ctx, l); err != nil {
 		return e.unread(l.id, err)
 	}
 	event := Event{Kind: Reentered, Time: time.Now().UTC(), By: asker(ctx)}
@@ -117,7 +117,7 @@ func (e *Engine) Replay(ctx context.Context, id, step string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	p, err := e.programOf(c.started)
+	p, err := liveRuns{e}.programOf(c.started)
 	if err != nil {
 		return Run{}, err
 	}

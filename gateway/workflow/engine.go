@@ -22,7 +22,7 @@ import (
 type Catalog interface {
 	// Tool returns a tool as it is known now.
 	Tool(id tool.ID) (tool.Tool, bool)
-	// SkillLanguage returns the language of a skill of whoever ctx says: python or typescript.
+	// SkillLanguage returns the language of a skill of the caller in ctx: python or typescript.
 	SkillLanguage(ctx context.Context, name string) (string, error)
 }
 
@@ -32,7 +32,7 @@ type Labels interface {
 	Recall(ctx context.Context, read []toolcall.Origin)
 }
 
-// carrier has tokens of personal data mean the same in a run as for whoever starts it: Labels may be one.
+// carrier shares tokens of personal data between a run and its starter: Labels may be one.
 type carrier interface {
 	Carry(from, to context.Context)
 }
@@ -47,13 +47,13 @@ type Options struct {
 	Logger *slog.Logger
 	// Env returns a variable of the environment; nil has none.
 	Env func(name string) (string, bool)
-	// People are asked for approvals; nil is nobody: a step that asks fails.
+	// People are asked for approvals; nil for none: a step that asks fails.
 	People People
 	// Catalog says which tools do no harm when they are called again, and what skills are written in; nil knows none.
 	Catalog Catalog
 	// Labels carry what was read into runs and back; nil carries nothing.
 	Labels Labels
-	// Attention is told when a run waits for a person, and of each change of what it waits for then. It must not block.
+	// Attention is called when a run waits for a person, and for each change of what it waits for. It must not block.
 	Attention func(Run)
 	// Instead answers for steps in tests, see [Instead]. Hurry makes retries at once, and Now says when runs start; nil is time.Now.
 	Instead Instead
@@ -61,7 +61,7 @@ type Options struct {
 	Now     func() time.Time
 	// Telemetry counts runs and keeps traces of them; nil does not.
 	Telemetry *telemetry.Telemetry
-	// Alone says that the engine goes on with no run by itself, but with those that are started, resumed or answered through it.
+	// Alone says that the engine continues with no run by itself, but with those that are started, resumed or answered through it.
 	Alone bool
 	// Runs is how many go on at once, besides those that wait; 0 is 64.
 	Runs int
@@ -112,7 +112,7 @@ type Engine struct {
 	closed sync.Once
 }
 
-// Open starts an engine: it goes on with all runs that are not over, in the background. Close it.
+// Open starts an engine: it continues with all runs that are not over, in the background. Close it.
 func Open(door Door, opts *Options) (*Engine, error) {
 	if opts == nil || opts.Records == nil || opts.Definitions == nil {
 		return nil, errors.New("open engine: records and definitions are required")
@@ -128,7 +128,7 @@ func Open(door Door, opts *Options) (*Engine, error) {
 	o := opts.withDefaults()
 	e := &Engine{door: door, opts: o, log: o.Logger, logs: logs, timers: timers, asked: newBell(), leaves: make(chan struct{}, maxLeaves), by: fmt.Sprintf("process %d", os.Getpid())}
 	e.base, e.end = context.WithCancelCause(context.Background())
-	e.queue = newQueue(e.opts.Runs, func(l *live) { e.work.Go(func() { e.run(l) }) })
+	e.queue = newQueue(e.opts.Runs, func(l *live) { e.work.Go(func() { liveRuns{e}.run(l) }) })
 	e.unring = func() {}
 	if e.opts.People != nil {
 		e.unring = e.opts.People.WatchApprovals(e.asked.tell)

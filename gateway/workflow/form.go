@@ -29,8 +29,11 @@ type filling struct {
 	state *form.State
 }
 
+// formRun asks people for the values of forms.
+type formRun struct{ *run }
+
 // form asks a person for what is missing.
-func (r *run) form(ctx context.Context, f *frame, n *node, do *spec.Form, at spot, attempt int) (result, error) {
+func (r formRun) form(ctx context.Context, f *frame, n *node, do *spec.Form, at spot, attempt int) (result, error) {
 	if at.past.beganAt() != attempt {
 		if err := r.began(ctx, at, attempt, Event{}); err != nil {
 			return result{}, err
@@ -55,8 +58,8 @@ func (r *run) form(ctx context.Context, f *frame, n *node, do *spec.Form, at spo
 }
 
 // filling is a form as the log has it.
-func (r *run) filling(f *frame, n *node, at spot) (*filling, error) {
-	fill := &filling{run: r, at: at, form: n.form, state: &form.State{}}
+func (r formRun) filling(f *frame, n *node, at spot) (*filling, error) {
+	fill := &filling{run: r.run, at: at, form: n.form, state: &form.State{}}
 	fill.env = form.Env{Vars: f.vars, Call: func(ctx context.Context, c form.Call) (any, error) { return r.formCall(ctx, n, at, c) }}
 	if at.past != nil && len(at.past.answers) > 0 {
 		if err := json.Unmarshal(at.past.answers[len(at.past.answers)-1], fill.state); err != nil {
@@ -67,7 +70,7 @@ func (r *run) filling(f *frame, n *node, at spot) (*filling, error) {
 }
 
 // formCall calls a tool that values of a form come from: a step of its own, so that it is not called again.
-func (r *run) formCall(ctx context.Context, n *node, at spot, c form.Call) (any, error) {
+func (r formRun) formCall(ctx context.Context, n *node, at spot, c form.Call) (any, error) {
 	inner := at.block(c.Key)
 	if before, ok, err := inner.past.ended(); ok || err != nil {
 		return before.value, before.error(err)
@@ -76,7 +79,7 @@ func (r *run) formCall(ctx context.Context, n *node, at spot, c form.Call) (any,
 	if err != nil {
 		return nil, err
 	}
-	out, done, err := r.goOn(ctx, n, inner, 1, r.engine.harmless(id))
+	out, done, err := toolRun(r).goOn(ctx, n, inner, 1, r.engine.harmless(id))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +87,7 @@ func (r *run) formCall(ctx context.Context, n *node, at spot, c form.Call) (any,
 		out, err = r.end(ctx, inner, n.Line, out, nil, true)
 		return out.value, err
 	}
-	out, err = r.callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
+	out, err = toolRun(r).callApproved(ctx, inner, 1, tool.Call{Tool: id, Args: c.Args, Execution: r.id, Peer: r.peer})
 	if err != nil {
 		err = r.failed(ctx, ctx, inner.path, n.Line, err)
 	}
@@ -118,15 +121,15 @@ func (f *filling) answer(ctx context.Context, values map[string]any, by string) 
 	return problems, f.run.log.write(ctx, Event{Kind: Answered, Path: f.at.path, Input: kept, By: by})
 }
 
-// answerOf is what somebody answers to a form.
+// answerOf is an answer to a form.
 type answerOf struct {
 	values map[string]any
 	by     string
 	told   chan error
 }
 
-// askForm waits until a form is complete: whoever started the run is asked at once, all others can answer by Answer.
-func (r *run) askForm(ctx context.Context, fill *filling, ask *form.Ask, do *spec.Form) error {
+// askForm waits until a form is complete: the starter of the run is asked first, all others can answer by Answer.
+func (r formRun) askForm(ctx context.Context, fill *filling, ask *form.Ask, do *spec.Form) error {
 	until := time.Now().Add(cmp.Or(do.Timeout, formTime))
 	if p := fill.at.past.waited(); p != nil && p.For == forForm {
 		until = p.Until
@@ -138,7 +141,7 @@ func (r *run) askForm(ctx context.Context, fill *filling, ask *form.Ask, do *spe
 	answers := make(chan answerOf)
 	shut := r.desk.add(fill.at.path, answers) // before anybody can see that the run waits for it
 	defer shut()
-	return r.hold(ctx, fill.at, p, func() error {
+	return waitRun(r).hold(ctx, fill.at, p, func() error {
 		defer shut() // and until nobody can
 		ctx, stop := context.WithDeadlineCause(ctx, until, &tool.Error{Kind: tool.Timeout, Message: "nobody has answered in time"})
 		defer stop()
@@ -150,7 +153,7 @@ func (r *run) askForm(ctx context.Context, fill *filling, ask *form.Ask, do *spe
 }
 
 // take takes answers until the form is complete.
-func (r *run) take(ctx context.Context, fill *filling, answers <-chan answerOf, asked <-chan error, until time.Time) error {
+func (r formRun) take(ctx context.Context, fill *filling, answers <-chan answerOf, asked <-chan error, until time.Time) error {
 	for {
 		select {
 		case a := <-answers:
@@ -173,7 +176,7 @@ func (r *run) take(ctx context.Context, fill *filling, answers <-chan answerOf, 
 }
 
 // answer takes one answer, tells who gave it what is wrong, and says what is asked now.
-func (r *run) answer(ctx context.Context, fill *filling, a answerOf, until time.Time) (complete bool, err error) {
+func (r formRun) answer(ctx context.Context, fill *filling, a answerOf, until time.Time) (complete bool, err error) {
 	problems, err := fill.answer(ctx, a.values, a.by)
 	var ask *form.Ask
 	if err == nil {
@@ -212,8 +215,8 @@ func pendingForm(path string, ask *form.Ask, until time.Time) (Pending, error) {
 	return Pending{Step: path, For: forForm, Until: until.UTC(), Form: shown}, err
 }
 
-// askPeer asks whoever started the run, if that is possible. What is returned first gets nil or an error when that is over; wait for it in the end.
-func (r *run) askPeer(ctx context.Context, fill *filling) (over <-chan error, wait func()) {
+// askPeer asks the starter of the run, if that is possible. What is returned first gets nil or an error when that is over; wait for it in the end.
+func (r formRun) askPeer(ctx context.Context, fill *filling) (over <-chan error, wait func()) {
 	if r.peer == nil {
 		return nil, func() {}
 	}
@@ -289,7 +292,7 @@ func (e *Engine) Answer(ctx context.Context, id, step string, values json.RawMes
 	return run, nil
 }
 
-// form waits until a form of a run is open, or it is clear that there is none.
+// form waits until a form of a run is open, or it is clear that none will.
 func (l *live) form(ctx context.Context, step string) (chan answerOf, error) {
 	if err := l.underWay(ctx); err != nil {
 		return nil, err

@@ -26,8 +26,11 @@ type keeping struct {
 	must  bool // that it cannot be kept fails the step
 }
 
+// keptRun keeps the results of steps and finds them again.
+type keptRun struct{ *run }
+
 // keeps says by the step's rules where its output is kept.
-func (r *run) keeps(ctx context.Context, f *frame, n *node) (keeping, error) {
+func (r keptRun) keeps(ctx context.Context, f *frame, n *node) (keeping, error) {
 	switch {
 	case n.idempotency != nil:
 		v, err := f.eval(ctx, n.idempotency, nil)
@@ -51,7 +54,7 @@ func (r *run) keeps(ctx context.Context, f *frame, n *node) (keeping, error) {
 }
 
 // cacheKey is what must be the same for an output to be taken over.
-func (r *run) cacheKey(ctx context.Context, f *frame, n *node) (any, error) {
+func (r keptRun) cacheKey(ctx context.Context, f *frame, n *node) (any, error) {
 	if n.key != nil {
 		return f.eval(ctx, n.key, nil)
 	}
@@ -66,7 +69,7 @@ func (r *run) cacheKey(ctx context.Context, f *frame, n *node) (any, error) {
 }
 
 // does is what a step does, so that another tool or program has another key.
-func (r *run) does(n *node) any {
+func (r keptRun) does(n *node) any {
 	switch do := n.Do.(type) {
 	case *spec.Tool:
 		id, err := tool.ParseID(do.Name.Text)
@@ -84,8 +87,8 @@ func (r *run) does(n *node) any {
 	return r.program.Digest
 }
 
-// keyOf is a key that nobody else's step has, nor another workflow's.
-func (r *run) keyOf(n *node, kind string, v any) (string, error) {
+// keyOf is a key that is unique to the principal, the workflow and the step.
+func (r keptRun) keyOf(n *node, kind string, v any) (string, error) {
 	data, err := json.Marshal([]any{kind, r.started.Principal, r.started.Workflow, n.ID.Text, v})
 	if err != nil {
 		return "", err
@@ -95,7 +98,7 @@ func (r *run) keyOf(n *node, kind string, v any) (string, error) {
 }
 
 // kept takes over what was kept.
-func (r *run) kept(ctx context.Context, k keeping) (result, bool, error) {
+func (r keptRun) kept(ctx context.Context, k keeping) (result, bool, error) {
 	if k.in == nil {
 		return result{}, false, nil
 	}
@@ -113,7 +116,7 @@ func (r *run) kept(ctx context.Context, k keeping) (result, bool, error) {
 }
 
 // keep keeps what a step came to.
-func (r *run) keep(ctx context.Context, k keeping, out result) error {
+func (r keptRun) keep(ctx context.Context, k keeping, out result) error {
 	if k.in == nil || out.status != outcomeOK {
 		return nil
 	}
@@ -124,8 +127,8 @@ func (r *run) keep(ctx context.Context, k keeping, out result) error {
 	return r.notKept(k, err)
 }
 
-// notKept is the error of a step whose output has to be kept and cannot be; of others it is logged.
-func (r *run) notKept(k keeping, err error) error {
+// notKept is the error of a step when its output must be kept and cannot be; for other steps it is logged.
+func (r keptRun) notKept(k keeping, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -11,8 +11,11 @@ import (
 	"sallyport/internal/tool"
 )
 
+// liveRuns has the runs that this process makes.
+type liveRuns struct{ *Engine }
+
 // run has a run until it is over, or the engine closes.
-func (e *Engine) run(l *live) {
+func (e liveRuns) run(l *live) {
 	defer close(l.ended)
 	defer e.queue.remove(l)
 	hard, abandon := context.WithCancelCause(e.base)
@@ -27,7 +30,7 @@ func (e *Engine) run(l *live) {
 }
 
 // gone notes that a run is not ours any more though it is not over.
-func (e *Engine) gone(l *live, err error) {
+func (e liveRuns) gone(l *live, err error) {
 	if e.base.Err() == nil {
 		e.log.Error("run is not gone on with", "run", l.id, "error", err)
 	}
@@ -39,14 +42,14 @@ func (e *Engine) gone(l *live, err error) {
 }
 
 // take reads the log of a run, where that is not known, and claims it.
-func (e *Engine) take(ctx context.Context, l *live, abandon context.CancelCauseFunc) (*run, error) {
+func (e liveRuns) take(ctx context.Context, l *live, abandon context.CancelCauseFunc) (*run, error) {
 	if l.writer == nil {
 		if err := e.readLog(ctx, l); err != nil {
 			return nil, err
 		}
 	}
 	h := l.history
-	r := &run{engine: e, id: l.id, program: l.program, started: h.started, entry: h.entries, peer: l.peer, state: l.state}
+	r := &run{engine: e.Engine, id: l.id, program: l.program, started: h.started, entry: h.entries, peer: l.peer, state: l.state}
 	r.read = &origins{labels: e.opts.Labels}
 	r.steps.Store(int64(h.steps))
 	r.meter = &meter{limits: e.opts.Limits, up: e.meterOf(h.started.Parent)}
@@ -63,8 +66,8 @@ func (e *Engine) take(ctx context.Context, l *live, abandon context.CancelCauseF
 	return r, r.log.write(ctx, Event{Kind: Claimed, By: e.by})
 }
 
-// meterOf is that of a run that goes on here, nil for none.
-func (e *Engine) meterOf(id string) *meter {
+// meterOf is that of a run that continues here, nil for none.
+func (e liveRuns) meterOf(id string) *meter {
 	l := e.queue.get(id)
 	if l == nil {
 		return nil
@@ -78,7 +81,7 @@ func (e *Engine) meterOf(id string) *meter {
 }
 
 // readLog reads what a run has done, and its definition.
-func (e *Engine) readLog(ctx context.Context, l *live) error {
+func (e liveRuns) readLog(ctx context.Context, l *live) error {
 	h := newPastRun()
 	w, err := e.logs.Take(ctx, l.id, func(event Event) error {
 		h.add(event)
@@ -95,7 +98,7 @@ func (e *Engine) readLog(ctx context.Context, l *live) error {
 }
 
 // programOf is the program of a run, or of a nested workflow, by its log.
-func (e *Engine) programOf(s Started) (*program, error) {
+func (e liveRuns) programOf(s Started) (*program, error) {
 	d, err := parse(s)
 	if err != nil { // an older version took it
 		return nil, &tool.Error{Kind: tool.Invalid, Message: "the definition of the run cannot be read any more: " + err.Error(), Hint: "start another run"}
@@ -163,7 +166,7 @@ func (r *run) begin(ctx context.Context, l *live) (json.RawMessage, error) {
 	return r.interpret(ctx, r.history)
 }
 
-// cancel stops what the run does, once it is on record that somebody wants that.
+// cancel stops the run, once the request to cancel is on record.
 func (r *run) cancel(ctx context.Context, by string) error {
 	err := r.log.write(ctx, Event{Kind: Stopping, By: by})
 	r.stop(canceledBy(by))

@@ -18,11 +18,11 @@ const maxDepth = 8
 
 // nested runs another workflow within the run, by its definition as it is when the step begins.
 func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at spot, attempt int) (result, error) {
-	args, err := r.arguments(ctx, f, n)
+	args, err := toolRun{r}.arguments(ctx, f, n)
 	if err != nil {
 		return result{}, err
 	}
-	if out, done, err := r.instead(ctx, n, at, attempt, args); done || err != nil {
+	if out, done, err := (toolRun{r}).instead(ctx, n, at, attempt, args); done || err != nil {
 		return out, err
 	}
 	if slices.Contains(f.chain, do.Name.Text) || len(f.chain) > maxDepth {
@@ -51,7 +51,7 @@ func (r *run) nested(ctx context.Context, f *frame, n *node, do *spec.Nested, at
 // beginNested returns what a nested workflow begins with: as the log has it, else as it is now.
 func (r *run) beginNested(ctx context.Context, name string, args json.RawMessage, at spot, attempt int) (Started, *program, error) {
 	if at.past != nil && at.past.start != nil {
-		p, err := r.engine.programOf(*at.past.start)
+		p, err := liveRuns{r.engine}.programOf(*at.past.start)
 		return *at.past.start, p, err
 	}
 	d, err := r.engine.definition(name)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/gateway"
+	"sallyport/gateway/catalog"
 	"sallyport/gateway/toolcall"
 	"sallyport/internal/tool"
 )
@@ -31,12 +31,12 @@ type own struct {
 	host   Host
 }
 
-// Own are the workflows with "expose: true" as an upstream of the gateway, for [gateway.Gateway.Attach] under the id
-// [gateway.WorkflowsID]. A call starts a run on behalf of whoever calls and waits for its outputs. A run that fails is a result with isError.
+// Own are the workflows with "expose: true" as an upstream of the gateway, for [catalog.Catalog.Attach] under the id
+// [gateway.WorkflowsID]. A call starts a run on behalf of the caller and waits for its outputs. A run that fails is a result with isError.
 //
-// While the run waits for people, so does the call, as long as one that needs approval would; then it fails, and the run goes on by
+// While the run waits for people, so does the call, as long as one that needs approval would; then it fails, and the run continues by
 // itself. When the caller goes away the run is canceled, unless it waits for people, or the gateway ends.
-func (e *Engine) Own(host Host) gateway.Own { return &own{e, host} }
+func (e *Engine) Own(host Host) catalog.InProcess { return &own{e, host} }
 
 // Offer implements [gateway.Own].
 func (o *own) Offer() (offer tool.Offer) {
@@ -136,7 +136,7 @@ func (o *own) wait(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	}
 }
 
-// people waits until a run that waits for people goes on, as long as there is patience for that. The clock of a program stands still.
+// people waits until a run that waits for people continues, as long as there is patience for that. The clock of a program stands still.
 func (o *own) people(ctx context.Context, run Run, call tool.Call) (Run, error) {
 	defer tool.Pause(ctx)()
 	limited, cancel := context.WithTimeout(ctx, o.host.Patience(ctx, call))
@@ -148,7 +148,7 @@ func (o *own) people(ctx context.Context, run Run, call tool.Call) (Run, error) 
 	return now, err
 }
 
-// waitsForPerson says what a person has to do, and that the run goes on then.
+// waitsForPerson says what a person has to do, and that the run continues then.
 func waitsForPerson(run Run) error {
 	var what, how []string
 	for _, p := range run.Waiting {
@@ -167,7 +167,7 @@ func waitsForPerson(run Run) error {
 	}
 }
 
-// abandoned cancels the run of a caller who has gone. One that waits for people goes on, and one whose gateway ends.
+// abandoned cancels the run of a caller that has gone. A run that waits for people continues, and so does one when the gateway ends.
 func (o *own) abandoned(ctx context.Context, run Run) error {
 	gone := tool.AsError(context.Cause(ctx))
 	if o.host.Closing() || errors.Is(o.engine.base.Err(), context.Canceled) {

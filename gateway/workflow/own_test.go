@@ -13,6 +13,7 @@ import (
 	"sallyport/gateway/approvals"
 	"sallyport/gateway/execution"
 	"sallyport/gateway/toolcall"
+	"sallyport/gateway/toolsearch"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
@@ -51,15 +52,15 @@ func attached(t *testing.T, change func(*config.Config), limits ...workflow.Limi
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	opts := workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g.Guard, Runs: 2}
+	opts := workflow.Options{Records: records, People: g.Approver, Catalog: g.Verbs(), Labels: g.Guard, Runs: 2}
 	for _, one := range limits {
 		opts.Limits = one
 	}
-	e := engine(t, g, opts, exposedFlows())
-	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g.Verbs())); err != nil {
+	e := engine(t, g.Verbs(), opts, exposedFlows())
+	if _, err := g.Catalog.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g.Verbs())); err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	return g, e
 }
 
@@ -75,7 +76,7 @@ func TestOwn(t *testing.T) {
 		cfg.Policy = policy.Settings{On: true, Default: policy.Allow, Rules: []policy.Rule{{Name: "no slow ones", Tools: []string{"workflows.slow"}, When: `principal == "eve"`, Then: policy.Deny}}}
 	})
 	ctx := tool.WithPrincipal(t.Context(), "ann")
-	found, err := g.Search(ctx, gateway.Search{Query: "double every number"})
+	found, err := g.Searcher.Search(ctx, toolsearch.Request{Query: "double every number"})
 	if err != nil || len(found.Tools) == 0 || found.Tools[0].ID.String() != "workflows.double" || strings.Contains(found.Text(), "hidden") {
 		t.Errorf("%v\n%s", err, found.Text())
 	}
@@ -187,7 +188,7 @@ func TestOwnFromPrograms(t *testing.T) {
 		"python":     "from servers import workflows\nfrom sallyport import ToolError\nsaid = workflows.double(numbers=[1, 2])['doubled']\ntry: workflows.fails()\nexcept ToolError as e: said.append(e.kind)\nsaid",
 		"typescript": "import { double, fails } from 'servers/workflows';\nconst said: unknown[] = [...(await double({ numbers: [1, 2] })).doubled];\ntry { await fails() } catch (e) { said.push((e as any).kind) }\nsaid",
 	} {
-		out, err := g.Execute(t.Context(), execution.Program{Code: code, Language: language})
+		out, err := g.Executor.Execute(t.Context(), execution.Program{Code: code, Language: language})
 		if err != nil || out.Status != sandbox.OK || out.Value == nil || out.Value.Text != `[2,4,"failed"]` {
 			t.Errorf("%s: %v\n%s", language, err, out.Text())
 		}
@@ -196,7 +197,7 @@ func TestOwnFromPrograms(t *testing.T) {
 		}
 	}
 	p := &slowPeer{}
-	out, err := g.Execute(t.Context(), execution.Program{Code: "from servers import workflows\nworkflows.sure()['by']", Timeout: time.Second, Peer: p})
+	out, err := g.Executor.Execute(t.Context(), execution.Program{Code: "from servers import workflows\nworkflows.sure()['by']", Timeout: time.Second, Peer: p})
 	if err != nil || out.Status != sandbox.OK || out.Value.Text != `"the user"` || !strings.HasPrefix(p.message(), "Sallyport: workflows.sure asks:") {
 		t.Errorf("%v, asked %q\n%s", err, p.message(), out.Text())
 	}
@@ -211,7 +212,7 @@ func TestOwnRunPrograms(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			out, err := g.Execute(t.Context(), execution.Program{Timeout: 25 * time.Second, Code: `
+			out, err := g.Executor.Execute(t.Context(), execution.Program{Timeout: 25 * time.Second, Code: `
 from concurrent.futures import ThreadPoolExecutor
 from servers import workflows
 list(ThreadPoolExecutor(2).map(lambda n: workflows.coded(n=n)["sum"], [1, 2]))`})
@@ -221,7 +222,7 @@ list(ThreadPoolExecutor(2).map(lambda n: workflows.coded(n=n)["sum"], [1, 2]))`}
 		})
 	}
 	all.Wait()
-	if running, waiting := g.Load(); running != 0 || waiting != 0 {
+	if running, waiting := g.Executor.Load(); running != 0 || waiting != 0 {
 		t.Errorf("%d run and %d wait at the end", running, waiting)
 	}
 }

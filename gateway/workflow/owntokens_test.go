@@ -30,14 +30,14 @@ func TestTokensOfWorkflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	e := engine(t, g, workflow.Options{Records: records, People: g.Approver, Catalog: g, Labels: g.Guard, Runs: 2}, map[string]string{
+	e := engine(t, g.Verbs(), workflow.Options{Records: records, People: g.Approver, Catalog: g.Verbs(), Labels: g.Guard, Runs: 2}, map[string]string{
 		"mail": `{description: Mail, expose: true, inputs: {to: {type: string}}, steps: [{id: x, tool: everything.echo, with: {message: "bob@corp.example to ${{ inputs.to }}"}}],
  outputs: {said: {value: "${{ steps.x.output }}"}, to: {value: "${{ inputs.to }}"}}}`,
 	})
-	if _, err := g.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g.Verbs())); err != nil {
+	if _, err := g.Catalog.Attach(toolcall.WorkflowsID, "reviewed workflows", e.Own(g.Verbs())); err != nil {
 		t.Fatal(err)
 	}
-	g.Settle(t.Context())
+	g.Catalog.Settle(t.Context())
 	ctx := tool.WithSession(tool.WithPrincipal(t.Context(), "ann"), "1")
 	token, _, _ := g.Privacy.Mask(ctx, "ann@corp.example")
 	args, _ := json.Marshal(map[string]string{"to": token})

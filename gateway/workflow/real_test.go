@@ -11,6 +11,7 @@ import (
 
 	"sallyport/gateway"
 	"sallyport/gateway/approvals"
+	"sallyport/gateway/skills"
 	"sallyport/gateway/upstream/upstreamtest"
 	"sallyport/gateway/workflow"
 	"sallyport/internal/approval"
@@ -68,7 +69,7 @@ func (h *house) open() {
 	if h.gateway, err = gateway.Open(&h.cfg, &gateway.Options{Records: h.records, DataDir: h.dir, NoPool: true, Logger: testutil.Logger(h.t)}); err != nil {
 		h.t.Fatal(err)
 	}
-	h.Engine = engine(h.t, h.gateway, workflow.Options{Records: h.records, People: h.gateway.Approver, Catalog: h.gateway, Labels: h.gateway.Guard}, map[string]string{"flow": realFlow})
+	h.Engine = engine(h.t, h.gateway.Verbs(), workflow.Options{Records: h.records, People: h.gateway.Approver, Catalog: h.gateway.Verbs(), Labels: h.gateway.Guard}, map[string]string{"flow": realFlow})
 }
 
 func (h *house) close() {
@@ -142,15 +143,15 @@ func TestSkillSteps(t *testing.T) { //nolint:paralleltest // it sets a variable 
 	h := newHouse(t)
 	h.open()
 	defer h.close()
-	for _, draft := range []gateway.SkillDraft{
+	for _, draft := range []skills.SkillDraft{
 		{Name: "text", Language: "python", Description: "texts", Code: "def slugify(text: str, sep: str = '-') -> str:\n    return sep.join(text.lower().split())\n"},
 		{Name: "numbers", Language: "typescript", Description: "numbers", Code: "export function times(n: number, by: number): number { return n * by }\n"},
 	} {
-		if _, err := h.gateway.SaveSkill(t.Context(), draft); err != nil {
+		if _, err := h.gateway.Skills.SaveSkill(t.Context(), draft); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e := engine(t, h.gateway, workflow.Options{Catalog: h.gateway}, map[string]string{"flow": skillFlow})
+	e := engine(t, h.gateway.Verbs(), workflow.Options{Catalog: h.gateway.Verbs()}, map[string]string{"flow": skillFlow})
 	r := run(t, e, workflow.Start{Workflow: "flow"})
 	if got := string(r.Outputs); r.Status != workflow.OK || got != `{"slug":"two_words","times":42}` {
 		t.Errorf("%s: %s %+v", r.Status, got, r.Error)

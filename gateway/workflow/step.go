@@ -53,7 +53,7 @@ func leaf(n *node) bool {
 	return false
 }
 
-// perform runs a step whose condition holds, as its cache and its key allow.
+// perform runs a step after its condition held, as its cache and its key allow.
 func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, error) {
 	if n.cond != nil {
 		holds, err := n.cond.Bool(ctx, f.vars)
@@ -64,7 +64,7 @@ func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, 
 			return result{status: outcomeSkipped}, nil
 		}
 	}
-	keeps, err := r.keeps(ctx, f, n)
+	keeps, err := keptRun{r}.keeps(ctx, f, n)
 	if err != nil {
 		return result{}, err
 	}
@@ -73,12 +73,12 @@ func (r *run) perform(ctx context.Context, f *frame, n *node, at spot) (result, 
 		return result{}, err
 	}
 	defer leave()
-	if out, ok, err := r.kept(ctx, keeps); ok || err != nil {
+	if out, ok, err := (keptRun{r}).kept(ctx, keeps); ok || err != nil {
 		return out, err
 	}
 	out, err := r.attempts(ctx, f, n, at)
 	if err == nil {
-		err = r.keep(ctx, keeps, out)
+		err = keptRun{r}.keep(ctx, keeps, out)
 	}
 	return out, err
 }
@@ -202,7 +202,7 @@ func (r *run) attempt(ctx context.Context, f *frame, n *node, at spot, attempt i
 	return normal(v, maxOutput)
 }
 
-// normal is the result of a value that may not be what JSON comes to.
+// normal is the result of a value that JSON may not represent.
 func normal(v any, most int) (result, error) {
 	raw, err := encode(v, most)
 	if err != nil {
@@ -224,27 +224,27 @@ func (r *run) do(ctx context.Context, f *frame, n *node, at spot, attempt int) (
 	}
 	switch do := n.Do.(type) {
 	case *spec.Tool:
-		return r.tool(ctx, f, n, do, at, attempt)
+		return toolRun{r}.tool(ctx, f, n, do, at, attempt)
 	case *spec.Code:
-		return r.code(ctx, f, n, do, at, attempt)
+		return codeRun{r}.code(ctx, f, n, do, at, attempt)
 	case *spec.Skill:
-		return r.skill(ctx, f, n, do, at, attempt)
+		return codeRun{r}.skill(ctx, f, n, do, at, attempt)
 	case *spec.Nested:
 		return r.nested(ctx, f, n, do, at, attempt)
 	case *spec.Parallel:
-		return r.parallel(ctx, f, n, at)
+		return blockRun{r}.parallel(ctx, f, n, at)
 	case *spec.ForEach:
-		return r.forEach(ctx, f, n, do, at)
+		return blockRun{r}.forEach(ctx, f, n, do, at)
 	case *spec.Switch:
-		return r.choose(ctx, f, n, at)
+		return blockRun{r}.choose(ctx, f, n, at)
 	case *spec.While:
-		return r.while(ctx, f, n, do, at)
+		return blockRun{r}.while(ctx, f, n, do, at)
 	case *spec.Wait:
-		return r.wait(ctx, f, n, do, at, attempt)
+		return waitRun{r}.wait(ctx, f, n, do, at, attempt)
 	case *spec.Form:
-		return r.form(ctx, f, n, do, at, attempt)
+		return formRun{r}.form(ctx, f, n, do, at, attempt)
 	case *spec.Try:
-		return r.try(ctx, f, n, do, at)
+		return blockRun{r}.try(ctx, f, n, do, at)
 	}
 	return result{}, &tool.Error{Kind: tool.Internal, Message: fmt.Sprintf("a step of kind %T cannot be run", n.Do)}
 }
@@ -265,7 +265,7 @@ func (r *run) rest(ctx context.Context, at spot, until time.Time) error {
 		return nil
 	}
 	if time.Until(until) > longRest {
-		return r.sleep(ctx, at, until)
+		return waitRun{r}.sleep(ctx, at, until)
 	}
 	return pause(ctx, until)
 }

@@ -21,8 +21,11 @@ const (
 	interruptedAsk   = "ask"
 )
 
+// toolRun calls tools for steps.
+type toolRun struct{ *run }
+
 // tool calls a tool. A call that policy wants approved waits for that, and is made again then.
-func (r *run) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spot, attempt int) (result, error) {
+func (r toolRun) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spot, attempt int) (result, error) {
 	id, err := tool.ParseID(do.Name.Text)
 	if err != nil {
 		return result{}, err
@@ -40,10 +43,10 @@ func (r *run) tool(ctx context.Context, f *frame, n *node, do *spec.Tool, at spo
 	return r.callApproved(ctx, at, attempt, tool.Call{Tool: id, Args: args, Execution: r.id, Peer: r.peer})
 }
 
-// callApproved makes a call, and again when it has been approved, where it has to be.
-func (r *run) callApproved(ctx context.Context, at spot, attempt int, call tool.Call) (result, error) {
+// callApproved makes a call, and again when it has been approved, where it must be.
+func (r toolRun) callApproved(ctx context.Context, at spot, attempt int, call tool.Call) (result, error) {
 	if pending := at.past.waited(); pending != nil && pending.Approval != "" && pending.Why == "" {
-		if err := r.approved(ctx, at, *pending); err != nil {
+		if err := waitRun(r).approved(ctx, at, *pending); err != nil {
 			return result{}, err
 		}
 	}
@@ -53,14 +56,14 @@ func (r *run) callApproved(ctx context.Context, at spot, attempt int, call tool.
 		if !ok {
 			return toolResult(call.Tool, answer, err)
 		}
-		if err := r.approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: waits.Approval, Until: waits.Until}); err != nil {
+		if err := waitRun(r).approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: waits.Approval, Until: waits.Until}); err != nil {
 			return result{}, err
 		}
 	}
 }
 
 // call makes one call, which is on record before it leaves.
-func (r *run) call(ctx context.Context, at spot, attempt int, call tool.Call) (tool.Result, error) {
+func (r toolRun) call(ctx context.Context, at spot, attempt int, call tool.Call) (tool.Result, error) {
 	leave, err := r.enter(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -72,7 +75,7 @@ func (r *run) call(ctx context.Context, at spot, attempt int, call tool.Call) (t
 	return r.engine.door.Call(toolcall.Unattended(atStep(ctx, r.id, at.path), r.id), call)
 }
 
-// toolResult is what a step comes to by what its tool answered.
+// toolResult is the result of a step by the result of its tool.
 func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
 	if err != nil {
 		return result{}, err
@@ -87,8 +90,8 @@ func toolResult(id tool.ID, answer tool.Result, err error) (result, error) {
 	return normal(answer.Value().Plain(), maxOutput)
 }
 
-// arguments evaluates "with", which comes to an object.
-func (r *run) arguments(ctx context.Context, f *frame, n *node) (json.RawMessage, error) {
+// arguments evaluates "with" to an object.
+func (r toolRun) arguments(ctx context.Context, f *frame, n *node) (json.RawMessage, error) {
 	v, err := f.eval(ctx, n.with, nil)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func (r *run) arguments(ctx context.Context, f *frame, n *node) (json.RawMessage
 }
 
 // instead lets tests answer for a step.
-func (r *run) instead(ctx context.Context, n *node, at spot, attempt int, input json.RawMessage) (result, bool, error) {
+func (r toolRun) instead(ctx context.Context, n *node, at spot, attempt int, input json.RawMessage) (result, bool, error) {
 	ask := r.engine.opts.Instead
 	if ask == nil {
 		return result{}, false, nil
@@ -128,7 +131,7 @@ func (r *run) instead(ctx context.Context, n *node, at spot, attempt int, input 
 
 // goOn decides about a step that may have been done already, by the step's rule: done is false where it is to be made, true
 // where a person says that it was done, with this result.
-func (r *run) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) (out result, done bool, err error) {
+func (r toolRun) goOn(ctx context.Context, n *node, at spot, attempt int, harmless bool) (out result, done bool, err error) {
 	if !at.past.interrupted(attempt) {
 		return result{}, false, nil
 	}
@@ -159,13 +162,13 @@ func (p *past) interrupted(attempt int) bool {
 }
 
 // askAgain asks a person whether a step is made again that was interrupted. Each time that it has begun is a question of its own.
-func (r *run) askAgain(ctx context.Context, at spot) (out result, done bool, err error) {
+func (r toolRun) askAgain(ctx context.Context, at spot) (out result, done bool, err error) {
 	message := fmt.Sprintf("Step %s of workflow %s did not come to its end. It may have been done already. Make it again?", at.path, r.started.Workflow)
-	a, err := r.inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
+	a, err := waitRun(r).inquire(ctx, approvals.Question{Step: at.path + " (interrupted)", Attempt: at.past.begun, Message: message, Doubt: true})
 	if err != nil {
 		return result{}, false, errors.Join(interruptedError("nobody can be asked"), err)
 	}
-	a, err = r.answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
+	a, err = waitRun(r).answered(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires, Why: whyInterrupted})
 	if f := tool.AsError(err); err != nil && (f.Kind == tool.Denied || f.Kind == tool.Timeout) && ctx.Err() == nil {
 		return result{}, false, interruptedError("it is not to be made again")
 	}

@@ -35,12 +35,15 @@ type People interface {
 	WatchApprovals(f func()) (stop func())
 }
 
+// waitRun has steps wait for times and people.
+type waitRun struct{ *run }
+
 // wait waits for a time or a person.
-func (r *run) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at spot, attempt int) (result, error) {
+func (r waitRun) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at spot, attempt int) (result, error) {
 	if do.Approval != nil {
 		return r.waitApproval(ctx, f, n, do.Approval, at, attempt)
 	}
-	if out, done, err := r.instead(ctx, n, at, attempt, nil); done || err != nil {
+	if out, done, err := toolRun(r).instead(ctx, n, at, attempt, nil); done || err != nil {
 		return out, err
 	}
 	if pending := at.past.waited(); pending != nil && pending.For == forTime {
@@ -57,7 +60,7 @@ func (r *run) wait(ctx context.Context, f *frame, n *node, do *spec.Wait, at spo
 const maxWait = 366 * 24 * time.Hour
 
 // until is when a wait is over.
-func (r *run) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (time.Time, error) {
+func (r waitRun) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (time.Time, error) {
 	text, err := f.text(ctx, n.with, "the time to wait")
 	if err != nil {
 		return time.Time{}, err
@@ -78,8 +81,8 @@ func (r *run) until(ctx context.Context, f *frame, n *node, do *spec.Wait) (time
 	return until, nil
 }
 
-// sleep waits until a time. It is on record, so who goes on with the run waits for the same.
-func (r *run) sleep(ctx context.Context, at spot, until time.Time) error {
+// sleep waits until a time. It is on record, so who continues with the run waits for the same.
+func (r waitRun) sleep(ctx context.Context, at spot, until time.Time) error {
 	return r.hold(ctx, at, Pending{Step: at.path, For: forTime, Until: until.UTC()}, func() error {
 		defer r.engine.alarm(ctx, r.id, at.path, until)()
 		return pause(ctx, until)
@@ -99,7 +102,7 @@ func pause(ctx context.Context, until time.Time) error {
 }
 
 // hold notes what a step waits for, on record and in how the run stands, while wait waits.
-func (r *run) hold(ctx context.Context, at spot, p Pending, wait func() error) error {
+func (r waitRun) hold(ctx context.Context, at spot, p Pending, wait func() error) error {
 	if known := at.past.waited(); known == nil || known.For != p.For || known.Approval != p.Approval || !known.Until.Equal(p.Until) {
 		if err := r.log.write(ctx, Event{Kind: Waits, Path: at.path, Pending: &p}); err != nil {
 			return err
@@ -111,7 +114,7 @@ func (r *run) hold(ctx context.Context, at spot, p Pending, wait func() error) e
 }
 
 // waitApproval asks a person whether to go on.
-func (r *run) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Approval, at spot, attempt int) (result, error) {
+func (r waitRun) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Approval, at spot, attempt int) (result, error) {
 	message, err := f.text(ctx, n.with, "the message")
 	if err != nil {
 		return result{}, err
@@ -127,7 +130,7 @@ func (r *run) waitApproval(ctx context.Context, f *frame, n *node, do *spec.Appr
 }
 
 // inquire asks people something; the same question of the same attempt is asked once.
-func (r *run) inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {
+func (r waitRun) inquire(ctx context.Context, q approvals.Question) (approvals.Approval, error) {
 	if r.engine.opts.People == nil {
 		return approvals.Approval{}, &tool.Error{Kind: tool.Denied, Message: "nobody can be asked here", Hint: "run it in a gateway: sallyport serve"}
 	}
@@ -137,7 +140,7 @@ func (r *run) inquire(ctx context.Context, q approvals.Question) (approvals.Appr
 }
 
 // approved waits until a call's question has an answer, whatever that is: the call finds it when it is made again.
-func (r *run) approved(ctx context.Context, at spot, p Pending) error {
+func (r waitRun) approved(ctx context.Context, at spot, p Pending) error {
 	_, err := r.answered(ctx, at, p)
 	if e := tool.AsError(err); err != nil && e.Kind == tool.Denied {
 		return nil
@@ -146,7 +149,7 @@ func (r *run) approved(ctx context.Context, at spot, p Pending) error {
 }
 
 // allApproved waits until all of the questions have an answer.
-func (r *run) allApproved(ctx context.Context, at spot, list []approvals.Approval) error {
+func (r waitRun) allApproved(ctx context.Context, at spot, list []approvals.Approval) error {
 	for _, a := range list {
 		if err := r.approved(ctx, at, Pending{Step: at.path, For: forApproval, Approval: a.ID, Until: a.Expires}); err != nil {
 			return err
@@ -156,7 +159,7 @@ func (r *run) allApproved(ctx context.Context, at spot, list []approvals.Approva
 }
 
 // answered waits for a person's answer. A refusal is an error of kind denied.
-func (r *run) answered(ctx context.Context, at spot, p Pending) (a approvals.Approval, err error) {
+func (r waitRun) answered(ctx context.Context, at spot, p Pending) (a approvals.Approval, err error) {
 	err = r.hold(ctx, at, p, func() error {
 		for {
 			changed := r.engine.asked.changed()
@@ -194,8 +197,8 @@ func verdict(a approvals.Approval) error {
 	return &tool.Error{Kind: tool.Denied, Message: message}
 }
 
-// withdraw takes back a question that a canceled run does not need an answer to. What was given up is asked again by who goes on.
-func (r *run) withdraw(ctx context.Context, id string) {
+// withdraw takes back a question that a canceled run does not need an answer to. What was given up is asked again by who continues.
+func (r waitRun) withdraw(ctx context.Context, id string) {
 	if hard := hardOf(ctx); hard != nil && hard.Err() != nil {
 		return
 	}
@@ -227,7 +230,7 @@ func (b *bell) changed() <-chan struct{} {
 	return b.ring
 }
 
-// wait returns after a tell, or when a question expires, which nobody tells.
+// wait returns after a tell, or when a question expires, which causes no tell.
 func (b *bell) wait(ctx context.Context, changed <-chan struct{}, expires time.Time) error {
 	timer := time.NewTimer(max(time.Until(expires)+time.Second, time.Second))
 	defer timer.Stop()

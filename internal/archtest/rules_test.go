@@ -9,10 +9,27 @@ type room struct {
 	why     string
 }
 
+// product is what the verbs wire together.
+var product = []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "tools/upstreams"}
+
+// verbs are the packages of the groups of verbs, which are strangers to each other.
+func verbs() (all []room) {
+	for _, name := range []string{"accesscmd", "auditcmd", "benchcmd", "clientscmd", "doctorcmd", "server", "toolscmd", "topcmd", "upstreamscmd", "workflowcmd"} {
+		r := room{"cmd/sallyport/internal/" + name, append([]string{"cmd/sallyport/internal/cli", "cmd/sallyport/internal/engine"}, product...), nil,
+			"what several groups of verbs need is in cli: groups do not import each other"}
+		if name == "benchcmd" {
+			r.imports = append(r.imports, "bench/agent", "bench/endpoint", "bench/ledger", "bench/own", "bench/stats", "bench/suite")
+		}
+		all = append(all, r)
+	}
+	return append(all, room{"cmd/sallyport/internal/cli", product, nil,
+		"cli is what verbs share, and knows none of them"})
+}
+
 // Imports run down only: cmd, then the two faces, then workflow, then gateway, then its four peers, then internal.
-var rooms = []room{
-	{"cmd/...", []string{"gateway/...", "codegen/...", "sandbox/...", "index/...", "internal/...", "bench/agent", "bench/endpoint", "bench/ledger", "bench/own", "bench/stats", "bench/suite", "tools/upstreams"}, []string{"bench/endpoint/endpointtest"}, // a model to work with
-		"cmd wires everything together; its verb bench measures with what make bench measures with, and no other room of the product needs bench"},
+var rooms = append(verbs(), []room{
+	{"cmd/...", append([]string{"cmd/sallyport/internal/..."}, product...), []string{"bench/endpoint/...", "bench/suite"}, // a model to work with
+		"cmd wires everything together; its verb bench alone measures with what make bench measures with"},
 	{"bench/ledger", []string{"bench/ordered"}, nil,
 		"what a conversation costs is reckoned from what was said alone"},
 	{"bench/ordered", nil, nil,
@@ -33,7 +50,13 @@ var rooms = []room{
 		"the front door hands requests on to faces that it is given; it knows who came, and no verb"},
 	{"gateway/workflow/...", gatewayRooms("gateway", "gateway/workflow/...", "internal/..."), []string{"sandbox/...", "codegen/...", "gateway/upstream/..."}, // the real house
 		"a workflow calls tools through Gateway.Call, the one door, where policy, privacy, limits and audit are"},
-	{"gateway/upstream", []string{"internal/..."}, nil,
+	{"gateway/upstream/process", []string{"internal/..."}, nil,
+		"a program is started and ended without knowing what is said to it"},
+	{"gateway/upstream/budget", []string{"internal/..."}, nil,
+		"memory is counted without knowing what messages say"},
+	{"gateway/upstream/jsontext", []string{"internal/..."}, nil,
+		"a text is read without knowing what it is an answer to"},
+	{"gateway/upstream", []string{"gateway/upstream/process", "gateway/upstream/budget", "gateway/upstream/jsontext", "internal/..."}, nil,
 		"the peers under gateway are strangers to each other: a session to an upstream knows no sandbox and no index"},
 	{"gateway/upstream/oauth", []string{"internal/..."}, []string{"gateway/upstream/oauth/oauthtest"}, // what tests log in to
 		"a token for an upstream is got without knowing sessions: a session asks an Authorizer"},
@@ -61,14 +84,24 @@ var rooms = []room{
 		"what ran is recorded from its result and its calls alone"},
 	{"gateway/approvals", []string{"gateway/toolcall", "gateway/execution", "sandbox", "internal/..."}, nil,
 		"people are asked about a call by what the verdict says; the rules stand above"},
-	{"gateway/guard", []string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/history", "gateway/approvals", "gateway/auditor", "internal/..."}, nil,
+	{"gateway/catalog", []string{"gateway/toolcall", "gateway/trust", "gateway/shapes", "gateway/upstream/...", "codegen/...", "index/...", "internal/..."}, nil,
+		"what upstreams offer is known without knowing who calls it or what is decided about calls"},
+	{"gateway/guard", []string{"gateway/toolcall", "gateway/catalog", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/history", "gateway/approvals", "gateway/auditor", "internal/..."}, nil,
 		"what becomes of a call is decided from its definition and what was read; the catalog tells the definition"},
+	{"gateway/toolsearch", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/guard", "gateway/trust", "gateway/clicks", "gateway/embeddings", "codegen/...", "index/...", "internal/..."}, nil,
+		"a query becomes ranked hits of what the catalog and other sources have; what a source is, stands above"},
+	{"gateway/replay", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/privacy", "gateway/history", "gateway/guard", "internal/..."}, nil,
+		"a call is answered from a journal and from what its tool says of itself; programs are run above"},
+	{"gateway/executor", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard", "gateway/replay", "gateway/typecheck", "codegen/...", "sandbox/...", "internal/..."}, nil,
+		"a program is run with what the rooms below give it; skills and those who run programs stand above"},
+	{"gateway/skills", []string{"gateway/toolcall", "gateway/execution", "gateway/catalog", "gateway/environments", "gateway/history", "gateway/auditor", "gateway/guard", "gateway/toolsearch", "codegen/...", "sandbox/...", "index", "internal/..."}, nil,
+		"a skill is saved, found and read here; its code is run by the executor that the library is given"},
 	{"gateway/auditor", []string{"gateway/toolcall", "gateway/execution", "internal/..."}, nil,
 		"what is put on record comes from calls and results; the digests of definitions are told by the gateway"},
 	{"gateway/privacy", []string{"gateway/toolcall", "internal/..."}, nil,
 		"personal data is a middleware's matter, which knows calls and settings alone"},
 	{"gateway", gatewayRooms("gateway/upstream/...", "gateway/trust", "gateway/shapes", "gateway/typecheck", "gateway/clicks", "gateway/embeddings", "codegen/...", "sandbox/...", "index/...", "internal/..."), nil,
-		"the gateway stands on its four peers; a face or the workflow engine stands on the gateway"},
+		"the gateway is the wiring of its rooms; a face or the workflow engine stands on it"},
 	{"codegen/...", []string{"internal/..."}, nil,
 		"the peers under gateway are strangers to each other: codegen turns tools into files in memory and runs nothing"},
 	{"sandbox/runsc", []string{"internal/..."}, nil,
@@ -99,7 +132,7 @@ var rooms = []room{
 		"arguments are checked against a schema from the two texts alone"},
 	{"internal/...", []string{"internal/..."}, nil,
 		"internal is the ground floor: nothing there imports a room above"},
-}
+}...)
 
 // An owner is the only place that may import a library: whoever wants another one changes it in one room.
 type owner struct {
@@ -157,7 +190,7 @@ var owners = []owner{
 		"an image is pulled and verified in one place, and is a directory to all others"},
 	{"github.com/chromedp", []string{"internal/testutil/browser"}, nil,
 		"a page is looked at in a real browser in tests alone, and one package knows how that is driven"},
-	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/remote", "gateway/upstream", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
+	{"os/exec", []string{"sandbox", "sandbox/runsc", "sandbox/remote", "gateway/upstream", "gateway/upstream/process", "cmd/...", "bench/...", "gateway/upstream/upstreamtest", "internal/testutil", "sandbox/image/imagetest"}, []string{"..."},
 		"four places start processes: the runtime, ssh to another machine's runtime, the stdio upstreams, the doctor; the rest of sandbox, and testutil, only look for programs, and .golangci.yml holds it to that"},
 }
 
@@ -218,5 +251,5 @@ const maxDependencies = 46
 
 // gatewayRooms returns the packages that the gateway is made of, and others.
 func gatewayRooms(others ...string) []string {
-	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/guard"}, others...)
+	return append([]string{"gateway/toolcall", "gateway/execution", "gateway/privacy", "gateway/workspaces", "gateway/environments", "gateway/history", "gateway/approvals", "gateway/auditor", "gateway/catalog", "gateway/guard", "gateway/replay", "gateway/executor", "gateway/skills", "gateway/toolsearch"}, others...)
 }

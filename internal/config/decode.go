@@ -14,7 +14,7 @@ import (
 type decoder struct {
 	*strict.Decoder
 	dir string
-	// refs is lenient inside a disabled upstream, whose variables may be unset.
+	// refs is lenient inside a disabled upstream: its variables may be unset.
 	refs *resolver
 	// excused takes references without a value where they are no fault of the file; nil: they are.
 	excused func(at path, n *yaml.Node, b badReference)
@@ -37,7 +37,7 @@ func (d *decoder) config(n *yaml.Node, c *Config) {
 		{"approval", func(at path, n *yaml.Node) { d.approval(at, n, &c.Approval) }},
 		{"http", func(at path, n *yaml.Node) { d.http(at, n, &c.HTTP) }},
 		{"privacy", func(at path, n *yaml.Node) { d.privacy(at, n, &c.Privacy) }},
-		{"policy", func(at path, n *yaml.Node) { d.policy(at, n, &c.Policy) }},
+		{"policy", func(at path, n *yaml.Node) { policyDecoder{d}.policy(at, n, &c.Policy) }},
 		{"audit", func(at path, n *yaml.Node) { d.audit(at, n, &c.Audit) }},
 		{"telemetry", func(at path, n *yaml.Node) { d.telemetry(at, n, &c.Telemetry) }},
 		{"profiles", d.profiles(&c.Profiles)},
@@ -83,7 +83,7 @@ func (d *decoder) upstream(at path, n *yaml.Node, u *Upstream) {
 		{"trust", d.OneOf((*string)(&u.Trust), trusts...)},
 		{"privacy", d.OneOf((*string)(&u.Privacy), privacyModes...)},
 		{"labels", d.Texts(&u.Labels)},
-		{"tool_labels", func(at path, n *yaml.Node) { d.toolLabels(at, n, u) }},
+		{"tool_labels", func(at path, n *yaml.Node) { policyDecoder{d}.toolLabels(at, n, u) }},
 		{"trace_context", scalar(d, &traced, strict.Bool)},
 		{"timeout", scalar(d, &u.Timeout, strict.Duration)},
 		{"concurrency", scalar(d, &u.Concurrency, strict.Count)},

@@ -25,7 +25,10 @@ var (
 	bys      = []string{"principal", "session", "execution", "everyone"}
 )
 
-func (d *decoder) policy(at path, n *yaml.Node, s *policy.Settings) {
+// policyDecoder reads the rules of the policy.
+type policyDecoder struct{ *decoder }
+
+func (d policyDecoder) policy(at path, n *yaml.Node, s *policy.Settings) {
 	seen := d.Fields(at, n, []key{
 		{"default", d.OneOf((*string)(&s.Default), defaults...)},
 		{"flow", d.OneOf((*string)(&s.Flow), flows...)},
@@ -35,7 +38,7 @@ func (d *decoder) policy(at path, n *yaml.Node, s *policy.Settings) {
 	s.On = len(seen) == 0 || seen["default"] || seen["rules"] // flow alone is no policy
 }
 
-func (d *decoder) rule(at path, n *yaml.Node, r *policy.Rule) {
+func (d policyDecoder) rule(at path, n *yaml.Node, r *policy.Rule) {
 	d.Fields(at, n, []key{
 		{"name", d.Text(&r.Name)},
 		{"tools", d.Texts(&r.Tools)},
@@ -46,9 +49,9 @@ func (d *decoder) rule(at path, n *yaml.Node, r *policy.Rule) {
 	})
 }
 
-func (d *decoder) limit(at path, n *yaml.Node, l *policy.Limits) {
+func (d policyDecoder) limit(at path, n *yaml.Node, l *policy.Limits) {
 	d.Fields(at, n, []key{
-		{"calls", scalar(d, &l.Calls, strict.Count)},
+		{"calls", scalar(d.decoder, &l.Calls, strict.Count)},
 		{"per", d.OneOf(&l.Per, pers...)},
 		{"by", d.OneOf(&l.By, bys...)},
 		{"cost", d.expression(&l.Cost)},
@@ -56,7 +59,7 @@ func (d *decoder) limit(at path, n *yaml.Node, l *policy.Limits) {
 }
 
 // expression reads a text as it is: what a variable has must not become a part of an expression.
-func (d *decoder) expression(into *string) reader {
+func (d policyDecoder) expression(into *string) reader {
 	return func(at path, n *yaml.Node) {
 		if d.Allowed(at, n) && n.Kind == yaml.ScalarNode && (n.Tag == "!!bool" || n.Tag == "!!int") || d.IsText(at, n) {
 			*into = n.Value // "when: true" is one
@@ -64,18 +67,18 @@ func (d *decoder) expression(into *string) reader {
 	}
 }
 
-func (d *decoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
+func (d policyDecoder) policyTest(at path, n *yaml.Node, t *policy.Test) {
 	t.Line = n.Line
 	d.Fields(at, n, []key{
 		{"call", d.Text(&t.Call)},
 		{"args", func(at path, n *yaml.Node) { t.Args = d.json(at, n) }},
 		{"principal", d.Text(&t.Principal)},
-		{"remote", scalar(d, &t.Remote, strict.Bool)},
-		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d, at, n, strict.Bool) }},
+		{"remote", scalar(d.decoder, &t.Remote, strict.Bool)},
+		{"annotations", func(at path, n *yaml.Node) { t.Annotations = mapOf(d.decoder, at, n, strict.Bool) }},
 		{"labels", d.Texts(&t.Labels)},
 		{"read", d.Texts(&t.Read)},
 		{"calls", func(at path, n *yaml.Node) {
-			t.Calls = mapOf(d, at, n, func(n *yaml.Node) (int64, string) { count, wrong := strict.Count(n); return int64(count), wrong })
+			t.Calls = mapOf(d.decoder, at, n, func(n *yaml.Node) (int64, string) { count, wrong := strict.Count(n); return int64(count), wrong })
 		}},
 		{"expect", d.OneOf((*string)(&t.Expect), defaults...)},
 		{"rule", d.Text(&t.Rule)},
@@ -93,7 +96,7 @@ func mapOf[T any](d *decoder, at path, n *yaml.Node, parse func(*yaml.Node) (T, 
 }
 
 // json reads what stands there as the JSON of a call's arguments.
-func (d *decoder) json(at path, n *yaml.Node) json.RawMessage {
+func (d policyDecoder) json(at path, n *yaml.Node) json.RawMessage {
 	if !d.Plainly(at, n) || !d.Kind(at, n, yaml.MappingNode, "a mapping") {
 		return nil
 	}
@@ -150,7 +153,7 @@ func (c *Config) policyProblem(under path, p policy.Problem) problem {
 	return problem{at: under, or: owner, message: p.Message, inside: p.At}
 }
 
-// strangeGlob says what is wrong with a name whose upstream is not there.
+// strangeGlob returns what is wrong with a name of an unknown upstream.
 func (c *Config) strangeGlob(text string) string {
 	up, _, ok := strings.Cut(text, ".")
 	if !ok || strings.ContainsAny(up, `*?[\`) {
@@ -178,7 +181,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (d *decoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
+func (d policyDecoder) toolLabels(at path, n *yaml.Node, u *Upstream) {
 	u.ToolLabels = map[string][]string{}
 	d.Each(at, n, func(under path, key, value *yaml.Node) {
 		var labels []string

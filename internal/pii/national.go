@@ -2,8 +2,11 @@ package pii
 
 import "strings"
 
+// nationalScan finds account numbers and the numbers that states give.
+type nationalScan struct{ *scan }
+
 // lettered looks for numbers that begin with a letter.
-func (s *scan) lettered(i, j int) int {
+func (s nationalScan) lettered(i, j int) int {
 	if end := s.iban(i, j); end > 0 {
 		return end
 	}
@@ -35,7 +38,7 @@ func ibanLength(country string) int {
 }
 
 // iban reads an IBAN in one piece or in groups, in letters of any case.
-func (s *scan) iban(i, j int) int {
+func (s nationalScan) iban(i, j int) int {
 	if j-i < 4 || s.isDigit(i) || s.isDigit(i+1) || !s.isDigit(i+2) || !s.isDigit(i+3) {
 		return 0
 	}
@@ -44,14 +47,14 @@ func (s *scan) iban(i, j int) int {
 		return 0
 	}
 	chars, end := s.fours(i, want)
-	if end == 0 || s.goesOn(end) || mod97(string(chars[4:want])+string(chars[:4])) != 1 || !s.add(IBAN, i, end) {
+	if end == 0 || numberScan(s).goesOn(end) || mod97(string(chars[4:want])+string(chars[:4])) != 1 || !s.add(IBAN, i, end) {
 		return 0
 	}
 	return end
 }
 
 // fours reads that many letters and digits, in groups of four or in one piece; end 0 if there are fewer.
-func (s *scan) fours(i, want int) (chars [34]byte, end int) {
+func (s nationalScan) fours(i, want int) (chars [34]byte, end int) {
 	n := 0
 	for k := i; k < len(s.t); k++ {
 		switch b := capital(s.t[k]); {
@@ -68,7 +71,7 @@ func (s *scan) fours(i, want int) (chars [34]byte, end int) {
 }
 
 // isGap reports whether one space or "-" is at i, with a group behind it.
-func (s *scan) isGap(i int) bool {
+func (s nationalScan) isGap(i int) bool {
 	b := s.t[i]
 	return (b == ' ' || b == '-') && s.at(i-1) != b && s.isAlnum(i+1)
 }
@@ -135,7 +138,7 @@ func isNINO(w string) bool {
 }
 
 // spacedNINO is one in groups of two: "AB 12 34 56 C".
-func (s *scan) spacedNINO(i int) int {
+func (s nationalScan) spacedNINO(i int) int {
 	const length = 13
 	if i+length > len(s.t) || s.joined(i) || s.isAlnum(i+length) || !fits(s.t[i:i+length], "AA 99 99 99 A") || !isNINO(strings.ReplaceAll(s.t[i:i+length], " ", "")) {
 		return 0
@@ -154,7 +157,7 @@ func isNIE(w string) bool {
 }
 
 // dni: Spain. One number in 23 has the right letter by chance, so that a word must say it as well.
-func (s *scan) dni(i, j int) bool {
+func (s nationalScan) dni(i, j int) bool {
 	w := strings.ToUpper(s.t[i:min(j, i+12)])
 	return fits(w, "99999999A") && dniLetters[num(w[:8])%23] == w[8] && s.ended(j) && s.around(i, j)&ofID != 0 && s.add(NationalID, i, j)
 }
@@ -179,7 +182,7 @@ func isCodiceFiscale(w string) bool {
 	return byte('A'+sum%26) == w[15]
 }
 
-// idForms are ids of digits alone. Those that are not sure say little by their form, and need a word beside them.
+// idForms are ids of digits alone. Those that are not sure have a common form, and need a word next to them.
 var idForms = []struct {
 	form string
 	is   func(digits string) bool
@@ -200,7 +203,7 @@ var idForms = []struct {
 }
 
 // nationalNumber looks for ids of digits alone.
-func (s *scan) nationalNumber(i int, d *digits) int {
+func (s nationalScan) nationalNumber(i int, d *digits) int {
 	for _, id := range idForms {
 		end := i + len(id.form)
 		if end <= len(s.t) && fits(s.t[i:end], id.form) && !s.isDigit(end) && id.is(d.until(end)) {
@@ -210,7 +213,7 @@ func (s *scan) nationalNumber(i int, d *digits) int {
 	return 0
 }
 
-func (s *scan) nationalID(i, end int, sure bool) int {
+func (s nationalScan) nationalID(i, end int, sure bool) int {
 	said := s.around(i, end)
 	if !s.ended(end) || said&ofID == 0 && (!sure || said&(other|weak) != 0) || !s.add(NationalID, i, end) {
 		return 0

@@ -47,8 +47,11 @@ func (d *digits) like(sep byte, lengths ...int) bool {
 	return true
 }
 
+// numberScan finds addresses, card numbers and dates.
+type numberScan struct{ *scan }
+
 // digits reads groups of digits with " ", "-" or "." between them.
-func (s *scan) digits(i int) (d digits) {
+func (s numberScan) digits(i int) (d digits) {
 	for d.count < len(d.groups) {
 		start := i
 		for s.isDigit(i) {
@@ -74,7 +77,7 @@ func (s *scan) digits(i int) (d digits) {
 
 // number looks at a run from i to j of letters and digits, and returns where what
 // it found ends, 0 for nothing.
-func (s *scan) number(i, j int, next byte) int {
+func (s numberScan) number(i, j int, next byte) int {
 	if s.joined(i) {
 		return 0
 	}
@@ -82,13 +85,13 @@ func (s *scan) number(i, j int, next byte) int {
 		return end
 	}
 	if !s.isDigit(i) {
-		return s.lettered(i, j)
+		return nationalScan(s).lettered(i, j)
 	}
 	d := s.digits(i)
 	if d.count == 0 {
 		return 0
 	}
-	if d.ends[0] != j && d.groups[0] == 8 && s.dni(i, j) {
+	if d.ends[0] != j && d.groups[0] == 8 && nationalScan(s).dni(i, j) {
 		return j
 	}
 	if d.n < 5 && s.at(j) != '/' {
@@ -100,17 +103,17 @@ func (s *scan) number(i, j int, next byte) int {
 	if end := s.ssn(i, &d); end > 0 {
 		return end
 	}
-	if end := s.nationalNumber(i, &d); end > 0 {
+	if end := nationalScan(s).nationalNumber(i, &d); end > 0 {
 		return end
 	}
 	if end := s.card(i, &d); end > 0 {
 		return end
 	}
-	return s.phone(i)
+	return phoneScan(s).phone(i)
 }
 
 // address looks for IP and MAC addresses.
-func (s *scan) address(i, j int, next byte) int {
+func (s numberScan) address(i, j int, next byte) int {
 	if (next == ':' || next == '-') && j-i == 2 {
 		if end := s.mac(i, next); end > 0 {
 			return end
@@ -125,9 +128,9 @@ func (s *scan) address(i, j int, next byte) int {
 	return 0
 }
 
-func (s *scan) isHex(i int) bool { return i < len(s.t) && s.d.class[s.t[i]]&hex != 0 }
+func (s numberScan) isHex(i int) bool { return i < len(s.t) && s.d.class[s.t[i]]&hex != 0 }
 
-func (s *scan) mac(i int, sep byte) int {
+func (s numberScan) mac(i int, sep byte) int {
 	const length = 17
 	if i+length > len(s.t) || s.isAlnum(i+length) || s.at(i+length) == sep || s.at(i-1) == sep {
 		return 0
@@ -147,7 +150,7 @@ func (s *scan) mac(i int, sep byte) int {
 	return i + length
 }
 
-func (s *scan) ip4(i int) int {
+func (s numberScan) ip4(i int) int {
 	j, dots := i, 0
 	for j < len(s.t) && j-i < 16 && (s.isDigit(j) || s.t[j] == '.' && s.isDigit(j+1)) {
 		if s.t[j] == '.' {
@@ -165,16 +168,16 @@ func (s *scan) ip4(i int) int {
 	return j
 }
 
-// isReserved reports whether an IPv4 address is nobody's.
+// isReserved reports whether an IPv4 address is reserved.
 func isReserved(addr netip.Addr) bool {
 	first := addr.As4()[0]
 	return addr.IsLoopback() || first == 0 || first == 255
 }
 
 // goesOn reports whether a word, or another one behind "-", follows at i.
-func (s *scan) goesOn(i int) bool { return s.isAlnum(i) || s.at(i) == '-' && s.isAlnum(i+1) }
+func (s numberScan) goesOn(i int) bool { return s.isAlnum(i) || s.at(i) == '-' && s.isAlnum(i+1) }
 
-func (s *scan) ip6(i int) int {
+func (s numberScan) ip6(i int) int {
 	j := s.ip6End(i)
 	if j == 0 || s.isAlnum(j) || s.at(i-1) == ':' {
 		return 0
@@ -188,7 +191,7 @@ func (s *scan) ip6(i int) int {
 }
 
 // ip6End returns where the characters of an IPv6 address at i end, 0 if they are too many.
-func (s *scan) ip6End(i int) int {
+func (s numberScan) ip6End(i int) int {
 	const longest = 45
 	j := i
 	for j-i <= longest && (s.isHex(j) || s.at(j) == ':' || s.at(j) == '.' && s.isDigit(j+1)) {
@@ -214,7 +217,7 @@ func isSSN(n string) bool {
 	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000" && n != "078051120" && n != "219099999"
 }
 
-func (s *scan) ssn(i int, d *digits) int {
+func (s numberScan) ssn(i int, d *digits) int {
 	groups, sure := 0, false
 	switch {
 	case d.like('-', 3, 2, 4):
@@ -237,7 +240,7 @@ func (s *scan) ssn(i int, d *digits) int {
 	return end
 }
 
-func (s *scan) card(i int, d *digits) int {
+func (s numberScan) card(i int, d *digits) int {
 	groups := cardGroups(d)
 	if groups == 5 && !luhn(d.all(groups)) {
 		groups = 4
@@ -353,8 +356,8 @@ func isDay(year, month, day int) bool {
 	return year >= 1850 && year <= 2199 && month >= 1 && month <= 12 && day >= 1 && day <= 31
 }
 
-// birthDate takes a date that words beside it say somebody was born on.
-func (s *scan) birthDate(i int, d *digits) int {
+// birthDate accepts a date with words for a birth next to it.
+func (s numberScan) birthDate(i int, d *digits) int {
 	end := d.ends[min(d.count, 3)-1]
 	if !d.isDate() {
 		end = s.slashed(i)
@@ -366,7 +369,7 @@ func (s *scan) birthDate(i int, d *digits) int {
 }
 
 // slashed returns the end of a date with slashes, 0 for none.
-func (s *scan) slashed(i int) int {
+func (s numberScan) slashed(i int) int {
 	j, slashes := i, 0
 	for j < len(s.t) && j-i < 10 && (s.isDigit(j) || s.t[j] == '/' && s.isDigit(j+1)) {
 		if s.t[j] == '/' {

@@ -39,8 +39,11 @@ func (p phoneForm) has(sep byte, least int) bool {
 	return n >= least
 }
 
+// phoneScan finds phone numbers.
+type phoneScan struct{ *scan }
+
 // phoneAt reads what may be a number at i; end 0 for none.
-func (s *scan) phoneAt(i int) (p phoneForm) {
+func (s phoneScan) phoneAt(i int) (p phoneForm) {
 	k := i
 	if p.plus = s.at(k) == '+'; p.plus {
 		k++
@@ -70,12 +73,12 @@ func (s *scan) phoneAt(i int) (p phoneForm) {
 }
 
 // isTrunkZero reports whether at i is the zero of "+49 (0)30", which is dialled within the country only.
-func (s *scan) isTrunkZero(p phoneForm, i int) bool {
+func (s phoneScan) isTrunkZero(p phoneForm, i int) bool {
 	return p.plus && p.count > 0 && s.at(i) == '0' && s.at(i-1) == '(' && s.at(i+1) == ')'
 }
 
 // phoneGap returns where the separators at i end, and which one counts: the first that is no space.
-func (s *scan) phoneGap(i int) (end int, sep byte) {
+func (s phoneScan) phoneGap(i int) (end int, sep byte) {
 	end = i
 	for end < len(s.t) && end-i < 3 && strings.IndexByte(" -.()/", s.t[end]) >= 0 {
 		if sep == 0 || sep == ' ' {
@@ -104,7 +107,7 @@ func (p *phoneForm) add(sep byte, group string) bool {
 }
 
 // phone looks for a telephone number at i, and returns its end, 0 for none.
-func (s *scan) phone(i int) int {
+func (s phoneScan) phone(i int) int {
 	if !s.mayDial(i) {
 		return 0
 	}
@@ -128,7 +131,7 @@ func (s *scan) phone(i int) int {
 }
 
 // mayDial reports whether a number may begin at i: at the beginning of a word, with a digit or + behind a parenthesis.
-func (s *scan) mayDial(i int) bool {
+func (s phoneScan) mayDial(i int) bool {
 	if s.at(i) == '(' && !s.isDigit(i+1) && s.at(i+1) != '+' {
 		return false
 	}
@@ -136,7 +139,7 @@ func (s *scan) mayDial(i int) bool {
 }
 
 // extension returns the end of what may follow a number: x123, ext. 123.
-func (s *scan) extension(end int) int {
+func (s phoneScan) extension(end int) int {
 	k := end
 	if s.at(k) == ' ' {
 		k++
@@ -161,12 +164,12 @@ func (s *scan) extension(end int) int {
 	return k
 }
 
-func (s *scan) isPhone(start, end int, p phoneForm) bool {
+func (s phoneScan) isPhone(start, end int, p phoneForm) bool {
 	said := s.around(start, end)
 	if p.plus {
 		return said&ofPhone != 0 || possible(string(p.digits[:p.n]))
 	}
-	if d := s.digits(start); d.isDate() || p.dotted() || s.slashed(start) > 0 || isClock(s.t, end) {
+	if d := numberScan(s).digits(start); d.isDate() || p.dotted() || numberScan(s).slashed(start) > 0 || isClock(s.t, end) {
 		return false
 	}
 	switch {
@@ -181,7 +184,7 @@ func (s *scan) isPhone(start, end int, p phoneForm) bool {
 // dotted is what looks like a fraction or a version.
 func (p phoneForm) dotted() bool { return p.count == 2 && p.seps[1] == '.' }
 
-// isClock reports whether a time of day goes on at end.
+// isClock reports whether a time of day continues at end.
 func isClock(t string, end int) bool {
 	return end+1 < len(t) && t[end] == ':' && isDigit(t[end+1])
 }

@@ -88,12 +88,12 @@ func (s *scan) word(i int) int {
 	}
 	next := s.at(j)
 	if first&prefix != 0 {
-		if end := s.secret(i); end > 0 {
+		if end := (secretScan{s}).secret(i); end > 0 {
 			return end
 		}
 	}
 	if seen&digit != 0 || next == ':' && j-i <= 4 {
-		if end := s.number(i, j, next); end > 0 {
+		if end := (numberScan{s}).number(i, j, next); end > 0 {
 			return end
 		}
 	}
@@ -107,15 +107,15 @@ func (s *scan) word(i int) int {
 func (s *scan) followed(i, j int, next byte) int {
 	switch next {
 	case ':', '=', '"':
-		return s.labelled(i, j, next)
+		return secretScan{s}.labelled(i, j, next)
 	case ' ':
 		if j-i == 2 {
-			return s.spacedNINO(i)
+			return nationalScan{s}.spacedNINO(i)
 		}
 		if b := s.at(j + 1); b == '=' && s.at(j+2) == ' ' {
-			return s.labelled(i, j, b)
+			return secretScan{s}.labelled(i, j, b)
 		}
-		return s.statedSecret(i, j)
+		return secretScan{s}.statedSecret(i, j)
 	}
 	return 0
 }
@@ -129,7 +129,7 @@ func (s *scan) sign(i int) int {
 			}
 		}
 	case '+', '(':
-		if end := s.phone(i); end > 0 {
+		if end := (phoneScan{s}).phone(i); end > 0 {
 			return end
 		}
 	case '[', '%':
@@ -138,7 +138,7 @@ func (s *scan) sign(i int) int {
 			return end
 		}
 	case '-':
-		if end := s.privateKey(i); end > 0 {
+		if end := (secretScan{s}).privateKey(i); end > 0 {
 			return end
 		}
 	}

@@ -54,8 +54,11 @@ func firstOf(t string, least int, marks ...string) (string, int) {
 	return "", 0
 }
 
+// secretScan finds secrets and passwords.
+type secretScan struct{ *scan }
+
 // secret looks for a key with a well-known beginning in a word that begins at i.
-func (s *scan) secret(i int) int {
+func (s secretScan) secret(i int) int {
 	mark, least := markOf(s.t[i:])
 	if mark == "" || s.joined(i) {
 		return 0
@@ -70,7 +73,7 @@ func (s *scan) secret(i int) int {
 }
 
 // secretEnd returns where the characters of a secret that begin at i end.
-func (s *scan) secretEnd(i, limit int) int {
+func (s secretScan) secretEnd(i, limit int) int {
 	k := i
 	for k < len(s.t) && k < limit && s.inSecret(k) {
 		k++
@@ -81,7 +84,7 @@ func (s *scan) secretEnd(i, limit int) int {
 	return k
 }
 
-func (s *scan) inSecret(i int) bool {
+func (s secretScan) inSecret(i int) bool {
 	b := s.t[i]
 	return s.d.class[b]&alnum != 0 && b < 0x80 || b == '_' || b == '-' || b == '.'
 }
@@ -122,8 +125,8 @@ func entropy(text string) float64 {
 // longestURL is how much of a URL is looked at, in bytes.
 const longestURL = 2048
 
-// url looks for a URL with a password, whose scheme ends at j.
-func (s *scan) url(i, j int) int {
+// url looks for a URL with a password; its scheme ends at j.
+func (s secretScan) url(i, j int) int {
 	if !s.d.kinds[URL] {
 		return 0
 	}
@@ -146,7 +149,7 @@ func (s *scan) url(i, j int) int {
 }
 
 // credentials returns where the @ behind "user:password" at k is, 0 for none.
-func (s *scan) credentials(k, limit int) int {
+func (s secretScan) credentials(k, limit int) int {
 	colon := 0
 	for ; k < limit && s.inURL(k); k++ {
 		switch s.t[k] {
@@ -166,12 +169,12 @@ func (s *scan) credentials(k, limit int) int {
 	return 0
 }
 
-func (s *scan) inURL(i int) bool {
+func (s secretScan) inURL(i int) bool {
 	return i < len(s.t) && s.t[i] > ' ' && strings.IndexByte("\"'<>`\\", s.t[i]) < 0
 }
 
 // privateKey looks for a PEM block at i.
-func (s *scan) privateKey(i int) int {
+func (s secretScan) privateKey(i int) int {
 	const begin, end = "-----BEGIN ", "-----END "
 	if !strings.HasPrefix(s.t[i:], begin) {
 		return 0
@@ -217,7 +220,7 @@ func keyEnd(block string) int {
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 // labelled looks at a word with ":" or "=" behind it, as in "password: x", "First name: Ann", "postgres://".
-func (s *scan) labelled(i, j int, next byte) int {
+func (s secretScan) labelled(i, j int, next byte) int {
 	if next == ':' && strings.HasPrefix(s.t[j:], "://") {
 		return s.url(i, j)
 	}
@@ -236,7 +239,7 @@ func (s *scan) labelled(i, j int, next byte) int {
 }
 
 // labelSense reports whether the word from i to j names a secret or a person, 0 for neither.
-func (s *scan) labelSense(i, j int) sense {
+func (s secretScan) labelSense(i, j int) sense {
 	switch said := s.sense(i, j); {
 	case said&(ofSecret|ofName) != 0:
 		return said
@@ -251,7 +254,7 @@ func (s *scan) labelSense(i, j int) sense {
 }
 
 // valueAt returns where the value of a label that ends at j begins, 0 for none.
-func (s *scan) valueAt(j int) int {
+func (s secretScan) valueAt(j int) int {
 	k := j
 	if s.at(j) == '"' {
 		k++
@@ -269,12 +272,12 @@ func (s *scan) valueAt(j int) int {
 }
 
 // isPersonName reports whether the word from i to j is the "name" of "first name".
-func (s *scan) isPersonName(i, j int) bool {
+func (s secretScan) isPersonName(i, j int) bool {
 	return strings.EqualFold(s.t[i:j], "name") && s.wordBefore(i)&ofPerson != 0
 }
 
 // isKeyName reports whether the word from i to j is the "key" of "api key".
-func (s *scan) isKeyName(i, j int) bool {
+func (s secretScan) isKeyName(i, j int) bool {
 	if !strings.EqualFold(s.t[i:j], "key") && !strings.EqualFold(s.t[i:j], "token") || !s.isAlnum(i-2) {
 		return false
 	}
@@ -285,7 +288,7 @@ func (s *scan) isKeyName(i, j int) bool {
 	return isSecretBefore(strings.ToLower(s.t[k : i-1]))
 }
 
-func (s *scan) wordBefore(i int) sense {
+func (s secretScan) wordBefore(i int) sense {
 	k := i - 1
 	for k > 0 && k > i-20 && s.isAlnum(k-1) {
 		k--
@@ -297,7 +300,7 @@ func (s *scan) wordBefore(i int) sense {
 }
 
 // password takes a value behind "password:" that is not a word about it.
-func (s *scan) password(i int) int {
+func (s secretScan) password(i int) int {
 	k := s.passwordEnd(i)
 	if !isPassword(s.t[i:k]) || !s.add(Secret, i, k) {
 		return 0
@@ -307,7 +310,7 @@ func (s *scan) password(i int) int {
 
 // passwordEnd returns where a value behind a label ends: at the quote that it began with, else at a blank, without what ends a
 // sentence or closes a bracket that it did not open.
-func (s *scan) passwordEnd(i int) int {
+func (s secretScan) passwordEnd(i int) int {
 	quote := s.at(i - 1)
 	quoted := quote == '"' || quote == '\'' || quote == '`'
 	k := i
@@ -383,7 +386,7 @@ func mixedCase(text string) (turns int) {
 }
 
 // statedSecret looks for "password is x" behind a word that ends at j.
-func (s *scan) statedSecret(i, j int) int {
+func (s secretScan) statedSecret(i, j int) int {
 	rest := s.t[j:min(len(s.t), j+5)]
 	if !strings.HasPrefix(rest, " is ") || s.sense(i, j)&ofSecret == 0 && !s.isKeyName(i, j) {
 		return 0
@@ -396,7 +399,7 @@ func (s *scan) statedSecret(i, j int) int {
 }
 
 // nameAt takes up to four words with capitals.
-func (s *scan) nameAt(i int) int {
+func (s secretScan) nameAt(i int) int {
 	k, end := i, 0
 	for range 4 {
 		if first := s.at(k); !isCapital(first) && first < 0x80 {
@@ -420,7 +423,7 @@ func (s *scan) nameAt(i int) int {
 	return end
 }
 
-func (s *scan) inName(i int) bool {
+func (s secretScan) inName(i int) bool {
 	b := s.t[i]
 	return s.d.class[b]&letter != 0 || b == '\'' || b == '-' || b == '.'
 }

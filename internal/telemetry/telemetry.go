@@ -1,6 +1,6 @@
 // Package telemetry tells the operator's own systems what the gateway does: traces and metrics of OpenTelemetry, metrics
 // for Prometheus, and the ids of traces in the log. Its main type is [Telemetry]. Metrics are kept in any case, in memory;
-// what goes out over the network goes to the collector that the settings or the OTEL_ variables name, and to nobody else.
+// what goes out over the network goes to the collector that the settings or the OTEL_ variables name, and nowhere else.
 // Nothing here is global, and a nil *Telemetry does nothing. No argument, result, secret or principal is in any of it:
 // names of tools and upstreams, ids, outcomes, sizes and times.
 package telemetry
@@ -42,7 +42,7 @@ type Options struct {
 	Version string
 	// Env looks OTEL_ variables up; nil is the process's environment.
 	Env func(name string) (string, bool)
-	// Logger hears what cannot be sent; nil discards.
+	// Logger gets what cannot be sent; nil discards.
 	Logger *slog.Logger
 }
 
@@ -55,7 +55,7 @@ type Telemetry struct {
 	close    func(ctx context.Context) error
 }
 
-// Open begins to keep metrics, and to send what the options say. It waits for nobody. Close it. What is wrong with
+// Open begins to keep metrics, and to send what the options say. It does not block. Close it. What is wrong with
 // OTEL_ variables is logged, and no error: they may be meant for others.
 func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.Env == nil {
@@ -146,3 +146,6 @@ func (t *Telemetry) Metrics() http.Handler {
 	}
 	return t.page
 }
+
+// ExecutionID is the attribute of spans with the id of the program that they belong to.
+const ExecutionID = "sallyport.execution.id"

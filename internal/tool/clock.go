@@ -2,8 +2,6 @@ package tool
 
 import "context"
 
-type clockKey struct{}
-
 // Clock measures the time of a program, and stands still while a person is waited for.
 // It is safe for concurrent use.
 type Clock interface {
@@ -14,14 +12,13 @@ type Clock interface {
 
 // WithClock says that what is done with ctx is done within a program's time.
 func WithClock(ctx context.Context, clock Clock) context.Context {
-	return context.WithValue(ctx, clockKey{}, clock)
+	c := callerOf(ctx)
+	c.clock = clock
+	return c.in(ctx)
 }
 
 // ClockOf returns the clock of the program that ctx is of, nil if it is of none.
-func ClockOf(ctx context.Context) Clock {
-	clock, _ := ctx.Value(clockKey{}).(Clock)
-	return clock
-}
+func ClockOf(ctx context.Context) Clock { return callerOf(ctx).clock }
 
 // Pause stops the clock of the program that ctx is of, if it is of any.
 func Pause(ctx context.Context) (resume func()) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Scope is one thing that somebody who came over HTTP may do. Who comes otherwise (the control socket, stdio) has none
+// Scope is a permission of a caller over HTTP. Other callers (the control socket, stdio) have none
 // in the context, and may do all that [Operator] and the rest of the context let them.
 type Scope string
 
@@ -25,36 +25,36 @@ const (
 	ScopeFiles Scope = "files"
 	// ScopeMetrics reads /metrics.
 	ScopeMetrics Scope = "metrics"
-	// ScopeOperate sees all of everybody, and answers what waits for a person: whoever has it is an [Operator] too.
+	// ScopeOperate sees what all principals have, and answers approvals: its owner is an [Operator], too.
 	ScopeOperate Scope = "operate"
 )
 
-// Scopes are all scopes, in the order in which they are told.
+// Scopes are all scopes, in the order of the documentation.
 func Scopes() []Scope {
 	return []Scope{ScopeMCP, ScopeRead, ScopeExecute, ScopeCall, ScopeWorkflow, ScopeFiles, ScopeMetrics, ScopeOperate}
 }
 
-// UserScopes are those of whoever is let in without a token that says more or less: all but to read metrics and to operate.
+// UserScopes are the scopes of a caller without a token that sets others: all but metrics and operate.
 func UserScopes() []Scope {
 	return []Scope{ScopeMCP, ScopeRead, ScopeExecute, ScopeCall, ScopeWorkflow, ScopeFiles}
 }
 
-type scopesKey struct{}
-
-// WithScopes says what whoever asks may do.
+// WithScopes says what the caller may do.
 func WithScopes(ctx context.Context, scopes []Scope) context.Context {
-	return context.WithValue(ctx, scopesKey{}, scopes)
+	c := callerOf(ctx)
+	c.scopes, c.scoped = scopes, true
+	return c.in(ctx)
 }
 
-// May reports whether whoever asks may do something. An operator may do all; without scopes in the context
+// May reports whether the caller may do something. An operator may do all; without scopes in the context
 // everybody may do what [UserScopes] says.
 func May(ctx context.Context, scope Scope) bool {
-	if Operator(ctx) != "" {
+	c := callerOf(ctx)
+	switch {
+	case c.operator != "":
 		return true
+	case !c.scoped:
+		return slices.Contains(UserScopes(), scope)
 	}
-	scopes, ok := ctx.Value(scopesKey{}).([]Scope)
-	if !ok {
-		scopes = UserScopes()
-	}
-	return slices.Contains(scopes, scope)
+	return slices.Contains(c.scopes, scope)
 }

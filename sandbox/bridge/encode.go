@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -64,7 +63,7 @@ func appendProgress(b []byte, id int64, p progress) []byte {
 }
 
 // appendResult writes the frame that answers a call. Guests may rely on type
-// and id coming first: they tell whose the answer is where the rest cannot be read.
+// and id coming first: they identify the call where the rest cannot be read.
 func appendResult(b []byte, id int64, value tool.Value) ([]byte, error) {
 	b, err := appendValue(appendResultHead(b, id), value)
 	return append(b, '}'), err
@@ -138,7 +137,10 @@ func appendRaw(b []byte, raw json.RawMessage) ([]byte, error) {
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	}
-	return append(slices.Grow(b, len(raw)+16), raw...), nil // with room for what closes the frame
+	if room := len(raw) + 16; cap(b)-len(b) < room { // with what closes the frame
+		b = append(make([]byte, 0, len(b)+room), b...) // slices.Grow allocates twice under the race detector
+	}
+	return append(b, raw...), nil
 }
 
 // appendJSON encodes v without the escapes that are for HTML.

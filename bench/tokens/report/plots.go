@@ -13,14 +13,17 @@ type picture struct{ name, about, svg string }
 // Plots are the pictures of the page, by name of file.
 func (r *Results) Plots() map[string]string {
 	plots := map[string]string{}
-	for _, p := range r.pictures() {
+	for _, p := range (drawing{r}).pictures() {
 		plots[p.name] = p.svg
 	}
 	return plots
 }
 
-// pictures has the tasks with one server, at which code mode has the least to save, and with the five that all of them are asked beside.
-func (r *Results) pictures() []picture {
+// drawing draws the results.
+type drawing struct{ *Results }
+
+// pictures has the tasks with one server, at which code mode has the least to save, and with the five that all of them have.
+func (r drawing) pictures() []picture {
 	list := []picture{{"tokens.svg", "Tokens of a task over the number of tools", r.overTools()}}
 	for _, of := range []struct {
 		name    string
@@ -35,7 +38,7 @@ func (r *Results) pictures() []picture {
 
 // overTools has three panels: the median over the number of tools, without a cache, with one, and with one that is
 // warm, which favours direct calls the most. It is of the tasks that are asked at every size.
-func (r *Results) overTools() string {
+func (r drawing) overTools() string {
 	s := newSVG(860, 420, "Tokens of the median task over the number of tools, in three modes, without and with prompt caching")
 	var ys, xs []float64
 	panels := []weighing{plain(), cached(), warm()}
@@ -59,7 +62,7 @@ func (r *Results) overTools() string {
 }
 
 // toolsAt is how many tools are there at one size, on the mean of the tasks of the plot: with one server it depends on the task.
-func (r *Results) toolsAt(servers int) float64 {
+func (r drawing) toolsAt(servers int) float64 {
 	sum, tasks := 0, r.everywhere(Encoding)
 	for _, task := range tasks {
 		sum += r.of(task, direct, servers, Encoding).Tools
@@ -68,7 +71,7 @@ func (r *Results) toolsAt(servers int) float64 {
 }
 
 // shared are the sizes at which all tasks are asked.
-func (r *Results) shared() (list []Size) {
+func (r drawing) shared() (list []Size) {
 	for _, s := range r.Sizes {
 		if s.Servers > 1 {
 			list = append(list, s)
@@ -77,7 +80,7 @@ func (r *Results) shared() (list []Size) {
 	return list
 }
 
-func (r *Results) panel(s *svg, x, y scale, w weighing) {
+func (r drawing) panel(s *svg, x, y scale, w weighing) {
 	s.text(x.from, 80, "start", `font-weight="600"`, w.name)
 	grid(s, x, y)
 	s.text((x.from+x.to)/2, y.from+34, "middle", "", "tools")
@@ -98,7 +101,7 @@ func (r *Results) panel(s *svg, x, y scale, w weighing) {
 }
 
 // fits reports whether most tasks of a size have contexts that fit a window.
-func (r *Results) fits(mode string, servers int) bool {
+func (r drawing) fits(mode string, servers int) bool {
 	names, of, _ := r.tooLarge(mode, servers, Encoding)
 	return 2*len(names) < of
 }
@@ -133,7 +136,7 @@ const (
 
 // overTasks has a row for each task, with a mark for each mode, in two panels: without a cache, and at rates like
 // prices. Where code mode costs more than another mode the row is shaded, and the task's name is bold.
-func (r *Results) overTasks(servers int) string {
+func (r drawing) overTasks(servers int) string {
 	tasks := r.tasks(servers)
 	bottom := float64(rowsTop + rowStep*len(tasks))
 	s := newSVG(860, bottom+50, fmt.Sprintf("Tokens of each task with %s, in three modes", count(servers, "server")))
@@ -161,12 +164,12 @@ func (r *Results) overTasks(servers int) string {
 func rowAt(i int) float64 { return float64(rowsTop + rowStep*i + rowStep/2) }
 
 // lossOf reports whether another mode costs less.
-func (r *Results) lossOf(task string, servers int, w weighing) bool {
-	winner := r.cheapest(task, servers, Encoding, w)
+func (r drawing) lossOf(task string, servers int, w weighing) bool {
+	winner := sections(r).cheapest(task, servers, Encoding, w)
 	return winner != code && winner != ""
 }
 
-func (r *Results) taskPanel(s *svg, x scale, tasks []string, servers int, w weighing) {
+func (r drawing) taskPanel(s *svg, x scale, tasks []string, servers int, w weighing) {
 	name := w.name
 	if w == priced() {
 		name = "like prices (cache, storing, output)"
@@ -188,7 +191,7 @@ func (r *Results) taskPanel(s *svg, x scale, tasks []string, servers int, w weig
 	}
 }
 
-func (r *Results) all(tasks []string, servers int, w weighing) (values []float64) {
+func (r drawing) all(tasks []string, servers int, w weighing) (values []float64) {
 	for _, task := range tasks {
 		for _, mode := range suite.Modes() {
 			if l := r.of(task, string(mode), servers, Encoding); l != nil {
@@ -199,7 +202,7 @@ func (r *Results) all(tasks []string, servers int, w weighing) (values []float64
 	return values
 }
 
-func (r *Results) rowOf(s *svg, x scale, y float64, task string, servers int, w weighing) {
+func (r drawing) rowOf(s *svg, x scale, y float64, task string, servers int, w weighing) {
 	s.line(x.from, y, x.to, y, "#eaeef2", "")
 	for _, mode := range suite.Modes() {
 		if l := r.of(task, string(mode), servers, Encoding); l != nil && l.Correct {

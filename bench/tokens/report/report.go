@@ -27,7 +27,7 @@ func (r *Results) Text() string {
 	}
 	for _, encoding := range r.Encodings {
 		fmt.Fprintf(&b, "\nAll that follows is in tokens of %s.\n", encoding)
-		for _, t := range append([]*table{r.servers(encoding)}, r.tables(encoding, r.sizes())...) {
+		for _, t := range append([]*table{sections{r}.servers(encoding)}, r.tables(encoding, r.sizes())...) {
 			b.WriteString("\n" + t.text())
 		}
 	}
@@ -41,13 +41,13 @@ func (r *Results) Short() string {
 		b.WriteString(wrong + "\n\n")
 	}
 	b.WriteString(r.short(Encoding).markdown() + "\n")
-	for _, p := range r.pictures() {
+	for _, p := range (drawing{r}).pictures() {
 		fmt.Fprintf(&b, "![%s](benchmarks/%s)\n\n", p.about, p.name)
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// warning is for whoever reads results that are not to be kept.
+// warning is for anyone who reads results that are not to be kept.
 func (r *Results) warning() string {
 	wrong, of := r.Wrong()
 	if wrong == 0 {
@@ -61,10 +61,10 @@ func (r *Results) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, at commit %s, %s tasks, each in three modes with %s servers. %s\n",
 		r.Date, cmp.Or(r.Versions["commit"], "unknown"), number(len(r.everyTask())), numbers(r.sizes()), strings.TrimSpace(r.wrong(Encoding)[0]+" "+r.Note))
-	for _, t := range r.tables(Encoding, r.paged()) {
+	for _, t := range r.tables(Encoding, sections{r}.paged()) {
 		b.WriteString("\n" + t.markdown())
 	}
-	b.WriteString("\n" + r.servers(Encoding).markdown())
+	b.WriteString("\n" + sections{r}.servers(Encoding).markdown())
 	if len(r.Levels.Rows) > 0 {
 		b.WriteString("\n" + r.Levels.table(false).markdown())
 	}
@@ -73,13 +73,13 @@ func (r *Results) Markdown() string {
 
 // tables has what loses first: small tasks, then all.
 func (r *Results) tables(encoding string, sizes []int) []*table {
-	list := []*table{r.shown(encoding), legendOf()}
+	list := []*table{sections{r}.shown(encoding), legendOf()}
 	for _, n := range sizes {
-		list = append(list, r.perTask(n, encoding))
+		list = append(list, sections{r}.perTask(n, encoding))
 	}
-	list = append(list, r.sums(encoding), r.byKind(encoding, sizes), r.losses(encoding))
+	list = append(list, sections{r}.sums(encoding), sections{r}.byKind(encoding, sizes), r.losses(encoding))
 	if slices.Contains(r.sizes(), 5) {
-		list = append(list, r.breakEven(5, encoding))
+		list = append(list, sections{r}.breakEven(5, encoding))
 	}
 	return append(list, r.failures(encoding))
 }

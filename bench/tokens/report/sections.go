@@ -9,8 +9,11 @@ import (
 	"sallyport/bench/suite"
 )
 
+// sections writes the sections of the report.
+type sections struct{ *Results }
+
 // paged are the sizes that the page has a table of tasks for; the text has one for each.
-func (r *Results) paged() (sizes []int) {
+func (r sections) paged() (sizes []int) {
 	for _, s := range r.Sizes {
 		if s.Servers == 1 || s.Servers == 5 || s.Servers == 25 {
 			sizes = append(sizes, s.Servers)
@@ -29,7 +32,7 @@ func legendOf() *table {
 }
 
 // shown tells what a client shows of its servers at each size.
-func (r *Results) shown(encoding string) *table {
+func (r sections) shown(encoding string) *table {
 	t := &table{
 		title: "What a model reads before the first word",
 		note:  "Tokens of definitions, in each turn, and in code mode of our instructions. With one server, those of the task's; here the mean over the tasks." + r.unsaid(encoding),
@@ -45,8 +48,8 @@ func (r *Results) shown(encoding string) *table {
 	return t
 }
 
-// unsaid tells what servers ask clients to show beside their tools, which is in no figure.
-func (r *Results) unsaid(encoding string) string {
+// unsaid tells what servers ask clients to show next to their tools, which is in no figure.
+func (r sections) unsaid(encoding string) string {
 	for _, s := range r.Sizes {
 		if n := s.Instructions[encoding]; n > 0 {
 			return fmt.Sprintf(" What servers ask clients to show beside their tools is not counted in direct and tool search: it is %s tokens with %s.", number(n), count(s.Servers, "server"))
@@ -56,7 +59,7 @@ func (r *Results) unsaid(encoding string) string {
 }
 
 // servers are those that are connected to, in the order in which they are added.
-func (r *Results) servers(encoding string) *table {
+func (r sections) servers(encoding string) *table {
 	t := &table{
 		title: "The servers",
 		note: "In the order in which they are added, and from how many servers on each is there: those that run, then those that are only shown, which cost the least first. " +
@@ -74,7 +77,7 @@ func (r *Results) servers(encoding string) *table {
 }
 
 // from is the smallest size that has a server.
-func (r *Results) from(name string) string {
+func (r sections) from(name string) string {
 	for _, s := range r.Sizes {
 		if slices.Contains(s.Names, name) {
 			return number(s.Servers)
@@ -83,7 +86,7 @@ func (r *Results) from(name string) string {
 	return ""
 }
 
-func (r *Results) mean(servers int, mode, encoding string, of func(*Line) int) float64 {
+func (r sections) mean(servers int, mode, encoding string, of func(*Line) int) float64 {
 	sum, n := 0, 0
 	for _, task := range r.tasks(servers) {
 		if l := r.of(task, mode, servers, encoding); l != nil {
@@ -94,7 +97,7 @@ func (r *Results) mean(servers int, mode, encoding string, of func(*Line) int) f
 }
 
 // perTask has a line for each task.
-func (r *Results) perTask(servers int, encoding string) *table {
+func (r sections) perTask(servers int, encoding string) *table {
 	t := &table{
 		title: fmt.Sprintf("Each task with %s", count(servers, "server")),
 		head:  []string{"task", "kind", "turns", "direct", "tool search", "code mode", "direct, cached", "tool search, cached", "code mode, cached", "cheapest"},
@@ -111,7 +114,7 @@ func (r *Results) perTask(servers int, encoding string) *table {
 	return t
 }
 
-func (r *Results) turns(task string, servers int, encoding string) string {
+func (r sections) turns(task string, servers int, encoding string) string {
 	var all []string
 	for _, mode := range suite.Modes() {
 		if l := r.of(task, string(mode), servers, encoding); l != nil {
@@ -122,7 +125,7 @@ func (r *Results) turns(task string, servers int, encoding string) string {
 }
 
 // cells are what a task costs in each mode, and the mode that costs the least.
-func (r *Results) cells(task string, servers int, encoding string, w weighing) (cells []string, winner string) {
+func (r sections) cells(task string, servers int, encoding string, w weighing) (cells []string, winner string) {
 	for _, mode := range suite.Modes() {
 		cells = append(cells, cell(r.of(task, string(mode), servers, encoding), w))
 	}
@@ -134,7 +137,7 @@ func (r *Results) cells(task string, servers int, encoding string, w weighing) (
 }
 
 // cheapest is the mode that costs the least of those that are valid, "" if none is.
-func (r *Results) cheapest(task string, servers int, encoding string, w weighing) (winner string) {
+func (r sections) cheapest(task string, servers int, encoding string, w weighing) (winner string) {
 	least := 0.
 	for _, mode := range suite.Modes() {
 		l := r.of(task, string(mode), servers, encoding)
@@ -175,7 +178,7 @@ func count(n int, what string) string {
 }
 
 // sums adds all tasks up, in all ways of weighing.
-func (r *Results) sums(encoding string) *table {
+func (r sections) sums(encoding string) *table {
 	t := &table{
 		title: "All tasks together",
 		note: fmt.Sprintf("Sums over the tasks that direct calls, or the tool search, answer right in a context that fits; where code mode does not, it is charged what the other mode takes to do "+
@@ -196,7 +199,7 @@ func (r *Results) sums(encoding string) *table {
 	return t
 }
 
-func (r *Results) compared(other string, servers int, encoding, kind string, w weighing) []string {
+func (r sections) compared(other string, servers int, encoding, kind string, w weighing) []string {
 	p := r.pairs(other, servers, encoding, kind, w)
 	if p.n == 0 {
 		return []string{"none", "", "", "", ""}
@@ -205,7 +208,7 @@ func (r *Results) compared(other string, servers int, encoding, kind string, w w
 }
 
 // byKind has the sums of the tasks of each kind.
-func (r *Results) byKind(encoding string, sizes []int) *table {
+func (r sections) byKind(encoding string, sizes []int) *table {
 	t := &table{
 		title: "By kind of task",
 		note:  "The same sums without a cache, and what is saved of them with cached reads at a tenth.",
@@ -225,7 +228,7 @@ func (r *Results) byKind(encoding string, sizes []int) *table {
 }
 
 // breakEven tells from how many tokens of definitions on code mode is cheaper.
-func (r *Results) breakEven(servers int, encoding string) *table {
+func (r sections) breakEven(servers int, encoding string) *table {
 	each := r.each(servers, encoding)
 	t := &table{
 		title: "Break-even",
@@ -236,7 +239,7 @@ func (r *Results) breakEven(servers int, encoding string) *table {
 	for _, w := range weighings() {
 		t.head = append(t.head, w.name)
 	}
-	for _, s := range r.shared() {
+	for _, s := range drawing(r).shared() {
 		t.head = append(t.head, fmt.Sprintf("over search, %d", s.Servers))
 	}
 	for _, task := range r.tasks(servers) {
@@ -244,7 +247,7 @@ func (r *Results) breakEven(servers int, encoding string) *table {
 		for _, w := range weighings() {
 			row = append(row, r.even(task, servers, encoding, each, w))
 		}
-		for _, s := range r.shared() {
+		for _, s := range drawing(r).shared() {
 			row = append(row, r.overSearch(task, s.Servers, encoding))
 		}
 		t.add(row...)
@@ -253,12 +256,12 @@ func (r *Results) breakEven(servers int, encoding string) *table {
 }
 
 // each is the mean of what a tool of one size costs.
-func (r *Results) each(servers int, encoding string) float64 {
+func (r sections) each(servers int, encoding string) float64 {
 	size := r.size(servers)
 	return float64(size.Definitions[encoding]) / float64(max(1, size.Tools))
 }
 
-func (r *Results) even(task string, servers int, encoding string, each float64, w weighing) string {
+func (r sections) even(task string, servers int, encoding string, each float64, w weighing) string {
 	a, b := r.of(task, direct, servers, encoding), r.of(task, code, servers, encoding)
 	if a == nil || !a.Correct {
 		return ""
@@ -283,7 +286,7 @@ func evenAt(direct, code *Line, w weighing) (tokens int, ok bool) {
 	return BreakEven(direct.Counts, code.Weighed(w.rates), w.rates)
 }
 
-func (r *Results) overSearch(task string, servers int, encoding string) string {
+func (r sections) overSearch(task string, servers int, encoding string) string {
 	a, b := r.of(task, search, servers, encoding), r.of(task, code, servers, encoding)
 	if !a.Valid() || !b.Valid() {
 		return ""

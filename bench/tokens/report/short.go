@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// short is what it comes to: where code mode loses, in words, and what it saves.
+// short is the summary: where code mode loses, in words, and what it saves.
 func (r *Results) short(encoding string) *table {
 	t := &table{
 		title: "In short",
@@ -14,7 +14,7 @@ func (r *Results) short(encoding string) *table {
 		head:  []string{"saved by code mode, all tasks / median task", "tools", "over direct, no cache", "like prices", "over tool search, no cache", "like prices"},
 	}
 	for _, s := range r.Sizes {
-		row := []string{count(s.Servers, "server"), number(r.mean(s.Servers, direct, encoding, func(l *Line) int { return l.Tools }))}
+		row := []string{count(s.Servers, "server"), number(sections{r}.mean(s.Servers, direct, encoding, func(l *Line) int { return l.Tools }))}
 		for _, other := range []string{direct, search} {
 			for _, w := range []weighing{plain(), priced()} {
 				row = append(row, r.saves(other, s.Servers, encoding, w))
@@ -91,7 +91,7 @@ func (r *Results) evens(servers int, encoding string, w weighing) string {
 	}
 	text := fmt.Sprintf("Break-even with direct calls, %s: in %d of %d tasks code mode is cheaper even beside no definitions at all", counted(w), always, of)
 	if len(at) > 0 {
-		each, low, high := max(1, r.each(servers, encoding)), slices.Min(at), slices.Max(at)
+		each, low, high := max(1, sections{r}.each(servers, encoding)), slices.Min(at), slices.Max(at)
 		text += fmt.Sprintf("; in %d from %s tokens of them on (%s tools)", len(at), span(low, high), span(int(float64(low)/each+.5), int(float64(high)/each+.5)))
 	}
 	if never > 0 {

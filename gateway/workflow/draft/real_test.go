@@ -94,7 +94,7 @@ func TestReal(t *testing.T) { //nolint:paralleltest // it sets a variable of the
 // sameCalls runs a program, and the draft of it from the same state of memory, which it returns as the program left it.
 func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, before string) string {
 	t.Helper()
-	e, err := g.Execute(t.Context(), p)
+	e, err := g.Executor.Execute(t.Context(), p)
 	if err != nil || e.Status != sandbox.OK {
 		t.Fatalf("%v\n%s", err, e.Text())
 	}
@@ -106,7 +106,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := draft.From(done, g.Tools())
+	text, err := draft.From(done, g.Catalog.Tools())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, f := range lint.Check(d, lint.Options{Tools: g.Tools(), Upstreams: []string{"filesystem", "memory"}}) {
+	for _, f := range lint.Check(d, lint.Options{Tools: g.Catalog.Tools(), Upstreams: []string{"filesystem", "memory"}}) {
 		if f.Severity == "error" {
 			t.Errorf("%v\n%s", f, text)
 		}
@@ -138,7 +138,7 @@ func sameCalls(t *testing.T, g *gateway.Gateway, p execution.Program, graph, bef
 // callsOf runs a workflow, and returns the calls that it makes.
 func callsOf(t *testing.T, g *gateway.Gateway, d *spec.Definition) []string {
 	t.Helper()
-	c := &caller{Door: g}
+	c := &caller{Door: g.Verbs()}
 	records := store.Memory()
 	defer func() { _ = records.Close() }()
 	engine, err := workflow.Open(c, &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return []*spec.Definition{d} }})

@@ -35,11 +35,11 @@ func (c *checker) called(do *spec.Tool, scope binding.Scope) *tool.Tool {
 		c.value(scope, do.With)
 		return nil
 	}
-	c.arguments(scope, do.With, toolParameters(id.String(), t.Input), do.Name.Pos)
+	fitter{c}.arguments(scope, do.With, toolParameters(id.String(), t.Input), do.Name.Pos)
 	return t
 }
 
-// noTool says what may have been meant by a tool that there is not.
+// noTool says what may have been meant by an unknown tool.
 func (c *checker) noTool(id tool.ID, at spec.Pos) {
 	if c.o.Tools == nil {
 		return
@@ -106,7 +106,7 @@ func (c *checker) nested(do *spec.Nested, scope binding.Scope) *expr.Shape {
 		c.value(scope, do.With)
 		return nil
 	}
-	c.arguments(scope, do.With, inputParameters(other), do.Name.Pos)
+	fitter{c}.arguments(scope, do.With, inputParameters(other), do.Name.Pos)
 	if circle := c.circle(other, []string{c.d.Name}); circle != nil {
 		c.wrong(do.Name.Pos, "workflow %s would run itself: %s", c.d.Name, strings.Join(circle, ", which runs "))
 	}

@@ -18,7 +18,7 @@ func (c *checker) triggers() {
 		if s.Cron.Text != "" {
 			c.cron(s)
 		}
-		c.arguments(binding.Only(c.envVar()), s.With, inputParameters(c.d), s.Pos)
+		fitter{c}.arguments(binding.Only(c.envVar()), s.With, inputParameters(c.d), s.Pos)
 	}
 	w := c.d.On.Webhook
 	if w == nil {
@@ -29,7 +29,7 @@ func (c *checker) triggers() {
 	}
 	if w.With != nil {
 		request := &expr.Shape{Type: expr.Map, Fields: []expr.Field{{Name: "body"}, {Name: "headers", Shape: &expr.Shape{Type: expr.Map, Elem: &expr.Shape{Type: expr.String}}}}}
-		c.arguments(binding.Only(c.envVar(), expr.Var{Name: "request", Type: expr.Any, Shape: request}), *w.With, inputParameters(c.d), w.Pos)
+		fitter{c}.arguments(binding.Only(c.envVar(), expr.Var{Name: "request", Type: expr.Any, Shape: request}), *w.With, inputParameters(c.d), w.Pos)
 	}
 }
 
@@ -48,7 +48,7 @@ func (c *checker) inputs() {
 	scope := binding.Only(c.inputsVar(), c.envVar())
 	for _, in := range c.d.Inputs {
 		if in.Default != nil {
-			c.fits(scope, *in.Default, in.Schema, "the default of input "+in.Name.Text)
+			fitter{c}.fits(scope, *in.Default, in.Schema, "the default of input "+in.Name.Text)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (c *checker) inputs() {
 func (c *checker) outputs(v visible) {
 	scope := c.at(v, nil)
 	for _, out := range c.d.Outputs {
-		c.fits(scope, out.Value, out.Schema, "the output "+out.Name.Text)
+		fitter{c}.fits(scope, out.Value, out.Schema, "the output "+out.Name.Text)
 	}
 }
 

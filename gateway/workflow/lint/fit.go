@@ -91,8 +91,11 @@ func inputParameters(d *spec.Definition) parameters {
 	return p
 }
 
+// fitter compares what is given with what a schema wants.
+type fitter struct{ *checker }
+
 // arguments checks what a step is given. at is where it names what it gives that to.
-func (c *checker) arguments(in binding.Scope, with spec.Value, p parameters, at spec.Pos) {
+func (c fitter) arguments(in binding.Scope, with spec.Value, p parameters, at spec.Pos) {
 	if with.Kind != spec.Map && with.Kind != spec.None {
 		switch got := c.value(in, with); {
 		case untold(got):
@@ -123,7 +126,7 @@ func describe(schema json.RawMessage) string {
 	return ""
 }
 
-func (c *checker) argument(in binding.Scope, m spec.Member, p parameters) {
+func (c fitter) argument(in binding.Scope, m spec.Member, p parameters) {
 	name := m.Name.Text
 	schema, known := p.schemas[name]
 	switch {
@@ -136,7 +139,7 @@ func (c *checker) argument(in binding.Scope, m spec.Member, p parameters) {
 	c.value(in, m.Value)
 }
 
-func (c *checker) unknown(m spec.Member, p parameters) {
+func (c fitter) unknown(m spec.Member, p parameters) {
 	message := noSuch(p.what, m.Name.Text, p.names, p.of+" takes none")
 	if p.closed || nearest.Of(m.Name.Text, p.names) != "" {
 		c.wrong(m.Name.Pos, "%s: %s", p.of, message)
@@ -146,7 +149,7 @@ func (c *checker) unknown(m spec.Member, p parameters) {
 }
 
 // fits checks a value against a schema: all of it where it is known, else its type.
-func (c *checker) fits(in binding.Scope, v spec.Value, schema json.RawMessage, what string) {
+func (c fitter) fits(in binding.Scope, v spec.Value, schema json.RawMessage, what string) {
 	fixed, ok := v.Plain()
 	if !ok {
 		c.match(in, v, shapeOf(schema), what, 0)
@@ -179,7 +182,7 @@ func at(v spec.Value, path []string) spec.Value {
 }
 
 // match compares the types of a value, part by part, with what is wanted.
-func (c *checker) match(in binding.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
+func (c fitter) match(in binding.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
 	if untold(want) || depth > maxDepth {
 		c.value(in, v)
 		return
@@ -198,7 +201,7 @@ func (c *checker) match(in binding.Scope, v spec.Value, want *expr.Shape, what s
 	}
 }
 
-func (c *checker) members(in binding.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
+func (c fitter) members(in binding.Scope, v spec.Value, want *expr.Shape, what string, depth int) {
 	given := &expr.Shape{Type: expr.Map}
 	for _, m := range v.Members {
 		wanted, known := want.Field(m.Name.Text)
@@ -211,8 +214,8 @@ func (c *checker) members(in binding.Scope, v spec.Value, want *expr.Shape, what
 	c.lacks(v, given, want, what)
 }
 
-// compare compares what is known of what an expression comes to.
-func (c *checker) compare(v spec.Value, got, want *expr.Shape, what string, depth int) {
+// compare compares what is known of the value of an expression.
+func (c fitter) compare(v spec.Value, got, want *expr.Shape, what string, depth int) {
 	if untold(got) || untold(want) || depth > maxDepth {
 		return
 	}
@@ -239,7 +242,7 @@ func (c *checker) compare(v spec.Value, got, want *expr.Shape, what string, dept
 func untold(s *expr.Shape) bool { return s == nil || s.Type == expr.Any }
 
 // lacks tells of members that are wanted and not there.
-func (c *checker) lacks(v spec.Value, got, want *expr.Shape, what string) {
+func (c fitter) lacks(v spec.Value, got, want *expr.Shape, what string) {
 	for _, f := range want.Fields {
 		if !f.Optional && !slices.Contains(got.Names(), f.Name) {
 			c.wrong(v.Pos, "%s needs the member %s", what, f.Name)

@@ -18,7 +18,7 @@ const (
 	maxPasses      = 100_000
 )
 
-func (d *decoder) parallelKeys(s *Step) []key {
+func (d stepDecoder) parallelKeys(s *Step) []key {
 	p := &Parallel{}
 	s.Do = p
 	return []key{
@@ -27,7 +27,7 @@ func (d *decoder) parallelKeys(s *Step) []key {
 	}
 }
 
-func (d *decoder) branches(into *[]Branch) strict.Reader {
+func (d stepDecoder) branches(into *[]Branch) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if many := len(n.Content) / 2; n.Kind == yaml.MappingNode && (many == 0 || many > maxBranches) {
 			d.Fail(at, n, "%s has from 1 to %d branches", label(at), maxBranches)
@@ -41,7 +41,7 @@ func (d *decoder) branches(into *[]Branch) strict.Reader {
 	}
 }
 
-func (d *decoder) forEachKeys(s *Step) []key {
+func (d stepDecoder) forEachKeys(s *Step) []key {
 	f := &ForEach{As: Text{Text: "item"}, Index: Text{Text: "index"}, Concurrency: 1}
 	s.Do = f
 	return []key{
@@ -59,7 +59,7 @@ var taken = []string{"inputs", "steps", "env", "run", "output", "form", "value",
 	"package", "return", "true", "var", "void", "while"}
 
 // variable reads the name of a variable.
-func (d *decoder) variable(into *Text) strict.Reader {
+func (d stepDecoder) variable(into *Text) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the name of a variable") {
 			return
@@ -70,7 +70,7 @@ func (d *decoder) variable(into *Text) strict.Reader {
 	}
 }
 
-func (d *decoder) switchKeys(s *Step) []key {
+func (d stepDecoder) switchKeys(s *Step) []key {
 	w := &Switch{}
 	s.Do = w
 	return []key{
@@ -79,7 +79,7 @@ func (d *decoder) switchKeys(s *Step) []key {
 	}
 }
 
-func (d *decoder) cases(into *[]Case) strict.Reader {
+func (d stepDecoder) cases(into *[]Case) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if many := len(n.Content); n.Kind == yaml.SequenceNode && (many == 0 || many > maxBranches) {
 			d.Fail(at, n, "%s has from 1 to %d cases", label(at), maxBranches)
@@ -89,14 +89,14 @@ func (d *decoder) cases(into *[]Case) strict.Reader {
 	}
 }
 
-func (d *decoder) caseKeys(c *Case) []key {
+func (d stepDecoder) caseKeys(c *Case) []key {
 	return []key{
 		{name: "when", shape: exprShape, doc: "an expression", need: true, read: d.expression(&c.When)},
 		{name: "steps", shape: stepsShape, doc: "what runs where it holds", need: true, read: d.block(&c.Steps)},
 	}
 }
 
-func (d *decoder) whileKeys(s *Step) []key {
+func (d stepDecoder) whileKeys(s *Step) []key {
 	w := &While{}
 	s.Do = w
 	return []key{
@@ -106,7 +106,7 @@ func (d *decoder) whileKeys(s *Step) []key {
 	}
 }
 
-func (d *decoder) tryKeys(s *Step) []key {
+func (d stepDecoder) tryKeys(s *Step) []key {
 	t := &Try{As: Text{Text: "error"}}
 	s.Do = t
 	return []key{
@@ -117,7 +117,7 @@ func (d *decoder) tryKeys(s *Step) []key {
 	}
 }
 
-func (d *decoder) waitKeys(s *Step) []key {
+func (d stepDecoder) waitKeys(s *Step) []key {
 	w := &Wait{}
 	s.Do = w
 	return []key{{name: "wait", shape: `{"anyOf":[` + spanOrExpr + `,{"$ref":"#/$defs/wait"}]}`, doc: "waits for a time or a person; a duration is for", need: true, read: short(d.spanValue(&w.For), d.wait(w))}}
@@ -125,7 +125,7 @@ func (d *decoder) waitKeys(s *Step) []key {
 
 const spanOrExpr = `{"anyOf":[{"$ref":"#/$defs/duration"},{"$ref":"#/$defs/expression"}]}`
 
-func (d *decoder) wait(w *Wait) strict.Reader {
+func (d stepDecoder) wait(w *Wait) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		seen := d.mapping(at, n, `"wait"`, d.waitingKeys(w))
 		if n.Kind == yaml.MappingNode && len(seen) != 1 && !d.Bad(at.Unknown()) {
@@ -134,7 +134,7 @@ func (d *decoder) wait(w *Wait) strict.Reader {
 	}
 }
 
-func (d *decoder) waitingKeys(w *Wait) []key {
+func (d stepDecoder) waitingKeys(w *Wait) []key {
 	return []key{
 		{name: "for", shape: spanOrExpr, doc: "how long", read: d.spanValue(&w.For)},
 		{name: "until", shape: `{"type":"string","minLength":1}`, doc: "until when, in RFC 3339, as 2026-01-31T08:00:00Z", read: d.until(&w.Until)},
@@ -145,15 +145,15 @@ func (d *decoder) waitingKeys(w *Wait) []key {
 	}
 }
 
-func (d *decoder) approvalKeys(a *Approval) []key {
+func (d stepDecoder) approvalKeys(a *Approval) []key {
 	return []key{
 		{name: "message", shape: textShape, doc: "what is asked", need: true, read: d.message(&a.Message)},
 		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&a.Timeout)},
 	}
 }
 
-// spanValue reads a duration, or one expression that comes to one.
-func (d *decoder) spanValue(into **Value) strict.Reader {
+// spanValue reads a duration, or an expression that evaluates to one.
+func (d stepDecoder) spanValue(into **Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
@@ -166,7 +166,7 @@ func (d *decoder) spanValue(into **Value) strict.Reader {
 }
 
 // until reads a time, or a text with expressions.
-func (d *decoder) until(into **Value) strict.Reader {
+func (d stepDecoder) until(into **Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v

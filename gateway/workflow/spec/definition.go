@@ -30,10 +30,10 @@ func (d *decoder) definitionKeys(def *Definition) []key {
 		{name: "timeout", shape: spanShape, doc: "how long a run may take, without what it waits for people and clocks; default unbounded", read: d.span(&def.Timeout)},
 		{name: "concurrency", shape: `{"anyOf":[` + countShape(1, maxRuns) + `,{"$ref":"#/$defs/concurrency"}]}`, doc: "how many runs may go on at once; a number is its limit", read: d.concurrency(&def.Concurrency)},
 		{name: "env", shape: `{"type":"array","maxItems":256,"items":{"type":"string","pattern":"` + variablePattern + `"}}`, doc: "names of environment variables that expressions may read, as env.NAME; they are in the run's log", read: d.env(&def.Env)},
-		{name: "inputs", shape: `{"$ref":"#/$defs/inputs"}`, doc: "the values that a run is started with, by name", read: d.inputs(&def.Inputs)},
-		{name: "outputs", shape: `{"$ref":"#/$defs/outputs"}`, doc: "the values that a run ends with, by name", read: d.outputs(&def.Outputs)},
+		{name: "inputs", shape: `{"$ref":"#/$defs/inputs"}`, doc: "the values that a run is started with, by name", read: inputDecoder{d}.inputs(&def.Inputs)},
+		{name: "outputs", shape: `{"$ref":"#/$defs/outputs"}`, doc: "the values that a run ends with, by name", read: inputDecoder{d}.outputs(&def.Outputs)},
 		{name: "on", shape: `{"$ref":"#/$defs/on"}`, doc: "what starts runs by itself", read: func(at strict.Path, n *yaml.Node) { d.mapping(at, n, `"on"`, d.triggerKeys(&def.On)) }},
-		{name: "steps", shape: stepsShape, doc: "what a run does, one after the other", need: true, read: d.block(&def.Steps)},
+		{name: "steps", shape: stepsShape, doc: "what a run does, one after the other", need: true, read: stepDecoder{d}.block(&def.Steps)},
 	}
 }
 
@@ -161,7 +161,10 @@ func (d *decoder) webhookKeys(w *Webhook) []key {
 	}
 }
 
-func (d *decoder) inputs(into *[]Input) strict.Reader {
+// inputDecoder reads inputs and outputs.
+type inputDecoder struct{ *decoder }
+
+func (d inputDecoder) inputs(into *[]Input) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		d.members(at, n, "the name of an input", func(at strict.Path, name Text, value *yaml.Node) {
 			in := Input{Name: name}
@@ -171,27 +174,27 @@ func (d *decoder) inputs(into *[]Input) strict.Reader {
 	}
 }
 
-func (d *decoder) input(at strict.Path, n *yaml.Node, in *Input) {
+func (d inputDecoder) input(at strict.Path, n *yaml.Node, in *Input) {
 	schema, before := map[string]any{}, d.Faults()
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		var word string
 		d.one(&word, types...)(at, n)
 		schema["type"] = word
 	} else {
-		d.mapping(at, n, "an input", slices.Concat(d.withKeywords(d.inputKeys(in), schema), d.references()))
+		d.mapping(at, n, "an input", slices.Concat(schemaDecoder(d).withKeywords(d.inputKeys(in), schema), schemaDecoder(d).references()))
 		d.checkInput(at, n, in)
 	}
 	in.Description, _ = schema["description"].(string)
-	in.Schema = d.compiled(at, n, schema, in.Default, before)
+	in.Schema = schemaDecoder(d).compiled(at, n, schema, in.Default, before)
 }
 
-func (d *decoder) checkInput(at strict.Path, n *yaml.Node, in *Input) {
+func (d inputDecoder) checkInput(at strict.Path, n *yaml.Node, in *Input) {
 	if in.Optional && in.Default != nil {
 		d.Fail(at.To("optional"), strict.ValueOf(n, "optional"), `an input with a "default" need not be "optional"`)
 	}
 }
 
-func (d *decoder) inputKeys(in *Input) []key {
+func (d inputDecoder) inputKeys(in *Input) []key {
 	return []key{
 		{name: "prompt", shape: wordsShape, doc: "what a person is asked who has not given it; default: the description", read: d.words(&in.Prompt)},
 		{name: "default", shape: valueShape, doc: "what it is where nobody gives it; without one it is required", read: d.wanted(&in.Default)},
@@ -199,7 +202,7 @@ func (d *decoder) inputKeys(in *Input) []key {
 	}
 }
 
-func (d *decoder) outputs(into *[]Output) strict.Reader {
+func (d inputDecoder) outputs(into *[]Output) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		d.members(at, n, "the name of an output", func(at strict.Path, name Text, value *yaml.Node) {
 			out := Output{Name: name}
@@ -209,23 +212,23 @@ func (d *decoder) outputs(into *[]Output) strict.Reader {
 	}
 }
 
-func (d *decoder) output(at strict.Path, n *yaml.Node, out *Output) {
+func (d inputDecoder) output(at strict.Path, n *yaml.Node, out *Output) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		out.Value = d.value(at, n)
 		return
 	}
 	schema, before := map[string]any{}, d.Faults()
-	d.mapping(at, n, "an output", slices.Concat(d.withKeywords(d.outputKeys(out), schema), d.references()))
+	d.mapping(at, n, "an output", slices.Concat(schemaDecoder(d).withKeywords(d.outputKeys(out), schema), schemaDecoder(d).references()))
 	out.Description, _ = schema["description"].(string)
 	if len(schema) > 0 {
 		var constant *Value
 		if out.Value.Kind != None {
 			constant = &out.Value
 		}
-		out.Schema = d.compiled(at, n, schema, constant, before)
+		out.Schema = schemaDecoder(d).compiled(at, n, schema, constant, before)
 	}
 }
 
-func (d *decoder) outputKeys(out *Output) []key {
+func (d inputDecoder) outputKeys(out *Output) []key {
 	return []key{{name: "value", shape: valueShape, doc: "what it is; expressions may use all of the workflow's own steps", need: true, read: d.any(&out.Value)}}
 }

@@ -15,7 +15,10 @@ import (
 // fieldTypes are the types of a form's fields.
 var fieldTypes = []string{"string", "text", "integer", "number", "boolean", "date", "datetime", "email", "uri", "choice", "choices"}
 
-func (d *decoder) formKeys(s *Step) []key {
+// formDecoder reads the forms that people fill in.
+type formDecoder struct{ *decoder }
+
+func (d formDecoder) formKeys(s *Step) []key {
 	f := &Form{Timeout: 24 * time.Hour}
 	s.Do = f
 	return []key{{name: "form", shape: `{"$ref":"#/$defs/form"}`, doc: "asks a person for what is missing; the output is an object of all fields", need: true, read: func(at strict.Path, n *yaml.Node) {
@@ -23,7 +26,7 @@ func (d *decoder) formKeys(s *Step) []key {
 	}}}
 }
 
-func (d *decoder) formPartKeys(f *Form) []key {
+func (d formDecoder) formPartKeys(f *Form) []key {
 	return []key{
 		{name: "title", shape: textShape, doc: "what stands above it", read: d.message(&f.Title)},
 		{name: "timeout", shape: spanShape, doc: "how long it can be answered, after which the step fails; default 24h", read: d.span(&f.Timeout)},
@@ -32,7 +35,7 @@ func (d *decoder) formPartKeys(f *Form) []key {
 	}
 }
 
-func (d *decoder) fields(into *[]Field) strict.Reader {
+func (d formDecoder) fields(into *[]Field) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
 			d.Fail(at, n, "a form has at least one field")
@@ -49,7 +52,7 @@ func (d *decoder) fields(into *[]Field) strict.Reader {
 	}
 }
 
-func (d *decoder) fieldKeys(f *Field) []key {
+func (d formDecoder) fieldKeys(f *Field) []key {
 	source := `{"anyOf":[{"type":["string","number","boolean"]},{"$ref":"#/$defs/source"}]}`
 	return []key{
 		{name: "type", shape: enumShape(fieldTypes...), doc: "string (default), text (of several lines), integer, number, boolean, date, datetime, email, uri, choice (one of options) or choices (several)", read: d.one(&f.Type, fieldTypes...)},
@@ -79,7 +82,7 @@ const (
 )
 
 // source reads a value, or a tool that says it.
-func (d *decoder) source(into **Source) strict.Reader {
+func (d formDecoder) source(into **Source) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		*into = &Source{}
 		if n.Kind == yaml.MappingNode {
@@ -92,13 +95,13 @@ func (d *decoder) source(into **Source) strict.Reader {
 	}
 }
 
-func (d *decoder) sourceKeys(s *Source) []key {
+func (d formDecoder) sourceKeys(s *Source) []key {
 	s.Tool = &Tool{}
-	return append(d.calledKeys(s.Tool), key{name: "output", shape: valueShape, doc: "what is taken of its result, over output; default all of it", read: d.wanted(&s.Output)})
+	return append(stepDecoder(d).calledKeys(s.Tool), key{name: "output", shape: valueShape, doc: "what is taken of its result, over output; default all of it", read: d.wanted(&s.Output)})
 }
 
 // options reads a list, an expression, or a tool.
-func (d *decoder) options(into **Source) strict.Reader {
+func (d formDecoder) options(into **Source) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		*into = &Source{}
 		if n.Kind == yaml.MappingNode {
@@ -114,7 +117,7 @@ func (d *decoder) options(into **Source) strict.Reader {
 	}
 }
 
-func (d *decoder) pattern(into **Text) strict.Reader {
+func (d formDecoder) pattern(into **Text) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		var t Text
 		if d.line(&t, 1024)(at, n); d.Bad(at) {
@@ -128,7 +131,7 @@ func (d *decoder) pattern(into **Text) strict.Reader {
 }
 
 // bound reads a number, a date or an expression.
-func (d *decoder) bound(into **Value) strict.Reader {
+func (d formDecoder) bound(into **Value) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		v := d.value(at, n)
 		*into = &v
@@ -139,7 +142,7 @@ func (d *decoder) bound(into **Value) strict.Reader {
 }
 
 // checkField finds keys that do not go with the field's type.
-func (d *decoder) checkField(at strict.Path, n *yaml.Node, f *Field) {
+func (d formDecoder) checkField(at strict.Path, n *yaml.Node, f *Field) {
 	if d.Bad(at, at.To("type"), at.Unknown()) {
 		return
 	}

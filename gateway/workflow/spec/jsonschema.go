@@ -85,8 +85,11 @@ var keywords = []keyword{
 	{"$comment", textShape, "a note for who reads the definition"},
 }
 
+// schemaDecoder reads schemas of inputs, outputs and results.
+type schemaDecoder struct{ *decoder }
+
 // keywords reads those of a schema into a map.
-func (d *decoder) keywords(into map[string]any) []key {
+func (d schemaDecoder) keywords(into map[string]any) []key {
 	keys := make([]key, len(keywords))
 	for i, k := range keywords {
 		keys[i] = key{name: k.name, shape: k.shape, doc: k.doc, read: func(at strict.Path, n *yaml.Node) {
@@ -97,7 +100,7 @@ func (d *decoder) keywords(into map[string]any) []key {
 }
 
 // references says of the keywords that point elsewhere that there are none.
-func (d *decoder) references() (keys []key) {
+func (d schemaDecoder) references() (keys []key) {
 	for _, name := range []string{"$ref", "$defs", "definitions", "$id", "$anchor", "$dynamicRef"} {
 		keys = append(keys, key{name: name, read: func(at strict.Path, n *yaml.Node) {
 			d.Fail(at, n, "a schema in a definition has no %q: write out what it refers to", name)
@@ -107,14 +110,14 @@ func (d *decoder) references() (keys []key) {
 }
 
 // withKeywords are our keys, and the keywords that are none of them.
-func (d *decoder) withKeywords(ours []key, into map[string]any) []key {
+func (d schemaDecoder) withKeywords(ours []key, into map[string]any) []key {
 	rest := slices.DeleteFunc(d.keywords(into), func(k key) bool {
 		return slices.ContainsFunc(ours, func(our key) bool { return our.name == k.name })
 	})
 	return slices.Concat(ours, rest)
 }
 
-func (d *decoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
+func (d schemaDecoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
 	switch k.shape {
 	case sub:
 		return d.schema(at, n)
@@ -138,7 +141,7 @@ func (d *decoder) keyword(k keyword, at strict.Path, n *yaml.Node) any {
 }
 
 // types reads one type, or a list of them.
-func (d *decoder) types(at strict.Path, n *yaml.Node) any {
+func (d schemaDecoder) types(at strict.Path, n *yaml.Node) any {
 	if n.Kind != yaml.SequenceNode {
 		var word string
 		d.one(&word, types...)(at, n)
@@ -150,7 +153,7 @@ func (d *decoder) types(at strict.Path, n *yaml.Node) any {
 }
 
 // schema reads a schema within another.
-func (d *decoder) schema(at strict.Path, n *yaml.Node) any {
+func (d schemaDecoder) schema(at strict.Path, n *yaml.Node) any {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" && d.Allowed(at, n) {
 		on, _ := strict.Bool(n)
 		return on
@@ -166,8 +169,8 @@ func (d *decoder) schema(at strict.Path, n *yaml.Node) any {
 	return all
 }
 
-// jsonSchema reads a schema that stands for itself.
-func (d *decoder) jsonSchema(into *[]byte) strict.Reader {
+// jsonSchema reads a literal schema.
+func (d schemaDecoder) jsonSchema(into *[]byte) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		all, before := map[string]any{}, d.Faults()
 		d.mapping(at, n, "a schema", slices.Concat(d.keywords(all), d.references()))
@@ -177,7 +180,7 @@ func (d *decoder) jsonSchema(into *[]byte) strict.Reader {
 
 // compiled returns a schema as JSON when it is one, and a constant, if it is there, fits it.
 // With more faults than before it was read, it is not looked at.
-func (d *decoder) compiled(at strict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
+func (d schemaDecoder) compiled(at strict.Path, n *yaml.Node, schema map[string]any, constant *Value, before int) []byte {
 	if d.Faults() > before {
 		return nil
 	}
@@ -265,7 +268,7 @@ type noLoader struct{}
 // Load always fails.
 func (noLoader) Load(string) (any, error) { return nil, errors.New("schemas are not fetched") }
 
-// fits checks a value of ours.
+// fits checks an internal value.
 func fits(check *jsonschema.Schema, value any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -90,7 +90,7 @@ func Parse(path string, data []byte, files func(name string) ([]byte, error)) (*
 	}
 	def := &Definition{Path: path, Dir: dir, Source: data, lines: src}
 	d := &decoder{Decoder: &strict.Decoder{Source: src, Label: label, Meant: elsewhere}, def: def, files: files, ids: map[string]int{}}
-	d.owners = d.ownersOf()
+	d.owners = stepDecoder{d}.ownersOf()
 	d.definition(root, def)
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (d *Definition) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// LoadDir reads the definitions in a folder, but not the tests (NAME_test.yaml) beside them, sorted by name. What is wrong with one is
+// LoadDir reads the definitions in a folder, but not their tests (NAME_test.yaml), sorted by name. What is wrong with one is
 // in faults, and no other suffers from it; of two with one name the first by its file counts. No folder is no definition.
 func LoadDir(dir string) (defs []*Definition, faults []error) {
 	entries, err := os.ReadDir(dir)

@@ -14,35 +14,35 @@ type section struct {
 	keys      []key
 }
 
-// sections are all mappings with keys of ours, in the order of the reference.
+// sections are all mappings with predefined keys, in the order of the reference.
 func sections() (all []section) {
 	d := &decoder{}
 	all = []section{
 		{"workflow", "A workflow.", d.definitionKeys(&Definition{})},
 		{"concurrency", "How many runs may go on at once.", d.concurrencyKeys(&Concurrency{})},
-		{"input", "An input, with all keywords of JSON Schema but references.", d.inputKeys(&Input{})},
-		{"output", "An output, with all keywords of JSON Schema but references.", d.outputKeys(&Output{})},
+		{"input", "An input, with all keywords of JSON Schema but references.", inputDecoder{d}.inputKeys(&Input{})},
+		{"output", "An output, with all keywords of JSON Schema but references.", inputDecoder{d}.outputKeys(&Output{})},
 		{"on", "What starts runs by itself.", d.triggerKeys(&Triggers{})},
 		{"schedule", "A start by the clock.", d.scheduleKeys(&Schedule{})},
 		{"webhook", "A start by a signed request.", d.webhookKeys(&Webhook{})},
-		{"step", "What every step has.", d.stepKeys(&Step{})},
+		{"step", "What every step has.", stepDecoder{d}.stepKeys(&Step{})},
 	}
 	for _, k := range kinds() {
 		what := fmt.Sprintf("A step with %q", k.names[0])
 		if len(k.names) > 1 {
 			what += fmt.Sprintf(", or with %q", k.names[1])
 		}
-		all = append(all, section{"step_" + k.names[0], what + ".", k.keys(d, &Step{})})
+		all = append(all, section{"step_" + k.names[0], what + ".", k.keys(stepDecoder{d}, &Step{})})
 	}
 	return append(all, []section{
-		{"retry", "When a step is made again.", d.retryKeys(&Retry{})},
-		{"cache", "How long a step's output is kept for later runs.", d.cacheKeys(&Cache{})},
-		{"case", "A case of a switch.", d.caseKeys(&Case{})},
-		{"wait", "What is waited for: one of these.", d.waitingKeys(&Wait{})},
-		{"approval", "A question to a person.", d.approvalKeys(&Approval{})},
-		{"form", "A form.", d.formPartKeys(&Form{})},
-		{"field", "A field of a form.", d.fieldKeys(&Field{})},
-		{"source", "A tool that says a value or options.", d.sourceKeys(&Source{})},
+		{"retry", "When a step is made again.", stepDecoder{d}.retryKeys(&Retry{})},
+		{"cache", "How long a step's output is kept for later runs.", stepDecoder{d}.cacheKeys(&Cache{})},
+		{"case", "A case of a switch.", stepDecoder{d}.caseKeys(&Case{})},
+		{"wait", "What is waited for: one of these.", stepDecoder{d}.waitingKeys(&Wait{})},
+		{"approval", "A question to a person.", stepDecoder{d}.approvalKeys(&Approval{})},
+		{"form", "A form.", formDecoder{d}.formPartKeys(&Form{})},
+		{"field", "A field of a form.", formDecoder{d}.fieldKeys(&Field{})},
+		{"source", "A tool that says a value or options.", formDecoder{d}.sourceKeys(&Source{})},
 	}...)
 }
 
@@ -56,7 +56,7 @@ func Schema() []byte {
 		member("duration", `{"type":"string","pattern":`+quote(durationPattern)+`,"description":"a number and a unit, like 30s, 1h30m or 7d; at most 366d"}`),
 		member("expression", `{"type":"string","pattern":`+quote(wholePattern)+`,"description":"one ${{ expression }}"}`),
 		member("type", `{"anyOf":[`+enumShape(types...)+`,{"type":"array","minItems":1,"uniqueItems":true,"items":`+enumShape(types...)+`}]}`),
-		member("schema", `{"type":["object","boolean"],"properties":{`+properties((&decoder{}).keywords(map[string]any{}))+`},"additionalProperties":false}`),
+		member("schema", `{"type":["object","boolean"],"properties":{`+properties(schemaDecoder{(&decoder{})}.keywords(map[string]any{}))+`},"additionalProperties":false}`),
 		member("inputs", `{"type":"object","maxProperties":256,"propertyNames":`+idShape+`,"additionalProperties":{"anyOf":[`+enumShape(types...)+`,{"$ref":"#/$defs/input"}]}}`),
 		member("outputs", `{"type":"object","maxProperties":256,"propertyNames":`+idShape+`,"additionalProperties":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/output"}]}}`),
 		member("steps", `{"type":"array","minItems":1,"items":{"$ref":"#/$defs/any_step"}}`),
@@ -91,7 +91,7 @@ func (s section) schema() string {
 	rest := `,"additionalProperties":false`
 	switch {
 	case s.name == "input" || s.name == "output":
-		text = properties((&decoder{}).withKeywords(s.keys, map[string]any{}))
+		text = properties(schemaDecoder{(&decoder{})}.withKeywords(s.keys, map[string]any{}))
 	case strings.HasPrefix(s.name, "step_"):
 		text = inherited() + "," + text
 		required = append([]string{`"id"`}, required...)
@@ -119,7 +119,7 @@ func (s section) has(name string) bool {
 // inherited are the keys of every step, by reference.
 func inherited() string {
 	var all []string
-	for _, k := range (&decoder{}).stepKeys(&Step{}) {
+	for _, k := range (stepDecoder{(&decoder{})}).stepKeys(&Step{}) {
 		all = append(all, member(k.name, `{"$ref":"#/$defs/step/properties/`+k.name+`"}`))
 	}
 	return strings.Join(all, ",")

@@ -19,23 +19,23 @@ import (
 // kind is one kind of step: the keys that say that a step is one, and all keys that only such steps have.
 type kind struct {
 	names []string
-	keys  func(d *decoder, s *Step) []key
+	keys  func(d stepDecoder, s *Step) []key
 }
 
-// kinds are in the order in which they are told of.
+// kinds are in the order of the documentation.
 func kinds() []kind {
 	return []kind{
-		{[]string{"tool"}, (*decoder).toolKeys},
-		{[]string{"code", "file"}, (*decoder).codeKeys},
-		{[]string{"skill"}, (*decoder).skillKeys},
-		{[]string{"workflow"}, (*decoder).nestedKeys},
-		{[]string{"parallel"}, (*decoder).parallelKeys},
-		{[]string{"for_each"}, (*decoder).forEachKeys},
-		{[]string{"switch"}, (*decoder).switchKeys},
-		{[]string{"while"}, (*decoder).whileKeys},
-		{[]string{"wait"}, (*decoder).waitKeys},
-		{[]string{"form"}, (*decoder).formKeys},
-		{[]string{"try"}, (*decoder).tryKeys},
+		{[]string{"tool"}, stepDecoder.toolKeys},
+		{[]string{"code", "file"}, stepDecoder.codeKeys},
+		{[]string{"skill"}, stepDecoder.skillKeys},
+		{[]string{"workflow"}, stepDecoder.nestedKeys},
+		{[]string{"parallel"}, stepDecoder.parallelKeys},
+		{[]string{"for_each"}, stepDecoder.forEachKeys},
+		{[]string{"switch"}, stepDecoder.switchKeys},
+		{[]string{"while"}, stepDecoder.whileKeys},
+		{[]string{"wait"}, stepDecoder.waitKeys},
+		{[]string{"form"}, func(d stepDecoder, s *Step) []key { return formDecoder(d).formKeys(s) }},
+		{[]string{"try"}, stepDecoder.tryKeys},
 	}
 }
 
@@ -47,8 +47,11 @@ func kindNames() (names []string) {
 	return names
 }
 
+// stepDecoder reads steps.
+type stepDecoder struct{ *decoder }
+
 // block reads a list of at least one step.
-func (d *decoder) block(into *[]Step) strict.Reader {
+func (d stepDecoder) block(into *[]Step) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 			d.Fail(at, n, "%s has no steps", label(at))
@@ -59,7 +62,7 @@ func (d *decoder) block(into *[]Step) strict.Reader {
 }
 
 // blockOrNone reads a list of steps; an empty one is not nil.
-func (d *decoder) blockOrNone(into *[]Step) strict.Reader {
+func (d stepDecoder) blockOrNone(into *[]Step) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if d.depth++; d.depth > MaxDepth {
 			d.Fail(at, n, "steps stand at most %d deep in each other; make a workflow of its own of these", MaxDepth)
@@ -73,7 +76,7 @@ func (d *decoder) blockOrNone(into *[]Step) strict.Reader {
 	}
 }
 
-func (d *decoder) step(at strict.Path, n *yaml.Node, s *Step) {
+func (d stepDecoder) step(at strict.Path, n *yaml.Node, s *Step) {
 	s.Pos = posOf(n)
 	if d.steps++; d.steps > MaxSteps {
 		if d.steps == MaxSteps+1 {
@@ -92,7 +95,7 @@ func (d *decoder) step(at strict.Path, n *yaml.Node, s *Step) {
 }
 
 // checkStep finds what no key alone has wrong.
-func (d *decoder) checkStep(at strict.Path, n *yaml.Node, s *Step) {
+func (d stepDecoder) checkStep(at strict.Path, n *yaml.Node, s *Step) {
 	switch do := s.Do.(type) {
 	case *ForEach:
 		if do.As.Text == do.Index.Text {
@@ -110,7 +113,7 @@ func (d *decoder) checkStep(at strict.Path, n *yaml.Node, s *Step) {
 }
 
 // kindOf finds what a step is, or says that it is nothing or several things.
-func (d *decoder) kindOf(at strict.Path, n *yaml.Node) *kind {
+func (d stepDecoder) kindOf(at strict.Path, n *yaml.Node) *kind {
 	var found *kind
 	var first string
 	for _, k := range kinds() {
@@ -134,7 +137,7 @@ func (d *decoder) kindOf(at strict.Path, n *yaml.Node) *kind {
 }
 
 // noKind tells what a step without a kind may have been meant to be.
-func (d *decoder) noKind(at strict.Path, n *yaml.Node) {
+func (d stepDecoder) noKind(at strict.Path, n *yaml.Node) {
 	names := kindNames()
 	for i := 0; i < len(n.Content); i += 2 {
 		word := n.Content[i].Value
@@ -154,7 +157,7 @@ func (d *decoder) noKind(at strict.Path, n *yaml.Node) {
 }
 
 // foreign returns the step without keys of other kinds, which it tells of.
-func (d *decoder) foreign(at strict.Path, n *yaml.Node, own kind) *yaml.Node {
+func (d stepDecoder) foreign(at strict.Path, n *yaml.Node, own kind) *yaml.Node {
 	rest := *n
 	rest.Content = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -169,7 +172,7 @@ func (d *decoder) foreign(at strict.Path, n *yaml.Node, own kind) *yaml.Node {
 }
 
 // ownersOf are the kinds that have a key, by the key; nil for keys of every step.
-func (d *decoder) ownersOf() map[string][]string {
+func (d stepDecoder) ownersOf() map[string][]string {
 	owners := map[string][]string{}
 	for _, k := range kinds() {
 		for _, key := range k.keys(d, &Step{}) {
@@ -194,7 +197,7 @@ func keyOf(n *yaml.Node, name string) *yaml.Node {
 var interrupts = []string{"retry", "fail", "ask"}
 
 // stepKeys are those of every step.
-func (d *decoder) stepKeys(s *Step) []key {
+func (d stepDecoder) stepKeys(s *Step) []key {
 	return []key{
 		{name: "id", shape: idShape, doc: "what it is called: steps.ID.output is what it came to", need: true, read: d.id(&s.ID)},
 		{name: "description", shape: wordsShape, doc: "what it is for", read: d.words(&s.Description)},
@@ -218,7 +221,7 @@ func (d *decoder) stepKeys(s *Step) []key {
 }
 
 // id reads an id, which no other step has.
-func (d *decoder) id(into *Text) strict.Reader {
+func (d stepDecoder) id(into *Text) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) || !d.isIdentifier(at, n, "the id of a step") {
 			return
@@ -234,7 +237,7 @@ func (d *decoder) id(into *Text) strict.Reader {
 
 const maxRetries = 100
 
-func (d *decoder) retry(at strict.Path, n *yaml.Node, r *Retry) {
+func (d stepDecoder) retry(at strict.Path, n *yaml.Node, r *Retry) {
 	d.mapping(at, n, `"retry"`, d.retryKeys(r))
 	if r.Max != 0 && r.Max < r.Wait && !d.Bad(at.To("max"), at.To("wait")) {
 		d.Fail(at, strict.ValueOf(n, "max"), `"max" is less than "wait"`)
@@ -249,7 +252,7 @@ func errorKinds() (words []string) {
 	return words
 }
 
-func (d *decoder) retryKeys(r *Retry) []key {
+func (d stepDecoder) retryKeys(r *Retry) []key {
 	on := enumShape(errorKinds()...)
 	return []key{
 		{name: "count", shape: countShape(1, maxRetries), doc: "how often at most, after the first time", need: true, read: d.count(&r.Count, 1, maxRetries)},
@@ -259,7 +262,7 @@ func (d *decoder) retryKeys(r *Retry) []key {
 	}
 }
 
-func (d *decoder) retryOn(into *[]string) strict.Reader {
+func (d stepDecoder) retryOn(into *[]string) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && (len(n.Content) == 0 || len(n.Content) > 16) {
 			d.Fail(at, n, "%s names no kinds of errors, or too many", label(at))
@@ -273,28 +276,28 @@ func (d *decoder) retryOn(into *[]string) strict.Reader {
 	}
 }
 
-func (d *decoder) cacheKeys(c *Cache) []key {
+func (d stepDecoder) cacheKeys(c *Cache) []key {
 	return []key{
 		{name: "for", shape: spanShape, doc: "how long", need: true, read: d.span(&c.For)},
 		{name: "key", shape: valueShape, doc: "what must be the same; default: with, and the definition of the tool or the text of the code", read: d.wanted(&c.Key)},
 	}
 }
 
-func (d *decoder) toolKeys(s *Step) []key {
+func (d stepDecoder) toolKeys(s *Step) []key {
 	t := &Tool{}
 	s.Do = t
 	return d.calledKeys(t)
 }
 
 // calledKeys are those of a tool, in a step and where a field's values come from.
-func (d *decoder) calledKeys(t *Tool) []key {
+func (d stepDecoder) calledKeys(t *Tool) []key {
 	return []key{
 		{name: "tool", shape: `{"$ref":"#/$defs/function"}`, doc: "the tool that it calls, as upstream.tool", need: true, read: d.name(&t.Name, function, "a tool; write upstream.tool, for example memory.read_graph")},
 		{name: "with", shape: withShape, doc: "its arguments", read: d.arguments(&t.With)},
 	}
 }
 
-func (d *decoder) skillKeys(s *Step) []key {
+func (d stepDecoder) skillKeys(s *Step) []key {
 	t := &Skill{}
 	s.Do = t
 	return []key{
@@ -303,7 +306,7 @@ func (d *decoder) skillKeys(s *Step) []key {
 	}
 }
 
-func (d *decoder) nestedKeys(s *Step) []key {
+func (d stepDecoder) nestedKeys(s *Step) []key {
 	t := &Nested{}
 	s.Do = t
 	return []key{
@@ -314,7 +317,7 @@ func (d *decoder) nestedKeys(s *Step) []key {
 
 var languages = []string{"python", "typescript"}
 
-func (d *decoder) codeKeys(s *Step) []key {
+func (d stepDecoder) codeKeys(s *Step) []key {
 	c := &Code{}
 	s.Do = c
 	return []key{
@@ -324,11 +327,11 @@ func (d *decoder) codeKeys(s *Step) []key {
 		{name: "with", shape: `{"type":"object"}`, doc: "variables of the program", read: d.variables(&c.With)},
 		{name: "workspace", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the folder that it works in, as execute_code has it", read: d.line(&c.Workspace, 64)},
 		{name: "environment", shape: `{"type":"string","minLength":1,"maxLength":64}`, doc: "the packages that it has, as execute_code has them", read: d.line(&c.Environment, 64)},
-		{name: "returns", shape: sub, doc: "the JSON Schema of the output; default any", read: d.jsonSchema(&c.Returns)},
+		{name: "returns", shape: sub, doc: "the JSON Schema of the output; default any", read: schemaDecoder(d).jsonSchema(&c.Returns)},
 	}
 }
 
-func (d *decoder) program(into *Text) strict.Reader {
+func (d stepDecoder) program(into *Text) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		if !d.IsText(at, n) {
 			return
@@ -343,7 +346,7 @@ func (d *decoder) program(into *Text) strict.Reader {
 }
 
 // file reads the file of a program.
-func (d *decoder) file(c *Code) strict.Reader {
+func (d stepDecoder) file(c *Code) strict.Reader {
 	return func(at strict.Path, n *yaml.Node) {
 		var t Text
 		if d.line(&t, 1024)(at, n); d.Bad(at) {
@@ -360,7 +363,7 @@ func (d *decoder) file(c *Code) strict.Reader {
 }
 
 // readFile returns what is wrong with a file.
-func (d *decoder) readFile(name string, into *string) string {
+func (d stepDecoder) readFile(name string, into *string) string {
 	if path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") || strings.Contains(name, `\`) {
 		return "a file is a plain path below the definition's folder, as in code/names.py"
 	}

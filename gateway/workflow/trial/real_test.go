@@ -54,12 +54,12 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.Close() })
-	o.engine, err = workflow.Open(o.Gateway, &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return o.definitions }, People: o.Approver, Logger: testutil.Logger(t)})
+	o.engine, err = workflow.Open(o.Verbs(), &workflow.Options{Records: records, Definitions: func() []*spec.Definition { return o.definitions }, People: o.Approver, Logger: testutil.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.engine.Close() })
-	o.Settle(t.Context())
+	o.Catalog.Settle(t.Context())
 	return o
 }
 
@@ -225,7 +225,7 @@ func (o *office) want(text string, parts ...string) {
 // checkLint has the linter look at all definitions, with what the real upstreams say of their tools.
 func (o *office) checkLint(t *testing.T) {
 	t.Helper()
-	options := lint.Options{Tools: o.Tools(), Upstreams: []string{"everything", "filesystem", "memory"}, Workflows: map[string]*spec.Definition{}, Secrets: []string{"github"}}
+	options := lint.Options{Tools: o.Catalog.Tools(), Upstreams: []string{"everything", "filesystem", "memory"}, Workflows: map[string]*spec.Definition{}, Secrets: []string{"github"}}
 	for _, d := range o.definitions {
 		options.Workflows[d.Name] = d
 	}

@@ -1,0 +1,238 @@
+package accesscmd
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/access"
+	"sallyport/internal/audit"
+	"sallyport/internal/tool"
+)
+
+// TokenCommand returns the verb.
+func TokenCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	cmd := &cobra.Command{
+		Use:   "token COMMAND",
+		Short: "make and revoke tokens for serve --http",
+		Long: `Token manages bearer tokens for serve --http, each with what it may do. They are
+kept in the data directory as digests, so what a token is can be seen only when
+it is made. A gateway that runs notices a new or revoked one at once.
+
+Scopes: mcp (speak MCP, at /mcp), read (see tools, upstreams and what is one's
+own), execute (run programs), call (call single tools), workflow (start runs),
+files (change files of one's own workspaces), metrics (read /metrics), operate
+(see all of everybody, and answer what waits for a person).`,
+		Example: `  sallyport token create laptop --scope mcp
+  sallyport token create grafana --scope metrics --expires 365d
+  sallyport token list
+  sallyport token revoke laptop`,
+		Args: cli.UnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
+	return cmd
+}
+
+func tokenCreateCommand(a *app) *cobra.Command {
+	var scopes []string
+	var expires, rate string
+	cmd := &cobra.Command{
+		Use:     "create [flags] NAME",
+		Short:   "make a token, and print it",
+		Long:    "Create makes a token and prints it: it is shown this once. Whoever has it is the\nprincipal token:NAME, with workspaces and records of its own.",
+		Example: "  sallyport token create ci --scope execute,read --expires 90d --rate 60/m",
+		Args:    cli.OneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wish, err := wishOf(args[0], scopes, expires, rate)
+			if err != nil {
+				return cli.Misuse(cmd, "%s", err.Error())
+			}
+			return a.createToken(wish)
+		},
+	}
+	var names []string
+	for _, scope := range tool.Scopes() {
+		names = append(names, string(scope))
+	}
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "what it may do: `SCOPES` of "+strings.Join(names[:5], ", ")+",\n"+strings.Join(names[5:], ", "))
+	cmd.Flags().StringVar(&expires, "expires", "", "it is good for `TIME`, such as 90d or 12h; without, until it is revoked")
+	cmd.Flags().StringVar(&rate, "rate", "", "it is good for `RATE` requests, such as 60/m, instead of\nhttp.limits.requests")
+	cli.CompleteFlag(cmd, "scope", names...)
+	return cmd
+}
+
+// wishOf reads the flags of create.
+func wishOf(name string, scopes []string, expires, rate string) (w access.Wish, err error) {
+	w.Name = name
+	if w.Scopes, err = access.ParseScopes(scopes); err != nil {
+		return w, err
+	}
+	if expires != "" {
+		if w.Life, err = parseLife(expires); err != nil {
+			return w, err
+		}
+	}
+	if rate != "" {
+		w.Rate, err = access.ParseRate(rate)
+	}
+	return w, err
+}
+
+// parseLife reads a time as Go writes it, or days.
+func parseLife(text string) (time.Duration, error) {
+	wrong := errors.New("--expires is a time, such as 90d, 12h or 30m")
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < 1 || n > 36500 {
+			return 0, wrong
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	life, err := time.ParseDuration(text)
+	if err != nil || life < time.Second {
+		return 0, wrong
+	}
+	return life, nil
+}
+
+func (a *app) createToken(w access.Wish) error {
+	dir, err := a.NeedDataDir()
+	if err != nil {
+		return err
+	}
+	if cfg, err := a.Load(); err == nil { // without settings there is nothing that it could be confused with
+		if _, taken := cfg.HTTP.Tokens[w.Name]; taken {
+			return &tool.Error{Kind: tool.Invalid, Message: "http.tokens has a token " + w.Name + " already", Hint: "both would be the principal token:" + w.Name + "; use another name"}
+		}
+	}
+	text, made, err := access.Create(dir, w)
+	if err != nil {
+		return err
+	}
+	if err := a.RecordEvents(audit.Event{Kind: audit.TokenMade, Note: fmt.Sprintf("%s: %s; %s", w.Name, scopeText(made.Scopes), lifeOf(made))}); err != nil {
+		return errors.Join(err, access.Revoke(dir, w.Name)) // nobody has seen it
+	}
+	note := "it is shown this once; " + lifeOf(made)
+	a.Say(note)
+	return a.Print(text)
+}
+
+func lifeOf(t access.Token) string {
+	if t.Expires == nil {
+		return "it is good until: sallyport token revoke " + t.Name
+	}
+	return "it is good until " + t.Expires.Format(time.RFC3339)
+}
+
+func tokenListCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list [flags]",
+		Short:   "show which tokens there are",
+		Example: "  sallyport token list",
+		Args:    cli.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return a.listTokens(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// tokenJSON is a token as list --json prints it.
+type tokenJSON struct {
+	Name    string       `json:"name"`
+	ID      string       `json:"id"`
+	Scopes  []tool.Scope `json:"scopes"`
+	Created time.Time    `json:"created"`
+	Expires *time.Time   `json:"expires,omitempty"`
+	Used    *time.Time   `json:"used,omitempty"`
+	Rate    access.Rate  `json:"rate,omitzero"`
+	Expired bool         `json:"expired"`
+}
+
+func (a *app) listTokens(asJSON bool) error {
+	dir, err := a.NeedDataDir()
+	if err != nil {
+		return err
+	}
+	all, err := access.List(dir)
+	if err != nil {
+		return err
+	}
+	list := []tokenJSON{}
+	for _, t := range all {
+		list = append(list, tokenJSON{t.Name, t.ID, t.Scopes, t.Created, t.Expires, t.Used, t.Rate, t.Expired(time.Now())})
+	}
+	if asJSON {
+		return a.PrintJSON(list)
+	}
+	if len(list) == 0 {
+		a.Say("there are no tokens; sallyport token create makes one")
+		return nil
+	}
+	return a.printTokens(list)
+}
+
+func (a *app) printTokens(list []tokenJSON) error {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tSCOPES\tCREATED\tEXPIRES\tLAST USED\tRATE")
+	for _, t := range list {
+		expires := "-"
+		if t.Expires != nil {
+			expires = t.Expires.Local().Format(time.DateOnly)
+		}
+		if t.Expired {
+			expires = "expired"
+		}
+		used, rate := "never", "-"
+		if t.Used != nil {
+			used = cli.Age(*t.Used) + " ago"
+		}
+		if t.Rate.Count > 0 {
+			rate = t.Rate.String()
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cli.Cell(t.Name, 63), cli.Cell(scopeText(t.Scopes), 80), t.Created.Local().Format(time.DateOnly), expires, used, rate)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return a.Print(b.String())
+}
+
+// scopeText is a list of scopes, as --scope takes it.
+func scopeText(scopes []tool.Scope) string {
+	var all []string
+	for _, s := range scopes {
+		all = append(all, string(s))
+	}
+	return strings.Join(all, ",")
+}
+
+func tokenRevokeCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke [flags] NAME",
+		Short:   "end a token",
+		Long:    "Revoke ends a token, with the sessions that it has begun: a gateway that runs\nrefuses it at once, and cuts off within seconds what it has open.",
+		Example: "  sallyport token revoke ci",
+		Args:    cli.OneName,
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := a.NeedDataDir()
+			if err != nil {
+				return err
+			}
+			if err := access.Revoke(dir, args[0]); err != nil {
+				return err
+			}
+			a.Say("revoked")
+			return a.RecordEvents(audit.Event{Kind: audit.TokenRevoked, Note: args[0]}) // it is over, on record or not
+		},
+	}
+}

@@ -1,0 +1,104 @@
+package auditcmd
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/history"
+	"sallyport/gateway/httpapi"
+)
+
+// ExecutionsCommand returns the verb.
+func ExecutionsCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "executions [flags]",
+		Short: "show the programs that ran last",
+		Long: `Executions lists the programs that ran last, of all clients, the newest first: those
+of the gateways that run on the data directory, and those that are kept there.`,
+		Example: "  sallyport executions\n  sallyport executions show e-2f6qdmnhx3k4c",
+		Args:    cli.UnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > 1000 {
+				return cli.Misuse(cmd, "--limit must be 1 to 1000")
+			}
+			return a.executions(cmd.Context(), limit, asJSON)
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "show `N` of them, at most 1000")
+	cmd.PersistentFlags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(&cobra.Command{
+		Use:   "show [flags] ID",
+		Short: "show one execution: its program and its calls",
+		Args:  cli.OneID,
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.showExecution(cmd.Context(), args[0], asJSON) },
+	})
+	return cmd
+}
+
+func (a *app) executions(ctx context.Context, limit int, asJSON bool) error {
+	list := httpapi.ExecutionList{Executions: []httpapi.ExecutionSummary{}}
+	err := a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		return cli.Everywhere(ctx, c, fmt.Sprint("/executions?limit=", limit), func(more httpapi.ExecutionList) {
+			list.Executions = append(list.Executions, more.Executions...)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(list.Executions, func(x, y httpapi.ExecutionSummary) int { return y.Started.Compare(x.Started) })
+	list.Executions = list.Executions[:min(limit, len(list.Executions))]
+	if asJSON {
+		return a.PrintJSON(list)
+	}
+	if len(list.Executions) == 0 {
+		a.Say("no program has run yet")
+		return nil
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tAGE\tWHO\tLANGUAGE\tSTATUS\tTOOK\tCALLS")
+	for _, e := range list.Executions {
+		took := time.Duration(e.DurationMS) * time.Millisecond
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\n", cli.Cell(e.ID, 40), cli.Age(e.Started), cli.Cell(e.Principal, 30), cli.Cell(e.Language, 20), cli.Cell(e.Status, 20), took, e.Calls)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return a.Print(b.String())
+}
+
+// execution returns the record of an execution, of whichever gateway has it.
+func (a *app) execution(ctx context.Context, id string) (r history.Record, err error) {
+	err = a.WithControls(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		return c.Find(ctx, "/executions/"+url.PathEscape(id), nil, &r)
+	})
+	return r, err
+}
+
+func (a *app) showExecution(ctx context.Context, id string, asJSON bool) error {
+	r, err := a.execution(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.PrintJSON(r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", r.ID, r.Language, r.Status, cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
+	for _, call := range r.Calls {
+		fmt.Fprintf(&b, "  %s  %s  %s\n", call.Tool, call.Outcome, call.Duration.Round(time.Millisecond))
+	}
+	fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(r.Code, "\n"))
+	return a.Print(b.String())
+}

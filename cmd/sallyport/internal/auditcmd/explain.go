@@ -1,0 +1,125 @@
+package auditcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/plain"
+)
+
+// ExplainCommand returns the verb.
+func ExplainCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain [flags] EXECUTION",
+		Short: "show what was decided about an execution's calls, and why",
+		Long: `Explain prints the calls of one execution in their order: what became of each by
+the policy, by which rule, and which labels its result brought. Below stands what
+the execution had read in all, with its session and its files, and where each
+label came from. Arguments and results are not kept, and not shown.`,
+		Example: "  sallyport explain e-2f6qdmnhx3k4c",
+		Args:    cli.OneID,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0], asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record as JSON")
+	return cmd
+}
+
+func (a *app) explain(ctx context.Context, id string, asJSON bool) error {
+	r, err := a.execution(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.PrintJSON(r)
+	}
+	text, err := explained(r)
+	if err != nil {
+		return err
+	}
+	return a.Print(text)
+}
+
+// explained is the story of an execution.
+func explained(r history.Record) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s  by %s  %s\n", cli.Cell(r.ID, 40), cli.Cell(r.Language, 20), cli.Cell(string(r.Status), 20), cli.Cell(r.Principal, 60), r.Started.Local().Format(time.DateTime))
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i, c := range r.Calls {
+		fmt.Fprintf(table, "%3d\t%s\t%s\t%s\t%s%s\n", i+1, cli.Cell(c.Tool.String(), 80), decision(c), cli.Cell(c.Rule, 60), cli.Cell(c.Outcome, 20), brought(c.Labels))
+	}
+	if err := table.Flush(); err != nil {
+		return "", err
+	}
+	if more := r.Made - len(r.Calls); more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	for i, c := range r.Calls {
+		if c.Decision == "" || c.Decision == "allow" && c.Approval == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "call %d, %s: %s: %s\n", i+1, cli.Cell(c.Tool.String(), 80), told(c), cli.Cell(c.Reason, 300))
+	}
+	for _, o := range r.Read {
+		fmt.Fprintf(&b, "read %s: %s\n", cli.Cell(o.Label, 64), origin(o, r.ID))
+	}
+	return b.String(), nil
+}
+
+// decision is what became of a call, in a word.
+func decision(c toolcall.RecordedCall) string {
+	if c.Replayed {
+		return "replayed"
+	}
+	return cmp.Or(c.Decision, "-")
+}
+
+// told is what became of a call, for who asks why.
+func told(c toolcall.RecordedCall) string {
+	text := "approved"
+	switch c.Decision {
+	case "deny":
+		text = "refused"
+	case "ask":
+		text = "waits for approval"
+	}
+	if c.Approval != "" {
+		text += " (" + cli.Cell(c.Approval, 60) + ")"
+	}
+	return text
+}
+
+// brought says which labels a result had.
+func brought(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return "\tbrings " + plain.Line(strings.Join(labels, ", "), 100)
+}
+
+// origin says where a label came from.
+func origin(o toolcall.Origin, execution string) string {
+	from := "from " + cli.Cell(o.Tool, 80)
+	if o.File != "" {
+		from = fmt.Sprintf("from the file %s, which was written by one that had read it", cli.Cell(o.File, 200))
+	}
+	switch {
+	case o.Execution == execution:
+		from += ", by this execution"
+	case o.Execution != "":
+		from += ", by execution " + cli.Cell(o.Execution, 40)
+	default:
+		from += ", by a call of the client"
+	}
+	return from + ", " + o.Time.Local().Format(time.DateTime)
+}

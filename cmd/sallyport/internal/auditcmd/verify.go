@@ -1,0 +1,227 @@
+package auditcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/audit"
+	"sallyport/internal/plain"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+func logVerifyCommand(a *app) *cobra.Command {
+	var heads []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify [flags]",
+		Short: "prove that nothing on record was changed or removed",
+		Long: `Verify reads all records and follows their hashes, from the first to the head that the
+gateway has signed, and compares them with the copy in the records of the data
+directory. It names the first record that was edited, removed, moved or put in.
+
+Who can write the data directory can make it all anew. A head that was kept somewhere
+else (sallyport log head) shows that too: give it with --head.
+
+Exit status: 0 if all is whole, 1 if it is not.`,
+		Example: `  sallyport log verify
+  sallyport log head > /mnt/elsewhere/head && sallyport log verify --head /mnt/elsewhere/head`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.verifyLog(cmd.Context(), heads, asJSON) },
+	}
+	cmd.Flags().StringArrayVar(&heads, "head", nil, "a `HEAD` that was kept: SEQ:HASH, or a file with one")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func logHeadCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "head [flags]",
+		Short: "print the head of the record, to be kept elsewhere",
+		Long: `Head prints how far the record goes: the number of its last record and that record's hash.
+Whoever keeps it elsewhere can prove with log verify --head that no record up to there was touched.`,
+		Example: "  sallyport log head\n  sallyport log head --json",
+		Args:    cli.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := a.auditDir()
+			if err != nil {
+				return err
+			}
+			head, err := audit.HeadOf(dir)
+			if errors.Is(err, fs.ErrNotExist) {
+				return noRecord(dir)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.PrintJSON(head)
+			}
+			return a.Print(head.String())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it with its signature, as one JSON object")
+	return cmd
+}
+
+// keptHead reads a head that was given on the command line: itself, or the name of a file.
+func keptHead(text string) (audit.Head, error) {
+	head, err := audit.ParseHead(text)
+	if err == nil {
+		return head, nil
+	}
+	data, readErr := os.ReadFile(text)
+	if readErr != nil {
+		return audit.Head{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("--head %.80q is neither a head nor a file", text), Hint: "give SEQ:HASH as sallyport log head prints it, or a file with it"}
+	}
+	if head, err = audit.ParseHead(string(data)); err != nil {
+		return audit.Head{}, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.80s: %v", text, err)}
+	}
+	return head, nil
+}
+
+func (a *app) verifyLog(ctx context.Context, heads []string, asJSON bool) error {
+	dir, err := a.auditDir()
+	if err != nil {
+		return err
+	}
+	checks := &audit.Checks{}
+	for _, text := range heads {
+		head, err := keptHead(text)
+		if err != nil {
+			return err
+		}
+		checks.Heads = append(checks.Heads, head)
+	}
+	report, err := a.verified(ctx, dir, checks)
+	if err != nil {
+		return err
+	}
+	if report.Count == 0 && report.OK() {
+		return noRecord(dir)
+	}
+	if asJSON {
+		err = a.PrintJSON(report)
+	} else {
+		err = a.Print(reportText(report))
+	}
+	if err == nil && !report.OK() {
+		return cli.Status(cli.ExitFailed)
+	}
+	return err
+}
+
+// verified checks the record's chain, and compares it with its copy.
+func (a *app) verified(ctx context.Context, dir string, checks *audit.Checks) (report audit.Report, err error) {
+	records, closeRecords, err := a.CopyRecords(ctx)
+	if err != nil {
+		a.Say("the copy in the records is not compared: " + cli.Clean(err.Error()))
+	}
+	defer func() { err = errors.Join(err, closeRecords()) }()
+	if records != nil {
+		checks.Mirror, err = mirrorLines(ctx, records)
+		if err != nil {
+			return report, err
+		}
+	}
+	return audit.Verify(dir, checks)
+}
+
+func mirrorLines(ctx context.Context, records *store.Store) (iter.Seq2[[]byte, error], error) {
+	mirror, err := audit.NewMirror(records, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	return mirror.Lines(ctx), nil
+}
+
+// reportText is what verify tells a person.
+func reportText(r audit.Report) string {
+	var b strings.Builder
+	if r.OK() {
+		fmt.Fprintf(&b, "ok: records %d to %d are whole", r.First, r.Last)
+	} else {
+		fmt.Fprintf(&b, "NOT WHOLE: of records %d to %d", r.First, r.Last)
+	}
+	if r.Pruned > 0 {
+		fmt.Fprintf(&b, "; those up to %d were pruned", r.Pruned)
+	}
+	if r.Mirrored > 0 {
+		fmt.Fprintf(&b, "; %d compared with the copy", r.Mirrored)
+	}
+	fmt.Fprintf(&b, "\nhead: %d:%s\n", r.Last, r.Hash)
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "FAIL  %s\n", p)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note  %s\n", note)
+	}
+	return b.String()
+}
+
+func logSinksCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "sinks [flags]",
+		Short:   "show how far the record was sent elsewhere",
+		Long:    "Sinks shows for each place that records are sent to (audit.sinks in upstreams.yaml)\nhow far it is, and why it is not further.",
+		Example: "  sallyport log sinks",
+		Args:    cli.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return a.showSinks(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) showSinks(asJSON bool) error {
+	dir, err := a.auditDir()
+	if err != nil {
+		return err
+	}
+	states, err := audit.States(dir)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.PrintJSON(struct {
+			Sinks []audit.State `json:"sinks"`
+		}{append([]audit.State{}, states...)})
+	}
+	if len(states) == 0 {
+		a.Say("nothing was sent anywhere; audit.sinks in upstreams.yaml says where to")
+		return nil
+	}
+	head, err := audit.HeadOf(dir)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SINK\tSTATE\tRECORD\tBEHIND\tSENT\tLOST\tERROR")
+	for _, s := range states {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", plain.Line(s.Name, 30), cli.SinkState(s), s.Seq, max(int64(head.Seq)-int64(s.Seq), 0), sentAt(s), s.Lost, cmp.Or(plain.Line(s.Error, 120), "-"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return a.Print(b.String())
+}
+
+func sentAt(s audit.State) string {
+	if s.Sent.IsZero() {
+		return "never"
+	}
+	return s.Sent.Local().Format(time.DateTime)
+}

@@ -1,0 +1,98 @@
+package benchcmd
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sallyport/cmd/sallyport/internal/cli"
+)
+
+// benchOptions are the flags of bench that are not about a model.
+type benchOptions struct {
+	asJSON, noCalls bool
+	only            string
+	runs            int
+}
+
+// defaultBenchRuns is how often bench measures each time, unless told otherwise.
+const defaultBenchRuns = 10
+
+// Command returns the verb.
+func Command(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var o benchOptions
+	var m modelOptions
+	cmd := &cobra.Command{
+		Use:   "bench [flags]",
+		Short: "measure what this saves with your own upstreams",
+		Long: `Bench measures what a model reads at every turn if the tools of the upstreams
+in the settings are put into its context, and what it reads here; what a search
+costs; and from how many turns on this pays, or that it does not.
+
+Then it calls tools for real, each once directly and once from a program, and
+counts what a model reads either way. Only tools are called that say that they
+only read, that need no arguments and that the policy allows unasked; those
+calls are on record like all others, and what they answer is not kept.
+--no-calls leaves them out.
+
+Last it takes times on this machine: start, search, programs and calls. For
+these the tool that was quickest is called again, four times for each of --runs
+and at most 200 times. With --only latency that is the first that answers.
+
+With --model an agent of a real model works on tasks of ours instead, in each
+mode; nothing of the settings is used then.`,
+		Example: `  sallyport bench
+  sallyport bench --only tokens --no-calls
+  sallyport bench --json | jq .tokens.per_turn
+  sallyport bench --model http://localhost:11434/v1 --name qwen3`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd, m); err != nil {
+				return err
+			}
+			if m.URL != "" {
+				m.Runs, m.JSON = max(o.runs, 1), o.asJSON
+				return a.benchModel(cmd.Context(), m)
+			}
+			return a.bench(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object, with every tool and all versions; with\n--model a line of JSON for each task, mode and run")
+	flags.StringVar(&o.only, "only", "", "measure only `WHAT`: tokens or latency")
+	flags.IntVar(&o.runs, "runs", 0, "take each time `N` times (default 10); with --model, do each\ntask N times (default 1)")
+	flags.BoolVar(&o.noCalls, "no-calls", false, "call no tool of any upstream")
+	m.flags(flags)
+	cli.CompleteFlag(cmd, "only", "tokens", "latency")
+	return cmd
+}
+
+// check refuses flags that do not go together.
+func (o *benchOptions) check(cmd *cobra.Command, m modelOptions) error {
+	switch {
+	case o.only != "" && o.only != "tokens" && o.only != "latency":
+		return cli.Misuse(cmd, "--only is tokens or latency, not %.40q", o.only)
+	case o.runs < 0 || o.runs == 0 && cmd.Flags().Changed("runs"):
+		return cli.Misuse(cmd, "--runs must be at least 1")
+	}
+	return aboutModel(cmd, m)
+}
+
+// aboutModel refuses flags of a model without one, and others with one.
+func aboutModel(cmd *cobra.Command, m modelOptions) (err error) {
+	of := pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&modelOptions{}).flags(of)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		mine := of.Lookup(f.Name) != nil
+		switch {
+		case f.Name == "model" && m.URL == "":
+			err = cli.Misuse(cmd, "--model needs the URL of an endpoint")
+		case err != nil || f.Name == "json" || f.Name == "runs" || cmd.InheritedFlags().Lookup(f.Name) != nil:
+		case mine && m.URL == "":
+			err = cli.Misuse(cmd, "--%s goes with --model URL", f.Name)
+		case !mine && m.URL != "":
+			err = cli.Misuse(cmd, "--%s does not go with --model", f.Name)
+		}
+	})
+	return err
+}

@@ -1,0 +1,260 @@
+package benchcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"sallyport/bench/agent"
+	"sallyport/bench/endpoint"
+	"sallyport/bench/suite"
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// modelOptions are the options of bench for a model.
+type modelOptions struct {
+	URL, Name, API, KeyEnv string
+	Tasks, Modes, Servers  string
+	Upstreams              string
+	Runs, Turns            int
+	Time                   time.Duration
+	JSON                   bool
+}
+
+// flags are those that go with --model; runs and json are bench's own.
+func (m *modelOptions) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&m.URL, "model", "", "have a model work on tasks, at the endpoint `URL`: OpenAI-compatible,\nsuch as http://localhost:11434/v1, or Anthropic")
+	flags.StringVar(&m.Name, "name", "", "ask for the model `NAME` (default the only one that the endpoint has)")
+	flags.StringVar(&m.API, "api", "", "speak `API` with it: openai or anthropic (default by the URL)")
+	flags.StringVar(&m.KeyEnv, "key-env", "", "take its key from the environment's variable `NAME`\n(default OPENAI_API_KEY or ANTHROPIC_API_KEY)")
+	flags.StringVar(&m.Tasks, "tasks", "", "only tasks whose name has a match of `REGEXP`")
+	flags.StringVar(&m.Modes, "modes", "direct,search,code", "only these `MODES`")
+	flags.StringVar(&m.Upstreams, "upstreams", "all", "put `WHICH` servers behind the tools in each mode: all of them, or\nneeded, those of the task alone")
+	flags.IntVar(&m.Turns, "turns", 20, "a task fails after `N` turns without an answer")
+	flags.DurationVar(&m.Time, "time", 10*time.Minute, "a task fails after `DURATION` without an answer")
+	flags.StringVar(&m.Servers, "servers", "", "use the pinned servers in `DIR`, a node_modules\n(default installed once with npm)")
+}
+
+// modelBench is tasks that a model works on.
+type modelBench struct {
+	*modelOptions
+	app      *app
+	tasks    []*suite.Task
+	modes    []suite.Mode
+	endpoint *endpoint.Endpoint
+	world    *suite.World
+	versions modelVersions
+	runs     []modelRun
+}
+
+// benchModel has a model work on the tasks, and prints the results, also if it was stopped, or the endpoint fails.
+func (a *app) benchModel(ctx context.Context, o modelOptions) (err error) {
+	b := &modelBench{modelOptions: &o, app: a}
+	if err := b.choose(); err != nil {
+		return err
+	}
+	if err := b.connect(ctx); err != nil {
+		return err
+	}
+	defer b.endpoint.Close()
+	dir, err := os.MkdirTemp("", "sallyport-bench-")
+	if err != nil {
+		return fmt.Errorf("make world: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := b.furnish(ctx, filepath.Join(dir, "world")); err != nil {
+		return err
+	}
+	b.announce()
+	stopped := b.all(ctx)
+	if !o.JSON && len(b.runs) > 0 {
+		return errors.Join(b.print(), stopped)
+	}
+	return stopped
+}
+
+// wrong is a flag of a model's that cannot be used.
+func wrong(hint, format string, args ...any) error {
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// choose finds out what is to be done.
+func (b *modelBench) choose() error {
+	only, err := regexp.Compile(b.Tasks)
+	if err != nil {
+		return wrong("it is a regular expression, such as 'hours|join'", "--tasks: %v", err)
+	}
+	var names []string
+	for _, t := range suite.Tasks() {
+		names = append(names, t.Name)
+		if only.MatchString(t.Name) {
+			b.tasks = append(b.tasks, t)
+		}
+	}
+	if len(b.tasks) == 0 {
+		return wrong("there are "+strings.Join(names, ", "), "no task matches %.80q", b.Tasks)
+	}
+	for name := range strings.SplitSeq(b.Modes, ",") {
+		mode := suite.Mode(strings.TrimSpace(name))
+		if !slices.Contains(suite.Modes(), mode) {
+			return wrong("there are direct, search and code", "unknown mode %.40q", name)
+		}
+		if !slices.Contains(b.modes, mode) {
+			b.modes = append(b.modes, mode)
+		}
+	}
+	switch {
+	case b.Turns < 1 || b.Time <= 0:
+		return wrong("a task takes two turns or more", "--turns and --time must be more than 0")
+	case b.Upstreams != "all" && b.Upstreams != "needed":
+		return wrong("use all, or needed for the servers that a task needs alone", "unknown --upstreams %.40q", b.Upstreams)
+	}
+	return nil
+}
+
+// connect finds the model.
+func (b *modelBench) connect(ctx context.Context) (err error) {
+	s := endpoint.Settings{URL: b.URL, Model: b.Name, API: endpoint.API(b.API)}
+	if b.API == "" {
+		s.API = endpoint.APIOf(b.URL)
+	}
+	if s.Key, err = b.key(s.API); err != nil {
+		return err
+	}
+	b.endpoint, err = endpoint.Open(ctx, s)
+	return err
+}
+
+// key is what the environment has. A key that was not named goes only to an endpoint with TLS or on this machine.
+func (b *modelBench) key(api endpoint.API) (string, error) {
+	variable := "OPENAI_API_KEY"
+	if api == endpoint.Anthropic {
+		variable = "ANTHROPIC_API_KEY"
+	}
+	key, _ := b.app.Env(cmp.Or(b.KeyEnv, variable))
+	key = strings.TrimSpace(key)
+	switch {
+	case b.KeyEnv != "" && key == "":
+		return "", wrong("export it first", "the environment has no %.80s, which --key-env names", b.KeyEnv)
+	case b.KeyEnv != "" || key == "" || endpoint.Private(b.URL):
+		return key, nil
+	}
+	b.app.Say(variable + " is not sent without TLS; --key-env " + variable + " would")
+	return "", nil
+}
+
+// furnish sees that everything is there that tasks need, before anything costs money.
+func (b *modelBench) furnish(ctx context.Context, dir string) (err error) {
+	if err := b.app.programsFor(ctx, b.modes); err != nil {
+		return err
+	}
+	modules := b.Servers
+	if modules == "" {
+		if modules, err = b.app.installServers(ctx); err != nil {
+			return err
+		}
+	}
+	if b.world, err = suite.NewWorld(dir, modules); err != nil {
+		return err
+	}
+	b.versions = modelVersions{Sallyport: cli.BuildVersion(), Servers: map[string]string{}}
+	if slices.Contains(b.modes, suite.Code) {
+		if b.versions.Runsc, _, err = sandbox.Runtime(ctx, ""); err != nil {
+			return wrong("see sallyport doctor; --modes direct,search needs none of it", "code mode cannot run here: %v", err)
+		}
+	}
+	return b.checkServers()
+}
+
+// announce says what is about to be paid for.
+func (b *modelBench) announce() {
+	n := len(b.tasks) * len(b.modes) * b.Runs
+	b.app.Say(fmt.Sprintf("%s (%s at %s): %s x %s x %s: %d conversations, each of at most %d turns and %s",
+		plain.Line(b.endpoint.Model(), 80), b.endpoint.API(), b.endpoint.Host(),
+		cli.Count(len(b.tasks), "task"), cli.Count(len(b.modes), "mode"), cli.Count(b.Runs, "run"), n, b.Turns, b.Time))
+}
+
+// all has each task done in each mode, and stops where it is of no use to go on. Where there was no answer at all, the last fault says why.
+func (b *modelBench) all(ctx context.Context) (err error) {
+	failed := 0
+	var fault *tool.Error
+	for _, task := range b.tasks {
+		for _, mode := range b.modes {
+			for run := range b.Runs {
+				if fault, err = b.next(ctx, task, mode, run+1); err != nil {
+					return err
+				}
+				if failed++; fault == nil || fault.Kind == tool.Invalid && b.answered() {
+					failed = 0
+				}
+				if fault != nil && (failed == 3 || b.hopeless(fault)) {
+					return fault
+				}
+			}
+		}
+	}
+	if fault != nil && !b.answered() {
+		return fault
+	}
+	return nil
+}
+
+// next runs a task and reports its result.
+func (b *modelBench) next(ctx context.Context, task *suite.Task, mode suite.Mode, run int) (*tool.Error, error) {
+	r, fault, err := b.once(ctx, task, mode)
+	if err != nil {
+		return nil, err
+	}
+	r.Run = run
+	b.runs = append(b.runs, r)
+	return fault, b.tell(r)
+}
+
+// answered reports whether the endpoint has given any answer; then what it does not take may be one task's fault, such as its size.
+func (b *modelBench) answered() bool {
+	return slices.ContainsFunc(b.runs, func(r modelRun) bool { return r.Turns > 0 })
+}
+
+// hopeless reports whether an endpoint will answer no other request either. One that wants fewer requests has been asked
+// five times then, or names a time that is too long to wait for: what came next would fail for that, and not by what it is.
+func (b *modelBench) hopeless(fault *tool.Error) bool {
+	switch fault.Kind {
+	case tool.Denied, tool.NotFound, tool.Limit:
+		return true
+	case tool.Upstream:
+		return !b.answered()
+	}
+	return false
+}
+
+// upstreams are the names of the servers that are behind the tools.
+func (b *modelBench) upstreams(task *suite.Task) (names []string) {
+	for _, server := range b.world.Servers() {
+		if b.Upstreams == "all" || slices.Contains(task.Upstreams, server.Name) {
+			names = append(names, server.Name)
+		}
+	}
+	return names
+}
+
+// setup is what is behind the tools.
+func (b *modelBench) setup(task *suite.Task) (agent.Setup, error) {
+	self, err := os.Executable()
+	s := agent.Setup{World: b.world, Sallyport: self, Upstreams: b.upstreams(task)}
+	if cache := b.app.CacheDir(); cache != "" {
+		s.Cache = filepath.Join(cache, "bench-snapshots")
+	}
+	return s, err
+}

@@ -1,0 +1,248 @@
+package benchcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/bench/own"
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/trust"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// benchJSON is what bench --json prints. Fields are added, never changed.
+type benchJSON struct {
+	Versions benchVersions `json:"versions"`
+	Tokens   *own.Tokens   `json:"tokens,omitempty"`
+	Latency  *own.Latency  `json:"latency,omitempty"`
+	// Stopped says why not all was measured, "" if it was.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// benchVersions says what was measured, and with what.
+type benchVersions struct {
+	cli.Versions
+	Settings     string              `json:"settings"`
+	Vocabularies []string            `json:"vocabularies"`
+	Upstreams    []benchUpstreamJSON `json:"upstreams"`
+}
+
+type benchUpstreamJSON struct {
+	ID       string `json:"id"`
+	Name     string `json:"server_name,omitempty"`
+	Version  string `json:"server_version,omitempty"`
+	Protocol string `json:"protocol,omitempty"`
+}
+
+// bench measures with the user's own upstreams, and prints what there is also where it was stopped. What it does is learned
+// from by nothing, and what tools answered is kept nowhere.
+func (a *app) bench(ctx context.Context, o benchOptions) (err error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	cfg.Search.Learn = false
+	journals, err := os.MkdirTemp("", "sallyport-bench-")
+	if err != nil {
+		return fmt.Errorf("make folder for journals: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(journals)) }()
+	begin := time.Now()
+	g, err := a.OpenGateway(cfg, a.Logger(slog.LevelError), gateway.Options{Settle: cli.Patience, Fresh: true, Purpose: "bench", Journals: journals})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	if err := a.Settle(ctx, g); err != nil {
+		return err
+	}
+	measure, err := own.New(g, cli.ToolOptions(cfg, g, a.Logger(0)))
+	if err != nil {
+		return err
+	}
+	m := &benching{app: a, options: o, cfg: cfg, gateway: g, bench: measure, connected: time.Since(begin), journals: journals}
+	stopped := m.measure(tool.WithClient(ctx, "sallyport bench"))
+	if err := errors.Join(m.print(context.WithoutCancel(ctx), stopped), stopped); err != nil {
+		return err
+	}
+	return a.ReportMissing(g.Catalog.Upstreams())
+}
+
+// benching is one run of bench.
+type benching struct {
+	*app
+	options   benchOptions
+	cfg       *config.Config
+	gateway   *gateway.Gateway
+	bench     *own.Bench
+	connected time.Duration
+	journals  string
+	tried     bool   // it is known whether programs can be run
+	stuck     string // why they cannot
+	tokens    *own.Tokens
+	latency   *own.Latency
+}
+
+func (m *benching) measure(ctx context.Context) error {
+	if m.options.only != "latency" {
+		if err := m.count(ctx); err != nil {
+			return err
+		}
+	}
+	if m.options.only == "tokens" {
+		return nil
+	}
+	return m.time(ctx)
+}
+
+// count counts tokens, of calls too unless there are to be none.
+func (m *benching) count(ctx context.Context) (err error) {
+	if m.tokens, err = m.bench.Tokens(ctx); err != nil || m.options.noCalls || m.tokens.Tools == 0 {
+		return err
+	}
+	if err := m.try(ctx); err != nil {
+		return err
+	}
+	m.tokens.Calls, err = m.bench.Calls(ctx, m.stuck, m.calling)
+	return err
+}
+
+// time takes the times.
+func (m *benching) time(ctx context.Context) (err error) {
+	if err := m.try(ctx); err != nil {
+		return err
+	}
+	call, err := m.again(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := m.bench.Latency(ctx, m.setup(call))
+	if len(l.Rows)+len(l.Missing) > 0 {
+		m.latency = l
+	}
+	return err
+}
+
+// try finds out why programs cannot be run.
+func (m *benching) try(ctx context.Context) error {
+	if !m.tried {
+		m.stuck, m.tried = m.canRun(ctx), true
+	}
+	return ctx.Err()
+}
+
+// canRun says why programs cannot be run, "" if they can.
+func (m *benching) canRun(ctx context.Context) string {
+	if err := cli.Platform(m.cfg); err != nil {
+		return err.Error()
+	}
+	return m.bench.CanRun(ctx)
+}
+
+// again is the tool with timed calls, nil for none, and says so.
+func (m *benching) again(ctx context.Context) (call *tool.ID, err error) {
+	switch {
+	case m.options.noCalls || m.stuck != "":
+	case m.tokens == nil:
+		call, err = m.bench.Callable(ctx, m.calling)
+	case m.tokens.Calls != nil:
+		call = m.tokens.Calls.Quickest()
+	}
+	if call == nil || err != nil {
+		m.progress("taking times")
+		return nil, err
+	}
+	m.progress(fmt.Sprintf("taking times, and calling %s %d times more", call, own.Series*min(m.runs(), own.MaxAgain)))
+	return call, nil
+}
+
+// progress tells a person what takes its time.
+func (m *benching) progress(what string) {
+	if cli.IsTerminal(m.Stderr) {
+		m.Say(what)
+	}
+}
+
+func (m *benching) calling(name string) { m.progress("calling " + name) }
+
+func (m *benching) runs() int { return cmp.Or(m.options.runs, defaultBenchRuns) }
+
+// setup is what times are taken of.
+func (m *benching) setup(call *tool.ID) own.Setup {
+	return own.Setup{
+		Runs: m.runs(), Open: m.openKnown, Connected: float64(m.connected.Microseconds()) / 1000, Programs: m.stuck, Call: call, CallsEach: m.cfg.Sandbox.Calls, NoPool: m.cfg.Sandbox.Pool.Max == 0,
+		Interpreters: map[string]string{"python": m.interpreter(sandbox.Python, m.cfg.Sandbox.Python), "typescript": m.interpreter(sandbox.Node, m.cfg.Sandbox.Node)},
+	}
+}
+
+// interpreter is the one that sandboxes use, on this machine and without a sandbox; "" where there is none, or sandboxes are elsewhere.
+func (m *benching) interpreter(i sandbox.Interpreter, explicit string) string {
+	if m.cfg.Sandbox.Remote != "" {
+		return ""
+	}
+	path, err := sandbox.InterpreterPath(i, explicit)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// openKnown opens a gateway that has the catalog from the cache, starts no upstream, has no sandbox wait and puts nothing on record.
+func (m *benching) openKnown() (*gateway.Gateway, error) {
+	cfg := *m.cfg
+	cfg.Upstreams = slices.Clone(cfg.Upstreams)
+	for _, up := range m.gateway.Catalog.Upstreams() {
+		i := slices.IndexFunc(cfg.Upstreams, func(c config.Upstream) bool { return c.ID == up.ID })
+		if i >= 0 {
+			cfg.Upstreams[i].Disabled, cfg.Upstreams[i].Eager = up.Problem() != "", false
+		}
+	}
+	return gateway.Open(&cfg, &gateway.Options{
+		Version: cli.BuildVersion(), CacheDir: m.CacheDir(), LockFile: filepath.Join(m.cfg.Dir, trust.FileName), NoPool: true, Settle: cli.Patience, Journals: m.journals,
+	})
+}
+
+// print prints what there is. stopped is why it is not all, nil if it is.
+func (m *benching) print(ctx context.Context, stopped error) error {
+	if m.tokens == nil && m.latency == nil {
+		return nil
+	}
+	if m.options.asJSON {
+		out := benchJSON{Versions: m.versions(ctx), Tokens: m.tokens, Latency: m.latency}
+		if stopped != nil {
+			out.Stopped = stopped.Error()
+		}
+		return m.PrintJSON(out)
+	}
+	var b strings.Builder
+	if m.tokens != nil {
+		writeTokens(&b, m.tokens)
+		writeCalls(&b, m.tokens)
+	}
+	if m.latency != nil {
+		writeLatency(&b, m.latency)
+	}
+	if stopped != nil {
+		b.WriteString("\nStopped before all was measured.\n")
+	}
+	return m.Print(b.String())
+}
+
+func (m *benching) versions(ctx context.Context) benchVersions {
+	v := benchVersions{Versions: m.Versions(ctx), Settings: m.cfg.Path, Vocabularies: []string{"o200k_base", "cl100k_base"}, Upstreams: []benchUpstreamJSON{}}
+	for _, up := range m.gateway.Catalog.Upstreams() {
+		v.Upstreams = append(v.Upstreams, benchUpstreamJSON{up.ID, up.State.ServerName, up.State.ServerVersion, up.State.Protocol})
+	}
+	return v
+}

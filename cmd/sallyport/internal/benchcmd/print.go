@@ -1,0 +1,214 @@
+package benchcmd
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"sallyport/bench/ledger"
+	"sallyport/bench/own"
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/plain"
+)
+
+// writeTokens writes what a turn costs, headline first.
+func writeTokens(b *strings.Builder, t *own.Tokens) {
+	direct, here := t.PerTurn.Direct.O200k, t.PerTurn.Here.O200k
+	fmt.Fprintf(b, "direct: %s tokens per turn; here: %s\n", grouped(direct), grouped(here))
+	switch {
+	case t.Tools == 0:
+		b.WriteString("No tool of any upstream is there to be saved on.\n")
+	case here >= direct:
+		fmt.Fprintf(b, "With %s direct calling reads fewer tokens a turn than here: nothing is saved on definitions.\n", toolsOfUpstreams(t))
+	case direct > own.Window:
+		fmt.Fprintf(b, "All definitions together fit no context of %s tokens: direct calling is not possible with all of them, and not a saving either.\n", grouped(own.Window))
+	}
+	b.WriteString("\n")
+	writeUpstreams(b, t)
+	writeSearch(b, t)
+}
+
+func toolsOfUpstreams(t *own.Tokens) string {
+	n := 0
+	for _, up := range t.Upstreams {
+		if up.Problem == "" {
+			n++
+		}
+	}
+	return cli.Count(t.Tools, "tool") + " of " + cli.Count(n, "upstream")
+}
+
+func writeUpstreams(b *strings.Builder, t *own.Tokens) {
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "TOOLS\tTOKENS\t  UPSTREAM")
+	for _, up := range t.Upstreams {
+		if up.Problem != "" {
+			fmt.Fprintf(table, "-\t-\t  %s: not counted, %s\n", plain.Line(up.ID, 80), plain.Line(up.Problem, 120))
+			continue
+		}
+		held := ""
+		if up.Quarantined > 0 {
+			held = fmt.Sprintf(" (%d more quarantined, not counted)", up.Quarantined)
+		}
+		fmt.Fprintf(table, "%d\t%s\t  %s%s\n", up.Tools, grouped(up.Tokens.O200k), plain.Line(up.ID, 80), held)
+	}
+	fmt.Fprintf(table, "%d\t%s\t  together: what direct calling reads at every turn\n", t.Tools, grouped(t.PerTurn.Direct.O200k))
+	fmt.Fprintf(table, "\t%s\t  a client with a tool search, which defers all of them\n", grouped(t.PerTurn.Search.O200k))
+	fmt.Fprintf(table, "\t%s\t  here, with instructions\n", grouped(t.PerTurn.Here.O200k))
+	_ = table.Flush() // to a Builder, which cannot fail
+}
+
+func writeSearch(b *strings.Builder, t *own.Tokens) {
+	if t.Search == nil || len(t.Conversations) == 0 {
+		return
+	}
+	s, c := t.Search, t.Conversations[0]
+	fmt.Fprintf(b, "\nA search here costs %s tokens (median of %d; %s at most); %d of %d had the tool.\n", whole(s.Tokens.P50), s.Queries, whole(s.Tokens.Max), s.Found, s.Queries)
+	fmt.Fprintf(b, "A conversation of %d turns reads, and writes, of definitions and one search:\n\n", c.Turns)
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "NO CACHE\tCACHED\t  ")
+	for _, row := range []struct {
+		name string
+		cost own.Cost
+	}{{"direct", c.Direct}, {"tool search", c.Search}, {"here", c.Here}} {
+		fmt.Fprintf(table, "%s\t%s\t  %s\n", whole(row.cost.Plain), whole(row.cost.Cached), row.name)
+	}
+	_ = table.Flush()
+	if t.PerTurn.Direct.O200k > own.Window {
+		b.WriteString("\nThe row of direct is no conversation that any usual model can have: compare with the tool search.\n")
+		return
+	}
+	fmt.Fprintf(b, "\nHere costs less than direct %s; with a cache (a token read again counts %g, in contexts of %s tokens or more) %s.\n",
+		from(c.Even.Plain, c.Last.Plain), own.Cached, grouped(ledger.CacheMinimum), from(c.Even.Cached, c.Last.Cached))
+}
+
+// from says from which turn on something is so, or else at which it was for the last time.
+func from(turn, last int) string {
+	switch {
+	case turn == 1:
+		return "from the first turn on"
+	case turn > 0:
+		return fmt.Sprintf("from turn %d on", turn)
+	case last > 0:
+		return fmt.Sprintf("at turn %d for the last time", last)
+	}
+	return "never, in 100 turns"
+}
+
+// writeCalls writes what was called, and what a model reads of it.
+func writeCalls(b *strings.Builder, t *own.Tokens) {
+	c := t.Calls
+	if c == nil {
+		if t.Tools > 0 {
+			b.WriteString("\nNo tool was called.\n")
+		}
+		return
+	}
+	b.WriteString("\n")
+	left := fmt.Sprintf("%d do not say that they only read, %d need arguments, %d are not allowed unasked", c.NotReadOnly, c.NeedArguments, c.Refused)
+	if c.Beyond > 0 {
+		left += fmt.Sprintf(", %d more than enough", c.Beyond)
+	}
+	if len(c.Made) == 0 {
+		fmt.Fprintf(b, "No tool was called: %s.\n", left)
+		return
+	}
+	fmt.Fprintf(b, "%s called for real (not the others: %s).\n", was(len(c.Made)), left)
+	if c.Problem != "" {
+		fmt.Fprintf(b, "None was called from a program: %s\n", c.Problem)
+	}
+	b.WriteString("\n")
+	writeMade(b, c)
+	writeSums(b, t)
+}
+
+func was(n int) string {
+	if n == 1 {
+		return "1 tool was"
+	}
+	return fmt.Sprintf("%d tools were", n)
+}
+
+func writeMade(b *strings.Builder, c *own.Calls) {
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "DIRECT\tPROGRAM\t  CALL AND RESULT; CODE AND WHAT IT PRINTS")
+	for _, call := range c.Made {
+		direct, program, note := cli.OrDash(call.Direct.O200k), cli.OrDash(call.Program.O200k), ""
+		switch {
+		case call.Problem != "":
+			note = ": not counted, " + plain.Line(call.Problem, 120)
+		case call.Program.O200k >= call.Direct.O200k:
+			note = ": cheaper directly"
+		}
+		fmt.Fprintf(table, "%s\t%s\t  %s%s\n", direct, program, plain.Line(call.Tool, 150), note)
+	}
+	if c.Counted > 1 {
+		fmt.Fprintf(table, "%s\t%s\t  together\n", grouped(c.Direct.O200k), grouped(c.Program.O200k))
+	}
+	_ = table.Flush()
+}
+
+// writeSums says what the calls come to with what must be found first.
+func writeSums(b *strings.Builder, t *own.Tokens) {
+	c := t.Calls
+	if c.Counted == 0 || t.Search == nil {
+		return
+	}
+	searches := float64(c.Counted) * t.Search.Tokens.P50
+	fmt.Fprintf(b, "\nWith a search before each program: %s tokens in place of %s.\n", whole(float64(c.Program.O200k)+searches), grouped(c.Direct.O200k))
+}
+
+// writeLatency writes the times.
+func writeLatency(b *strings.Builder, l *own.Latency) {
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	calls := ""
+	if l.Runs > own.MaxAgain {
+		calls = fmt.Sprintf(", calls %d times", own.MaxAgain)
+	}
+	fmt.Fprintf(b, "Milliseconds on this machine (%s of %s), each taken %d times or more%s:\n\n", cli.Count(l.Tools, "tool"), cli.Count(l.Upstreams, "upstream"), l.Runs, calls)
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "MIN\tMEDIAN\tP99\tBESIDE\tRATIO\t  ")
+	for _, r := range l.Rows {
+		beside, ratio, what := "-", "-", r.What
+		if r.Bare != nil {
+			beside, ratio, what = millis(r.Bare.P50), fmt.Sprintf("%.2f", r.Ratio), what+"; beside: "+r.Beside
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t  %s\n", millis(r.Min), millis(r.P50), millis(r.P99), beside, ratio, plain.Line(what, 200))
+	}
+	_ = table.Flush()
+	if slices.ContainsFunc(l.Rows, func(r own.Row) bool { return r.N < 100 }) {
+		b.WriteString("\nOf fewer than 100 times P99 is the longest.\n")
+	}
+	for _, missing := range l.Missing {
+		writeMissing(b, missing)
+	}
+}
+
+func writeMissing(w io.Writer, what string) { fmt.Fprintf(w, "Not measured: %s.\n", what) }
+
+// millis writes milliseconds with as many digits as mean something.
+func millis(ms float64) string {
+	switch {
+	case ms >= 100:
+		return grouped(int(ms + .5))
+	case ms >= 1:
+		return fmt.Sprintf("%.1f", ms)
+	}
+	return fmt.Sprintf("%.3f", ms)
+}
+
+func whole(f float64) string { return grouped(int(f + .5)) }
+
+// grouped writes a number with its thousands apart.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

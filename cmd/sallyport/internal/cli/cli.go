@@ -1,0 +1,265 @@
+// Package cli has what the verbs of sallyport share: the streams and the environment of the process, the settings, the ways to a
+// gateway in this process or another, what is printed, and errors with their exit statuses.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/gateway"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/upstream"
+	"sallyport/gateway/upstream/oauth"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// App is what the verbs share: the streams and the environment of the process, and the global flags.
+type App struct {
+	Env            func(string) (string, bool)
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	ConfigPath string
+	DataPath   string
+	LogLevel   string
+	// remote is where sandboxes are, instead of what the settings say; only some verbs have the flag.
+	remote string
+}
+
+// levels are the words for --log-level.
+func levels() map[string]slog.Level {
+	return map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+}
+
+// CheckLevel refuses an unknown level of the log.
+func (a *App) CheckLevel() error {
+	if _, ok := levels()[a.LogLevel]; ok || a.LogLevel == "" {
+		return nil
+	}
+	hint := "use debug, info, warn or error"
+	if near := nearest.Of(a.LogLevel, []string{"debug", "info", "warn", "error"}); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown log level %.40q", a.LogLevel), Hint: hint}
+}
+
+// Logger writes to stderr, from the level that was asked for or else from usual on.
+func (a *App) Logger(usual slog.Level) *slog.Logger {
+	level, ok := levels()[a.LogLevel]
+	if !ok {
+		level = usual
+	}
+	return slog.New(telemetry.LogHandler(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level})))
+}
+
+// Load reads the settings.
+func (a *App) Load() (*config.Config, error) {
+	path, err := config.Find(a.ConfigPath, a.Env)
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	cfg, err := config.Load(path, a.Env)
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	if a.remote == "" {
+		return cfg, nil
+	}
+	cfg.Sandbox.Remote = a.remote
+	if err := cfg.Validate(); err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	return cfg, nil
+}
+
+// SandboxFlag lets a verb have its sandboxes on another machine.
+func (a *App) SandboxFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.remote, "sandbox", "", "run programs on another machine, a Linux one that ssh can log in to\nand that has sallyport: `URL` is ssh://[USER@]HOST[:PORT][/PATH]\n(default sandbox.remote in upstreams.yaml, or this machine)")
+}
+
+// Platform is nil where programs can run with these settings.
+func Platform(cfg *config.Config) error {
+	if cfg.Sandbox.Remote != "" {
+		return nil
+	}
+	return sandbox.Platform()
+}
+
+// Patience is how long a command that is all about the upstreams waits for them.
+const Patience = 2 * time.Minute
+
+// Settle waits for the upstreams, and says for which if that takes long.
+func (a *App) Settle(ctx context.Context, g *gateway.Gateway) error {
+	return a.WaitFor(ctx, g, g.Catalog.Settle)
+}
+
+// WaitFor waits for a gateway, and says for which upstreams if that takes long.
+func (a *App) WaitFor(ctx context.Context, g *gateway.Gateway, wait func(ctx context.Context)) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait(ctx)
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		if late := Unsettled(g); len(late) > 0 {
+			a.Say("waiting for " + strings.Join(late, ", "))
+		}
+		<-done
+	}
+	return ctx.Err()
+}
+
+// Unsettled returns the upstreams that are still connecting.
+func Unsettled(g *gateway.Gateway) []string {
+	var ids []string
+	for _, up := range g.Catalog.Upstreams() {
+		if up.State.Status == upstream.Connecting || up.State.Status == upstream.Idle && !up.Cached {
+			ids = append(ids, up.ID)
+		}
+	}
+	return ids
+}
+
+// Problem says why an upstream is not available, "" if it is, or would be when it is called.
+func Problem(up catalog.Upstream) string {
+	switch {
+	case up.State.Status == upstream.Ready, up.State.Error == "" && up.Known:
+		return ""
+	case up.State.Error != "":
+		return Clean(up.State.Error)
+	}
+	return "still connecting to upstream " + up.ID
+}
+
+// Standing is the state of an upstream in a word or two.
+func Standing(up catalog.Upstream) string {
+	if up.Cached && (up.State.Status == upstream.Idle) {
+		return "cached, not started"
+	}
+	return string(up.State.Status)
+}
+
+// Count writes how many of what there are: "1 tool", "2 tools".
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
+}
+
+// CompleteFlag offers values for a flag to the shell. It fails only for a flag that does not exist.
+func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+// BuildVersion is the version that the build has stamped, "dev" without one.
+func BuildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return info.Main.Version
+}
+
+// WithoutLogin says why an upstream has no login, nil if it may have one.
+func WithoutLogin(up config.Upstream) error {
+	var why string
+	switch {
+	case up.Problem != "":
+		why = up.Problem
+	case up.URL == "":
+		why = "it is no upstream over HTTP"
+	case AuthOf(up) == "none":
+		why = "its auth.type is none"
+	case AuthOf(up) == "header":
+		why = "it has an Authorization header in the settings"
+	default:
+		return nil
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: "upstream " + up.Name + " has no login: " + why}
+}
+
+// NewAuthorizer returns what logs in to an upstream over HTTP.
+func (a *App) NewAuthorizer(up config.Upstream) *oauth.Handler {
+	return oauth.New(oauth.Settings{
+		ID: up.ID, URL: up.URL, Socket: up.Socket, Type: up.Auth.Type, ClientID: up.Auth.ClientID, ClientSecret: string(up.Auth.ClientSecret),
+		ClientMetadata: up.Auth.ClientMetadata, Scopes: up.Auth.Scopes, RedirectPort: up.Auth.RedirectPort, Issuer: up.Auth.Issuer, Store: up.Auth.Store,
+	}, &oauth.Options{Dir: oauth.Dir(a.Env)})
+}
+
+// askRelease asks a standby for the records, and reports whether there is one that gives them back.
+func (a *App) askRelease(ctx context.Context) (given bool) {
+	_ = a.WithGateways(ctx, func(ctx context.Context, c *Gateways) error {
+		for _, gate := range c.All {
+			var nothing struct{}
+			given = Ask(ctx, gate, http.MethodPost, "/release", nothing, &nothing) == nil || given
+		}
+		return nil
+	})
+	return given
+}
+
+// releasePatience is how long a standby may take to give the records back.
+const releasePatience = 20 * time.Second
+
+// RecordsFolder is where in the data directory the records are.
+const RecordsFolder = "records"
+
+// Cell is a text that fits in a table, "-" for none.
+func Cell(text string, most int) string { return cmp.Or(plain.Line(text, most), "-") }
+
+// Age is how long ago something was, in the largest unit that tells enough.
+func Age(then time.Time) string {
+	d := time.Since(then)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprint(max(0, int(d.Seconds())), "s")
+	case d < time.Hour:
+		return fmt.Sprint(int(d.Minutes()), "m")
+	case d < 48*time.Hour:
+		return fmt.Sprint(int(d.Hours()), "h")
+	}
+	return fmt.Sprint(int(d.Hours()/24), "d")
+}
+
+// OneID refuses all but one argument, for verbs that take an id.
+func OneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return Misuse(cmd, "%s takes one ID", cmd.Name())
+	}
+	return nil
+}
+
+// AuthOf names in a word how we authenticate to an upstream over HTTP.
+func AuthOf(up config.Upstream) string {
+	if up.URL == "" {
+		return ""
+	}
+	if up.Auth.Type != "" {
+		return up.Auth.Type
+	}
+	for name := range up.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return "header"
+		}
+	}
+	return ""
+}

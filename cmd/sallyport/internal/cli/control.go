@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
+	"sallyport/internal/config"
+	"sallyport/internal/control"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// OperatorName is what stands on record for who answers at the control socket.
+const OperatorName = "cli"
+
+// AsOperator serves callers that may open the socket or the records themselves, as operators.
+func AsOperator(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api.ServeHTTP(w, r.WithContext(tool.WithOperator(r.Context(), OperatorName)))
+	})
+}
+
+// Gateways are the gateways of one data directory.
+type Gateways struct{ All []*http.Client }
+
+// WithControls lets use ask the gateways that run on the data directory, and where none of them has the records
+// that are kept there, those too. In the meantime no gateway can start that wants them.
+func (a *App) WithControls(ctx context.Context, use func(ctx context.Context, c *Gateways) error) (err error) {
+	return a.WithGateways(ctx, func(ctx context.Context, c *Gateways) (err error) {
+		dir := a.DataDir()
+		if _, err := os.Stat(filepath.Join(dir, RecordsFolder)); err != nil || c.kept(ctx) {
+			return use(ctx, c)
+		}
+		own, closing, err := a.openKept(dir)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closing()) }()
+		c.All = append(c.All, own)
+		return use(ctx, c)
+	})
+}
+
+// WithGateways lets use ask the gateways that run on the data directory.
+func (a *App) WithGateways(ctx context.Context, use func(ctx context.Context, c *Gateways) error) error {
+	dir := a.DataDir()
+	if dir == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is no data directory", Hint: "say which with --data DIR, or set HOME"}
+	}
+	c := &Gateways{}
+	for _, path := range control.Sockets(dir) {
+		transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return control.Dial(ctx, path) }}
+		defer transport.CloseIdleConnections()
+		c.All = append(c.All, &http.Client{Transport: transport, Timeout: time.Minute})
+	}
+	return use(ctx, c)
+}
+
+// kept reports whether one of the gateways has the records that are kept.
+func (c *Gateways) kept(ctx context.Context) bool {
+	return slices.ContainsFunc(c.All, func(gate *http.Client) bool {
+		var health httpapi.Health
+		return Ask(ctx, gate, http.MethodGet, "/health", nil, &health) == nil && health.Kept
+	})
+}
+
+// openKept opens what is kept while no gateway has it. It has no upstreams and runs no programs.
+func (a *App) openKept(dir string) (own *http.Client, closing func() error, err error) {
+	log := a.Logger(slog.LevelError)
+	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: SharePatience})
+	if used, ok := errors.AsType[*store.InUseError](err); ok {
+		return nil, nil, Unanswering(used, dir)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := a.Load()
+	if err != nil { // what is kept can be seen without settings
+		cfg = new(config.Config)
+		*cfg = config.Default()
+	}
+	cfg.Upstreams, cfg.Environments = nil, nil
+	go sweep(log)
+	g, err := gateway.Open(cfg, &gateway.Options{Logger: log, Version: BuildVersion(), DataDir: dir, Records: records, NoPool: true})
+	if err != nil {
+		return nil, nil, errors.Join(err, records.Close())
+	}
+	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: BuildVersion(), Kept: true, Logger: log})
+	return &http.Client{Transport: InProcess(AsOperator(api))}, func() error { return errors.Join(g.Close(), records.Close()) }, nil
+}
+
+// Unanswering says that a process has the records and is no gateway that answers.
+func Unanswering(used *store.InUseError, dir string) error {
+	return &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("process %d has the data directory %s and does not answer", used.PID, dir), Err: used,
+		Hint: "is it of another user, or of an older version?"}
+}
+
+// InProcess returns a transport that has a handler of this process answer requests.
+func InProcess(api http.Handler) http.RoundTripper { return inProcess{api} }
+
+type inProcess struct{ http.Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (w inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	answer := &inMemory{status: http.StatusOK, header: http.Header{}}
+	w.ServeHTTP(answer, r)
+	return &http.Response{StatusCode: answer.status, Status: http.StatusText(answer.status), Header: answer.header, Body: io.NopCloser(&answer.body), Request: r}, nil
+}
+
+// inMemory is an answer that was not sent.
+type inMemory struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (m *inMemory) Header() http.Header            { return m.header }
+func (m *inMemory) WriteHeader(status int)         { m.status = status }
+func (m *inMemory) Write(data []byte) (int, error) { return m.body.Write(data) }
+
+// Everywhere asks every gateway for the same, and hands each answer to use.
+func Everywhere[T any](ctx context.Context, c *Gateways, path string, use func(T)) error {
+	for _, gate := range c.All {
+		var got T
+		if err := Ask(ctx, gate, http.MethodGet, path, nil, &got); err != nil {
+			return err
+		}
+		use(got)
+	}
+	return nil
+}
+
+// Find asks one gateway after the other, until one knows what the path names. A body makes it a POST.
+func (c *Gateways) Find(ctx context.Context, path string, body, into any) (err error) {
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	for _, gate := range c.All {
+		err = Ask(ctx, gate, method, path, body, into)
+		if e, ok := errors.AsType[*tool.Error](err); !ok || e.Kind != tool.NotFound {
+			return err
+		}
+	}
+	return err
+}
+
+// maxAnswer is how much of an answer is read, in bytes.
+const maxAnswer = 64 << 20
+
+// Ask makes one request. What the gateway refuses is the *tool.Error that it had.
+func Ask(ctx context.Context, gate *http.Client, method, path string, body, into any) error {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://control"+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(httpapi.TriggerHeader, "cli")
+	resp, err := gate.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask gateway: %w", err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask gateway: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var problem httpapi.Problem
+		if err := json.Unmarshal(got, &problem); err != nil {
+			return fmt.Errorf("ask gateway: %s", resp.Status)
+		}
+		return &tool.Error{Kind: problem.Kind, Message: problem.Detail, Hint: problem.Hint}
+	}
+	return json.Unmarshal(got, into)
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"sallyport/internal/control"
+)
+
+// OpenControl lets the owner of the data directory ask the gateway, until stop is called. Where that cannot be,
+// the log says why, and all else works.
+func (a *App) OpenControl(log *slog.Logger, api http.Handler) (stop func()) {
+	dir := a.DataDir()
+	if dir == "" {
+		return func() {}
+	}
+	listener, err := control.Listen(dir, &control.Options{Logger: log})
+	if err != nil {
+		if !errors.Is(err, control.ErrUnsupported) {
+			log.Warn("no control socket: sallyport approvals does not reach this process", "error", err)
+		}
+		return func() {}
+	}
+	web := &http.Server{Handler: AsOperator(api), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	var work sync.WaitGroup
+	work.Go(func() { _ = web.Serve(listener) })
+	return func() {
+		grace, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_ = web.Shutdown(grace)
+		_ = web.Close()
+		work.Wait()
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"sallyport/gateway"
+	"sallyport/gateway/trust"
+	"sallyport/gateway/upstream"
+	"sallyport/internal/config"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// OpenGateway opens a gateway with what all verbs give it besides opts.
+func (a *App) OpenGateway(cfg *config.Config, log *slog.Logger, opts gateway.Options) (*gateway.Gateway, error) {
+	opts.Logger, opts.Version, opts.CacheDir, opts.DataDir = log, BuildVersion(), a.CacheDir(), a.DataDir()
+	opts.LockFile = filepath.Join(cfg.Dir, trust.FileName)
+	opts.Auth = func(up config.Upstream) upstream.Authorizer {
+		if WithoutLogin(up) != nil {
+			return nil
+		}
+		return a.NewAuthorizer(up)
+	}
+	opts.Purpose = cmp.Or(opts.Purpose, "cli")
+	go sweep(log)
+	return gateway.Open(cfg, &opts)
+}
+
+// sweep clears away what killed gateways of this user have left: cgroups and files of sandboxes. A process that ends before leaves the
+// rest to the next one.
+func sweep(log *slog.Logger) {
+	if err := sandbox.Sweep("", log); err != nil {
+		log.Debug("what killed gateways have left stays", "error", err)
+	}
+}
+
+// WithGateway opens a gateway for the time that use takes.
+func (a *App) WithGateway(ctx context.Context, opts gateway.Options, use func(ctx context.Context, g *gateway.Gateway) error) (err error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	g, err := a.OpenGateway(cfg, a.Logger(slog.LevelError), opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return use(tool.WithClient(ctx, "sallyport "+cmp.Or(opts.Purpose, "cli")), g)
+}
+
+// recordsPatience is how long serve waits for another that is about to end: clients start the next while the last one ends.
+const recordsPatience = 3 * time.Second
+
+// SharePatience is how long a verb waits for records that it need not have.
+const SharePatience = 300 * time.Millisecond
+
+// OpenRecords opens what a gateway that serves keeps of what happened; nil where that is in memory only. One
+// process has it at a time; with share, the others have their records in memory.
+func (a *App) OpenRecords(log *slog.Logger, share bool) (*store.Store, error) {
+	dir := a.DataDir()
+	if dir == "" {
+		return nil, nil
+	}
+	patience := recordsPatience
+	if share {
+		patience = SharePatience
+	}
+	records, err := store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: patience})
+	if errors.Is(err, store.ErrInUse) && !share && a.askRelease(context.Background()) {
+		records, err = store.Open(filepath.Join(dir, RecordsFolder), &store.Options{Logger: log, Patience: releasePatience})
+	}
+	if used, ok := errors.AsType[*store.InUseError](err); ok {
+		if share {
+			log.Warn("another sallyport serve keeps the records here: those of this one end with it, and it takes over the schedules once that one is gone", "directory", dir, "process", used.PID)
+			return nil, nil
+		}
+		by := "another sallyport serve"
+		if used.PID > 0 {
+			by += fmt.Sprintf(" (process %d)", used.PID)
+		}
+		return nil, &tool.Error{Kind: tool.Failed, Message: fmt.Sprintf("the data directory %s is in use by %s", dir, by), Err: err,
+			Hint: "for several clients start one with serve --http and connect them to it, or each with serve --share; --data DIR is for a directory of its own"}
+	}
+	if errors.Is(err, store.ErrNewer) || errors.Is(err, store.ErrCorrupt) {
+		return nil, err
+	}
+	if err != nil {
+		log.Error("records are kept in memory only", "error", err)
+		return nil, nil
+	}
+	return records, nil
+}
+
+// DataDir is where things are kept that people own, "" if there is no place for them.
+func (a *App) DataDir() string {
+	if dir, err := filepath.Abs(a.DataPath); a.DataPath != "" && err == nil {
+		return dir
+	}
+	if dir, ok := a.Env("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sallyport")
+	}
+	if home, ok := a.Env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "share", "sallyport")
+	}
+	return ""
+}
+
+// CacheDir is where things are kept that can be had again, "" if there is no place for them.
+func (a *App) CacheDir() string {
+	if dir, ok := a.Env("XDG_CACHE_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sallyport")
+	}
+	if home, ok := a.Env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "sallyport")
+	}
+	return ""
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sallyport/internal/lists"
+	"sallyport/internal/plain"
+	"sallyport/internal/terminal"
+)
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && terminal.IsTerminal(f)
+}
+
+// Clean makes text fit for a terminal: newlines and tabs stay, all else that is
+// not seen goes. Unlike [plain.Text] it cuts nothing.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && plain.Hidden(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// Print writes text that may hold words of upstreams to stdout, with a newline at its end.
+func (a *App) Print(text string) error {
+	_, err := io.WriteString(a.Stdout, strings.TrimRight(Clean(text), "\n")+"\n")
+	return err
+}
+
+// Write writes what a program printed: as it is for a pipe or a file, clean for a terminal.
+func Write(w io.Writer, text string) error {
+	if IsTerminal(w) {
+		text = Clean(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// PrintJSON writes one JSON value to stdout. What a terminal would not show is escaped.
+func (a *App) PrintJSON(v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(lists.Filled(v)); err != nil {
+		return fmt.Errorf("write json: %w", err)
+	}
+	_, err := io.WriteString(a.Stdout, EscapeHidden(b.String()))
+	return err
+}
+
+// PrintLine writes one JSON value to stdout, in one line.
+func (a *App) PrintLine(v any) error {
+	data, err := json.Marshal(lists.Filled(v))
+	if err != nil {
+		return fmt.Errorf("write json: %w", err)
+	}
+	_, err = io.WriteString(a.Stdout, EscapeHidden(string(data))+"\n")
+	return err
+}
+
+// EscapeHidden keeps JSON the same and makes it safe to show: runes that are not
+// seen can stand in strings only, where \u is as good.
+func EscapeHidden(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
+		switch {
+		case r == '\n' || !plain.Hidden(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}

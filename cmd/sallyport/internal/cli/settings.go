@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"sallyport/internal/config"
+)
+
+// ReadSettings reads the settings without the values of their references, which may not be there yet.
+func (a *App) ReadSettings() (*config.Config, error) {
+	path, err := config.Find(a.ConfigPath, a.Env)
+	if err != nil {
+		return nil, err
+	}
+	f, err := config.Open(path, a.Env)
+	if err != nil {
+		return nil, err
+	}
+	return f.Config()
+}
+
+// OpenSettings opens the settings at path, to be looked at or edited as they are written.
+func (a *App) OpenSettings(path string) (*config.File, error) {
+	f, err := config.Open(path, a.Env)
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	return f, nil
+}
+
+// EditSettings opens the settings that load would read; if there are none, those that are to be made.
+func (a *App) EditSettings() (*config.File, error) {
+	path, err := config.Find(a.ConfigPath, a.Env)
+	if errors.Is(err, fs.ErrNotExist) {
+		path, err = a.newSettings(err)
+	}
+	if err != nil {
+		return nil, &ConfigError{Err: err}
+	}
+	return a.OpenSettings(path)
+}
+
+// newSettings is where settings are made: where they were said to be, else in the
+// user's own place, so that a client finds them wherever it starts us.
+func (a *App) newSettings(missing error) (string, error) {
+	if a.ConfigPath != "" {
+		return a.ConfigPath, nil
+	}
+	if path, _ := a.Env("SALLYPORT_CONFIG"); path != "" {
+		return path, nil
+	}
+	if xdg, _ := a.Env("XDG_CONFIG_HOME"); filepath.IsAbs(xdg) {
+		return filepath.Join(xdg, "sallyport", "upstreams.yaml"), nil
+	}
+	if home, _ := a.Env("HOME"); home != "" {
+		return filepath.Join(home, ".config", "sallyport", "upstreams.yaml"), nil
+	}
+	return "", missing
+}
+
+// UnsetVariables returns the variables without a default that the entries name and neither the environment nor the env_file has.
+func (a *App) UnsetVariables(f *config.File, entries ...config.Entry) []string {
+	var names []string
+	vars := a.envFileOf(f)
+	for _, e := range entries {
+		if e.Disabled {
+			continue
+		}
+		for _, text := range e.Texts() {
+			for _, m := range variable.FindAllStringSubmatch(text, -1) {
+				_, set := a.Env(m[1])
+				_, kept := vars[m[1]]
+				if m[1] != "" && !set && !kept && !slices.Contains(names, m[1]) {
+					names = append(names, m[1])
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// envFileOf is what the env_file has; nothing if it cannot be read, which loading will say.
+func (a *App) envFileOf(f *config.File) config.Secrets {
+	file := f.EnvFile()
+	if file == "" {
+		return nil
+	}
+	vars, err := config.ReadEnv(file)
+	if err != nil {
+		a.Say("env_file " + file + ": " + err.Error())
+	}
+	return vars
+}
+
+var variable = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// Transport says in a word how an upstream is reached.
+func Transport(up config.Upstream) string {
+	switch {
+	case up.Command != "":
+		return "stdio"
+	case up.Socket != "":
+		return "socket"
+	case up.Transport == "" || up.Transport == "auto":
+		return "http"
+	}
+	return up.Transport
+}

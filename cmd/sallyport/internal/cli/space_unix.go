@@ -1,0 +1,18 @@
+//go:build linux || darwin
+
+package cli
+
+import "golang.org/x/sys/unix"
+
+// FreeSpace returns how many bytes and files more a file system takes from this user. One that does not count files has room for one.
+func FreeSpace(dir string) (bytes, files uint64, ok bool) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return 0, 0, false
+	}
+	files = stat.Ffree
+	if stat.Files == 0 {
+		files = 1
+	}
+	return stat.Bavail * uint64(stat.Bsize), files, true //nolint:gosec // a size is not negative
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"sallyport/gateway"
+	"sallyport/gateway/mcpserver"
+	"sallyport/internal/config"
+)
+
+// ToolOptions returns the options of the MCP server of a gateway with these settings.
+func ToolOptions(cfg *config.Config, g *gateway.Gateway, log *slog.Logger) *mcpserver.Options {
+	return &mcpserver.Options{
+		Version: BuildVersion(), Logger: ProtocolLog(log), Environments: cfg.Environments, Packages: g.Environments, Catalog: g.Verbs(), Stats: g.Verbs(), Choices: g.Environments,
+		Profiles: cfg.Profiles, Workspaces: cfg.Workspaces, Files: g.Workspaces, Skills: g.Verbs(), Privacy: g.Privacy,
+	}
+}
+
+// ProtocolLog returns the log of what happens in the protocol, nil for none. It tells of every
+// session, and calls being asked to stop an error, so that it is for debugging only.
+func ProtocolLog(log *slog.Logger) *slog.Logger {
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		return log
+	}
+	return nil
+}

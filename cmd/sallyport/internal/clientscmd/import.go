@@ -1,0 +1,355 @@
+package clientscmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/clients"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/rewrite"
+	"sallyport/internal/tool"
+)
+
+// ImportCommand returns the verb.
+func ImportCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var envFile string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "import [flags] [CLIENT|FILE]...",
+		Short: "take the MCP servers of other clients into the settings",
+		Long: `Import reads the MCP servers from the settings of other clients, or from files in
+their formats, and adds them to upstreams.yaml, which is made if there is none.
+Without an argument it looks at every client. It starts no command and changes
+nothing of a client. The clients:
+` + clientNames() + `.
+
+What looks like a secret does not go into upstreams.yaml: a variable stands there,
+and --env-file writes the values into a file that upstreams.yaml then reads.
+What cannot be kept is told as a note.
+
+A server that is there already is not added again. One whose name stands for
+another definition gets the name of its client behind its own.`,
+		Example: `  sallyport import --dry-run
+  sallyport import --env-file ~/.config/sallyport/secrets.env
+  sallyport import cursor .vscode/mcp.json`,
+		ValidArgs: clientList(),
+		RunE:      func(_ *cobra.Command, args []string) error { return a.importServers(args, envFile, dryRun) },
+	}
+	cmd.Flags().StringVar(&envFile, "env-file", "", "write the secrets to `FILE` (mode 0600), and\nenv_file: FILE into upstreams.yaml")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be added to upstreams.yaml, and write nothing")
+	return cmd
+}
+
+func clientList() []string {
+	var names []string
+	for _, c := range clients.All() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func clientNames() string { return strings.Join(clientList(), ", ") }
+
+// place is where clients have their settings for this user.
+func (a *app) place() (clients.Place, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return clients.Place{}, err
+	}
+	p := clients.Place{OS: runtime.GOOS, Dir: dir, Getenv: a.Env}
+	if p.Home, _ = a.Env("HOME"); p.Home == "" {
+		p.Home, _ = a.Env("USERPROFILE")
+	}
+	if p.Home == "" {
+		return p, errors.New("the home directory is not known; set HOME")
+	}
+	return p, nil
+}
+
+// source is a file to read, and its client.
+type source struct {
+	client clients.Client
+	file   string
+}
+
+func (a *app) importServers(args []string, envFile string, dryRun bool) error {
+	p, err := a.place()
+	if err != nil {
+		return err
+	}
+	sources, err := importSources(args, p)
+	if err != nil {
+		return err
+	}
+	if len(sources) == 0 {
+		a.Say("no settings of any client were found; name a file, or see sallyport import --help")
+		return cli.Status(cli.ExitFailed)
+	}
+	f, err := a.EditSettings()
+	if err != nil {
+		return err
+	}
+	found, problem := a.readSources(clients.NewReader(p), sources)
+	rows, err := clients.Merge(f, found)
+	if err != nil {
+		return err
+	}
+	if dryRun {
+		fmt.Fprint(a.Stderr, cli.Clean(importTable(rows)))
+		return errors.Join(a.printAdditions(f, rows), problem)
+	}
+	return errors.Join(a.finishImport(f, rows, envFile), problem)
+}
+
+// printAdditions prints only what would be new, not the file: it may
+// hold what should not be shown.
+func (a *app) printAdditions(f *config.File, rows []clients.Row) error {
+	if !f.Changed() {
+		a.Say("nothing would be written")
+		return nil
+	}
+	a.Say("nothing was written; this would be added to " + f.Path + ":")
+	added := &config.File{Path: f.Path}
+	for _, row := range rows {
+		if row.Outcome == clients.Added {
+			if err := added.Add(row.Entry); err != nil {
+				return err
+			}
+		}
+	}
+	return a.Print(string(added.Data))
+}
+
+// importSources finds the files; nothing named is everything found.
+func importSources(args []string, p clients.Place) ([]source, error) {
+	if len(args) == 0 {
+		var all []source
+		for _, c := range clients.All() {
+			all = append(all, existing(c, p)...)
+		}
+		return all, nil
+	}
+	var all []source
+	for _, arg := range args {
+		sources, err := importSource(arg, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sources...)
+	}
+	return all, nil
+}
+
+// existing are the files of a client that are there.
+func existing(c clients.Client, p clients.Place) []source {
+	var all []source
+	for _, file := range []string{c.UserFile(p), c.ProjectFile(p)} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			all = append(all, source{c, file})
+		}
+	}
+	return all
+}
+
+func importSource(arg string, p clients.Place) ([]source, error) {
+	if c, ok := clients.Find(arg); ok {
+		all := existing(c, p)
+		if len(all) == 0 {
+			return nil, &tool.Error{Kind: tool.NotFound, Message: c.Title + " has no settings here",
+				Hint: "looked for " + strings.Trim(c.UserFile(p)+" and "+c.ProjectFile(p), " and")}
+		}
+		return all, nil
+	}
+	file, err := filepath.Abs(arg)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(arg, "/.") {
+		return nil, unknownClient(arg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, ok := clients.Guess(file, data, p)
+	if !ok {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: arg + " holds no MCP servers that any client would find",
+			Hint: "it needs the key mcpServers, servers, context_servers, mcp_servers (TOML) or extensions (YAML)"}
+	}
+	return []source{{c, file}}, nil
+}
+
+func unknownClient(name string) error {
+	err := &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.40q is no client and no file", name), Hint: "the clients are " + clientNames()}
+	if near := nearest.Of(name, clientList()); near != "" {
+		err.Hint = "did you mean " + near + "?"
+	}
+	return err
+}
+
+// readSources reads what it can, and tells of what it cannot.
+func (a *app) readSources(r *clients.Reader, sources []source) (found []clients.Found, problem error) {
+	for _, s := range sources {
+		data, err := os.ReadFile(s.file)
+		var servers []clients.Server
+		var notes []string
+		if err == nil {
+			servers, notes, err = r.Read(s.client, s.file, data)
+		}
+		if err != nil {
+			a.Say(s.client.Title + ": " + err.Error())
+			problem = cli.Status(cli.ExitFailed)
+			continue
+		}
+		for _, note := range notes {
+			a.Say(s.client.Title + ": " + note)
+		}
+		found = append(found, clients.Found{Client: s.client, File: s.file, Servers: servers})
+	}
+	return found, problem
+}
+
+// finishImport writes the files and says what was done.
+func (a *app) finishImport(f *config.File, rows []clients.Row, envFile string) error {
+	secrets := clients.SecretsOf(rows)
+	if envFile != "" && len(secrets) > 0 { // first, for a reference without its value is worth nothing
+		if err := a.keepSecrets(f, envFile, secrets); err != nil {
+			return err
+		}
+	}
+	made := f.Changed()
+	if err := f.Save(); err != nil {
+		return err
+	}
+	text := importTable(rows) + importCounts(rows)
+	if made {
+		text += " in " + f.Path
+	}
+	if err := a.Print(text); err != nil {
+		return err
+	}
+	return a.tellVariables(f, rows, secrets, envFile)
+}
+
+// keepSecrets writes the file, and makes the settings read it.
+func (a *app) keepSecrets(f *config.File, envFile string, secrets config.Secrets) error {
+	file, err := filepath.Abs(envFile)
+	if err != nil {
+		return err
+	}
+	switch set := f.EnvFile(); set {
+	case file:
+	case "":
+		if err := f.SetEnvFile(file); err != nil {
+			return &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err, Hint: "write env_file: " + file + " into it yourself, then import again"}
+		}
+	default:
+		return &tool.Error{Kind: tool.Invalid, Message: f.Path + " reads its variables from another file, " + set, Hint: "use --env-file " + set}
+	}
+	return writeSecrets(envFile, secrets)
+}
+
+// tellVariables says what is left to do until every reference has its value.
+func (a *app) tellVariables(f *config.File, rows []clients.Row, secrets config.Secrets, envFile string) error {
+	var entries []config.Entry
+	for _, row := range rows {
+		if row.Outcome != clients.Skipped {
+			entries = append(entries, row.Entry)
+		}
+	}
+	missing := a.UnsetVariables(f, entries...)
+	lost := slices.ContainsFunc(missing, func(name string) bool { _, ok := secrets[name]; return ok })
+	var text []string
+	if len(secrets) > 0 && envFile != "" {
+		text = append(text, fmt.Sprintf("%s in %s, which %s reads", cli.Plural(len(secrets), "secret is", "secrets are"), envFile, f.Path))
+	}
+	if len(missing) > 0 {
+		text = append(text, "not set yet: "+strings.Join(missing, ", "))
+	}
+	if lost {
+		text = append(text, "to have the secrets among them set: sallyport import --env-file "+cmp.Or(f.EnvFile(), filepath.Join(filepath.Dir(f.Path), "secrets.env")))
+	} else if len(missing) > 0 {
+		text = append(text, "write NAME='value' for each into "+cmp.Or(f.EnvFile(), "a file that env_file in "+f.Path+" names"))
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return a.Print(strings.Join(text, "\n"))
+}
+
+// importTable shows a line for each server, with its further notes below it.
+func importTable(rows []clients.Row) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "UPSTREAM\tFROM\tTRANSPORT\tDONE\tNOTES")
+	for _, row := range rows {
+		notes := append(slices.Clone(row.Notes), "")
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.Name, row.From, entryTransport(row.Entry), row.Outcome, notes[0])
+		for _, note := range notes[1:max(1, len(notes)-1)] {
+			fmt.Fprintf(table, "\t\t\t\t%s\n", note)
+		}
+	}
+	_ = table.Flush() // a strings.Builder takes everything
+	return trimLines(b.String())
+}
+
+func trimLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+func entryTransport(e config.Entry) string {
+	if e.Command == "" && e.URL == "" {
+		return "-"
+	}
+	return cli.Transport(config.Upstream{Command: e.Command, URL: e.URL, Socket: e.Socket, Transport: e.Transport})
+}
+
+func importCounts(rows []clients.Row) string {
+	counts := map[clients.Outcome]int{}
+	for _, row := range rows {
+		counts[row.Outcome]++
+	}
+	return fmt.Sprintf("%d added, %d there already, %d skipped", counts[clients.Added], counts[clients.There], counts[clients.Skipped])
+}
+
+// writeSecrets adds to a file that only its owner may read.
+func writeSecrets(path string, secrets config.Secrets) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && old == nil {
+		old = []byte{}
+	}
+	data, err := config.MergeEnv(old, secrets)
+	if err != nil {
+		return &tool.Error{Kind: tool.Invalid, Message: path + ": " + err.Error(), Err: err, Hint: "nothing was written; correct that line, or remove it to take the imported value"}
+	}
+	if _, err := rewrite.File(path, old, data, &rewrite.Options{Mode: 0o600, Force: true}); err != nil {
+		return fmt.Errorf("write secrets: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package clientscmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/clients"
+	"sallyport/internal/config"
+	"sallyport/internal/rewrite"
+	"sallyport/internal/tool"
+)
+
+// installation holds the flags.
+type installation struct {
+	project, dryRun, replace, keep bool
+}
+
+// InstallCommand returns the verb.
+func InstallCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var opts installation
+	cmd := &cobra.Command{
+		Use:   "install CLIENT [flags]",
+		Short: "put sallyport into the settings of a client",
+		Long: `Install adds the one server "sallyport" to the settings of a client, one of
+` + clientNames() + `.
+All else in the file stays as it is, byte for byte, comments too. The file as it
+was is kept beside it, as FILE.backup-DATE-TIME; to undo, move that back.
+
+Servers of the client that upstreams.yaml has as well (see sallyport import) are
+then reached through sallyport. Whether their own entries go is asked on a
+terminal; otherwise they stay, unless --replace is given.`,
+		Example: `  sallyport install cursor --dry-run
+  sallyport install claude-code --replace`,
+		ValidArgs: clientList(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) != 1:
+				return cli.Misuse(cmd, "install needs the name of one client: %s", clientNames())
+			case opts.replace && opts.keep:
+				return cli.Misuse(cmd, "--replace and --keep exclude each other")
+			}
+			return a.install(cmd.Context(), args[0], opts)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&opts.project, "project", false, "use the settings of the project in this directory, not the user's")
+	flags.BoolVar(&opts.dryRun, "dry-run", false, "print which lines would change, and write nothing")
+	flags.BoolVar(&opts.replace, "replace", false, "remove the servers that are in upstreams.yaml")
+	flags.BoolVar(&opts.keep, "keep", false, "leave the servers that are in upstreams.yaml, and do not ask")
+	return cmd
+}
+
+func (a *app) install(ctx context.Context, name string, opts installation) error {
+	c, ok := clients.Find(name)
+	if !ok {
+		return unknownClient(name)
+	}
+	p, err := a.place()
+	if err != nil {
+		return err
+	}
+	file := c.UserFile(p)
+	if opts.project {
+		if file = c.ProjectFile(p); file == "" {
+			return &tool.Error{Kind: tool.Invalid, Message: c.Title + " has no settings of a project", Hint: "leave --project out"}
+		}
+	}
+	settings, err := a.ourSettings()
+	if err != nil {
+		return err
+	}
+	e, err := a.editClient(c, p, file, settings)
+	if err != nil {
+		return fmt.Errorf("%s %w", file, err)
+	}
+	if opts.dryRun {
+		return a.printDiff(e, opts)
+	}
+	return a.writeClient(ctx, e, opts)
+}
+
+// ourSettings are those that the client's sallyport is to serve; they must be there.
+func (a *app) ourSettings() (*config.File, error) {
+	path, err := config.Find(a.ConfigPath, a.Env)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, &cli.ConfigError{Err: err}
+	}
+	return a.OpenSettings(path)
+}
+
+// edition is one edit of a client's settings.
+type edition struct {
+	client clients.Client
+	file   string
+	// old is nil if there is no file; with has our entry, and without has besides lost the replaced.
+	old, with, without []byte
+	servers, replaced  []clients.Server
+}
+
+func (a *app) editClient(c clients.Client, p clients.Place, file string, settings *config.File) (*edition, error) {
+	e := &edition{client: c, file: file}
+	var err error
+	if e.old, err = os.ReadFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	} else if err == nil && e.old == nil {
+		e.old = []byte{}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	us := clients.Self{Command: self, Args: []string{"serve", "--share", "--config", settings.Path}}
+	if e.with, err = c.Install(e.old, us, p); err != nil {
+		return nil, err
+	}
+	if e.servers, _, err = clients.NewReader(p).Read(c, file, e.old); err != nil {
+		return nil, err
+	}
+	if e.replaced, err = clients.Replaced(settings, e.servers); err != nil {
+		return nil, err
+	}
+	e.without, err = c.Remove(e.with, e.replaced...)
+	return e, err
+}
+
+// names lists the replaced.
+func (e *edition) names() string {
+	var names []string
+	for _, s := range e.replaced {
+		names = append(names, s.Label)
+	}
+	return cli.Clean(strings.Join(names, ", "))
+}
+
+func (a *app) printDiff(e *edition, opts installation) error {
+	made := e.with
+	if opts.replace {
+		made = e.without
+	}
+	if string(made) == string(e.old) {
+		a.Say("nothing would change in " + e.file)
+	} else if err := a.Print(clients.Diff(e.file, e.old, made, e.servers)); err != nil {
+		return err
+	}
+	if !opts.replace && len(e.replaced) > 0 {
+		a.Say("--replace would also remove what upstreams.yaml has: " + e.names())
+	}
+	return nil
+}
+
+func (a *app) writeClient(ctx context.Context, e *edition, opts installation) error {
+	made := e.with
+	switch remove, err := a.mayRemove(ctx, e, opts); {
+	case err != nil:
+		return err
+	case remove:
+		made = e.without
+	}
+	if string(made) == string(e.old) {
+		return a.Print(e.client.Title + " has sallyport already; nothing was changed in " + e.file)
+	}
+	backup, err := rewrite.File(e.file, e.old, made, &rewrite.Options{Backup: true, Mode: 0o600})
+	if err != nil {
+		return err
+	}
+	text := e.client.Title + " has sallyport now, in " + e.file + "; restart it to see it"
+	if backup != "" {
+		text += fmt.Sprintf("\nas it was: %s (to undo: mv %[1]s %s)", quoteShell(backup), quoteShell(e.file))
+	}
+	switch {
+	case len(e.replaced) == 0:
+	case string(made) == string(e.without):
+		text += "\nremoved, for upstreams.yaml has them: " + e.names()
+	default:
+		text += "\nkept, though upstreams.yaml has them too: " + e.names() + " (--replace removes them)"
+	}
+	return a.Print(text)
+}
+
+// mayRemove asks on a terminal, if it was not said.
+func (a *app) mayRemove(ctx context.Context, e *edition, opts installation) (bool, error) {
+	if len(e.replaced) == 0 || opts.keep || opts.replace {
+		return opts.replace, nil
+	}
+	if !cli.IsTerminal(a.Stdin) {
+		return false, nil
+	}
+	fmt.Fprintf(a.Stderr, "upstreams.yaml has these servers too: %s\nRemove them from %s? [y/N] ", e.names(), e.client.Title)
+	answer := make(chan string, 1)
+	go func() { // ends with the process: a read of a terminal cannot be called off
+		line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case line := <-answer:
+		return line == "y" || line == "yes", nil
+	}
+}
+
+func quoteShell(path string) string {
+	if !strings.ContainsAny(path, " '\"$&()*;<>?[]`|~#!") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -1,0 +1,72 @@
+package doctorcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/auditor"
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/sandbox"
+)
+
+// checkAudit looks at whether what happens can be put on record.
+func (a *app) checkAudit(cfg *config.Config) []finding {
+	check := sandbox.Check{Name: "audit"}
+	dir := a.DataDir()
+	switch {
+	case cfg.Audit.Off:
+		check.OK, check.Warn, check.Detail, check.Fix = true, true, "off: nothing is put on record", "remove audit.enabled: false from upstreams.yaml"
+		return []finding{{Check: check}}
+	case dir == "":
+		check.OK, check.Warn, check.Detail, check.Fix = !cfg.Audit.Required, true, "nothing is put on record: there is no data directory", "set HOME or XDG_DATA_HOME, or use --data DIR"
+		return []finding{{Check: check}}
+	}
+	dir = audit.Dir(dir)
+	opts := auditor.LogOptions(cfg)
+	opts.Logger = a.Logger(slog.LevelError)
+	l, err := audit.Open(dir, &opts)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		check.Detail, check.Fix = plain.Line(err.Error(), 300), "nothing runs until it can be written: make room, or see who may write there; `sallyport log verify` says what is damaged"
+		return []finding{{Check: check}}
+	}
+	check.OK, check.Detail = true, dir
+	if head, err := audit.HeadOf(dir); err == nil {
+		check.Detail = fmt.Sprintf("%s, %d records", dir, head.Seq)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		check.OK, check.Detail = false, plain.Line(err.Error(), 300)
+	}
+	return append([]finding{{Check: check}}, a.checkSinks(cfg, dir)...)
+}
+
+// checkSinks tells of sinks that take nothing.
+func (a *app) checkSinks(cfg *config.Config, dir string) (found []finding) {
+	if problem := cfg.Audit.Sinks.Problem; problem != "" {
+		check := sandbox.Check{Name: "audit sinks", Detail: problem, Fix: "correct it; until then the record goes to no sink"}
+		found = append(found, finding{Check: check})
+	}
+	states, err := audit.States(dir)
+	if err != nil {
+		return found
+	}
+	for _, s := range states {
+		if !strings.Contains(cfg.Audit.Sinks.String(), s.Name) {
+			continue // of earlier settings
+		}
+		check := sandbox.Check{Name: "audit sink " + plain.Line(s.Name, 30), OK: true, Detail: fmt.Sprintf("has record %d", s.Seq)}
+		if s.Error != "" {
+			check.Warn, check.Fix = true, "what it has not got is kept and sent later; see its address under audit.sinks"
+			check.Detail += ", " + cli.SinkState(s) + ": " + plain.Line(s.Error, 200)
+		}
+		found = append(found, finding{Check: check})
+	}
+	return found
+}

@@ -1,0 +1,62 @@
+package doctorcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/plain"
+	"sallyport/sandbox"
+)
+
+// littleSpace is how much of a disk must be free, in bytes: workspaces are 256 MiB each, and records grow up to 2 GiB.
+const littleSpace = 256 << 20
+
+// checkData looks at whether the data directory can be written and has room.
+func (a *app) checkData() []finding {
+	dir := a.DataDir()
+	if dir == "" {
+		return nil // the check of the audit log says so
+	}
+	check := sandbox.Check{Name: "data directory", OK: true, Detail: dir}
+	at := nearestFolder(dir)
+	space, inodes, known := cli.FreeSpace(at)
+	if known {
+		check.Detail = fmt.Sprintf("%s, %d MiB free", dir, space>>20)
+	}
+	switch err := writable(at); {
+	case errors.Is(err, syscall.ENOSPC) || known && (space == 0 || inodes == 0):
+		check.OK, check.Detail = false, dir+": the disk is full"
+		check.Fix = "make room: until then nothing is put on record, so no program runs and no tool is called"
+	case err != nil:
+		check.OK, check.Detail = false, dir+": "+plain.Line(err.Error(), 200)
+		check.Fix = "see who may write there; until then serve answers searches, and runs programs only with audit: {enabled: false}, without keeping anything"
+	case known && space < littleSpace:
+		check.Warn, check.Fix = true, fmt.Sprintf("make room: %d MiB and more should be free", littleSpace>>20)
+	}
+	return []finding{{Check: check}}
+}
+
+// nearestFolder is a folder, or the nearest above it that is there.
+func nearestFolder(dir string) string {
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// writable writes a file and removes it.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".doctor-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 4<<10))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}

@@ -1,0 +1,253 @@
+package doctorcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/codegen/runtime"
+	"sallyport/gateway"
+	"sallyport/gateway/catalog"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/sshurl"
+	"sallyport/sandbox"
+	"sallyport/sandbox/remote"
+)
+
+// Command returns the verb.
+func Command(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "check this machine, the settings and every upstream",
+		Long: `Doctor looks at all that sallyport needs (runsc, user namespaces, interpreters, how
+limits are held), runs a test program in each language, tells which type checkers there
+are, reads the settings, asks the embeddings endpoint if there is one, connects to every upstream and makes
+every environment ready. Each finding is a line that begins with ok, warn or FAIL, and
+what is not ok comes with how to mend it.
+
+Exit status: 0 if nothing fails, 1 if something does.`,
+		Example: `  sallyport doctor
+  sallyport doctor --json | jq -r '.checks[] | select(.ok | not) | .name'`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.SandboxFlag(cmd)
+	return cmd
+}
+
+// finding is one line of the doctor's.
+type finding struct {
+	sandbox.Check
+	// Stderr is what a failed upstream wrote there last.
+	Stderr string `json:"stderr,omitempty"`
+}
+
+// diagnosis is what doctor --json prints.
+type diagnosis struct {
+	OK     bool      `json:"ok"`
+	Checks []finding `json:"checks"`
+}
+
+func (a *app) doctor(ctx context.Context, asJSON bool) error {
+	d := diagnosis{OK: true, Checks: []finding{}}
+	note := func(f finding) error {
+		d.OK = d.OK && f.OK
+		d.Checks = append(d.Checks, f)
+		if asJSON {
+			return ctx.Err()
+		}
+		return errors.Join(a.Print(f.String()), ctx.Err())
+	}
+	if err := a.examine(ctx, note); err != nil {
+		return err
+	}
+	if asJSON {
+		if err := a.PrintJSON(d); err != nil {
+			return err
+		}
+	}
+	if !d.OK {
+		return cli.Status(cli.ExitFailed)
+	}
+	return nil
+}
+
+// examine looks at one thing after the other, and hands each finding to note as soon as it is there.
+func (a *app) examine(ctx context.Context, note func(finding) error) (err error) {
+	cfg, configErr := a.Load()
+	if configErr != nil {
+		standard := config.Default()
+		cfg = &standard
+	}
+	opts := sandbox.Options{
+		Runsc: cfg.Sandbox.Runsc, Python: cfg.Sandbox.Python, Node: cfg.Sandbox.Node,
+		Guest: runtime.Guest(), Logger: a.Logger(slog.LevelError),
+	}
+	if opts.DebugLog, err = a.RunscLog(); err != nil {
+		return err
+	}
+	for _, check := range a.checkSandboxes(ctx, cfg, opts) {
+		if err := note(finding{Check: check}); err != nil {
+			return err
+		}
+	}
+	for _, f := range checkTypes(cfg.Sandbox) {
+		if err := note(f); err != nil {
+			return err
+		}
+	}
+	if err := note(checkConfig(cfg, configErr)); err != nil || configErr != nil {
+		return err
+	}
+	for _, f := range append(checkSections(ctx, cfg), slices.Concat(a.checkData(), a.checkAudit(cfg), a.checkRecords(ctx), a.checkTokens())...) {
+		if err := note(f); err != nil {
+			return err
+		}
+	}
+	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience, Fresh: true}, func(ctx context.Context, g *gateway.Gateway) error {
+		if err := a.Settle(ctx, g); err != nil {
+			return err
+		}
+		for _, up := range g.Catalog.Upstreams() {
+			if err := note(checkUpstream(up)); err != nil {
+				return err
+			}
+		}
+		return checkEnvironments(ctx, g, cfg, note)
+	})
+}
+
+// checkSandboxes looks at the machine that programs run on, which may be another one.
+func (a *app) checkSandboxes(ctx context.Context, cfg *config.Config, opts sandbox.Options) []sandbox.Check {
+	if cfg.Sandbox.Remote == "" {
+		return sandbox.Checks(ctx, opts)
+	}
+	check := sandbox.Check{Name: "remote", Fix: "see that ssh logs in there without a question and finds sallyport (docs/remote.md)"}
+	version, found, took, err := a.askWorker(ctx, cfg.Sandbox.Remote)
+	if err != nil {
+		check.Detail = plain.Line(err.Error(), 400)
+		return []sandbox.Check{check}
+	}
+	check = sandbox.Check{Name: "remote", OK: true, Detail: fmt.Sprintf("%s answered in %d ms, sallyport %s", cfg.Sandbox.Remote, took.Milliseconds(), version)}
+	all := []sandbox.Check{check}
+	for _, there := range found {
+		there.Name = "remote " + there.Name
+		all = append(all, there)
+	}
+	return all
+}
+
+// askWorker connects to a machine as a gateway would.
+func (a *app) askWorker(ctx context.Context, machine string) (version string, found []sandbox.Check, took time.Duration, err error) {
+	address, err := sshurl.Parse(machine)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	client, err := remote.New(remote.SSH(address), &remote.Options{Version: cli.BuildVersion(), Guest: runtime.Guest(), Name: machine, Logger: a.Logger(slog.LevelError)})
+	if err != nil {
+		return "", nil, 0, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	start := time.Now()
+	if version, err = client.Worker(ctx); err != nil {
+		return "", nil, 0, err
+	}
+	took = time.Since(start)
+	found, err = client.Checks(ctx)
+	return version, found, took, err
+}
+
+// checkSections looks at what the settings name besides upstreams.
+func checkSections(ctx context.Context, cfg *config.Config) (found []finding) {
+	if cfg.HTTP.Problem != "" {
+		check := sandbox.Check{Name: "http", OK: true, Warn: true, Detail: cfg.HTTP.Problem, Fix: "correct it before you use serve --http; nothing else needs it"}
+		found = append(found, finding{Check: check})
+	}
+	if e := cfg.Search.Embeddings; e != nil {
+		found = append(found, checkEmbeddings(ctx, *e))
+	}
+	if r := cfg.Privacy.Recognizer; r != nil {
+		found = append(found, checkRecognizer(ctx, *r))
+	}
+	return slices.Concat(found, checkPolicy(ctx, cfg), checkWorkflows(cfg))
+}
+
+func checkConfig(cfg *config.Config, err error) finding {
+	check := sandbox.Check{Name: "settings"}
+	if err != nil {
+		check.Detail = err.Error()
+		check.Fix = "correct the file; the upstreams were not tried"
+		if _, wrong := errors.AsType[*config.Error](err); !wrong {
+			check.Fix = "write an upstreams.yaml, or name one with --config; the upstreams were not tried"
+		}
+		return finding{Check: check}
+	}
+	enabled := 0
+	for _, up := range cfg.Upstreams {
+		if !up.Disabled {
+			enabled++
+		}
+	}
+	check.OK, check.Detail = true, fmt.Sprintf("%s, %s, %d disabled", cfg.Path, cli.Count(enabled, "upstream"), len(cfg.Upstreams)-enabled)
+	if enabled == 0 {
+		check.Warn, check.Fix = true, "add an upstream to "+cfg.Path+"; without one there are no tools"
+	}
+	return finding{Check: check}
+}
+
+func checkUpstream(up catalog.Upstream) finding {
+	check := sandbox.Check{Name: "upstream " + up.ID}
+	if why := cli.Problem(up); why != "" {
+		why, _, _ = strings.Cut(strings.TrimPrefix(why, "cannot connect to upstream "+up.ID+": "), ": run `sallyport auth login ")
+		check.Detail, check.Fix = why, cli.Remedy(cli.Problem(up))
+		return finding{Check: check, Stderr: cli.LastLines(up.State.Stderr)}
+	}
+	check.OK = true
+	check.Detail = fmt.Sprintf("%s from %s, protocol %s", cli.Count(up.State.Tools, "tool"), server(up), plain.Line(up.State.Protocol, 20))
+	if up.Held > 0 {
+		check.Detail += fmt.Sprintf(", %d quarantined", up.Held)
+		check.Warn, check.Fix = true, "look at it with `sallyport upstreams review "+up.Name+"`"
+	} else if up.State.Tools == 0 {
+		check.Warn, check.Fix = true, "it lists no tools; if that is how it is, set disabled: true"
+	}
+	return finding{Check: check}
+}
+
+func server(up catalog.Upstream) string {
+	name := plain.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
+	if name == "" {
+		return "a server without a name"
+	}
+	return name
+}
+
+// String is a line for a person, with what to do and what was said below it.
+func (f finding) String() string {
+	verdict := "FAIL"
+	switch {
+	case f.OK && f.Warn:
+		verdict = "warn"
+	case f.OK:
+		verdict = "ok"
+	}
+	const indent = "\n      "
+	text := fmt.Sprintf("%-4s  %s: %s", verdict, f.Name, strings.ReplaceAll(f.Detail, "\n", indent))
+	if f.Stderr != "" {
+		text += indent + "stderr: " + strings.ReplaceAll(f.Stderr, "\n", indent+"        ")
+	}
+	if f.Fix != "" && (!f.OK || f.Warn) {
+		text += indent + "fix: " + f.Fix
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package doctorcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/embeddings"
+	"sallyport/gateway/toolsearch"
+	"sallyport/internal/config"
+	"sallyport/sandbox"
+)
+
+// checkEmbeddings tells whether the endpoint of the settings answers, and in
+// time. Search works without it, so that it does not is a warning.
+func checkEmbeddings(ctx context.Context, cfg config.Embeddings) finding {
+	check := sandbox.Check{Name: "embeddings", OK: true}
+	if cfg.Problem != "" {
+		check.Warn, check.Detail, check.Fix = true, cfg.Problem, cli.Remedy(cfg.Problem)
+		return finding{Check: check}
+	}
+	dim, took, err := embeddings.Check(ctx, toolsearch.EmbeddingsOf(cfg))
+	switch {
+	case err != nil:
+		check.Warn, check.Detail = true, "search goes by words alone: "+err.Error()
+		check.Fix = embeddingsRemedy(err.Error())
+	case took > cfg.Timeout:
+		check.Warn, check.Detail = true, fmt.Sprintf("answered in %d ms, and a search waits %d ms", took.Milliseconds(), cfg.Timeout.Milliseconds())
+		check.Fix = "try again, for a model may have to be loaded first; else raise search.embeddings.timeout in upstreams.yaml, or use a faster endpoint"
+	default:
+		check.Detail = fmt.Sprintf("vectors of %d numbers, in %s", dim, took.Round(time.Millisecond))
+	}
+	return finding{Check: check}
+}
+
+func embeddingsRemedy(why string) string {
+	switch {
+	case strings.Contains(why, "HTTP 401"), strings.Contains(why, "HTTP 403"):
+		return "give it a valid key under search.embeddings.headers in upstreams.yaml"
+	case strings.Contains(why, "HTTP 404"):
+		return "correct search.embeddings.url (many end in /v1) or model in upstreams.yaml"
+	case strings.Contains(why, "HTTP 4"):
+		return "correct search.embeddings.model in upstreams.yaml"
+	}
+	return "start the endpoint, or correct search.embeddings.url in upstreams.yaml"
+}

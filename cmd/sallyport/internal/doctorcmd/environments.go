@@ -1,0 +1,57 @@
+package doctorcmd
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/internal/config"
+	"sallyport/sandbox"
+)
+
+func checkEnvironments(ctx context.Context, g *gateway.Gateway, cfg *config.Config, note func(finding) error) error {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Environments)) {
+		if err := note(checkEnvironment(ctx, g, cfg, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEnvironment makes an environment ready, as its first program would, and tells what is in it.
+func checkEnvironment(ctx context.Context, g *gateway.Gateway, cfg *config.Config, name string) finding {
+	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
+	defer cancel()
+	check := sandbox.Check{Name: "environment " + name}
+	inside, err := g.Environments.CheckEnvironment(ctx, name)
+	if err != nil {
+		check.Detail = cli.Clean(err.Error())
+		check.Fix = "correct environments." + name + " in upstreams.yaml, see docs/environments.md; programs in other environments run"
+		return finding{Check: check}
+	}
+	check.OK, check.Detail = true, inside
+	if of := madeOf(cfg.Environments[name]); of != "" {
+		check.Detail += " (" + of + ")"
+	}
+	return finding{Check: check}
+}
+
+// madeOf says in a few words what an environment is made of.
+func madeOf(e config.Environment) string {
+	var parts []string
+	for _, part := range []struct{ what, value string }{{"image", e.Image}, {"root", e.Root}, {"base", e.Python.Base}} {
+		if part.value != "" {
+			parts = append(parts, part.what+" "+cli.Clean(part.value))
+		}
+	}
+	if n := len(e.Python.Requirements) + len(e.TypeScript.Packages); n > 0 {
+		parts = append(parts, cli.Count(n, "package")+" required")
+	}
+	if e.Install {
+		parts = append(parts, "models may install more")
+	}
+	return strings.Join(parts, ", ")
+}

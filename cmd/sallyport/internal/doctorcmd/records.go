@@ -1,0 +1,139 @@
+package doctorcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/history"
+	"sallyport/gateway/workflow/runlog"
+	"sallyport/internal/audit"
+	"sallyport/internal/plain"
+	"sallyport/internal/store"
+	"sallyport/sandbox"
+)
+
+// settleTime is how long a record may take from the audit log into the store.
+const settleTime = 5 * time.Second
+
+// checkRecords looks for damaged records, and for those that the audit log knows and the store does not have.
+func (a *app) checkRecords(ctx context.Context) []finding {
+	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)
+	if _, err := os.Stat(dir); a.DataDir() == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	began := time.Now()
+	all, err := store.Check(ctx, dir)
+	if err != nil {
+		return []finding{badRecords(err)}
+	}
+	found, fresh := damageFinding(dir, all, began)
+	if fresh { // what a copy would have says nothing yet
+		return found
+	}
+	missing, err := a.missingRecords(ctx)
+	if err != nil {
+		return append(found, badRecords(err))
+	}
+	return append(found, missing)
+}
+
+func badRecords(err error) finding {
+	return finding{Check: sandbox.Check{Name: "records", Detail: plain.Line(err.Error(), 300), Fix: "restore a backup (sallyport restore FILE), or see who may read the data directory"}}
+}
+
+// damageFinding tells of damage; fresh says that no gateway has mended it yet.
+func damageFinding(dir string, all []store.Damage, began time.Time) (found []finding, fresh bool) {
+	var lost []string
+	for _, d := range all {
+		if d.Restored {
+			continue
+		}
+		lost = append(lost, plain.Line(d.String(), 120))
+		fresh = fresh || !d.Found.Before(began)
+	}
+	if len(lost) == 0 {
+		return nil, false
+	}
+	check := sandbox.Check{Name: "damaged records", OK: !fresh, Warn: true, Detail: cli.Count(len(lost), "record") + ": " + some(lost)}
+	check.Fix = "start sallyport serve: it makes again what the journals, run logs and the audit log have, and names the rest"
+	if !fresh {
+		check.Fix = "what could be made again was; remove " + filepath.Join(dir, "damaged") + " to forget the rest, or restore a backup"
+	}
+	return []finding{{Check: check}}, fresh
+}
+
+// some are the first of a list.
+func some(list []string) string {
+	const shown = 8
+	if len(list) <= shown {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
+}
+
+// missingRecords compares the records with the audit log, and runs with their list.
+func (a *app) missingRecords(ctx context.Context) (finding, error) {
+	missing, names, err := a.compareRecords(ctx)
+	if err == nil && young(missing) { // it may be on its way into the store
+		time.Sleep(settleTime)
+		_, names, err = a.compareRecords(ctx)
+	}
+	check := sandbox.Check{Name: "records", OK: true, Detail: "all that the audit log knows are there"}
+	if len(names) > 0 {
+		check.Warn, check.Detail = true, "missing: "+some(names)
+		check.Fix = "they are lost unless a backup has them; a call whose approval is missing asks again"
+	}
+	return finding{Check: check}, err
+}
+
+func young(m history.Missing) bool {
+	for _, list := range [][]audit.Event{m.Executions, m.Approvals} {
+		for _, e := range list {
+			if time.Since(e.Time) < settleTime {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compareRecords returns what is missing in a copy of the records, and its names.
+func (a *app) compareRecords(ctx context.Context) (missing history.Missing, names []string, err error) {
+	records, done, err := a.CopyRecords(ctx)
+	defer func() { err = errors.Join(err, done()) }()
+	if records == nil || err != nil {
+		return missing, nil, err
+	}
+	if missing, err = history.FindMissing(ctx, a.DataDir(), records); err != nil {
+		return missing, nil, err
+	}
+	runs, err := runlog.Open(records)
+	if err != nil {
+		return missing, nil, err
+	}
+	unlisted, empty, err := runs.Missing(ctx)
+	return missing, missingNames(missing, unlisted, empty), err
+}
+
+func missingNames(m history.Missing, unlisted, empty []string) (names []string) {
+	for _, e := range m.Approvals {
+		names = append(names, fmt.Sprintf("approval %s (%s, of execution %s)", plain.Line(e.Approval, 40), plain.Line(e.Tool, 80), plain.Line(e.Execution, 40)))
+	}
+	for _, e := range m.Executions {
+		names = append(names, "execution "+plain.Line(e.Execution, 40))
+	}
+	for _, id := range unlisted {
+		names = append(names, "the list entry of run "+id)
+	}
+	for _, id := range empty {
+		names = append(names, "the log of run "+id)
+	}
+	return names
+}

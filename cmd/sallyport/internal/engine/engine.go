@@ -1,0 +1,179 @@
+// Package engine opens the workflow engine of a data directory for the verbs: the one of a gateway that runs, or one of its own.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/library"
+	"sallyport/gateway/workflow/lint"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/config"
+	"sallyport/internal/expr"
+	"sallyport/internal/plain"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+)
+
+// Engine is a workflow engine with its definitions, as the API and serve use it.
+type Engine struct {
+	*workflow.Engine
+	// Library has the definitions.
+	Library *library.Library
+	policy  lint.Policy
+	env     func(string) (string, bool)
+	// Changed tells the gateway that the definitions have changed; programs call those that are exposed.
+	Changed func()
+}
+
+// Plan says what a run would do. Errors are *tool.Error.
+func (m *Engine) Plan(ctx context.Context, name string, inputs json.RawMessage) (lint.Planned, error) {
+	all := ByName(m.Library.Definitions())
+	d := all[name]
+	if d == nil {
+		return lint.Planned{}, &tool.Error{Kind: tool.NotFound, Message: "there is no workflow " + plain.Line(name, 64)}
+	}
+	given := map[string]any{}
+	if len(inputs) > 0 {
+		value, err := expr.Decode(inputs)
+		object, ok := value.(map[string]any)
+		if err != nil || !ok {
+			return lint.Planned{}, &tool.Error{Kind: tool.Invalid, Message: "inputs must be an object"}
+		}
+		given = object
+	}
+	env := map[string]string{}
+	for _, variable := range d.Env {
+		if value, ok := m.env(variable.Text); ok {
+			env[variable.Text] = value
+		}
+	}
+	return lint.Plan(ctx, d, given, lint.PlanOptions{Workflows: all, Policy: m.policy, Env: env})
+}
+
+// ByName returns definitions by their names.
+func ByName(all []*spec.Definition) map[string]*spec.Definition {
+	names := map[string]*spec.Definition{}
+	for _, d := range all {
+		names[d.Name] = d
+	}
+	return names
+}
+
+// Open opens an engine on a gateway. Alone, it continues with no run by itself.
+func Open(a *cli.App, cfg *config.Config, g *gateway.Gateway, records *store.Store, log *slog.Logger, alone bool) (*Engine, error) {
+	m := &Engine{Library: library.Open(cfg.Workflows.Path, log), policy: g.Guard, env: a.Env, Changed: func() {}}
+	var err error
+	m.Engine, err = workflow.Open(g.Verbs(), &workflow.Options{Records: records, Definitions: m.Library.Definitions, Logger: log, Env: a.Env,
+		People: g.Approver, Catalog: g.Verbs(), Labels: g.Guard, Telemetry: g.Telemetry, Alone: alone, Runs: cfg.Workflows.Runs, Keep: cfg.Workflows.Keep,
+		Limits: workflow.Limits{Items: cfg.Workflows.Limits.Items, Steps: cfg.Workflows.Limits.Steps, Bytes: int64(cfg.Workflows.Limits.Bytes), Time: cfg.Workflows.Limits.Time}})
+	if err != nil || !cfg.Profiles.Has(config.ProfileWorkflows) {
+		return m, err
+	}
+	if m.Changed, err = g.Catalog.Attach(toolcall.WorkflowsID, "workflows: reviewed programs made of steps", m.Own(g.Verbs())); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// Client sends requests to the engine of the data directory.
+type Client struct {
+	*http.Client
+	// Own says that it is this process, and ends with it.
+	Own bool
+}
+
+// Get sends a GET request and decodes what is answered.
+func (c *Client) Get(ctx context.Context, path string, into any) error {
+	return cli.Ask(ctx, c.Client, http.MethodGet, path, nil, into)
+}
+
+// Post sends a POST request and decodes what is answered.
+func (c *Client) Post(ctx context.Context, path string, body, into any) error {
+	return cli.Ask(ctx, c.Client, http.MethodPost, path, body, into)
+}
+
+// Use lets use ask the engine of the data directory: that of a gateway that runs, else one of our own for the time
+// that use takes. It has upstreams and can make steps only where working says so.
+func Use(ctx context.Context, a *cli.App, working bool, use func(ctx context.Context, c *Client) error) error {
+	found := false
+	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		for _, one := range c.All {
+			var health httpapi.Health
+			if cli.Ask(ctx, one, http.MethodGet, "/health", nil, &health) == nil && health.Workflows {
+				found = true
+				return use(ctx, &Client{Client: one})
+			}
+		}
+		return nil
+	})
+	if found || err != nil {
+		return err
+	}
+	return useOwn(ctx, a, working, use)
+}
+
+func useOwn(ctx context.Context, a *cli.App, working bool, use func(ctx context.Context, c *Client) error) (err error) {
+	cfg, err := settings(a, working)
+	if err != nil {
+		return err
+	}
+	log := a.Logger(slog.LevelError)
+	records, err := openRecords(a, log, working)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, NoPool: true, Purpose: "workflow"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	m, err := Open(a, cfg, g, records, log, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	api := httpapi.New(g.Verbs(), &httpapi.Options{Version: cli.BuildVersion(), Kept: true, Workflows: m, Logger: log})
+	if working { // so that others find the runs of this data directory here
+		defer a.OpenControl(log, api)()
+	}
+	return use(ctx, &Client{Client: &http.Client{Transport: cli.InProcess(cli.AsOperator(api))}, Own: true})
+}
+
+// settings returns those of an engine of our own. What is kept can be seen without settings.
+func settings(a *cli.App, working bool) (*config.Config, error) {
+	cfg, err := a.Load()
+	switch {
+	case working:
+		return cfg, err
+	case err != nil:
+		standard := config.Default()
+		cfg = &standard
+	}
+	cfg.Upstreams, cfg.Environments = nil, nil
+	return cfg, nil
+}
+
+// openRecords opens the records of the data directory. Who only looks makes none.
+func openRecords(a *cli.App, log *slog.Logger, working bool) (*store.Store, error) {
+	dir := filepath.Join(a.DataDir(), cli.RecordsFolder)
+	if _, err := os.Stat(dir); err != nil && !working {
+		return store.Memory(), nil
+	}
+	records, err := store.Open(dir, &store.Options{Logger: log, Patience: cli.SharePatience})
+	if used, ok := errors.AsType[*store.InUseError](err); ok {
+		return nil, cli.Unanswering(used, a.DataDir())
+	}
+	return records, err
+}

@@ -1,0 +1,7 @@
+// Package server has the verbs that wait for others: serve, worker and dashboard.
+package server
+
+import "sallyport/cmd/sallyport/internal/cli"
+
+// app has the verbs of this package.
+type app struct{ *cli.App }

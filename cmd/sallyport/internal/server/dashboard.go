@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/tool"
+)
+
+// DashboardCommand returns the verb.
+func DashboardCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var printOnly bool
+	cmd := &cobra.Command{
+		Use:   "dashboard [flags]",
+		Short: "open the dashboard of the gateway that runs, as its operator",
+		Long: `Dashboard asks the gateway that runs on the data directory (serve --http) for an
+address that opens its dashboard once and within a minute, prints it, and opens
+it in a browser if this is a terminal. Whoever opens it is an operator: sees all
+of everybody, and may answer what waits for a person.`,
+		Example: "  sallyport dashboard\n  sallyport dashboard --print",
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dashboard(cmd.Context(), printOnly) },
+	}
+	cmd.Flags().BoolVar(&printOnly, "print", false, "print the address only")
+	return cmd
+}
+
+func (a *app) dashboard(ctx context.Context, printOnly bool) error {
+	var code dashboardCode
+	err := a.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		err := error(&tool.Error{Kind: tool.NotFound})
+		for _, gate := range c.All {
+			if err = cli.Ask(ctx, gate, http.MethodPost, "/dashboard/codes", struct{}{}, &code); err == nil {
+				return nil
+			}
+		}
+		if tool.AsError(err).Kind == tool.NotFound {
+			return &tool.Error{Kind: tool.NotFound, Message: "no gateway serves a dashboard on this data directory", Hint: "sallyport serve --http 127.0.0.1:8080 does"}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.Print(code.URL); err != nil || printOnly || !cli.IsTerminal(a.Stdout) || !canShow(a.Env) {
+		return err
+	}
+	if err := cli.OpenBrowser(ctx, code.URL); err != nil {
+		a.Say("no browser could be opened here: open the address yourself")
+	}
+	return nil
+}
+
+// canShow reports whether there is likely a screen.
+func canShow(env func(string) (string, bool)) bool {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return true
+	}
+	_, x := env("DISPLAY")
+	_, wayland := env("WAYLAND_DISPLAY")
+	return x || wayland
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/dashboard"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/front"
+	"sallyport/gateway/mcpserver"
+	"sallyport/internal/access"
+	"sallyport/internal/config"
+	"sallyport/internal/tool"
+)
+
+// door is where serve --http listens, and who may come in there.
+type door struct {
+	listener net.Listener
+	tokens   *access.Tokens
+	sessions *access.Sessions
+	// by is the supervisor to notify, nil for none.
+	by *supervisor
+}
+
+// openDoor listens.
+func (a *app) openDoor(ctx context.Context, addr string, settings config.HTTP, log *slog.Logger) (*door, error) {
+	tokens := access.OpenTokens(a.DataDir(), log)
+	listener, err := front.Listen(ctx, addr, settings, tokens)
+	if err != nil {
+		return nil, err
+	}
+	return &door{listener: listener, tokens: tokens, sessions: access.NewSessions(tokens), by: a.supervised(log)}, nil
+}
+
+// close closes the listener, if it is open.
+func (d *door) close() {
+	if d != nil {
+		_ = d.listener.Close()
+	}
+}
+
+// serve answers at the door until ctx ends.
+func (d *door) serve(ctx context.Context, s *service) error {
+	direct := s.direct()
+	defer direct.Close()
+	endpoints := &mcpserver.EndpointOptions{Body: s.cfg.HTTP.Body, Logger: s.log}
+	if s.mode == modeTools {
+		endpoints.Tools = mcpserver.New(s.rationed(), s.tools())
+		defer endpoints.Tools.Close()
+	}
+	opts := &front.Options{
+		MCP: mcpserver.NewEndpoints(direct, endpoints), API: s.api, Settings: s.cfg.HTTP, Tokens: d.tokens, Sessions: d.sessions, Telemetry: s.watched, Logger: s.log, Auditor: s.gateway.Auditor,
+		Dashboard: dashboard.New(s.gateway.Verbs(), s.pages()),
+	}
+	if s.flows != nil {
+		opts.Hooks = s.flows.hooks
+	}
+	s.log.Info("listening", "address", front.Address(d.listener))
+	defer d.by.tell(ctx, s.api)()
+	return front.New(d.listener, opts).Serve(ctx)
+}
+
+// dashboardCode is what POST /dashboard/codes gives, at the control socket only.
+type dashboardCode struct {
+	// URL is where a browser of this machine comes in, once and within a minute.
+	URL string `json:"url"`
+}
+
+// withCodes adds to what the control socket serves how its owner's browser comes in.
+func (d *door) withCodes(api http.Handler) http.Handler {
+	site := ""
+	if d != nil {
+		site = front.Site(d.listener)
+	}
+	if site == "" {
+		return api
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.HandleFunc("POST /dashboard/codes", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(dashboardCode{URL: site + "/login?code=" + d.sessions.Code()})
+	})
+	return mux
+}
+
+// rationed is the gateway with a rate limit on programs, for callers over HTTP.
+func (s *service) rationed() rationed {
+	if s.executions == nil {
+		s.executions = access.NewLimits(s.cfg.HTTP.Limits.Executions)
+	}
+	return rationed{s.gateway.Verbs(), s.executions}
+}
+
+type rationed struct {
+	gateway.Verbs
+	executions *access.Limits
+}
+
+// Execute runs a program, if its principal has not run too many.
+func (r rationed) Execute(ctx context.Context, p execution.Program) (execution.Result, error) {
+	if !tool.Remote(ctx) {
+		return r.Executor.Execute(ctx, p)
+	}
+	if s := r.executions.Take(tool.Principal(ctx), access.Rate{}); !s.OK {
+		return execution.Result{}, &tool.Error{Kind: tool.Limit, Message: fmt.Sprintf("more programs than %s", s.Rate), Retryable: true, After: s.After,
+			Hint: fmt.Sprintf("try again in %v; http.limits.executions sets the limit", s.After)}
+	}
+	return r.Executor.Execute(ctx, p)
+}
+
+// pages are the options of the dashboard.
+func (s *service) pages() *dashboard.Options {
+	opts := &dashboard.Options{Version: cli.BuildVersion(), Logger: s.log}
+	if s.flows != nil {
+		opts.Workflows = s.flows.Engine
+	}
+	return opts
+}

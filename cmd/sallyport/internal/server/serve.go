@@ -1,0 +1,281 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/mcpserver"
+	"sallyport/internal/access"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+)
+
+// serving is how serve was asked for.
+type serving struct {
+	http   string
+	mode   string
+	prefix bool
+	share  bool
+	// profiles are instead of those of the settings, where any are named.
+	profiles []string
+}
+
+// The modes of serve.
+const (
+	modeTools  = "tools"
+	modeDirect = "direct"
+)
+
+// ServeCommand returns the verb.
+func ServeCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	s := serving{}
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "be an MCP server on stdin and stdout, or over HTTP",
+		Long: `Serve speaks MCP on stdin and stdout, with the two tools search_tools and
+execute_code. It is started by an MCP client and ends when the client closes
+stdin or sends SIGINT or SIGTERM, with everything that it started.
+
+With --http it listens instead: at /mcp, for clients of every revision, and at
+/mcp/direct in direct mode. Other machines are let in only with http.tokens or
+http.oauth in upstreams.yaml. SIGTERM lets calls that are running end, for as
+long as http.grace says.
+
+In direct mode clients see the tools, resources and prompts of the upstreams
+themselves, each as UPSTREAM__NAME, and calls go through as they are.
+
+The log goes to stderr. It has no arguments, no results and no secrets in it.
+A mistake in upstreams.yaml ends it with status 2 before anything starts; an
+upstream that is down does not end it. It has its data directory to itself:
+a second one needs another (--data) or does without records (--share); all
+other verbs work beside it.`,
+		Example: `  claude mcp add sallyport -- sallyport serve --share --config "$PWD/upstreams.yaml"
+  sallyport serve --log-level debug 2>sallyport.log
+  sallyport serve --http 127.0.0.1:8080
+  sallyport serve --mode direct
+  sallyport serve --sandbox ssh://me@linuxbox`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), s) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.http, "http", "", "listen on `ADDR` (HOST:PORT, port 0 for any, or unix:PATH) instead of stdin")
+	flags.StringVar(&s.mode, "mode", modeTools, "what clients see: `MODE` is tools (search_tools and execute_code) or\ndirect (what the upstreams have)")
+	flags.BoolVar(&s.prefix, "prefix", true, "in direct mode, put UPSTREAM__ before names; without, of two\nequal names only the second has it")
+	flags.StringSliceVar(&s.profiles, "profiles", nil, "show the tools of these `PROFILES`, instead of those of profiles: in\nupstreams.yaml: files, skills, privacy, stats, catalog, environments, all")
+	a.SandboxFlag(cmd)
+	flags.BoolVar(&s.share, "share", false, "where another serve has the data directory, work beside it: workspaces\nand skills are shared, records are in memory and end with this one; it takes over\nschedules when that one ends")
+	cli.CompleteFlag(cmd, "mode", modeTools, modeDirect)
+	cli.CompleteFlag(cmd, "profiles", append(config.AllProfiles(), "all")...)
+	return cmd
+}
+
+// check refuses an unknown mode.
+func (s serving) check() error {
+	if s.mode == modeTools || s.mode == modeDirect {
+		return nil
+	}
+	hint := "use tools or direct"
+	if near := nearest.Of(s.mode, []string{modeTools, modeDirect}); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("unknown mode %.40q", s.mode), Hint: hint}
+}
+
+// load reads the settings, and puts the profiles that were asked for in place of theirs.
+func (s serving) load(a *app) (*config.Config, error) {
+	cfg, err := a.Load()
+	if err != nil || len(s.profiles) == 0 {
+		return cfg, err
+	}
+	if cfg.Profiles, err = config.ParseProfiles(s.profiles); err != nil {
+		return nil, &tool.Error{Kind: tool.Invalid, Message: err.Error()}
+	}
+	return cfg, nil
+}
+
+func (a *app) serve(ctx context.Context, s serving) (err error) {
+	if err := s.check(); err != nil {
+		return err
+	}
+	load := func() (*config.Config, error) { return s.load(a) }
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	log := a.Logger(slog.LevelInfo)
+	serve, d, err := a.way(ctx, s, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer d.close() // if serving did not begin
+	records, err := a.OpenRecords(log, s.share)
+	if err != nil {
+		return err
+	}
+	if records != nil {
+		defer func() { err = errors.Join(err, records.Close()) }()
+	}
+	watched, err := a.openTelemetry(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer closeTelemetry(watched, log)
+	notices := &mcpserver.Notices{}
+	g, err := a.OpenGateway(cfg, log, gateway.Options{Records: records, Telemetry: watched, Purpose: "serve", Asks: true, NoRoots: s.mode != modeDirect && s.http == "", OnNotice: notices.Notice})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, g.Close())
+		log.Info("stopped")
+	}()
+	a.warn(cfg, log)
+	log.Info("serving", "config", cfg.Path, "upstreams", len(g.Catalog.Upstreams()), "version", cli.BuildVersion())
+	sv := &service{serving: s, cfg: cfg, gateway: g, notices: notices, watched: watched, log: log, listed: make(chan struct{})}
+	opts := &httpapi.Options{Version: cli.BuildVersion(), Kept: records != nil, Draining: func() bool { return ctx.Err() != nil }, Telemetry: watched, Logger: log}
+	if records != nil {
+		if sv.flows, err = a.openFlows(sv, records); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, sv.flows.Close()) }()
+		opts.Workflows = sv.flows.Engine
+	} else if s.share && a.DataDir() != "" {
+		sv.standby = &standby{app: a, load: load, log: log}
+	}
+	opts.Guides = func() map[string]string { return mcpserver.Guides(g.Verbs(), sv.tools()) }
+	sv.api = httpapi.New(sv.rationed(), opts)
+	sv.ready = sync.OnceFunc(func() { close(sv.listed) })
+	if sv.key, err = mcpserver.StateKey(a.DataDir()); err != nil {
+		log.Warn("clients that are asked something must answer before a restart", "error", err)
+	}
+	defer a.beside(ctx, sv, d, load)()
+	if err := serve(ctx, sv); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// way is how clients come in: over stdio, or at a door.
+func (a *app) way(ctx context.Context, s serving, cfg *config.Config, log *slog.Logger) (serve func(context.Context, *service) error, d *door, err error) {
+	if s.http == "" {
+		if cli.IsTerminal(a.Stdin) {
+			a.Say(invitation(cfg))
+		}
+		return a.overStdio, nil, nil
+	}
+	if cfg.HTTP.Problem != "" {
+		return nil, nil, &cli.ConfigError{Err: errors.New(cfg.HTTP.Problem)}
+	}
+	if d, err = a.openDoor(ctx, s.http, cfg.HTTP, log); err != nil {
+		return nil, nil, err
+	}
+	return d.serve, d, nil
+}
+
+// beside starts the background work of a gateway that serves, until stop is called.
+func (a *app) beside(ctx context.Context, s *service, d *door, load func() (*config.Config, error)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { s.gateway.Follow(ctx, load) })
+	work.Go(func() { s.gateway.Auditor.KeepAudit(ctx) })
+	work.Go(func() {
+		select {
+		case <-s.listed:
+			s.gateway.Executor.Warm(ctx)
+		case <-ctx.Done():
+		}
+	})
+	if s.flows != nil {
+		work.Go(func() { s.flows.run(ctx) })
+	}
+	if s.standby != nil {
+		work.Go(func() { s.standby.run(ctx) })
+	}
+	closeControl := a.OpenControl(s.log, d.withCodes(s.api))
+	return func() {
+		closeControl()
+		cancel()
+		work.Wait()
+	}
+}
+
+// warn tells what will be missing.
+func (a *app) warn(cfg *config.Config, log *slog.Logger) {
+	if a.DataDir() == "" {
+		log.Warn("nothing is put on record: there is no data directory")
+	}
+	if err := cli.Platform(cfg); err != nil {
+		log.Warn("programs cannot be run here", "error", err)
+	}
+}
+
+// service is a gateway, and how clients are to see it.
+type service struct {
+	serving
+	cfg     *config.Config
+	gateway *gateway.Gateway
+	api     http.Handler
+	// executions counts the programs of each principal over HTTP.
+	executions *access.Limits
+	// flows are the workflows, nil where this process has not the records.
+	flows *flows
+	// standby takes over the records of another process, nil where there is none.
+	standby *standby
+	// key signs what clients are handed that have to answer something.
+	key     []byte
+	notices *mcpserver.Notices
+	// watched measures what happens.
+	watched *telemetry.Telemetry
+	log     *slog.Logger
+	// ready is called when a client is likely to run programs soon, and closes listed.
+	ready  func()
+	listed chan struct{}
+}
+
+func (s *service) tools() *mcpserver.Options {
+	opts := cli.ToolOptions(s.cfg, s.gateway, s.log)
+	opts.OnReady, opts.StateKey, opts.Telemetry = s.ready, s.key, s.watched
+	return opts
+}
+
+func (s *service) direct() *mcpserver.Direct {
+	return mcpserver.NewDirect(s.gateway.Verbs(), &mcpserver.DirectOptions{
+		Version: cli.BuildVersion(), Logger: s.log, Protocol: cli.ProtocolLog(s.log), WireNames: !s.prefix, Notices: s.notices, StateKey: s.key, Telemetry: s.watched,
+	})
+}
+
+func (a *app) overStdio(ctx context.Context, s *service) error {
+	if s.mode == modeDirect {
+		direct := s.direct()
+		defer direct.Close()
+		return direct.ServeStdio(ctx)
+	}
+	return mcpserver.ServeStdio(ctx, s.gateway.Verbs(), s.tools())
+}
+
+// invitation is for a person who started serve by hand.
+func invitation(cfg *config.Config) string {
+	self, err := os.Executable()
+	if err != nil {
+		self = "sallyport"
+	}
+	path, err := filepath.Abs(cfg.Path)
+	if err != nil {
+		path = cfg.Path
+	}
+	return fmt.Sprintf("waiting for an MCP client on stdin; to add it to one: claude mcp add sallyport -- %s serve --share --config %s", self, path)
+}

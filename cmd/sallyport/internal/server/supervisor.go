@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/httpapi"
+)
+
+// supervisor is systemd, or another that speaks its protocol of notifications (sd_notify(3)).
+type supervisor struct {
+	socket string
+	// pulse is how often it wants to hear of us; 0: it does not watch.
+	pulse time.Duration
+	log   *slog.Logger
+}
+
+// supervised returns the supervisor to notify, nil for none.
+func (a *app) supervised(log *slog.Logger) *supervisor {
+	socket, _ := a.Env("NOTIFY_SOCKET")
+	if socket == "" || socket[0] != '/' && socket[0] != '@' {
+		return nil
+	}
+	s := &supervisor{socket: socket, log: log}
+	micros, _ := a.Env("WATCHDOG_USEC")
+	whom, _ := a.Env("WATCHDOG_PID")
+	if n, err := strconv.ParseInt(micros, 10, 64); err == nil && n > 0 && (whom == "" || whom == strconv.Itoa(os.Getpid())) {
+		s.pulse = time.Duration(n) * time.Microsecond / 2
+	}
+	return s
+}
+
+// tell says that we serve, and from then on that we live, as long as the API answers; when ctx ends it says that we are about to end.
+// Nothing is sent after stop has returned.
+func (s *supervisor) tell(ctx context.Context, api http.Handler) (stop func()) {
+	if s == nil {
+		return func() {}
+	}
+	s.send("READY=1")
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		<-ctx.Done()
+		s.send("STOPPING=1")
+	})
+	if s.pulse > 0 {
+		work.Go(func() { s.beat(ctx, api) })
+	}
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+// beat tells of each time that the API has answered.
+func (s *supervisor) beat(ctx context.Context, api http.Handler) {
+	ticker := time.NewTicker(s.pulse)
+	defer ticker.Stop()
+	for client := (&http.Client{Transport: cli.InProcess(api)}); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := cli.Ask(ctx, client, http.MethodGet, "/health", nil, &httpapi.Health{}); err == nil {
+			s.send("WATCHDOG=1")
+		}
+	}
+}
+
+// send sends one message. A supervisor that has stopped listening is no error.
+func (s *supervisor) send(message string) {
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), "unixgram", s.socket)
+	if err == nil {
+		_, err = conn.Write([]byte(message))
+		_ = conn.Close()
+	}
+	if err != nil {
+		s.log.Warn("the supervisor is not told", "message", message, "error", err)
+	}
+}

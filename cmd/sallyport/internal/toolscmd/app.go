@@ -1,0 +1,7 @@
+// Package toolscmd has the verbs that show the tools of the upstreams: search, tools and generate.
+package toolscmd
+
+import "sallyport/cmd/sallyport/internal/cli"
+
+// app has the verbs of this package.
+type app struct{ *cli.App }

@@ -1,0 +1,64 @@
+package toolscmd
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/toolsearch"
+)
+
+// SearchCommand returns the verb.
+func SearchCommand(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var s toolsearch.Request
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "search [flags] [QUERY...]",
+		Short: "find tools, as search_tools does",
+		Long: `Search prints what a model gets from search_tools: the tools that fit the
+words best, each with its signature and a line about it. Without words it lists
+the upstreams, or the tools of the one that --upstream names.`,
+		Example: `  sallyport search read several files
+  sallyport search --detail full --language typescript create_entities
+  sallyport search --json --limit 3 weather | jq -r '.tools[].id'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.Limit < 0 || s.Budget < 0 {
+				return cli.Misuse(cmd, "--limit and --budget must not be negative")
+			}
+			s.Query = strings.Join(args, " ")
+			return a.search(cmd.Context(), s, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar((*string)(&s.Detail), "detail", "", "how much to tell of each tool: `LEVEL` is names, summary,\nsignature or full (default signature)")
+	flags.StringVar(&s.Upstream, "upstream", "", "search only this `UPSTREAM`")
+	flags.IntVar(&s.Limit, "limit", 0, "print at most `N` tools (default as many as the budget allows)")
+	flags.IntVar(&s.Budget, "budget", 0, "tell as much as `N` tokens can (default 400)")
+	flags.StringVar(&s.Language, "language", "", "write signatures in `LANGUAGE`: python or typescript\n(default python)")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	cli.CompleteFlag(cmd, "detail", "names", "summary", "signature", "full")
+	cli.CompleteFlag(cmd, "language", "python", "typescript")
+	return cmd
+}
+
+func (a *app) search(ctx context.Context, s toolsearch.Request, asJSON bool) error {
+	return a.WithGateway(ctx, gateway.Options{}, func(ctx context.Context, g *gateway.Gateway) error {
+		found, err := g.Searcher.Search(ctx, s)
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !asJSON:
+			return a.Print(found.Text())
+		}
+		if found.Tools == nil {
+			found.Tools = []toolsearch.FoundTool{}
+		}
+		return a.PrintJSON(found)
+	})
+}

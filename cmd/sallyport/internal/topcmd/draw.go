@@ -1,0 +1,360 @@
+package topcmd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/text/width"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/httpapi"
+	"sallyport/internal/plain"
+)
+
+// paper is what a frame is drawn for.
+type paper struct {
+	width, height int
+	colours       bool
+}
+
+// usualPaper is the size for output that is no terminal.
+var usualPaper = paper{width: 100, height: 40}
+
+// ink is how text looks: a parameter of SGR, "" for plain.
+type ink string
+
+const (
+	noInk    ink = ""
+	bold     ink = "1"
+	dim      ink = "2"
+	reversed ink = "7"
+	red      ink = "31"
+	green    ink = "32"
+	yellow   ink = "33"
+	cyan     ink = "36"
+)
+
+// inkOf is how a state looks. The word tells as much.
+func inkOf(state string) ink {
+	switch state {
+	case "running", "ready", "ok":
+		return green
+	case "waiting", "connecting", "held":
+		return yellow
+	case "queued", "idle":
+		return cyan
+	case "failed", "parked", "timeout", "quarantined":
+		return red
+	}
+	return noInk
+}
+
+// column is one of a table: cells are cut to what is left.
+type column struct {
+	title string
+	right bool
+	most  int
+}
+
+// entry is one cell.
+type entry struct {
+	text string
+	ink  ink
+}
+
+// frame draws a view, line by line, in at most the paper's height.
+func (s *screen) frame(v topView, p paper) []string {
+	lines := s.head(v, p)
+	room := max(0, p.height-len(lines)-1)
+	switch {
+	case s.help:
+		lines = append(lines, helpLines...)
+	case len(v.Gateways) == 0:
+		lines = append(lines, "", s.nobody)
+	default:
+		lines = append(lines, s.tables(v, p, room)...)
+	}
+	if len(lines) >= p.height {
+		lines = lines[:max(0, p.height-1)]
+	}
+	for i, line := range lines {
+		lines[i] = fit(line, p.width)
+	}
+	return lines
+}
+
+// helpLines are what ? shows.
+var helpLines = []string{
+	"",
+	"  up, down, k, j   choose a program        t  longest first",
+	"  c                cancel the chosen one   n  most calls first",
+	"  u                upstreams only          o  most printed first",
+	"  space            look now                w  by who runs it",
+	"  ?                this help               q  end",
+	"",
+	"  STATE is queued (others run), running, or waiting (for a person: sallyport approvals).",
+	"  Tokens saved are those of results that programs read, beyond what they answered.",
+}
+
+// head is the part in sentences.
+func (s *screen) head(v topView, p paper) []string {
+	title := p.paint("sallyport top", bold)
+	if n := len(v.Gateways); n > 0 {
+		longest, versions := int64(0), []string{}
+		for _, g := range v.Gateways {
+			longest = max(longest, g.UptimeMS)
+			versions = append(versions, plain.Line(g.Version, 40))
+		}
+		slices.Sort(versions)
+		title += fmt.Sprintf("  %s, %s, up %s", cli.Count(n, "gateway"), strings.Join(slices.Compact(versions), " and "), span(time.Duration(longest)*time.Millisecond))
+	}
+	if v.Silent > 0 {
+		title += p.paint(fmt.Sprintf("  %s without an answer", cli.Count(v.Silent, "gateway")), red)
+	}
+	title += "  " + v.At.Local().Format(time.TimeOnly)
+	if len(v.Gateways) == 0 {
+		return []string{title}
+	}
+	states := map[string]int{}
+	for _, e := range v.Executions {
+		states[e.State]++
+	}
+	programs := fmt.Sprintf("programs   %d running, %d queued", states["running"], states["queued"])
+	if states["waiting"] > 0 {
+		programs += p.paint(fmt.Sprintf(", %d waiting for a person", states["waiting"]), yellow)
+	}
+	today := fmt.Sprintf("today      %s, %d failed, %s; tokens: %s answered, %s saved", cli.Count(v.Today.Executions, "program"), v.Today.Failed,
+		cli.Count(v.Today.Calls, "call"), short(v.Today.Answered), short(v.Today.Saved()))
+	approvals := "approvals  none waiting"
+	if v.Approvals > 0 {
+		approvals = p.paint(fmt.Sprintf("approvals  %d waiting: sallyport approvals", v.Approvals), yellow)
+	}
+	return []string{title, programs, today, approvals + "  " + upstreamsInWords(v.Upstreams)}
+}
+
+func upstreamsInWords(list []topUpstream) string {
+	states := map[string]int{}
+	for _, up := range list {
+		states[up.Status]++
+	}
+	var parts []string
+	for state, n := range states {
+		parts = append(parts, fmt.Sprintf("%d %s", n, plain.Line(state, 30)))
+	}
+	slices.Sort(parts)
+	return "  upstreams  " + cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// tables are the programs and the upstreams, in the lines that there are.
+func (s *screen) tables(v topView, p paper, room int) []string {
+	ups := min(len(v.Upstreams), max(3, room/3-2))
+	if s.upstreams {
+		return append([]string{""}, s.upstreamTable(v, p, room-2)...)
+	}
+	programs := s.programTable(v, p, room-ups-4)
+	return append(append([]string{""}, programs...), append([]string{""}, s.upstreamTable(v, p, room-len(programs)-3)...)...)
+}
+
+func (s *screen) programTable(v topView, p paper, most int) []string {
+	columns := []column{{"", false, 1}, {"PROGRAM", false, 20}, {"STATE", false, 10}, {"TIME", true, 8}, {"WHO", false, 24}, {"LANGUAGE", false, 10}, {"CALLS", true, 6}, {"PRINTED", true, 8}, {"CALLING", false, 60}}
+	live := s.sorted(v.Executions)
+	rows, marked := [][]entry{}, -1
+	first := max(0, min(slices.IndexFunc(live, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen })-most+1, len(live)-1))
+	for _, e := range live[min(first, len(live)):] {
+		mark := ""
+		if e.ID == s.chosen {
+			mark, marked = ">", len(rows)
+		}
+		rows = append(rows, []entry{{mark, bold}, {e.ID, noInk}, {e.State, inkOf(e.State)}, {span(v.At.Sub(e.Started)), noInk}, {cmp.Or(e.Principal, "-"), noInk}, {e.Language, noInk},
+			{fmt.Sprint(e.Made), noInk}, {short(e.Bytes), noInk}, {calling(e, v.At), noInk}})
+	}
+	for _, e := range v.Ended {
+		took := time.Duration(e.DurationMS) * time.Millisecond
+		rows = append(rows, []entry{{"", noInk}, {e.ID, dim}, {e.Status, inkOf(e.Status)}, {span(took), dim}, {cmp.Or(e.Principal, "-"), dim}, {e.Language, dim}, {fmt.Sprint(e.Calls), dim}, {"", dim}, {"ended " + cli.Age(e.Started.Add(took)) + " ago", dim}})
+	}
+	if len(rows) == 0 {
+		return []string{"no program has run yet"}
+	}
+	return p.table(columns, rows[:min(len(rows), max(1, most))], marked)
+}
+
+// calling is what a program waits for.
+func calling(e httpapi.LiveExecution, now time.Time) string {
+	var open []string
+	var since time.Time
+	for _, c := range e.Calls {
+		if c.Outcome == "" {
+			open = append(open, c.Tool.String())
+			if since.IsZero() {
+				since = c.Begun
+			}
+		}
+	}
+	switch len(open) {
+	case 0:
+		return "-"
+	case 1:
+		return open[0] + " " + span(now.Sub(since))
+	}
+	return fmt.Sprintf("%s and %d more", open[0], len(open)-1)
+}
+
+func (s *screen) upstreamTable(v topView, p paper, most int) []string {
+	list := slices.Clone(v.Upstreams)
+	slices.SortStableFunc(list, func(x, y topUpstream) int { return cmp.Compare(urgency(y), urgency(x)) })
+	if len(list) == 0 {
+		return nil
+	}
+	var rows [][]entry
+	for _, up := range list {
+		reason := up.Reason
+		if up.Held > 0 {
+			reason = strings.TrimPrefix(reason+fmt.Sprintf("; %d held back: sallyport upstreams review", up.Held), "; ")
+		}
+		rows = append(rows, []entry{{"", noInk}, {up.ID, noInk}, {up.Status, inkOf(up.Status)}, {fmt.Sprint(up.Tools), noInk}, {reason, noInk}})
+	}
+	more := len(rows) - max(1, most)
+	if more > 0 {
+		rows = rows[:len(rows)-more-1]
+	}
+	lines := p.table([]column{{"", false, 1}, {"UPSTREAM", false, 30}, {"STATE", false, 24}, {"TOOLS", true, 6}, {"WHY", false, 200}}, rows, -1)
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more (u shows them)", more+1))
+	}
+	return lines
+}
+
+// urgency is how much an upstream needs attention.
+func urgency(up topUpstream) int {
+	switch {
+	case up.Reason != "":
+		return 2
+	case up.Held > 0:
+		return 1
+	}
+	return 0
+}
+
+// table sets cells in columns as wide as they need, and the row that is marked apart.
+func (p paper) table(columns []column, rows [][]entry, marked int) []string {
+	wide := make([]int, len(columns))
+	for i, c := range columns {
+		wide[i] = cells(c.title)
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i].text = plain.Line(row[i].text, columns[i].most)
+			wide[i] = max(wide[i], cells(row[i].text))
+		}
+	}
+	titles := make([]entry, len(columns))
+	for i, c := range columns {
+		titles[i] = entry{c.title, bold}
+	}
+	lines := []string{p.row(columns, wide, titles)}
+	for i, row := range rows {
+		line := p.row(columns, wide, row)
+		if i == marked && p.colours {
+			line = "\x1b[7m" + strings.ReplaceAll(line, "\x1b[0m", "\x1b[0;7m") + "\x1b[0m"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (p paper) row(columns []column, wide []int, row []entry) string {
+	var b strings.Builder
+	for i, e := range row {
+		pad := strings.Repeat(" ", max(0, wide[i]-cells(e.text)))
+		if columns[i].right {
+			b.WriteString(pad)
+			pad = ""
+		}
+		b.WriteString(p.paint(e.text, e.ink))
+		if i < len(row)-1 {
+			b.WriteString(pad + "  ")
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// paint colours text that has nothing in it but what is seen.
+func (p paper) paint(text string, as ink) string {
+	if !p.colours || as == noInk || text == "" {
+		return text
+	}
+	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
+}
+
+// cells is how many columns of a terminal text takes, which has no escapes in it.
+func cells(text string) (n int) {
+	for _, r := range text {
+		n += cellsOf(r)
+	}
+	return n
+}
+
+func cellsOf(r rune) int {
+	if r < 0x300 {
+		return 1
+	}
+	if unicode.In(r, unicode.Mn, unicode.Me) || r == '\u200c' || r == '\u200d' {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// fit cuts a line to a width. The escapes in it, which are ours, take none.
+func fit(line string, most int) string {
+	var b strings.Builder
+	used, escape := 0, false
+	for _, r := range line {
+		if escape || r == '\x1b' {
+			escape = r != 'm'
+		} else if used += cellsOf(r); used > most {
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// span is a time in its two largest units.
+func span(d time.Duration) string {
+	switch d = max(0, d); {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// short is a count in at most five characters.
+func short(n int64) string {
+	for _, unit := range []struct {
+		size int64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if n < unit.size {
+			continue
+		}
+		if in := float64(n) / float64(unit.size); in < 9.95 {
+			return fmt.Sprintf("%.1f%s", in, unit.name)
+		}
+		return fmt.Sprint((n+unit.size/2)/unit.size, unit.name)
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,356 @@
+package topcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/httpapi"
+	"sallyport/internal/terminal"
+	"sallyport/internal/tool"
+)
+
+// Command returns the verb.
+func Command(shared *cli.App) *cobra.Command {
+	a := &app{shared}
+	var once, asJSON bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "top [flags]",
+		Short: "watch programs and upstreams as they are now",
+		Long: `Top shows what the gateways on the data directory are doing, again and again: the
+programs that wait, run and have ended, with the call that each is in, how the upstreams stand,
+the calls that wait for a person, and what was saved today. Programs can be canceled.
+
+The keys: up and down choose a program, c cancels it, t n o w sort by time, calls,
+output and who runs it, u shows upstreams only, ? all keys, q ends it.
+
+Without a terminal, or with --once, it prints one picture.`,
+		Example: `  sallyport top
+  sallyport top --once
+  sallyport top --json | jq '.upstreams[] | select(.reason)'`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if every < 200*time.Millisecond || every > time.Hour {
+				return cli.Misuse(cmd, "--every must be 200ms to 1h")
+			}
+			if asJSON || once {
+				return a.topOnce(cmd.Context(), asJSON)
+			}
+			return a.top(cmd.Context(), every)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "print one picture")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what is known, once, as one JSON object")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "look again after `DURATION`")
+	return cmd
+}
+
+// topOnce prints one picture, as wide as the terminal if there is one.
+func (a *app) topOnce(ctx context.Context, asJSON bool) error {
+	v, err := (&topper{app: a}).look(ctx)
+	if err != nil {
+		return err
+	}
+	if len(v.Gateways) == 0 {
+		return &tool.Error{Kind: tool.Failed, Message: "no gateway runs on " + a.DataDir(), Hint: "start one (sallyport serve), or name its data directory with --data"}
+	}
+	if asJSON {
+		return a.PrintJSON(v)
+	}
+	p := usualPaper
+	if f, ok := a.Stdout.(*os.File); ok && terminal.IsTerminal(f) {
+		width, _ := terminal.Size(f)
+		p.width = cmp.Or(width, p.width)
+	}
+	return a.Print(strings.Join((&screen{app: a}).frame(v, p), "\n"))
+}
+
+// screen is what the person at the terminal sees and does.
+type screen struct {
+	*app
+	terminal *os.File
+	colours  bool
+	view     topView
+	sort     func(x, y httpapi.LiveExecution) int
+	// chosen is the id of a program, asked that of the one that c was pressed for.
+	chosen, asked string
+	// said is the last word on what was done.
+	said            string
+	nobody          string
+	help, upstreams bool
+	keys            keyReader
+}
+
+// The sequences of a terminal: its other screen, without a cursor and without wrapping; and all of it back.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+)
+
+// top runs until ctx ends or the user presses q.
+func (a *app) top(ctx context.Context, every time.Duration) error {
+	out, isFile := a.Stdout.(*os.File)
+	in, hasKeys := a.Stdin.(*os.File)
+	if term, _ := a.Env("TERM"); !isFile || !terminal.IsTerminal(out) || term == "dumb" || a.DataDir() == "" {
+		return a.topOnce(ctx, false)
+	}
+	s := &screen{app: a, terminal: out, nobody: "no gateway runs on " + plainDir(a.DataDir()) + "; waiting for one"}
+	none, _ := a.Env("NO_COLOR")
+	s.colours = none == ""
+	var pressed <-chan byte
+	if hasKeys && terminal.IsTerminal(in) {
+		restore, err := terminal.HeldKeys(in)
+		if err != nil {
+			return err
+		}
+		defer restore()
+		pressed = terminal.Keys(in)
+	}
+	back, err := terminal.FullScreen(out)
+	if err != nil {
+		return err
+	}
+	defer back()
+	if _, err := io.WriteString(out, enterScreen); err != nil {
+		return err
+	}
+	defer func() { _, _ = io.WriteString(out, leaveScreen) }()
+	return s.run(ctx, every, pressed)
+}
+
+// run polls, draws and reads keys.
+func (s *screen) run(ctx context.Context, every time.Duration, pressed <-chan byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	views, now := s.watchGateways(ctx, every)
+	resized, stop := terminal.SizeChanges()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case v := <-views:
+			s.see(v)
+		case <-resized:
+		case key := <-pressed:
+			switch s.press(ctx, s.keys.feed(key)) {
+			case endKey:
+				return nil
+			case lookKey:
+				select {
+				case now <- struct{}{}:
+				default:
+				}
+			}
+		}
+		if err := s.draw(); err != nil {
+			return err
+		}
+	}
+}
+
+// watchGateways sends what there is to see, until ctx ends. A send to now has it look at once.
+func (s *screen) watchGateways(ctx context.Context, every time.Duration) (views <-chan topView, now chan<- struct{}) {
+	out, wake := make(chan topView), make(chan struct{}, 1)
+	go func() {
+		for t := (&topper{app: s.app}); ctx.Err() == nil; {
+			v, err := t.look(ctx)
+			if err != nil {
+				v = topView{At: time.Now()}
+			}
+			select {
+			case out <- v:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(every):
+			case <-wake:
+				t.slowly = time.Time{}
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out, wake
+}
+
+// see takes a view in. Who was chosen stays so for as long as it runs.
+func (s *screen) see(v topView) {
+	if len(s.view.Gateways) > 0 && len(v.Gateways) == 0 {
+		s.nobody = "the gateway has gone; waiting for another on " + plainDir(s.DataDir())
+	}
+	s.view = v
+	if !slices.ContainsFunc(v.Executions, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen }) {
+		s.chosen = ""
+	}
+}
+
+// draw writes the picture in one piece, so that nothing flickers.
+func (s *screen) draw() error {
+	var p paper
+	p.width, p.height = terminal.Size(s.terminal)
+	p.colours = s.colours
+	if p.width <= 0 || p.height <= 0 {
+		p.width, p.height = 80, 24
+	}
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	lines := s.frame(s.view, p)
+	for i := range p.height - 1 {
+		if i < len(lines) {
+			b.WriteString(lines[i])
+		}
+		b.WriteString("\x1b[K\r\n")
+	}
+	b.WriteString(fit(s.foot(p), p.width) + "\x1b[K")
+	_, err := io.WriteString(s.terminal, b.String())
+	return err
+}
+
+// foot is the last line: a question, what was done, or what can be done.
+func (s *screen) foot(p paper) string {
+	switch {
+	case s.asked != "":
+		return p.paint("cancel "+cli.Cell(s.asked, 40)+"? y cancels it, any other key does not", yellow)
+	case s.said != "":
+		return p.paint(cli.OneLine(s.said, 200), bold)
+	}
+	return p.paint("q ends  ? keys  up/down choose  c cancel  u upstreams", dim)
+}
+
+// What a key asks of the loop.
+const (
+	noKey = iota
+	endKey
+	lookKey
+)
+
+// press does what a key means.
+func (s *screen) press(ctx context.Context, key rune) int {
+	if key == 0 {
+		return noKey
+	}
+	if asked := s.asked; asked != "" {
+		s.asked, s.said = "", "nothing was canceled"
+		if key == 'y' {
+			s.said = s.cancel(ctx, asked)
+		}
+		return lookKey
+	}
+	s.said = ""
+	switch key {
+	case 'q':
+		return endKey
+	case ' ':
+		return lookKey
+	case '?':
+		s.help = !s.help
+	case 'u':
+		s.upstreams, s.help = !s.upstreams, false
+	case 'j', keyDown:
+		s.choose(1)
+	case 'k', keyUp:
+		s.choose(-1)
+	case 'c':
+		s.asked = s.chosen
+		if s.chosen == "" {
+			s.said = "choose a program that runs, with up and down"
+		}
+	default:
+		if by, known := orders()[key]; known {
+			s.sort = by
+		}
+	}
+	return noKey
+}
+
+// orders are the ways to sort, by key.
+func orders() map[rune]func(x, y httpapi.LiveExecution) int {
+	return map[rune]func(x, y httpapi.LiveExecution) int{
+		't': func(x, y httpapi.LiveExecution) int { return x.Started.Compare(y.Started) },
+		'n': func(x, y httpapi.LiveExecution) int { return cmp.Compare(y.Made, x.Made) },
+		'o': func(x, y httpapi.LiveExecution) int { return cmp.Compare(y.Bytes, x.Bytes) },
+		'w': func(x, y httpapi.LiveExecution) int { return cmp.Compare(x.Principal, y.Principal) },
+	}
+}
+
+// sorted are the programs in the order that was asked for.
+func (s *screen) sorted(list []httpapi.LiveExecution) []httpapi.LiveExecution {
+	list = slices.Clone(list)
+	if s.sort != nil {
+		slices.SortStableFunc(list, s.sort)
+	}
+	return list
+}
+
+// choose goes up or down in the programs that go on.
+func (s *screen) choose(step int) {
+	list := s.sorted(s.view.Executions)
+	if len(list) == 0 {
+		return
+	}
+	at := slices.IndexFunc(list, func(e httpapi.LiveExecution) bool { return e.ID == s.chosen })
+	if at < 0 && step < 0 {
+		at = len(list)
+	}
+	s.chosen = list[min(max(at+step, 0), len(list)-1)].ID
+}
+
+// cancel cancels a program and reports the result.
+func (s *screen) cancel(ctx context.Context, id string) string {
+	ctx, cancel := context.WithTimeout(ctx, topPatience)
+	defer cancel()
+	err := s.WithGateways(ctx, func(ctx context.Context, c *cli.Gateways) error {
+		var answer httpapi.Canceling
+		return c.Find(ctx, "/executions/"+url.PathEscape(id)+"/cancel", httpapi.Nothing{}, &answer)
+	})
+	if err != nil {
+		return fmt.Sprintf("not canceled: %v", err)
+	}
+	return "canceled " + id
+}
+
+// plainDir is a path as it can be shown.
+func plainDir(dir string) string { return cli.Cell(dir, 200) }
+
+// The keys that are more than a byte.
+const (
+	keyUp rune = iota + 0xE000
+	keyDown
+)
+
+// keyReader makes keys of what a terminal sends.
+type keyReader struct{ seen []byte }
+
+// feed takes a byte and returns the key that it completes, 0 for none.
+func (k *keyReader) feed(b byte) rune {
+	k.seen = append(k.seen, b)
+	switch {
+	case len(k.seen) == 1 && b != '\x1b':
+	case len(k.seen) == 1, len(k.seen) == 2 && (b == '[' || b == 'O'):
+		return 0
+	case len(k.seen) > 2 && (b < 0x40 || b > 0x7e) && len(k.seen) < 16: // its parameters
+		return 0
+	case len(k.seen) == 3 && b == 'A':
+		k.seen = nil
+		return keyUp
+	case len(k.seen) == 3 && b == 'B':
+		k.seen = nil
+		return keyDown
+	case len(k.seen) > 2: // another one
+		k.seen = nil
+		return 0
+	}
+	k.seen = nil
+	return rune(b)
+}

@@ -1,0 +1,195 @@
+package upstreamscmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/internal/clients"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+	"sallyport/internal/yamledit"
+)
+
+func upstreamsAddCommand(a *app) *cobra.Command {
+	var e config.Entry
+	var headers, env []string
+	cmd := &cobra.Command{
+		Use:   "add NAME [flags] {--url URL | -- COMMAND [ARG...]}",
+		Short: "add an upstream to the settings",
+		Long: `Add writes one more upstream into upstreams.yaml, behind the others; all else in
+the file stays as it is, byte for byte. A file that is not there is made. Nothing
+is started; see sallyport upstreams test.
+
+Write secrets as references to variables, in quotes for the shell:
+'${TICKETS_TOKEN}'. The variable is read when sallyport starts.`,
+		Example: `  sallyport upstreams add files -- npx -y @modelcontextprotocol/server-filesystem /data
+  sallyport upstreams add tickets --url https://tickets.example.com/mcp \
+    --header 'Authorization=Bearer ${TICKETS_TOKEN}'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := upstreamFrom(cmd, &e, args, headers, env); err != nil {
+				return err
+			}
+			return a.upstreamsAdd(e)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.URL, "url", "", "the `URL` of a server that speaks streamable HTTP or SSE")
+	flags.StringArrayVar(&headers, "header", nil, "send a header `NAME=VALUE` with every request; may be repeated")
+	flags.StringArrayVar(&env, "env", nil, "set a variable `NAME=VALUE` for the command; may be repeated")
+	flags.StringVar(&e.Dir, "cwd", "", "start the command in this `DIR`")
+	flags.StringVar(&e.Description, "description", "", "tell models in a few `WORDS` what they would find there")
+	return cmd
+}
+
+// upstreamFrom reads the command line into e.
+func upstreamFrom(cmd *cobra.Command, e *config.Entry, args, headers, env []string) (err error) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		dash = len(args)
+	}
+	command := args[dash:]
+	switch {
+	case dash == 0:
+		return cli.Misuse(cmd, "add needs the name of the upstream")
+	case dash > 1:
+		return cli.Misuse(cmd, "add takes one name, not also %.40q; a command comes after --", args[1])
+	case e.URL == "" && len(command) == 0:
+		return cli.Misuse(cmd, "add needs --url URL, or -- and a command")
+	case e.URL != "" && len(command) > 0:
+		return cli.Misuse(cmd, "add takes a --url or a command, not both")
+	}
+	e.Name = args[0]
+	if len(command) > 0 {
+		e.Command, e.Args = command[0], command[1:]
+	}
+	if e.Headers, err = pairs(cmd, "header", headers); err != nil {
+		return err
+	}
+	e.Env, err = pairs(cmd, "env", env)
+	return err
+}
+
+// pairs splits NAME=VALUE; a header may have a colon as well. Errors show no value.
+func pairs(cmd *cobra.Command, flag string, texts []string) (config.Values, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	all := config.Values{}
+	for _, text := range texts {
+		at := strings.IndexByte(text, '=')
+		if colon := strings.IndexByte(text, ':'); flag == "header" && colon >= 0 && (at < 0 || colon < at) {
+			at = colon
+		}
+		if at <= 0 {
+			return nil, cli.Misuse(cmd, "--%s must be NAME=VALUE", flag)
+		}
+		name := strings.TrimSpace(text[:at])
+		if _, twice := all[name]; twice {
+			return nil, cli.Misuse(cmd, "--%s %.80s is there twice", flag, name)
+		}
+		all[name] = strings.TrimSpace(text[at+1:])
+	}
+	return all, nil
+}
+
+func (a *app) upstreamsAdd(e config.Entry) error {
+	f, err := a.EditSettings()
+	if err != nil {
+		return err
+	}
+	if err := f.Add(e); err != nil {
+		return editError(f, e.Name, err)
+	}
+	if err := f.Save(); err != nil {
+		return err
+	}
+	a.tellUnset(f, e)
+	a.warnOfSecrets(e)
+	return a.Print(fmt.Sprintf("added %s to %s; try it: sallyport upstreams test %s", e.Name, f.Path, e.Name))
+}
+
+// warnOfSecrets tells of values that are in the file now and better were not.
+func (a *app) warnOfSecrets(e config.Entry) {
+	var names []string
+	for _, values := range []config.Values{e.Env, e.Headers, {"the URL": e.URL}} {
+		for name, value := range values {
+			if clients.LooksSecret(name, value) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		a.Say("looks like a secret, and is in the file as it is: " + strings.Join(names, ", ") + "; better remove it and add it with '${VARIABLE}'")
+	}
+}
+
+func upstreamsRemoveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "remove an upstream from the settings",
+		Long: `Remove takes one upstream out of upstreams.yaml, with the comment directly above
+it; all else in the file stays as it is, byte for byte.`,
+		Example: "  sallyport upstreams remove files",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Misuse(cmd, "remove needs the name of one upstream")
+			}
+			return a.upstreamsRemove(args[0])
+		},
+	}
+}
+
+func (a *app) upstreamsRemove(name string) error {
+	f, err := a.EditSettings()
+	if err != nil {
+		return err
+	}
+	if err := f.Remove(name); err != nil {
+		return editError(f, name, err)
+	}
+	if err := f.Save(); err != nil {
+		return err
+	}
+	return a.Print("removed " + name + " from " + f.Path)
+}
+
+// editError says what else could have been meant.
+func editError(f *config.File, name string, err error) error {
+	if _, wrong := errors.AsType[*config.Error](err); wrong {
+		return &cli.ConfigError{Err: fmt.Errorf("%s was not changed, for it would not load:\n%w", f.Path, err)}
+	}
+	fault := &tool.Error{Kind: tool.Invalid, Message: err.Error(), Err: err}
+	entries, _ := f.Entries()
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name
+	}
+	switch {
+	case errors.Is(err, yamledit.ErrMissing):
+		fault.Message = fmt.Sprintf("there is no upstream %.80q in %s", name, f.Path)
+		fault.Hint = "there are " + strings.Join(names, ", ")
+		if near := nearest.Of(name, names); near != "" {
+			fault.Hint = "did you mean " + near + "?"
+		} else if len(names) == 0 {
+			fault.Hint = "there is none"
+		}
+	case errors.Is(err, yamledit.ErrExists):
+		fault.Message = fmt.Sprintf("there is an upstream %q in %s already", name, f.Path)
+		fault.Hint = "choose another name, or remove that one first: sallyport upstreams remove " + name
+	}
+	return fault
+}
+
+// tellUnset says which variables have no value yet.
+func (a *app) tellUnset(f *config.File, entries ...config.Entry) {
+	if names := a.UnsetVariables(f, entries...); len(names) > 0 {
+		a.Say("set before you start sallyport: " + strings.Join(names, ", "))
+	}
+}

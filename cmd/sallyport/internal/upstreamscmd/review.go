@@ -1,0 +1,234 @@
+package upstreamscmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/trust"
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/tool"
+)
+
+func upstreamsReviewCommand(a *app) *cobra.Command {
+	var refresh, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "review [flags] [UPSTREAM]",
+		Short: "show the tools that wait for approval, and why",
+		Long: `Review shows each tool that is held back: one whose definition has changed since it
+was first seen, or whose text looks like an attack on a model. Programs cannot
+call it before it is approved. Characters that do not show are written as <U+200B>.
+
+It shows what a gateway found last; --refresh connects to the upstreams first.`,
+		Example: `  sallyport upstreams review
+  sallyport upstreams review github --refresh`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.upstreamsReview(cmd.Context(), strings.Join(args, ""), refresh, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "connect to the upstreams first, to see what they list now")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func upstreamsApproveCommand(a *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "approve [flags] UPSTREAM[.TOOL]...",
+		Short: "let programs call tools that wait for approval",
+		Long: `Approve pins the definitions that wait, of one tool or of all of an upstream, in
+sallyport.lock. A gateway that is running notices. With @DIGEST behind the name
+of a tool, as review prints it, only the definition that you have seen is approved.`,
+		Example: `  sallyport upstreams approve github.create_issue@9f86d081884c
+  sallyport upstreams approve github`,
+		RunE: func(_ *cobra.Command, names []string) error {
+			if all == (len(names) > 0) {
+				return &tool.Error{Kind: tool.Invalid, Message: "approve needs names of upstreams or tools, or --all", Hint: "see what waits: sallyport upstreams review"}
+			}
+			return a.upstreamsApprove(names)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "approve all that waits")
+	return cmd
+}
+
+// heldJSON is one definition that waits, as review --json prints it.
+type heldJSON struct {
+	ID       string          `json:"id"`
+	Upstream string          `json:"upstream"`
+	Wire     string          `json:"wire"`
+	Digest   string          `json:"digest"`
+	Reason   string          `json:"reason"`
+	Findings []trust.Finding `json:"findings"`
+	Old      json.RawMessage `json:"old,omitempty"`
+	New      json.RawMessage `json:"new"`
+}
+
+func (a *app) upstreamsReview(ctx context.Context, name string, refresh, asJSON bool) error {
+	if refresh {
+		if err := a.WithGateway(ctx, gateway.Options{Settle: cli.Patience}, func(ctx context.Context, g *gateway.Gateway) error {
+			return a.Settle(ctx, g)
+		}); err != nil {
+			return err
+		}
+	}
+	cfg, _, held, err := a.openHeld()
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		up, err := namedUpstream(cfg, name)
+		if err != nil {
+			return err
+		}
+		held = slices.DeleteFunc(held, func(h trust.Held) bool { return h.Upstream != up })
+	}
+	if asJSON {
+		return a.printHeld(cfg, held)
+	}
+	return a.showHeld(cfg, held)
+}
+
+// openHeld opens the lock file next to the settings and returns the quarantined definitions.
+func (a *app) openHeld() (*config.Config, *trust.Book, []trust.Held, error) {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	book, err := trust.Beside(cfg, a.CacheDir(), a.Logger(slog.LevelError))
+	if err != nil {
+		return nil, nil, nil, &cli.ConfigError{Err: err}
+	}
+	held, err := book.Held()
+	return cfg, book, held, err
+}
+
+func (a *app) printHeld(cfg *config.Config, held []trust.Held) error {
+	list := struct {
+		Held []heldJSON `json:"held"`
+	}{[]heldJSON{}}
+	for _, h := range held {
+		list.Held = append(list.Held, heldJSON{
+			ID: h.ID(cfg).String(), Upstream: h.Upstream, Wire: h.Name, Digest: h.Digest, Reason: h.Reason,
+			Findings: append([]trust.Finding{}, h.Findings...), Old: h.Old, New: h.New,
+		})
+	}
+	return a.PrintJSON(list)
+}
+
+func (a *app) showHeld(cfg *config.Config, held []trust.Held) error {
+	if len(held) == 0 {
+		a.Say("no tool waits for approval")
+		return nil
+	}
+	var b strings.Builder
+	for _, h := range held {
+		id := h.ID(cfg).String()
+		fmt.Fprintf(&b, "%s: %s\n", id, h.Why())
+		for _, f := range h.Findings {
+			fmt.Fprintf(&b, "  %s, in %s: %s\n", f.Rule, trust.Visible(f.Where), f.Text)
+		}
+		b.WriteString("\n")
+		for line := range strings.Lines(h.Diff()) {
+			b.WriteString("  " + line)
+		}
+		fmt.Fprintf(&b, "\n  to accept it: sallyport upstreams approve %s@%s\n\n", id, h.Digest[:12])
+	}
+	return a.Print(b.String())
+}
+
+// namedUpstream returns the name in the settings of an upstream that was named by it or by its id.
+func namedUpstream(cfg *config.Config, name string) (string, error) {
+	var names []string
+	for _, u := range cfg.Upstreams {
+		if u.Name == name || u.ID == name {
+			return u.Name, nil
+		}
+		names = append(names, u.Name)
+	}
+	hint := "see them with: sallyport upstreams list"
+	if meant := nearest.Of(name, names); meant != "" {
+		hint = "did you mean " + meant + "?"
+	}
+	return "", &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("there is no upstream %.80q", name), Hint: hint}
+}
+
+func (a *app) upstreamsApprove(names []string) error {
+	cfg, book, held, err := a.openHeld()
+	if err != nil {
+		return err
+	}
+	chosen := held
+	if len(names) > 0 {
+		if chosen, err = chooseHeld(cfg, held, names); err != nil {
+			return err
+		}
+	}
+	if len(chosen) == 0 {
+		a.Say("no tool waits for approval")
+		return nil
+	}
+	var events []audit.Event
+	for _, h := range chosen {
+		events = append(events, audit.Event{Kind: audit.DefinitionApproved, Tool: h.ID(cfg).String(), Definition: h.Digest, Note: h.Reason})
+	}
+	if err := a.RecordEvents(events...); err != nil {
+		return err
+	}
+	if err := book.Approve(chosen...); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, h := range chosen {
+		fmt.Fprintf(&b, "approved %s@%s\n", h.ID(cfg).String(), h.Digest[:12])
+	}
+	return a.Print(b.String())
+}
+
+// withDigest takes a name on the command line apart.
+var withDigest = regexp.MustCompile(`^(.+)@([0-9a-f]{6,32})$`)
+
+// chooseHeld returns what the names on the command line mean. One that means nothing is an error, and nothing is done.
+func chooseHeld(cfg *config.Config, held []trust.Held, names []string) ([]trust.Held, error) {
+	var chosen []trust.Held
+	for _, name := range names {
+		digest, full := "", name
+		if parts := withDigest.FindStringSubmatch(name); parts != nil {
+			full, digest = parts[1], parts[2]
+		}
+		upstream, toolName, one := strings.Cut(full, ".")
+		if digest != "" && !one {
+			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%.80q names no tool for its digest", name), Hint: "write UPSTREAM.TOOL@DIGEST"}
+		}
+		up, err := namedUpstream(cfg, upstream)
+		if err != nil {
+			return nil, err
+		}
+		var found []trust.Held
+		for _, h := range held {
+			if h.Upstream == up && (!one || h.Name == toolName || h.Tool.ID.Name == toolName) {
+				found = append(found, h)
+			}
+		}
+		switch {
+		case len(found) == 0:
+			return nil, &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("nothing of %.80q waits for approval", full), Hint: "see what waits: sallyport upstreams review"}
+		case digest != "" && !strings.HasPrefix(found[0].Digest, digest):
+			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("the definition of %.80q that waits is %.12s, not the one that you saw", full, found[0].Digest),
+				Hint: "look at it again: sallyport upstreams review " + up}
+		}
+		chosen = append(chosen, found...)
+	}
+	return chosen, nil
+}

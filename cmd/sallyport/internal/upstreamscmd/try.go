@@ -1,0 +1,174 @@
+package upstreamscmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway"
+	"sallyport/gateway/catalog"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+func upstreamsTestCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "test [flags] [NAME...]",
+		Short: "connect to upstreams and tell how that went",
+		Long: `Test starts or calls each upstream that is named, or all that are not disabled,
+and says what it is and what it offers, or why it cannot be reached.
+
+Exit status: 0 if all answer, 1 if one does not.`,
+		Example: `  sallyport upstreams test
+  sallyport upstreams test files --json | jq '.upstreams[].tools'`,
+		RunE: func(cmd *cobra.Command, names []string) error { return a.upstreamsTest(cmd.Context(), names, asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// trial is the result of a connection to one upstream.
+type trial struct {
+	Name      string `json:"name"`
+	OK        bool   `json:"ok"`
+	Problem   string `json:"problem,omitempty"`
+	Fix       string `json:"fix,omitempty"`
+	Stderr    string `json:"stderr,omitempty"`
+	Protocol  string `json:"protocol,omitempty"`
+	Server    string `json:"server,omitempty"`
+	Tools     int    `json:"tools"`
+	Resources int    `json:"resources"`
+	Templates int    `json:"resource_templates"`
+	Prompts   int    `json:"prompts"`
+	Millis    int64  `json:"milliseconds"`
+}
+
+func (a *app) upstreamsTest(ctx context.Context, names []string, asJSON bool) error {
+	return a.WithGateway(ctx, gateway.Options{Settle: cli.Patience}, func(ctx context.Context, g *gateway.Gateway) error {
+		var ups []catalog.Upstream
+		for _, name := range names {
+			one, err := cli.ChosenUpstreams(g.Catalog.Upstreams(), name)
+			if err != nil {
+				return a.disabledOr(name, err)
+			}
+			ups = append(ups, one...)
+		}
+		if len(names) == 0 {
+			ups = g.Catalog.Upstreams()
+		}
+		trials := a.tryAll(ctx, g, ups, !asJSON)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return a.tellTrials(trials, asJSON)
+	})
+}
+
+// disabledOr says that an upstream is disabled, if that is why it was not found.
+func (a *app) disabledOr(name string, err error) error {
+	cfg, glance := a.ReadSettings()
+	if glance != nil {
+		return err
+	}
+	for _, up := range cfg.Upstreams {
+		if up.Disabled && (up.Name == name || up.ID == name) {
+			return &tool.Error{Kind: tool.NotFound, Message: "upstream " + name + " is disabled", Hint: "remove disabled: true from " + cfg.Path}
+		}
+	}
+	return err
+}
+
+// tryAll connects to all of them concurrently. Each result is printed when it is known.
+func (a *app) tryAll(ctx context.Context, g *gateway.Gateway, ups []catalog.Upstream, tell bool) []trial {
+	trials := make([]trial, len(ups))
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	for i, up := range ups {
+		all.Go(func() {
+			start := time.Now()
+			err := g.Catalog.Test(ctx, up.ID)
+			trials[i] = trial{Name: up.Name, OK: err == nil, Millis: time.Since(start).Milliseconds()}
+			if err != nil {
+				trials[i].Problem = cli.Clean(err.Error())
+			}
+		})
+	}
+	go func() { all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		if late := cli.Unsettled(g); tell && len(late) > 0 {
+			a.Say("waiting for " + strings.Join(late, ", "))
+		}
+		<-done
+	}
+	g.Catalog.Settle(ctx)
+	for i, up := range ups {
+		trials[i].look(g, up.ID)
+	}
+	return trials
+}
+
+// look fills in what is known of the upstream now.
+func (t *trial) look(g *gateway.Gateway, id string) {
+	for _, up := range g.Catalog.Offers() {
+		if up.ID != id {
+			continue
+		}
+		t.Protocol, t.Server = plain.Line(up.State.Protocol, 20), plain.Line(up.State.ServerName+" "+up.State.ServerVersion, 80)
+		t.Tools, t.Resources, t.Templates, t.Prompts = up.State.Tools, len(up.Offer.Resources), len(up.Offer.Templates), len(up.Offer.Prompts)
+		if !t.OK {
+			t.Fix, t.Stderr = cli.Remedy(t.Problem), cli.LastLines(up.State.Stderr)
+		}
+	}
+}
+
+func (a *app) tellTrials(trials []trial, asJSON bool) error {
+	var err error
+	for _, t := range trials {
+		if !t.OK {
+			err = cli.Status(cli.ExitFailed)
+		}
+	}
+	if asJSON {
+		return errors.Join(a.PrintJSON(struct {
+			Upstreams []trial `json:"upstreams"`
+		}{trials}), err)
+	}
+	if len(trials) == 0 {
+		a.Say("no upstreams to test")
+	}
+	for _, t := range trials {
+		if e := a.Print(t.String()); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
+// String is a line for a person; what went wrong stands below it.
+func (t trial) String() string {
+	const indent = "\n      "
+	if !t.OK {
+		text := fmt.Sprintf("FAIL  %s: %s", t.Name, strings.ReplaceAll(t.Problem, "\n", indent))
+		if t.Stderr != "" {
+			text += indent + "stderr: " + strings.ReplaceAll(t.Stderr, "\n", indent+"        ")
+		}
+		return text + indent + "fix: " + t.Fix
+	}
+	offer := fmt.Sprintf("%d tools", t.Tools)
+	if n := t.Resources + t.Templates; n > 0 {
+		offer += fmt.Sprintf(", %d resources", n)
+	}
+	if t.Prompts > 0 {
+		offer += fmt.Sprintf(", %d prompts", t.Prompts)
+	}
+	return fmt.Sprintf("ok    %s: %s, protocol %s, %s, %d ms", t.Name, strings.TrimSpace(t.Server), t.Protocol, offer, t.Millis)
+}

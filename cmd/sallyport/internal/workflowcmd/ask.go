@@ -1,0 +1,319 @@
+package workflowcmd
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/gateway/workflow/form"
+	"sallyport/internal/expr"
+	"sallyport/internal/tool"
+)
+
+// errLeft says that the user has left before the form was complete.
+var errLeft = errors.New("the form is not complete")
+
+// maxLine is how long a line of an answer may be, in bytes.
+const maxLine = 128 << 10
+
+// asker asks what forms ask, one line after the other.
+type asker struct {
+	// line is the next that is typed.
+	line func(ctx context.Context) (string, error)
+	out  io.Writer
+	met  bool // it has said what it knows
+}
+
+// newAsker asks the user at in; out is the terminal. The reader of in ends with the process: a read of a terminal cannot be called off.
+func newAsker(in io.Reader, out io.Writer) *asker {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, maxLine)
+		for scanner.Scan() {
+			lines <- scanner.Text()
+		}
+	}()
+	return &asker{out: out, line: func(ctx context.Context) (string, error) {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case line, more := <-lines:
+			if !more {
+				return "", errLeft
+			}
+			return line, nil
+		}
+	}}
+}
+
+// fill asks until the form is complete. Who leaves before, by ctx or by the end of the input, has answered what was
+// answered, as long as that does not complete the form; the error is that of ctx then, or errLeft.
+func (a *asker) fill(ctx context.Context, f form.Filler) error {
+	for {
+		ask, err := f.Next(ctx)
+		if err != nil || ask == nil {
+			return err
+		}
+		values, left := a.ask(ctx, ask)
+		if left != nil {
+			fmt.Fprintln(a.out) // it was left within a line
+		}
+		if left != nil && (len(values) == 0 || !stillOpen(ask, values)) {
+			return left
+		}
+		problems, err := f.Answer(context.WithoutCancel(ctx), values)
+		if err == nil && left != nil {
+			a.say("what was answered is kept")
+		}
+		if err != nil || left != nil {
+			return cmp.Or(err, left)
+		}
+		for _, p := range problems {
+			a.say("! " + p.Error())
+		}
+	}
+}
+
+// stillOpen reports whether something that is required has no answer.
+func stillOpen(ask *form.Ask, values map[string]any) bool {
+	return slices.ContainsFunc(ask.Fields, func(q form.Question) bool { return q.Required && values[q.Name] == nil })
+}
+
+// ask asks all of an Ask, and returns what was answered so far if the user leaves.
+func (a *asker) ask(ctx context.Context, ask *form.Ask) (values map[string]any, err error) {
+	if !a.met {
+		a.met = true
+		a.introduce(ask)
+	}
+	values = map[string]any{}
+	for i := range ask.Fields {
+		q := &ask.Fields[i]
+		value, err := a.question(ctx, q)
+		if err != nil {
+			return values, err
+		}
+		if value != nil {
+			values[q.Name] = value
+		}
+	}
+	return values, nil
+}
+
+// introduce says what the form is about, and what it knows already.
+func (a *asker) introduce(ask *form.Ask) {
+	if ask.Title != "" {
+		a.say(ask.Title)
+	}
+	for _, name := range slices.Sorted(maps.Keys(ask.Filled)) {
+		if text, err := expr.Text(ask.Filled[name]); err == nil && text != "" {
+			a.say("  " + name + ": " + cli.Cell(text, 60))
+		}
+	}
+	a.say("? tells more, Ctrl-C leaves and keeps what was answered")
+}
+
+func (a *asker) say(text string) { fmt.Fprintln(a.out, cli.Clean(text)) }
+
+// question asks until there is an answer that can be taken; nil is none.
+func (a *asker) question(ctx context.Context, q *form.Question) (any, error) {
+	if q.Problem != "" {
+		a.say("! " + q.Problem)
+	}
+	numbers := a.list(q)
+	for {
+		fmt.Fprint(a.out, cli.Clean(prompt(q)))
+		line, err := a.answer(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		switch typed := strings.TrimSpace(line); {
+		case typed == "?":
+			a.say(more(q))
+			continue
+		case typed == "" && q.Default != nil:
+			return q.Default, nil
+		case typed == "-" && q.Default != nil && !q.Required:
+			return "", nil
+		}
+		value, problem := q.Read(numbers(line))
+		if problem == nil {
+			return value, nil
+		}
+		a.say("! " + strings.TrimPrefix(problem.Error(), q.Name+": "))
+	}
+}
+
+// answer reads one line, or those of a text up to an empty one.
+func (a *asker) answer(ctx context.Context, q *form.Question) (string, error) {
+	line, err := a.line(ctx)
+	if err != nil || q.Type != "text" || line == "" || line == "?" {
+		return line, err
+	}
+	text := line
+	for {
+		if line, err = a.line(ctx); err != nil || line == "" {
+			return text, err
+		}
+		text += "\n" + line
+	}
+}
+
+// list shows the options of a choice, with numbers where they have none themselves; what is returned puts options for numbers.
+func (a *asker) list(q *form.Question) func(line string) any {
+	asIs := func(line string) any { return line }
+	if len(q.Options) == 0 {
+		return asIs
+	}
+	a.say(q.Title)
+	numbered := !slices.ContainsFunc(q.Options, func(o form.Option) bool { _, err := strconv.Atoi(valueText(o.Value)); return err == nil })
+	for i, o := range q.Options {
+		mark := valueText(o.Value)
+		if numbered {
+			mark = strconv.Itoa(i + 1)
+		}
+		text := fmt.Sprintf("  %3s", cli.Cell(mark, 40))
+		if o.Title != mark {
+			text += "  " + cli.Cell(o.Title, 200)
+		}
+		a.say(text)
+	}
+	if !numbered {
+		return asIs
+	}
+	return func(line string) any { return byNumber(q, line) }
+}
+
+// byNumber puts the options for their numbers in a line.
+func byNumber(q *form.Question, line string) any {
+	chosen := []any{}
+	for part := range strings.SplitSeq(line, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > len(q.Options) {
+			return line
+		}
+		chosen = append(chosen, q.Options[n-1].Value)
+	}
+	if q.Type == "choice" && len(chosen) == 1 {
+		return chosen[0]
+	}
+	return chosen
+}
+
+func valueText(v any) string {
+	text, err := expr.Text(v)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// prompt is the line that an answer is typed in.
+func prompt(q *form.Question) string {
+	text := strings.TrimSuffix(q.Title, ":")
+	if len(q.Options) > 0 {
+		text = q.Name // the title stands above the options
+	}
+	if wanted := wanted(q); wanted != "" {
+		text += " (" + wanted + ")"
+	}
+	if q.Default != nil {
+		text += " [" + cli.Cell(valueText(shownDefault(q)), 60) + "]"
+	}
+	if q.Type == "text" {
+		return text + ":\n"
+	}
+	return text + ": "
+}
+
+func shownDefault(q *form.Question) any {
+	switch v := q.Default.(type) {
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		texts := make([]string, len(v))
+		for i, one := range v {
+			texts[i] = valueText(one)
+		}
+		return strings.Join(texts, ", ")
+	}
+	return q.Default
+}
+
+var wantedTypes = map[string]string{
+	"text": "an empty line ends it", "integer": "a whole number", "number": "a number", "boolean": "yes or no", "date": "such as 2026-11-22",
+	"datetime": "such as 2026-11-22T09:30:00Z", "email": "an email address", "uri": "a URI", "choices": "with commas between", "json": "as JSON",
+}
+
+// wanted says in a few words what is wanted.
+func wanted(q *form.Question) string {
+	parts := []string{}
+	for _, part := range []string{wantedTypes[q.Type], q.Range(), length(q)} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	switch {
+	case !q.Required && q.Default != nil:
+		parts = append(parts, "optional: - is none")
+	case !q.Required:
+		parts = append(parts, "optional")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func length(q *form.Question) string {
+	unit := " characters"
+	if q.Type == "choices" {
+		unit = " of them"
+	}
+	switch {
+	case q.MinLength > 0 && q.MaxLength > 0:
+		return fmt.Sprintf("%d to %d%s", q.MinLength, q.MaxLength, unit)
+	case q.MinLength > 0:
+		return fmt.Sprintf("at least %d%s", q.MinLength, unit)
+	case q.MaxLength > 0:
+		return fmt.Sprintf("at most %d%s", q.MaxLength, unit)
+	}
+	return ""
+}
+
+// more is what "?" tells.
+func more(q *form.Question) string {
+	text := q.Name + ": " + q.Type
+	if q.Description != "" {
+		text += "\n" + q.Description
+	}
+	if q.Pattern != "" {
+		text += "\npattern: " + q.Pattern
+	}
+	return text
+}
+
+// answers reads what the command line gave: NAME=VALUE each; what the values are, the form says.
+func answers(given []string) (map[string]any, error) {
+	values := map[string]any{}
+	for _, one := range given {
+		name, value, ok := strings.Cut(one, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("%q names no field", cli.Cell(one, 60)), Hint: "write NAME=VALUE"}
+		}
+		if _, twice := values[name]; twice {
+			return nil, &tool.Error{Kind: tool.Invalid, Message: cli.Cell(name, 60) + " is given twice"}
+		}
+		values[name] = value
+	}
+	return values, nil
+}

@@ -1,0 +1,222 @@
+package workflowcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/cmd/sallyport/internal/engine"
+	"sallyport/gateway"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/workflow/lint"
+	"sallyport/gateway/workflow/spec"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/strict"
+	"sallyport/internal/tool"
+)
+
+func workflowLintCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "lint [flags] [FILE|NAME...]",
+		Short: "find what is wrong with workflows before they run",
+		Long: `Lint checks the definitions in FILE, those called NAME, or all in the folder of
+workflows: what is not understood, misspelt names and outputs, arguments that a
+tool does not take. It goes by the tools as they are known; upstreams that are not
+known yet are started.
+
+Each finding has its place, and what is probably meant. Exit status: 0 where there
+are no errors (warnings are none), 1 where there are.`,
+		Example: `  sallyport workflow lint
+  sallyport workflow lint workflows/digest.yaml --json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.lintWorkflows(cmd.Context(), args, asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func workflowSchemaCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "print the JSON Schema of definitions, for editors",
+		Long: `Schema prints the JSON Schema (2020-12) of definitions. Editors that know the YAML
+language server check and complete a file that begins with the comment
+# yaml-language-server: $schema=PATH`,
+		Example: "  sallyport workflow schema > workflow.schema.json",
+		Args:    cli.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return cli.Write(a.Stdout, string(spec.Schema())) },
+	}
+}
+
+// findingJSON is one finding of lint --json. Fields are added, never changed.
+type findingJSON struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	// Severity is error or warning.
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+}
+
+// linting gathers what is found.
+type linting struct {
+	texts    []string
+	findings []findingJSON
+	errors   int
+	warnings int
+}
+
+func (l *linting) add(e *strict.Error, severity lint.Severity, text string) {
+	l.findings = append(l.findings, findingJSON{e.File, e.Line, e.Column, string(severity), e.Message})
+	l.texts = append(l.texts, text)
+	if severity == lint.Error {
+		l.errors++
+	} else {
+		l.warnings++
+	}
+}
+
+// fault adds what a file is not read for.
+func (l *linting) fault(err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			l.fault(one)
+		}
+		return
+	}
+	e, ok := errors.AsType[*strict.Error](err)
+	if !ok {
+		e = &strict.Error{Message: err.Error()}
+	}
+	l.add(e, lint.Error, err.Error())
+}
+
+func (a *app) lintWorkflows(ctx context.Context, files []string, asJSON bool) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	l := &linting{}
+	all, faults := spec.LoadDir(cfg.Workflows.Path)
+	checked := all
+	if len(files) > 0 {
+		checked, faults = readFiles(files, engine.ByName(all))
+	}
+	for _, fault := range faults {
+		l.fault(fault)
+	}
+	if len(checked) > 0 {
+		if err := a.checkDefinitions(ctx, l, all, checked); err != nil {
+			return err
+		}
+	}
+	if err := a.printLinting(l, cli.Count(len(checked)+len(faults), "workflow"), asJSON); err != nil {
+		return err
+	}
+	if l.errors > 0 {
+		return cli.Status(cli.ExitFailed)
+	}
+	return nil
+}
+
+// readFiles reads definitions. What is a name and no file is one of those that are known.
+func readFiles(files []string, known map[string]*spec.Definition) (read []*spec.Definition, faults []error) {
+	for _, file := range files {
+		if d := known[file]; d != nil {
+			file = d.Path
+		}
+		d, err := spec.Load(file)
+		if near := nearest.Of(file, slices.Sorted(maps.Keys(known))); errors.Is(err, fs.ErrNotExist) && near != "" && filepath.Ext(file) == "" {
+			err = fmt.Errorf("there is no workflow %s; did you mean %q?", cli.Cell(file, 64), near)
+		}
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		read = append(read, d)
+	}
+	return read, faults
+}
+
+// checkDefinitions checks definitions by what the upstreams have.
+func (a *app) checkDefinitions(ctx context.Context, l *linting, all, checked []*spec.Definition) error {
+	return a.WithGateway(ctx, gateway.Options{NoPool: true, Purpose: "lint"}, func(ctx context.Context, g *gateway.Gateway) error {
+		if err := a.Settle(ctx, g); err != nil {
+			return err
+		}
+		cfg, err := a.Load()
+		if err != nil {
+			return err
+		}
+		opts := lintOptions(cfg, g, append(slices.Clone(all), checked...))
+		opts.Skills = func(name string) ([]string, bool) { return g.Skills.SkillFunctions(ctx, name) }
+		for _, d := range checked {
+			for _, f := range lint.Check(d, opts) {
+				l.add(f.Error, f.Severity, f.String())
+			}
+		}
+		return nil
+	})
+}
+
+// lintOptions are what workflows may name here.
+func lintOptions(cfg *config.Config, g *gateway.Gateway, all []*spec.Definition) lint.Options {
+	opts := lint.Options{Tools: append([]tool.Tool{}, g.Catalog.Tools()...), Upstreams: []string{}, Workflows: engine.ByName(all),
+		Secrets: slices.Sorted(maps.Keys(cfg.Workflows.Secrets)), Environments: append([]string{"default"}, slices.Sorted(maps.Keys(cfg.Environments))...)}
+	for _, up := range g.Catalog.Upstreams() {
+		opts.Upstreams = append(opts.Upstreams, up.ID)
+	}
+	opts.Upstreams = append(opts.Upstreams, toolcall.WorkflowsID)
+	opts.Tools = append(opts.Tools, exposedTools(opts.Workflows)...)
+	return opts
+}
+
+// exposedTools are the tools that workflows with "expose: true" are.
+func exposedTools(workflows map[string]*spec.Definition) (tools []tool.Tool) {
+	var wires []string
+	for _, name := range slices.Sorted(maps.Keys(workflows)) {
+		if d := workflows[name]; d.Expose {
+			wires = append(wires, name)
+			tools = append(tools, tool.Tool{Wire: name, Description: d.Description, Input: spec.InputSchema(d), Output: spec.OutputSchema(d)})
+		}
+	}
+	for i, name := range tool.Identifiers(wires) {
+		tools[i].ID = tool.ID{Upstream: toolcall.WorkflowsID, Name: name}
+	}
+	return tools
+}
+
+func (a *app) printLinting(l *linting, looked string, asJSON bool) error {
+	if asJSON {
+		return a.PrintJSON(struct {
+			OK       bool          `json:"ok"`
+			Findings []findingJSON `json:"findings"`
+		}{l.errors == 0, append([]findingJSON{}, l.findings...)})
+	}
+	if len(l.texts) > 0 {
+		if err := a.Print(strings.Join(l.texts, "\n")); err != nil {
+			return err
+		}
+	}
+	a.Say(fmt.Sprintf("%s, %s, %s", looked, cli.Count(l.errors, "error"), cli.Count(l.warnings, "warning")))
+	return nil
+}
+
+// definitions are those of the settings that can be read; none where the settings cannot.
+func (a *app) definitions() []*spec.Definition {
+	cfg, err := a.Load()
+	if err != nil {
+		return nil
+	}
+	all, _ := spec.LoadDir(cfg.Workflows.Path)
+	return all
+}

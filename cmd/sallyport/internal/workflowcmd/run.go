@@ -1,0 +1,203 @@
+package workflowcmd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/cmd/sallyport/internal/engine"
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/lint"
+	"sallyport/internal/tool"
+)
+
+// launch is what workflow run was asked for.
+type launch struct {
+	workflow string
+	inputs   []string
+	answers  []string
+	detach   bool
+	dryRun   bool
+	asJSON   bool
+}
+
+func workflowRunCommand(a *app) *cobra.Command {
+	var l launch
+	cmd := &cobra.Command{
+		Use:   "run [flags] NAME",
+		Short: "run a workflow, and print what it ends with",
+		Long: `Run starts a workflow, tells on stderr how its steps go, and prints its outputs, as
+JSON. In a terminal it asks for inputs that are missing, for forms, and for calls
+that need approval. Without one it ends where a person is needed, and says how to
+go on; the run waits meanwhile.
+
+Ctrl-C cancels the run, and waits for its end; a second one leaves it.
+
+Inputs are NAME=VALUE (JSON, where a text does not fit), NAME=@FILE (the text of
+a file), or a JSON object for several, inline or as @FILE.
+
+Exit status: 0 it went well; 1 it failed; 2 wrong usage, inputs or settings;
+75 it waits for a person; 130 it was canceled.`,
+		Example: `  sallyport workflow run digest --input folder=docs
+  sallyport workflow run report --input @inputs.json --json | jq .outputs
+  sallyport workflow run entry --answer ask.name=report --answer ask.size=m
+  sallyport workflow run digest --dry-run`,
+		Args: cli.OneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l.workflow = args[0]
+			if l.detach && l.dryRun {
+				return cli.Misuse(cmd, "--detach and --dry-run do not go together")
+			}
+			return a.runWorkflow(cmd.Context(), l)
+		},
+		ValidArgsFunction: a.completeWorkflows,
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&l.inputs, "input", nil, "give the input `NAME=VALUE`, see above; can be repeated")
+	flags.StringArrayVar(&l.answers, "answer", nil, "answer a form: `STEP.FIELD=VALUE`; can be repeated")
+	flags.BoolVar(&l.detach, "detach", false, "print the run's id, and leave it to the gateway that runs")
+	flags.BoolVar(&l.dryRun, "dry-run", false, "print what would be done, and which calls need approval, and do\nnothing")
+	flags.BoolVar(&l.asJSON, "json", false, "print the run, or with --dry-run the plan, as JSON")
+	return cmd
+}
+
+func (a *app) runWorkflow(ctx context.Context, l launch) error {
+	given, err := parseAnswers(l.answers)
+	if err != nil {
+		return err
+	}
+	w := &watcher{app: a, given: given, asJSON: l.asJSON, key: rand.Text()}
+	return a.watchRun(ctx, w, func(ctx context.Context, g *engine.Client) (bool, error) { return w.start(ctx, g, l) })
+}
+
+// errLost says that the process that had the engine has gone.
+var errLost = errors.New("the gateway has gone")
+
+// watchRun has begin start a run or make it go on, and watches it to its end. When the gateway ends in between, another one is
+// asked to continue with the run, or one of our own.
+func (a *app) watchRun(ctx context.Context, w *watcher, begin func(ctx context.Context, g *engine.Client) (watch bool, err error)) error {
+	second := make(chan os.Signal, 2)
+	signal.Notify(second, cli.EndSignals()...)
+	defer signal.Stop(second)
+	w.signals = second
+	for try := 0; ; try++ {
+		err := engine.Use(context.WithoutCancel(ctx), a.App, true, func(_ context.Context, g *engine.Client) error {
+			if w.run.ID == "" {
+				watch, err := begin(ctx, g)
+				if err != nil || !watch {
+					return err
+				}
+			} else if err := w.goOn(ctx, g); err != nil {
+				return err
+			}
+			return w.watch(ctx, g)
+		})
+		if !errors.Is(err, errLost) || try == 3 {
+			return err
+		}
+		a.Say("the gateway has gone, " + w.run.ID + " is gone on with")
+	}
+}
+
+// start starts the run; a dry run is all that it does then.
+func (w *watcher) start(ctx context.Context, g *engine.Client, l launch) (watch bool, err error) {
+	if l.detach && g.Own {
+		return false, &tool.Error{Kind: tool.Invalid, Message: "no gateway runs that could go on with the run", Hint: "start one: sallyport serve --http 127.0.0.1:8080; or leave --detach out"}
+	}
+	inputs, err := w.inputs(ctx, g, l)
+	if err != nil {
+		return false, err
+	}
+	path := "/workflows/" + url.PathEscape(l.workflow)
+	if l.dryRun {
+		return false, w.plan(ctx, g, path, inputs)
+	}
+	if err := g.Post(ctx, path+"/runs", httpapi.Launch{Inputs: inputs, Key: w.key}, &w.run); err != nil {
+		return false, err
+	}
+	if l.detach {
+		if l.asJSON {
+			return false, w.PrintJSON(w.run)
+		}
+		return false, w.Print(w.run.ID)
+	}
+	return true, nil
+}
+
+// plan prints what a run would do.
+func (w *watcher) plan(ctx context.Context, g *engine.Client, path string, inputs json.RawMessage) error {
+	var planned lint.Planned
+	if err := g.Post(ctx, path+"/plan", httpapi.PlanRequest{Inputs: inputs}, &planned); err != nil {
+		return err
+	}
+	if w.asJSON {
+		return w.PrintJSON(planned)
+	}
+	return w.Print(planned.Text())
+}
+
+// goOn has another gateway continue with the run.
+func (w *watcher) goOn(ctx context.Context, g *engine.Client) error {
+	if err := g.Get(ctx, runPath(w.run.ID), &w.run); err != nil || w.run.Status.Over() {
+		return err
+	}
+	if !g.Own {
+		return nil // it does so by itself
+	}
+	return g.Post(ctx, runPath(w.run.ID)+"/resume", httpapi.Nothing{}, &w.run)
+}
+
+func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
+
+// outcome prints what a run has come to, and is the one table from there to the exit status.
+func (w *watcher) outcome() error {
+	if w.asJSON {
+		if err := w.PrintJSON(w.run); err != nil {
+			return err
+		}
+	}
+	switch w.run.Status {
+	case workflow.OK:
+		if w.asJSON || len(w.run.Outputs) == 0 || string(w.run.Outputs) == "{}" {
+			return nil
+		}
+		return w.PrintJSON(w.run.Outputs)
+	case workflow.Canceled:
+		w.Say("run " + w.run.ID + " was canceled")
+		return cli.Status(cli.ExitInterrupted)
+	case workflow.Failed:
+		w.Complain(failure(w.run))
+		return cli.Status(cli.ExitFailed)
+	case workflow.Queued, workflow.Running, workflow.Waiting:
+	}
+	return cli.Status(cli.ExitHeld)
+}
+
+// failure says how a run failed, and what can be done.
+func failure(run workflow.Run) *tool.Error {
+	fault := run.Error
+	if fault == nil {
+		fault = &workflow.Fault{Kind: tool.Internal, Message: "it is not known why"}
+	}
+	where := ""
+	if fault.Step != "" {
+		where = " at " + fault.Step
+	}
+	if fault.Line > 0 {
+		where += fmt.Sprint(" (line ", fault.Line, ")")
+	}
+	e := &tool.Error{Kind: fault.Kind, Message: fmt.Sprintf("run %s failed%s: %s", run.ID, where, fault.Message), Hint: fault.Hint}
+	if e.Hint == "" {
+		e.Hint = "sallyport workflow log " + run.ID + " shows how it went; sallyport workflow resume " + run.ID + " goes on from there"
+	}
+	return e
+}

@@ -1,0 +1,354 @@
+package workflowcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"sallyport/cmd/sallyport/internal/cli"
+	"sallyport/cmd/sallyport/internal/engine"
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/httpapi"
+	"sallyport/gateway/workflow"
+	"sallyport/gateway/workflow/form"
+	"sallyport/gateway/workflow/runlog"
+	"sallyport/gateway/workflow/timeline"
+	"sallyport/internal/approval"
+	"sallyport/internal/tool"
+)
+
+// watchFor is how long one request waits for events, in seconds.
+const watchFor = 20
+
+// watcher watches one run, and asks for what it waits for.
+type watcher struct {
+	*app
+	run    workflow.Run
+	asJSON bool
+	// key makes the start happen once.
+	key string
+	// given are answers to forms, by step and field; those that were sent are not there any more.
+	given map[string]map[string]any
+	// signals come after the one that ends ctx.
+	signals <-chan os.Signal
+	asker   *asker
+	// asking: the user is being asked; leaving then leaves the run waiting.
+	asking atomic.Bool
+	after  int // events that were seen
+	began  map[string]time.Time
+	told   map[string]bool // what it waits for that nobody here can see to
+}
+
+// watch tells how the run goes until it is over, or waits for another person. When ctx ends the run is canceled,
+// and with the next signal it is left alone.
+func (w *watcher) watch(ctx context.Context, g *engine.Client) error {
+	if w.began == nil {
+		w.began, w.told = map[string]time.Time{}, map[string]bool{}
+	}
+	following, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	defer context.AfterFunc(ctx, func() { w.stop(following, g, leave) })()
+	for {
+		over, err := w.look(following, g)
+		if err == nil && !over && ctx.Err() == nil {
+			var held bool
+			if held, err = w.help(ctx, g); held && err == nil {
+				return w.held()
+			}
+		}
+		switch {
+		case following.Err() != nil:
+			w.Say("run " + w.run.ID + " is left as it is: sallyport workflow log " + w.run.ID)
+			return cli.Status(cli.ExitInterrupted)
+		case err != nil:
+			return err
+		case over:
+			return w.outcome()
+		}
+	}
+}
+
+// asks says that the user is being asked, until over is called, and for good if they leave.
+func (w *watcher) asks(ctx context.Context) (over func()) {
+	w.asking.Store(true)
+	return func() { w.asking.Store(ctx.Err() != nil) }
+}
+
+// stop cancels the run, and leaves it alone at the next signal.
+func (w *watcher) stop(ctx context.Context, g *engine.Client, leave func()) {
+	if w.asking.Load() {
+		return
+	}
+	w.Say("canceling " + w.run.ID + "; once more leaves it alone")
+	var now workflow.Run
+	if err := g.Post(ctx, runPath(w.run.ID)+"/cancel", httpapi.Nothing{}, &now); err != nil {
+		w.Report(err)
+	}
+	select {
+	case <-w.signals: // the one that ended ctx came here as well
+	case <-ctx.Done():
+	}
+	select {
+	case <-w.signals:
+		leave()
+	case <-ctx.Done():
+	}
+}
+
+// look takes the next events, and the run as it stands after them.
+func (w *watcher) look(ctx context.Context, g *engine.Client) (over bool, err error) {
+	var list httpapi.EventList
+	wait := watchFor
+	if w.run.Status == workflow.Waiting && len(w.told) == 0 {
+		wait = 1 // it may be us that it waits for
+	}
+	err = g.Get(ctx, fmt.Sprintf("%s/events?values=none&after=%d&wait=%d", runPath(w.run.ID), w.after, wait), &list)
+	if err != nil {
+		return false, lost(err)
+	}
+	for _, e := range list.Events {
+		w.tell(e)
+	}
+	w.after = list.Next
+	path := runPath(w.run.ID)
+	if list.Over { // the run says so in a moment
+		path += "?wait=10"
+	}
+	return list.Over, lost(g.Get(ctx, path, &w.run))
+}
+
+// lost tells a gateway that has gone from one that refuses.
+func lost(err error) error {
+	if _, refused := errors.AsType[*tool.Error](err); err == nil || refused || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errLost
+}
+
+// tell prints an event.
+func (w *watcher) tell(e workflow.Event) {
+	if e.Time.Before(w.run.Started) { // it is taken over from another run
+		return
+	}
+	switch e.Kind {
+	case runlog.Began:
+		if _, again := w.began[e.Path]; !again {
+			w.began[e.Path] = e.Time
+		}
+	case runlog.Retrying:
+		w.line("again", e.Path, because(e.Error))
+	case runlog.Ended:
+		if (farIn(e.Path) || strings.HasSuffix(e.Path, "]")) && e.Outcome != "failed" {
+			return
+		}
+		took := ""
+		if began, ok := w.began[e.Path]; ok {
+			took = "  " + brief(e.Time.Sub(began))
+		}
+		w.line(e.Outcome, e.Path, took+because(e.Error))
+	case runlog.Created, runlog.Claimed, runlog.Waits, runlog.Answered, runlog.Reentered, runlog.Stopping, runlog.Over:
+	}
+}
+
+// line is one of the progress.
+func (w *watcher) line(word, path, rest string) {
+	fmt.Fprintf(w.Stderr, "%-9s %s%s\n", cli.Cell(word, 20), cli.Cell(path, 200), cli.Clean(rest))
+}
+
+func because(fault *workflow.Fault) string {
+	if fault == nil {
+		return ""
+	}
+	return "  " + cli.Cell(string(fault.Kind)+": "+fault.Message, 300)
+}
+
+var pass = regexp.MustCompile(`\[(\d+)\]`)
+
+// farIn reports whether a step is in a pass of a loop that is not among the first.
+func farIn(path string) bool {
+	for _, m := range pass.FindAllStringSubmatch(path, -1) {
+		if n, err := strconv.Atoi(m[1]); err != nil || n >= timeline.ShownPasses {
+			return true
+		}
+	}
+	return false
+}
+
+// help answers what the run waits for. Held says that this user cannot.
+func (w *watcher) help(ctx context.Context, g *engine.Client) (held bool, err error) {
+	if w.run.Status != workflow.Waiting {
+		return false, nil
+	}
+	for _, p := range w.run.Waiting {
+		var done bool
+		switch p.For {
+		case "form":
+			done, err = w.answerForm(ctx, g, p)
+		case "approval":
+			done, err = w.answerApproval(ctx, g, p)
+		default:
+			w.tellOnce(p, "until "+p.Until.Local().Format(time.DateTime))
+			continue
+		}
+		if done || err != nil {
+			return false, err
+		}
+		held = true
+	}
+	return held, nil
+}
+
+// tellOnce says what a step waits for.
+func (w *watcher) tellOnce(p workflow.Pending, what string) {
+	if key := p.Step + " " + what; !w.told[key] {
+		w.told[key] = true
+		w.line("waits", p.Step, "  "+what)
+	}
+}
+
+// held says how to resume a run that waits for another person.
+func (w *watcher) held() error {
+	for _, p := range w.run.Waiting {
+		switch p.For {
+		case "form":
+			var ask form.Ask
+			_ = json.Unmarshal(p.Form, &ask) // what there is of it
+			w.Say(fmt.Sprintf("%s waits at %s for %s: sallyport workflow answer %s %s NAME=VALUE...", w.run.ID, p.Step, fields(&ask), w.run.ID, p.Step))
+		case "approval":
+			w.Say(fmt.Sprintf("%s waits at %s for approval: sallyport approvals approve %s, then sallyport workflow resume %s", w.run.ID, p.Step, p.Approval, w.run.ID))
+		}
+	}
+	if w.asJSON {
+		if err := w.PrintJSON(w.run); err != nil {
+			return err
+		}
+	}
+	return cli.Status(cli.ExitHeld)
+}
+
+// fields names what a form asks for.
+func fields(ask *form.Ask) string {
+	var names []string
+	for _, q := range ask.Fields {
+		names = append(names, q.Name)
+	}
+	if len(names) == 0 {
+		return "a form"
+	}
+	return cli.Cell(strings.Join(names, ", "), 200)
+}
+
+// person is the user at the terminal, nil for none.
+func (w *watcher) person() *asker {
+	if w.asker == nil && cli.IsTerminal(w.Stdin) {
+		w.asker = newAsker(w.Stdin, w.Stderr)
+	}
+	return w.asker
+}
+
+// answerForm answers with what was given on the command line, else asks the user.
+func (w *watcher) answerForm(ctx context.Context, g *engine.Client, p workflow.Pending) (done bool, err error) {
+	f := &remoteForm{gate: g, run: &w.run, step: p.Step}
+	if values := w.given[p.Step]; len(values) > 0 {
+		delete(w.given, p.Step)
+		problems, err := f.Answer(ctx, values)
+		if err == nil && len(problems) > 0 {
+			err = &tool.Error{Kind: tool.Invalid, Message: problems[0].Message, Hint: "run " + w.run.ID + " waits for right answers: sallyport workflow answer " + w.run.ID + " " + p.Step + " NAME=VALUE"}
+		}
+		return true, err
+	}
+	who := w.person()
+	if who == nil {
+		return false, nil
+	}
+	defer w.asks(ctx)()
+	err = who.fill(ctx, f)
+	if errors.Is(err, errLeft) || ctx.Err() != nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remoteForm is a form of a run, wherever that is. It implements [form.Filler].
+type remoteForm struct {
+	gate *engine.Client
+	run  *workflow.Run
+	step string
+}
+
+// Next returns what the form asks now; nil when it does not wait any more.
+func (f *remoteForm) Next(ctx context.Context) (*form.Ask, error) {
+	var now workflow.Run
+	if err := f.gate.Get(ctx, runPath(f.run.ID), &now); err != nil {
+		return nil, lost(err)
+	}
+	*f.run = now
+	for _, p := range now.Waiting {
+		if p.Step == f.step && p.For == "form" {
+			ask := &form.Ask{}
+			return ask, json.Unmarshal(p.Form, ask)
+		}
+	}
+	return nil, nil
+}
+
+// Answer gives answers, and returns what is wrong with them.
+func (f *remoteForm) Answer(ctx context.Context, values map[string]any) ([]form.Problem, error) {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	err = lost(f.gate.Post(ctx, runPath(f.run.ID)+"/answer", httpapi.FormAnswer{Step: f.step, Values: data}, f.run))
+	if wrong, ok := errors.AsType[*tool.Error](err); ok && wrong.Kind == tool.Invalid {
+		return []form.Problem{{Field: f.step, Message: wrong.Message, Hint: wrong.Hint}}, nil
+	}
+	return nil, err
+}
+
+// answerApproval asks the user whether a call may be made.
+func (w *watcher) answerApproval(ctx context.Context, g *engine.Client, p workflow.Pending) (done bool, err error) {
+	var one approvals.Approval
+	if err := g.Get(ctx, "/approvals/"+url.PathEscape(p.Approval), &one); err != nil {
+		return false, lost(err)
+	}
+	if one.State != approval.Waiting {
+		return true, nil // the run goes on in a moment
+	}
+	who := w.person()
+	if who == nil {
+		return false, nil
+	}
+	defer w.asks(ctx)()
+	who.say(cli.DescribeApproval(one))
+	for {
+		fmt.Fprint(w.Stderr, "allow? y this call, e this whole run, n no: ")
+		line, err := who.line(ctx)
+		if errors.Is(err, errLeft) || ctx.Err() != nil {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		d, known := cli.DecisionOf(firstByte(strings.TrimSpace(line)))
+		if !known || d.Scope == approval.Session {
+			continue
+		}
+		var now approvals.Approval
+		return true, lost(g.Post(ctx, "/approvals/"+url.PathEscape(p.Approval), d, &now))
+	}
+}
+
+func firstByte(text string) byte {
+	if text == "" {
+		return 0
+	}
+	return text[0]
+}

@@ -1,0 +1,229 @@
+package catalog
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/sealed"
+	"sallyport/internal/tool"
+)
+
+const (
+	// cacheVersion changes when a file of another version would be misread.
+	cacheVersion = 1
+	// cacheKept is how long an unused file is kept, cacheTouched how old
+	// the mark of its last use may get.
+	cacheKept    = 30 * 24 * time.Hour
+	cacheTouched = 24 * time.Hour
+	// maxCached bounds one file, in bytes.
+	maxCached = 256 << 20
+
+	cacheKeyFile = "key"
+	cacheSuffix  = ".offer"
+)
+
+// cache keeps on disk what each upstream offered, so that it need not be started
+// to be searched. A file is named by a digest of the settings that decide what
+// there is to be offered. Nothing that goes wrong here is an error for others:
+// what cannot be read is not there. A nil cache keeps nothing. It is safe for
+// concurrent use.
+type cache struct {
+	root *os.Root
+	key  []byte // of the digests: settings hold secrets that could be guessed from a plain one
+	log  *slog.Logger
+}
+
+// openCache returns nil where there can be no cache.
+func openCache(dir string, log *slog.Logger) *cache {
+	if dir == "" {
+		return nil
+	}
+	c, err := newCache(dir, log)
+	if err != nil {
+		log.Warn("catalog cache is not used", "error", err)
+		return nil
+	}
+	return c
+}
+
+func newCache(dir string, log *slog.Logger) (*cache, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &cache{root: root, log: log}
+	if c.key, err = c.readKey(); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return c, nil
+}
+
+// readKey reads the key, or makes it. Two processes that make one at the same
+// time agree: only the first to link it into place does.
+func (c *cache) readKey() ([]byte, error) {
+	key, err := c.root.ReadFile(cacheKeyFile)
+	if err == nil && len(key) == sha256.Size {
+		return key, nil
+	}
+	if err == nil {
+		_ = c.root.Remove(cacheKeyFile) // cut short, or not ours
+	}
+	name, err := sealed.Temp(c.root, func(w io.Writer) error {
+		_, err := io.CopyN(w, rand.Reader, sha256.Size)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.root.Remove(name) }()
+	if err := c.root.Link(name, cacheKeyFile); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if key, err = c.root.ReadFile(cacheKeyFile); err == nil && len(key) != sha256.Size {
+		err = fmt.Errorf("%s has %d bytes", cacheKeyFile, len(key))
+	}
+	return key, err
+}
+
+// name is the file of an upstream: all that can change what it offers is in the digest.
+func (c *cache) name(up config.Upstream) string {
+	s := settings(up)
+	s.Timeout, s.Concurrency, s.Idle = 0, 0, 0
+	auth := map[string]any{
+		"type": up.Auth.Type, "client": up.Auth.ClientID, "secret": string(up.Auth.ClientSecret), "metadata": up.Auth.ClientMetadata, "scopes": up.Auth.Scopes, "issuer": up.Auth.Issuer,
+	}
+	sum := hmac.New(sha256.New, c.key)
+	_ = json.NewEncoder(sum).Encode([]any{cacheVersion, s, auth}) // strings, numbers and maps of them: cannot fail
+	return hex.EncodeToString(sum.Sum(nil)) + cacheSuffix
+}
+
+// load returns what the upstream offered when it was last seen, nil if that is not known.
+func (c *cache) load(up config.Upstream) *tool.Offer {
+	if c == nil {
+		return nil
+	}
+	name := c.name(up)
+	offer, err := c.read(name, up.ID)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("cached offer is not used", "upstream", up.ID, "reason", err.Error())
+		}
+		return nil
+	}
+	return offer
+}
+
+func (c *cache) read(name, id string) (*tool.Offer, error) {
+	data, info, err := sealed.Read(c.root, name, maxCached)
+	if err != nil {
+		return nil, err
+	}
+	offer, err := decodeOffer(data, id)
+	if err == nil && time.Since(info.ModTime()) > cacheTouched {
+		_ = c.root.Chtimes(name, time.Time{}, time.Now())
+	}
+	return offer, err
+}
+
+// decodeOffer reads a file of the upstream id.
+func decodeOffer(data []byte, id string) (*tool.Offer, error) {
+	body, err := sealed.Open(cacheVersion, data)
+	if err != nil {
+		return nil, err
+	}
+	var offer tool.Offer
+	if err := json.Unmarshal(body, &offer); err != nil {
+		return nil, errors.New("it holds no offer")
+	}
+	for i := range offer.Tools {
+		t := &offer.Tools[i]
+		if t.ID.Upstream != id {
+			return nil, errors.New("it is of another upstream")
+		}
+		t.Input, t.Output, t.Raw = notNull(t.Input), notNull(t.Output), notNull(t.Raw)
+	}
+	return &offer, nil
+}
+
+// notNull makes nil again what JSON has no other word for.
+func notNull(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// encodeOffer is the inverse of decodeOffer.
+func encodeOffer(offer tool.Offer) ([]byte, error) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(offer); err != nil {
+		return nil, fmt.Errorf("encode offer: %w", err)
+	}
+	return sealed.Seal(cacheVersion, body.Bytes())
+}
+
+// store keeps an offer.
+func (c *cache) store(up config.Upstream, offer tool.Offer) error {
+	data, err := encodeOffer(offer)
+	if err != nil {
+		return err
+	}
+	return sealed.Write(c.root, c.name(up), data)
+}
+
+// sweep removes what was not used for long: files of settings that are gone,
+// and what a process that was killed had half written.
+func (c *cache) sweep() {
+	if c == nil {
+		return
+	}
+	names, err := fs.ReadDir(c.root.FS(), ".")
+	if err != nil {
+		c.log.Warn("sweep catalog cache", "error", err)
+		return
+	}
+	for _, entry := range names {
+		info, err := entry.Info()
+		if err != nil || !strings.HasSuffix(entry.Name(), cacheSuffix) && !strings.HasSuffix(entry.Name(), ".tmp") {
+			continue
+		}
+		if time.Since(info.ModTime()) > cacheKept {
+			_ = c.root.Remove(entry.Name())
+		}
+	}
+}
+
+func (c *cache) close() error {
+	if c == nil {
+		return nil
+	}
+	return c.root.Close()
+}
+
+// save hands a view that is new to the cache.
+func (c wrappers) save(m *member) {
+	if c.cache == nil || !m.fresh.Load() || m.seen != m.view.Load() || !m.unsaved.Swap(false) {
+		return
+	}
+	if err := c.cache.store(*m.cfg.Load(), m.seen.whole); err != nil {
+		c.log.Warn("offer cannot be cached", "upstream", m.id, "error", err)
+	}
+}

@@ -1,0 +1,248 @@
+package catalog
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/codegen"
+	"sallyport/gateway/toolcall"
+	"sallyport/index"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Member returns an upstream by its id.
+func (c *Catalog) Member(id string) (*member, error) {
+	if c.Closed() {
+		return nil, toolcall.ClosedError()
+	}
+	r := c.roster.Load()
+	if m, ok := r.byID[id]; ok {
+		<-m.booted // which reads files only
+		return m, nil
+	}
+	return nil, toolcall.Unknown("upstream", id, nearest.Of(id, r.ids()))
+}
+
+// Known returns a tool that may be called, without waiting for anything.
+func (c *Catalog) Known(id tool.ID) (*Entry, bool) {
+	m, err := c.Member(id.Upstream)
+	if err != nil {
+		return nil, false
+	}
+	e, ok := m.view.Load().entries[id.Name]
+	return e, ok
+}
+
+// Find returns a tool to call. What is not there in the view of an earlier run
+// may be there now, so it connects an upstream that has not been connected.
+func (c *Catalog) Find(ctx context.Context, id tool.ID) (*Entry, error) {
+	m, err := c.Member(id.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	fresh := m.fresh.Load() // before the look, or a list that comes between would be missed
+	e, err := m.Find(id)
+	if err != nil && fresh && m.holds(id) {
+		e, err = membership{c}.restored(ctx, m, id)
+	}
+	if err == nil || fresh {
+		return e, err
+	}
+	if m, err = (membership{c}).wake(ctx, id.Upstream); err != nil {
+		return nil, err
+	}
+	return m.Find(id)
+}
+
+// wake returns an upstream by its id that has been connected in this run.
+func (c membership) wake(ctx context.Context, id string) (*member, error) {
+	for {
+		m, err := c.Member(id)
+		if err != nil || m.fresh.Load() {
+			return m, err
+		}
+		if !m.calls.begin() {
+			continue // the settings have just put another in its place
+		}
+		err = m.session.Connect(ctx)
+		m.calls.end()
+		return m, err
+	}
+}
+
+// holds reports whether a tool is quarantined.
+func (m *member) holds(id tool.ID) bool {
+	_, held := m.view.Load().held[id.Name]
+	return held
+}
+
+// restored looks whether a quarantined tool has been approved, or has again the earlier definition.
+func (c membership) restored(ctx context.Context, m *member, id tool.ID) (*Entry, error) {
+	if c.retake(m) {
+		c.show(m)
+	}
+	if !m.holds(id) {
+		return m.Find(id)
+	}
+	if m.calls.begin() {
+		_ = m.session.Refresh(ctx) // who cannot be asked has not restored anything
+		m.calls.end()
+	}
+	return m.Find(id)
+}
+
+// Reach connects an upstream, if it is not.
+func (c *Catalog) Reach(ctx context.Context, id string) error {
+	for {
+		m, err := c.Member(id)
+		if err != nil {
+			return err
+		}
+		if m.calls.begin() {
+			defer m.calls.end()
+			return m.session.Connect(ctx)
+		}
+		// The settings have just put another in its place.
+	}
+}
+
+func (m *member) Find(id tool.ID) (*Entry, error) {
+	v := m.view.Load()
+	if e, ok := v.entries[id.Name]; ok {
+		return e, nil
+	}
+	if h, ok := v.held[id.Name]; ok {
+		return nil, quarantined(id, m.cfg.Load().Name, h)
+	}
+	near := nearest.Of(id.Name, v.names())
+	if near != "" {
+		near = tool.ID{Upstream: id.Upstream, Name: near}.String()
+	}
+	return nil, toolcall.Unknown("tool", id.String(), near)
+}
+
+// Dispatch is the end of the chain: the upstream's session.
+func (c *Catalog) Dispatch(ctx context.Context, call tool.Call) (tool.Result, error) {
+	for {
+		m, err := c.Member(call.Tool.Upstream)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		if !m.calls.begin() {
+			continue // the settings have just put another in its place, or it closes
+		}
+		if m.own == nil {
+			return m.call(ctx, call)
+		}
+		done, err := toolcall.Yield(ctx)
+		if err != nil {
+			m.calls.end()
+			return tool.Result{}, err
+		}
+		defer done()
+		return m.call(ctx, call)
+	}
+}
+
+// Current returns a tool to call, without connecting its upstream.
+func (c *Catalog) Current(id tool.ID) (*Entry, error) {
+	m, err := c.Member(id.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	return m.Find(id)
+}
+
+// Has reports whether there is an upstream with the id.
+func (c *Catalog) Has(id string) bool { return c.roster.Load().byID[id] != nil }
+
+// IDs returns the ids of all upstreams, in the order of the settings.
+func (c *Catalog) IDs() []string { return c.roster.Load().ids() }
+
+// UpstreamID finds an upstream by its id or by its name in the settings. The error is *tool.Error, with what was probably meant.
+func (c *Catalog) UpstreamID(name string) (string, error) {
+	ids := c.IDs()
+	for _, id := range []string{name, tool.Identifier(name)} {
+		if name == "" || slices.Contains(ids, id) {
+			return id, nil
+		}
+	}
+	if i := slices.IndexFunc(ids, func(id string) bool { return strings.EqualFold(id, tool.Identifier(name)) }); i >= 0 {
+		return ids[i], nil
+	}
+	err := toolcall.Unknown("upstream", name, nearest.Of(name, ids))
+	if nearest.Of(name, ids) == "" {
+		err.Hint = plain.Line("there are: "+strings.Join(ids, ", "), 400)
+	}
+	return "", err
+}
+
+// OffersText tells how programs reach the resources and prompts of an upstream, "" if it has none.
+func (c *Catalog) OffersText(upstream string, lang codegen.Language) string {
+	m, err := c.Member(upstream)
+	if err != nil {
+		return ""
+	}
+	return m.offers(lang)
+}
+
+// Rank ranks the tools by a query.
+func (c *Catalog) Rank(ctx context.Context, q index.Query) (index.Results, error) {
+	return c.index.Search(ctx, q)
+}
+
+// Weigh returns how telling the words of a query are among the tools.
+func (c *Catalog) Weigh(ctx context.Context, query string) map[string]float64 {
+	return c.index.Weigh(ctx, query)
+}
+
+// RankOffers ranks resources, templates and prompts by a query.
+func (c *Catalog) RankOffers(ctx context.Context, q index.Query) (index.Results, error) {
+	return c.offered.Search(ctx, q)
+}
+
+// HeldReason returns why a tool is quarantined, and whether it is.
+func (c *Catalog) HeldReason(id tool.ID) (reason string, ok bool) {
+	m, err := c.Member(id.Upstream)
+	if err != nil {
+		return "", false
+	}
+	h, ok := m.view.Load().held[id.Name]
+	return h.Reason, ok
+}
+
+// Quarantined returns all tools that are quarantined, with the reason.
+func (c *Catalog) Quarantined() iter.Seq2[tool.ID, string] {
+	return func(yield func(tool.ID, string) bool) {
+		for _, m := range c.roster.Load().members {
+			held := m.view.Load().held
+			for _, name := range slices.Sorted(maps.Keys(held)) {
+				if !yield(tool.ID{Upstream: m.id, Name: name}, held[name].Reason) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Digest returns the digest of a tool's definition, "" for one that is not known.
+func (c *Catalog) Digest(id tool.ID) string {
+	if e, known := c.Known(id); known {
+		return e.Digest()
+	}
+	return ""
+}
+
+// Tool returns a tool as it is known now, without a connection to its upstream.
+func (c *Catalog) Tool(id tool.ID) (tool.Tool, bool) {
+	e, ok := c.Known(id)
+	if !ok {
+		return tool.Tool{}, false
+	}
+	return e.Tool, true
+}

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+
+	"sallyport/gateway/shapes"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/tool"
+)
+
+// Learn learns from good results what the results of a tool look like, where
+// its upstream does not say. The call does not wait for that.
+func (c *Catalog) Learn(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		if call.Tool.Method() != "tools/call" || c.shapes.Store == nil {
+			return next(ctx, call)
+		}
+		before, _ := c.Known(call.Tool)
+		result, err := next(ctx, call)
+		if err != nil || result.IsError || Asks(call, result) {
+			return result, err
+		}
+		e, known := c.Known(call.Tool)
+		if known && e == before && !e.Declares() { // else it is not known which definition the result is of
+			c.shapes.Learn(call.Tool.Upstream, e.Digest(), result)
+		}
+		return result, nil
+	}
+}
+
+// Asks reports whether the result is a question (MCP 2026-07-28) that the caller answers itself.
+func Asks(call tool.Call, result tool.Result) bool {
+	return call.Rounds && bytes.Contains(result.Raw, []byte(`input_required`))
+}
+
+// learning is the store of observed shapes, and where it keeps them. The zero
+// value learns nothing and shows nothing.
+type learning struct {
+	*shapes.Store
+	files *shapes.Files // nil: in memory only
+}
+
+// observations gives tools the shapes that were observed.
+type observations struct{ *Catalog }
+
+// openShapes begins to learn. What is learned is kept where the cache is.
+func (c observations) openShapes() {
+	opts := &shapes.Options{Logger: c.log, OnChange: c.reshape}
+	if c.opts.CacheDir == "" {
+		c.shapes = learning{Store: shapes.New(nil, opts)}
+		return
+	}
+	files, err := shapes.OpenFiles(filepath.Join(c.opts.CacheDir, "shapes"))
+	if err != nil {
+		c.log.Warn("observed shapes are not kept", "error", err)
+		c.shapes = learning{Store: shapes.New(nil, opts)}
+		return
+	}
+	c.shapes = learning{shapes.New(files, opts), files}
+}
+
+// close keeps what was learned.
+func (l learning) close() error {
+	if l.Store != nil {
+		l.Close()
+	}
+	if l.files == nil {
+		return nil
+	}
+	return l.files.Close()
+}
+
+// reshape asks for a snapshot in which the upstream's tools show what was observed by now.
+func (c observations) reshape(upstream string) {
+	if m := c.roster.Load().byID[upstream]; m != nil {
+		membership(c).show(m)
+	}
+}
+
+// WithObserved returns the tool of an entry with what its results looked like.
+func (c *Catalog) WithObserved(e *Entry) tool.Tool {
+	t := e.Tool
+	if c.shapes.Store != nil && c.shapes.Has(t.ID.Upstream) && !e.Declares() {
+		t.Observed = c.shapes.Observed(t.ID.Upstream, e.Digest())
+	}
+	return t
+}
+
+// observedTools returns a view's tools with what their results looked like.
+func (c observations) observedTools(v *view) []tool.Tool {
+	tools := slices.Clone(v.offer.Tools)
+	for i, t := range tools {
+		if e := v.entries[t.ID.Name]; e != nil {
+			tools[i].Observed = c.WithObserved(e).Observed
+		}
+	}
+	return tools
+}

@@ -1,0 +1,47 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"sallyport/gateway/upstream"
+	"sallyport/gateway/upstream/budget"
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/mask"
+	"sallyport/internal/tool"
+)
+
+// Options configure a catalog. All but Auth, OnNotice, CacheDir and LockFile are required.
+type Options struct {
+	Settings config.Source
+	Logger   *slog.Logger
+	// Version is the gateway's, as upstreams see it.
+	Version string
+	// Settle is how long after the start, or a change of the settings, callers wait for upstreams that connect for the first time.
+	Settle time.Duration
+	// CacheDir keeps between runs what each upstream offered; "" is none.
+	CacheDir string
+	// Fresh connects to every upstream at once, also to those in the cache.
+	Fresh bool
+	// LockFile is where digests of tool definitions are pinned; "" pins nothing.
+	LockFile string
+	// Auth makes the authorizer of an upstream over HTTP, nil if it needs none; a nil Auth is for none.
+	Auth func(up config.Upstream) upstream.Authorizer
+	// Asks says that calls may come with a [tool.Peer] that can be asked, NoRoots that none of them lists folders.
+	Asks, NoRoots bool
+	// OnNotice gets notifications of the upstream with the id outside of any call. It must not block. Nil is for none.
+	OnNotice func(id, method string, params json.RawMessage)
+	// Budget bounds the memory of the large messages of all upstreams.
+	Budget *budget.Budget
+	// Secrets are removed from logs; tokens of upstreams are added to them.
+	Secrets *mask.Book
+	// Publish gets the files of the servers/ tree after each change.
+	Publish func(files func() map[string][]byte) error
+	// Restore returns the arguments of a call with tokens replaced by values.
+	Restore func(ctx context.Context, call tool.Call) (json.RawMessage, error)
+	// Audit puts an event on record.
+	Audit func(ctx context.Context, event audit.Event) error
+}

@@ -1,0 +1,137 @@
+package catalog
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/config"
+)
+
+// roster is which upstreams there are, in the order of the settings; those of this process come last.
+type roster struct {
+	members []*member
+	byID    map[string]*member
+}
+
+func newRoster(members []*member) *roster {
+	r := &roster{members: members, byID: make(map[string]*member, len(members))}
+	for _, m := range members {
+		r.byID[m.id] = m
+	}
+	return r
+}
+
+func (r *roster) ids() []string {
+	ids := make([]string, len(r.members))
+	for i, m := range r.members {
+		ids[i] = m.id
+	}
+	return ids
+}
+
+// Counts is how many upstreams a reload did what with.
+type Counts struct{ Added, Changed, Removed, Kept int }
+
+// Check reports an upstream of the settings that has the id of one of this process.
+func (c *Catalog) Check(cfg *config.Config) error {
+	_, err := c.roster.Load().attached(enabled(cfg))
+	return err
+}
+
+// Apply makes the upstreams those of the settings.
+func (c *Catalog) Apply(cfg *config.Config) (Counts, error) {
+	ups := enabled(cfg)
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if c.Closed() {
+		return Counts{}, toolcall.ClosedError()
+	}
+	var n Counts
+	old := c.roster.Load()
+	own, err := old.attached(ups)
+	if err != nil {
+		return Counts{}, err
+	}
+	var members, fresh []*member
+	for _, up := range ups {
+		m := old.byID[up.ID]
+		if m == nil || !(membership{c}).keep(m, up) {
+			m = newMember(up)
+			fresh = append(fresh, m)
+		}
+		members = append(members, m)
+	}
+	membership{c}.boot(fresh)
+	members = append(members, own...)
+	next := newRoster(members)
+	c.roster.Store(next)
+	membership{c}.touch()
+	for _, m := range old.members {
+		switch next.byID[m.id] {
+		case m:
+			n.Kept++
+			continue
+		case nil:
+			n.Removed++
+		default:
+			n.Changed++
+		}
+		c.work.Go(func() { membership{c}.retire(m) })
+	}
+	n.Added = len(members) - n.Kept - n.Changed
+	arrivals{c}.wait()
+	return n, nil
+}
+
+// keep reports whether a member can stay under its new settings, and tells it
+// those that need no new session.
+func (c membership) keep(m *member, up config.Upstream) bool {
+	old := *m.cfg.Load()
+	plainly := old
+	plainly.Name, plainly.Description, plainly.Trust, plainly.Privacy = up.Name, up.Description, up.Trust, up.Privacy
+	plainly.Labels, plainly.ToolLabels = up.Labels, up.ToolLabels
+	if !reflect.DeepEqual(plainly, up) {
+		return false
+	}
+	if !reflect.DeepEqual(old, up) {
+		<-m.booted
+		m.cfg.Store(&up)
+		c.retake(m)
+		c.show(m)
+	}
+	return true
+}
+
+// retire ends a member once its calls are over, but not later than after a while
+// or the end of the catalog.
+func (c membership) retire(m *member) {
+	m.replaced.Store(true)
+	select {
+	case <-m.calls.close():
+	case <-time.After(retireGrace):
+	case <-c.ended:
+	}
+	if err := m.close(); err != nil {
+		c.log.Warn("close upstream", "upstream", m.id, "error", err)
+	}
+}
+
+// retireGrace is how long calls may still take to an upstream that the settings changed or left out.
+const retireGrace = 10 * time.Second
+
+// attached are the members that the settings do not have. ups must leave them their ids.
+func (r *roster) attached(ups []config.Upstream) ([]*member, error) {
+	var own []*member
+	for _, m := range r.members {
+		if m.own == nil {
+			continue
+		}
+		if slices.ContainsFunc(ups, func(up config.Upstream) bool { return up.ID == m.id }) {
+			return nil, idTaken(m.id)
+		}
+		own = append(own, m)
+	}
+	return own, nil
+}

@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/codegen"
+	"sallyport/gateway/trust"
+	"sallyport/index"
+	"sallyport/internal/tool"
+)
+
+// Snapshot is what searches and programs see, made from one state of the lists.
+type Snapshot struct {
+	roster *roster
+	Tools  []tool.Tool
+	// Offers holds what a search finds besides tools.
+	Offers map[DocumentKey]Document
+	// Files makes the servers/ tree when it is first asked for: no search waits for it.
+	Files func() map[string][]byte
+	// Docs are those of the index of tools.
+	Docs []index.Doc
+	// usual are the habits of each upstream.
+	usual map[string]func() Habits
+}
+
+// portrait is an upstream as a snapshot shows it. Its documents and its wrappers
+// are made when they are first asked for, and kept for as long as nothing changes.
+type portrait struct {
+	up   codegen.Upstream
+	docs func() []index.Doc
+	// offers are the documents of what is no tool.
+	offers func() []Document
+	files  func() []codegen.File
+	habits func() Habits
+}
+
+// maxIndexed is how much text of one upstream is indexed, in bytes: five times what
+// the largest has that we know, and seconds of work where all words are made up.
+const maxIndexed = 4 << 20
+
+func newPortrait(up codegen.Upstream, held map[string]trust.Held) *portrait {
+	p := &portrait{
+		up: up,
+		docs: sync.OnceValue(func() []index.Doc {
+			docs := append(documents(up), heldDocuments(up.ID, up.Title+" "+up.Description, held)...)
+			fit := make([]*index.Doc, len(docs))
+			for i := range docs {
+				fit[i] = &docs[i]
+			}
+			index.Fit(fit, maxIndexed)
+			return docs
+		}),
+		offers: sync.OnceValue(func() []Document { return offerDocuments(up) }),
+		files:  sync.OnceValue(func() []codegen.File { return codegen.GenerateUpstream(up) }),
+	}
+	p.habits = sync.OnceValue(func() Habits { return habitsOf(up.Tools, p.docs()) })
+	return p
+}
+
+func documents(up codegen.Upstream) []index.Doc {
+	docs := make([]index.Doc, len(up.Tools))
+	for i, t := range up.Tools {
+		docs[i] = index.FromTool(t, up.Title+" "+up.Description)
+	}
+	return docs
+}
+
+// assemble makes a snapshot of the members' portraits, and the documents of the
+// two indexes: of tools, and of what is offered besides.
+func assemble(r *roster) (next *Snapshot, tools, offers []index.Doc) {
+	next = &Snapshot{roster: r, Offers: map[DocumentKey]Document{}, usual: map[string]func() Habits{}}
+	portraits := make([]*portrait, len(r.members))
+	for i, m := range r.members {
+		portraits[i] = m.portrait
+		next.Tools = append(next.Tools, m.portrait.up.Tools...)
+	}
+	each(len(portraits), func(i int) { portraits[i].docs(); portraits[i].offers() })
+	for _, p := range portraits {
+		tools = append(tools, p.docs()...)
+		next.usual[p.up.ID] = p.habits
+		for _, d := range p.offers() {
+			next.Offers[DocumentKey{d.Kind, d.ID}] = d
+			offers = append(offers, d.Doc)
+		}
+	}
+	next.Docs = tools
+	next.Files = sync.OnceValue(func() map[string][]byte { return tree(portraits) })
+	slices.SortFunc(next.Tools, func(a, b tool.Tool) int {
+		return cmp.Or(cmp.Compare(a.ID.Upstream, b.ID.Upstream), cmp.Compare(a.ID.Name, b.ID.Name))
+	})
+	return next, tools, offers
+}
+
+// tree gathers the files of all upstreams, and makes those that are not there yet.
+func tree(portraits []*portrait) map[string][]byte {
+	each(len(portraits), func(i int) { portraits[i].files() })
+	files := map[string][]byte{}
+	ups := make([]codegen.Upstream, len(portraits))
+	for i, p := range portraits {
+		ups[i] = p.up
+		for _, file := range p.files() {
+			files[file.Path] = file.Data
+		}
+	}
+	for _, file := range codegen.GenerateRoot(ups) {
+		files[file.Path] = file.Data
+	}
+	return files
+}
+
+// File and List make a snapshot the tree that TypeScript programs are compiled against.
+func (s *Snapshot) File(path string) ([]byte, bool) {
+	data, ok := s.Files()[path]
+	return data, ok
+}
+
+// List returns the names of an upstream's tools, or of the upstreams for "".
+func (s *Snapshot) List(upstream string) []string {
+	seen := map[string]bool{}
+	for path := range s.Files() {
+		folder, name, ok := strings.Cut(path, "/")
+		switch {
+		case ok && upstream == "":
+			seen[folder] = true
+		case ok && folder == upstream && strings.HasSuffix(name, ".ts") && name != "index.ts":
+			seen[strings.TrimSuffix(name, ".ts")] = true
+		}
+	}
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

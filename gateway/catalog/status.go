@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"sallyport/gateway/upstream"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Upstream tells how one upstream stands.
+type Upstream struct {
+	ID          string
+	Name        string
+	Description string
+	State       upstream.State
+	// Held is how many of its tools are quarantined; they do not count as tools.
+	Held int
+	// Known says that it is known what it offers, in this run or from an earlier one.
+	Known bool
+	// Arriving says that searches do not have what it offers yet.
+	Arriving bool
+	// Cached says that what is known of it is of an earlier run: it was not connected in this one.
+	Cached bool
+}
+
+// Problem says why an upstream is not available, "" if it is: in one line, fit to be shown.
+func (u Upstream) Problem() string {
+	switch {
+	case u.Arriving && u.State.Error == "" && u.State.Status != upstream.Closed:
+	case u.State.Status == upstream.Ready, u.State.Error == "" && u.Known && u.State.Status != upstream.Closed:
+		return "" // a call starts it
+	case u.State.Error != "":
+		why := strings.TrimPrefix(u.State.Error, "cannot connect to upstream "+u.ID+": ")
+		return plain.Line(strings.TrimPrefix(why, "upstream "+u.ID+" needs authorization: "), 200)
+	case u.State.Status == upstream.Closed:
+		return "closed"
+	}
+	return "still connecting"
+}
+
+// Upstreams returns the state of every upstream that is not disabled, in the order of the settings.
+func (c *Catalog) Upstreams() []Upstream {
+	members := c.roster.Load().members
+	ups := make([]Upstream, len(members))
+	for i, m := range members {
+		ups[i] = m.status()
+	}
+	return ups
+}
+
+func enabled(cfg *config.Config) []config.Upstream {
+	var ups []config.Upstream
+	for _, up := range cfg.Upstreams {
+		if !up.Disabled {
+			ups = append(ups, up)
+		}
+	}
+	return ups
+}
+
+// Tools returns all tools known now, sorted by id.
+func (c *Catalog) Tools() []tool.Tool { return slices.Clone(c.Snapshot().Tools) }
+
+// Tree returns the files of the servers/ tree by their slash-separated paths.
+func (c *Catalog) Tree() map[string][]byte { return maps.Clone(c.Snapshot().Files()) }

@@ -1,0 +1,43 @@
+package catalog
+
+import (
+	"regexp"
+	"strings"
+
+	"sallyport/internal/plain"
+)
+
+const (
+	// SummaryLength is how long the one line about a tool may be, in characters.
+	SummaryLength = 120
+	// maxOpening is how much of a description is looked at, in characters.
+	maxOpening = 500
+	// leastSpaces are in a line that is more than a heading.
+	leastSpaces = 2
+)
+
+var (
+	// sentenceEnd is a full stop before what looks like a new sentence: not one in "e.g. files".
+	sentenceEnd = regexp.MustCompile(`[^. ]{2,}\)?(\.) +[^a-z ]`)
+	// lineEnd is the end of a line where no sentence continues: a blank line, a list or a heading follows, or what is said of parameters and results.
+	lineEnd = regexp.MustCompile(`[\pL\pN.)]( *\n\s*(\n|[-*#•]|[A-Z][A-Za-z ]{2,20}:))`)
+	// link is one of Markdown.
+	link = regexp.MustCompile(`\[([^\[\]\n]{1,80})\]\([^()\s]*\)`)
+)
+
+// FirstSentence is that of a description, else of a title.
+func FirstSentence(description, title string) string {
+	description = plain.Text(description, maxOpening)
+	if end := lineEnd.FindStringSubmatchIndex(description); end != nil && strings.Count(description[:end[2]], " ") >= leastSpaces {
+		description = description[:end[2]]
+	}
+	text := plain.Line(description, maxOpening)
+	if text == "" {
+		text = plain.Line(title, maxOpening)
+	}
+	text = link.ReplaceAllString(text, "$1")
+	if end := sentenceEnd.FindStringSubmatchIndex(text); end != nil {
+		text = text[:end[2]]
+	}
+	return strings.TrimSuffix(plain.Line(text, SummaryLength), ".")
+}

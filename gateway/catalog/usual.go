@@ -1,0 +1,73 @@
+package catalog
+
+import (
+	"cmp"
+	"strings"
+
+	"sallyport/codegen"
+	"sallyport/index"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Habits are what most tools of an upstream have and say, which tells nothing of a single one.
+type Habits struct {
+	// Opening is the first sentence of most descriptions, "" if there is none.
+	Opening string
+	Params  codegen.Usual
+}
+
+const (
+	// leastHabit is how many tools must have something for it to be a habit, besides being more than half.
+	leastHabit = 6
+	// fewParams that tools share are what they are about, not how all of them are called.
+	fewParams = 2
+)
+
+// habitsOf looks for boilerplate in an upstream's tools, with the documents docs.
+func habitsOf(tools []tool.Tool, docs []index.Doc) (h Habits) {
+	openings, params := map[string]int{}, map[string]int{}
+	for i := range tools {
+		openings[FirstSentence(tools[i].Description, "")]++
+		for _, p := range docs[i].Params {
+			params[p.Name]++
+		}
+	}
+	is := func(n int) bool { return n >= leastHabit && 2*n > len(tools) }
+	for opening, n := range openings {
+		if is(n) {
+			h.Opening = opening
+		}
+	}
+	for name, n := range params {
+		if is(n) {
+			if h.Params == nil {
+				h.Params = codegen.Usual{}
+			}
+			h.Params[name] = true
+		}
+	}
+	if len(h.Params) <= fewParams {
+		h.Params = nil
+	}
+	return h
+}
+
+// Habits returns the habits of a tool's upstream.
+func (s *Snapshot) Habits(id tool.ID) Habits {
+	if of := s.usual[id.Upstream]; of != nil {
+		return of()
+	}
+	return Habits{}
+}
+
+// Summary is the first sentence of what a tool says of itself that not most of its upstream say.
+func (h Habits) Summary(t tool.Tool) string {
+	first := FirstSentence(t.Description, t.Title)
+	if h.Opening == "" || first != h.Opening {
+		return first
+	}
+	_, rest, _ := strings.Cut(plain.Text(t.Description, 2000), first)
+	rest = strings.TrimLeft(rest, ".…: \n")
+	return cmp.Or(FirstSentence(rest, ""), first)
+}

@@ -1,0 +1,55 @@
+package executor
+
+import (
+	"context"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/tool"
+)
+
+// agent makes a program's calls on behalf of its caller, which the context
+// of a sandbox does not say.
+type agent struct {
+	executor *Executor
+	*active
+}
+
+// Call implements [bridge.Caller].
+func (a agent) Call(ctx context.Context, c tool.Call) (result tool.Result, err error) {
+	defer toolcall.Recover(ctx, a.executor.opts.Logger, c, &result, &err)
+	leave, err := a.Suspension.Begin(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer leave()
+	c.Peer = a.asked(ctx, c)
+	made := a.executor.opts.Replay.Attempt(c)
+	end := a.Calls.Begin(made)
+	ctx = a.scoped(ctx, made)
+	if clock := tool.ClockOf(ctx); clock != nil {
+		ctx = tool.WithClock(ctx, liveClock{clock, a.active})
+	}
+	result, err = a.answer(ctx, c)
+	a.Calls.Sample(result)
+	end(toolcall.Outcome(result, err), toolcall.TextSize(result))
+	return result, err
+}
+
+// scoped returns a context for a call, on behalf of the program's caller.
+func (a agent) scoped(ctx context.Context, made *toolcall.Attempt) context.Context {
+	s := toolcall.ScopeOf(ctx)
+	s.Execution, s.Attempt = a.Execution, made
+	if a.Candidate != nil {
+		s.Candidate = a.Candidate
+	}
+	ctx = tool.WithClient(tool.WithSession(tool.WithPrincipal(ctx, a.Principal), a.Session), a.Client)
+	return s.In(a.Place.In(ctx))
+}
+
+// answer returns the result of a call.
+func (a agent) answer(ctx context.Context, c tool.Call) (tool.Result, error) {
+	if a.Stub != nil {
+		return a.Stub(ctx, c)
+	}
+	return a.executor.opts.Call(ctx, c)
+}

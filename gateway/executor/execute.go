@@ -1,0 +1,382 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"sallyport/codegen/bundle"
+	"sallyport/codegen/runtime"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/history"
+	"sallyport/gateway/replay"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/workspaces"
+	"sallyport/internal/plain"
+	"sallyport/internal/skill"
+	"sallyport/internal/telemetry"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+	"sallyport/sandbox/deps"
+)
+
+// Execute runs a program in a sandbox of its own and returns how that went. A
+// fault of the program, also in its syntax, is an outcome. Errors are
+// *tool.Error, for a request that makes no sense and for a machine that cannot
+// run sandboxes.
+func (ex *Executor) Execute(ctx context.Context, program execution.Program) (execution.Result, error) {
+	before, err := ex.opts.Replay.Resume(ctx, &program)
+	if err != nil {
+		return execution.Result{}, err
+	}
+	defer before.Close()
+	if before == nil { // else it has the file's code, as it was
+		if err := ex.opts.Workspaces.LoadProgram(ctx, &program); err != nil {
+			return execution.Result{}, err
+		}
+	}
+	job, err := ex.prepare(ctx, &program)
+	if err != nil {
+		return execution.Result{}, err
+	}
+	ex.opts.Catalog.AwaitNamed(ctx, program.Code)
+	return ex.tracked(ctx, job, program, before)
+}
+
+// prepare checks what was asked for, and makes a job of it.
+func (ex *Executor) prepare(ctx context.Context, program *execution.Program) (sandbox.Job, error) {
+	interpreter, err := execution.Interpreter(program.Language)
+	if err != nil {
+		return sandbox.Job{}, err
+	}
+	program.Environment = ex.opts.Environments.Chosen(ctx, program.Environment)
+	if err := checkCode(program.Code); err != nil {
+		return sandbox.Job{}, err
+	}
+	if err := ex.checkGiven(*program); err != nil {
+		return sandbox.Job{}, err
+	}
+	if err := ex.checkID(ctx, program.ID); err != nil {
+		return sandbox.Job{}, err
+	}
+	job := sandbox.Job{ID: cmp.Or(program.ID, execution.NewID()), Interpreter: interpreter, Code: program.Code, File: program.File, Variables: program.Variables, Limits: ex.Limits(*program)}
+	if program.Workspace, err = workspaces.Name(ctx, program.Workspace); err != nil {
+		return sandbox.Job{}, err
+	}
+	if job.Session, err = sessionKey(ctx, program.Session, ex.opts.Workspaces.Key(ctx, program.Workspace)); err != nil {
+		return sandbox.Job{}, err
+	}
+	if job.Environment, err = ex.opts.Environments.Ready(ctx, program.Environment, job.Limits.Timeout); err != nil {
+		return sandbox.Job{}, err
+	}
+	return job, ex.opts.Workspaces.SaveProgram(ctx, program, interpreter)
+}
+
+// execute runs a job and keeps what it was.
+func (ex *Executor) execute(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
+	e := execution.Result{ID: job.ID, Language: execution.LanguageName(job.Interpreter), Limits: job.Limits}
+	program.Language = e.Language
+	if err := ex.sandboxes.hold(); err != nil {
+		return execution.Result{}, err
+	}
+	defer ex.sandboxes.leave()
+	running := program.Execution(ctx, job.ID)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	x := ex.track(running, program, stop)
+	defer ex.active.remove(x)
+	if err := ex.admit(ctx, &e, x); err != nil {
+		return ex.notBegun(ctx, program, e, x, err)
+	}
+	defer x.slot.end()
+	if program.OnStart != nil {
+		program.OnStart(job.ID)
+	}
+	started := time.Now()
+	if err := ex.opts.Replay.Begin(ctx, running, program, before); err != nil {
+		return execution.Result{}, err
+	}
+	if err := ex.opts.Auditor.RecordStart(ctx, &e, program); err != nil {
+		ex.opts.Replay.Undo(ctx, running, before)
+		return execution.Result{}, err
+	}
+	if err := ex.run(ctx, job, program, &e, x); err != nil {
+		ex.opts.Replay.Undo(ctx, running, before)
+		ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)
+		if cause := errors.Unwrap(err); cause != nil {
+			ex.opts.Logger.ErrorContext(ctx, "program could not be run", "execution", e.ID, "error", cause)
+		}
+		return execution.Result{}, err
+	}
+	if running.Replay != nil {
+		e.Notes = append(e.Notes, running.Replay.Notes()...)
+	}
+	noteCanceled(ctx, &e.Outcome)
+	ex.hideSecrets(&e)
+	e.Resume, e.Journaled = ex.opts.Replay.CanResume(&e, running), running.Journal != nil
+	ex.explain(&e, program.Code)
+	nameLines(e.Fault, program.File)
+	ex.explainMissing(&e, job.Interpreter, program.Environment)
+	if e.Fault != nil {
+		ex.opts.Skills.Explain(ctx, e.Fault.Lines)
+	}
+	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, nil)
+	ex.opts.History.Add(ctx, program, &e, started, running, ex.opts.Guard.ReadBy(ctx, running))
+	ex.opts.Skills.Ended(ctx, e)
+	return e, nil
+}
+
+func checkCode(code string) error {
+	if n := len(code); n == 0 || n > execution.MaxCode {
+		return &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("code must be 1 to %d bytes, not %d", execution.MaxCode, n)}
+	}
+	if strings.TrimSpace(code) == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "code is blank"}
+	}
+	return nil
+}
+
+// run runs a program and has its types checked at the same time.
+func (ex *Executor) run(ctx context.Context, job sandbox.Job, program execution.Program, e *execution.Result, x *active) error {
+	running := x.Execution
+	ws, err := ex.opts.Workspaces.OpenFor(ctx, program, e.Limits)
+	if err != nil {
+		return err
+	}
+	if ws != nil {
+		defer func() { _ = ws.Close() }()
+		if err := workspaces.Fits(ws, program.Workspace, e.Limits); err != nil {
+			return err
+		}
+		noting := &workspaces.Tracked{Space: ex.opts.Guard.WatchFiles(ctx, ws, program.Workspace, running)}
+		defer func() { e.Files = noting.Changes() }()
+		ws = noting
+		job.Workspace = ws
+	}
+	code := job.Code
+	job.Printed = x.output.printed
+	if err := ex.compile(ctx, &job, program, ws, e); err != nil || e.Fault != nil {
+		return err
+	}
+	known := ex.usedBefore(ctx, job)
+	var check *check // of a file, which the checkers do not see the neighbours of, there is none
+	if program.File == "" {
+		check = ex.checks.begin(ctx, job.Interpreter, code)
+	}
+	within, ended := running.Suspension.Context(ctx)
+	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
+	ended()
+	if e.Status == sandbox.TimedOut {
+		if took, of := running.Calls.Unanswered(e.Limits.Timeout / 2); took > 0 {
+			e.Unanswered = fmt.Sprintf("%s did not answer for %.1f s", of, took.Seconds())
+		}
+	}
+	x.output.end()
+	ex.opts.Approver.Settle(ctx, e, running)
+	e.Warnings = warnings(ctx, check, e.Fault, known || len(job.Variables) > 0)
+	e.Notes = ex.opts.Workspaces.NewNotes(ctx, program.Workspace, e.Notes)
+	if known && !e.Reused && e.Status != sandbox.Canceled {
+		e.Notes = append(e.Notes, "session "+program.Session+" had ended: no variable of its earlier programs is left")
+	}
+	return err
+}
+
+// compile makes JavaScript of a job in TypeScript. What is wrong with the program is its outcome.
+func (ex *Executor) compile(ctx context.Context, job *sandbox.Job, program execution.Program, ws workspaces.Space, e *execution.Result) error {
+	if job.Interpreter != sandbox.Node {
+		return nil
+	}
+	opts := ex.bundling(ctx, *job)
+	opts.File, opts.Files = program.File, readable(ws)
+	compiled, err := bundle.Compile(job.Code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, opts)
+	if wrong, ok := errors.AsType[*bundle.Error](err); ok {
+		e.Outcome = sandbox.Outcome{Status: sandbox.Failed, Fault: compileFault(wrong)}
+		if wrong.Package != "" && deps.Check(sandbox.Node, []string{wrong.Package}) == nil && job.Environment != "" {
+			e.Fault.Message, e.Fault.Hint = fmt.Sprintf("Cannot find package '%s'", wrong.Package), "" // explainMissing knows more
+		}
+		return nil
+	}
+	if err != nil {
+		return &tool.Error{Kind: tool.Internal, Message: "the program could not be compiled", Err: err}
+	}
+	job.Code = compiled
+	return nil
+}
+
+// MaxTimeout is how long a program may run by the settings as they are now.
+func (ex *Executor) MaxTimeout() time.Duration { return ex.Limits(execution.Program{}).Timeout }
+
+// checkID refuses an id that is none, or that an earlier execution has.
+func (ex *Executor) checkID(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	if !execution.IDPattern.MatchString(id) {
+		return &tool.Error{Kind: tool.Invalid, Message: "invalid execution id " + plain.Line(id, 60)}
+	}
+	_, err := ex.opts.History.Recorded(ctx, id)
+	if err == nil {
+		return &tool.Error{Kind: tool.Invalid, Message: "there is an execution " + id + " already", Hint: "resume it"}
+	}
+	if !errors.Is(err, history.ErrNoExecution) {
+		return err
+	}
+	return nil
+}
+
+func compileFault(e *bundle.Error) *bridge.Fault {
+	fault := &bridge.Fault{Type: e.Type, Message: e.Message, Hint: e.Hint}
+	if e.Line > 0 {
+		fault.Lines = []bridge.Line{{File: e.File, Line: e.Line, Source: e.Source}}
+	}
+	return fault
+}
+
+// explain adds to a fault what only the gateway knows: the text of the
+// program's lines, and that an upstream the program wanted is not there.
+func (ex *Executor) explain(e *execution.Result, code string) {
+	if e.Fault == nil {
+		return
+	}
+	source := strings.Split(code, "\n")
+	for i := range e.Fault.Lines {
+		if line := &e.Fault.Lines[i]; line.File == "" && line.Source == "" && line.Line > 0 && line.Line <= len(source) {
+			line.Source = plain.Head(strings.TrimSpace(source[line.Line-1]), 400)
+		}
+	}
+	for _, up := range ex.opts.Catalog.Upstreams() {
+		problem := up.Problem()
+		if problem == "" || up.State.Tools > 0 {
+			continue
+		}
+		if imports(e.Fault.Message, up.ID) || e.Fault.Hint == "" && imports(code, up.ID) {
+			e.Fault.Hint = "upstream " + up.ID + " is not available: " + problem
+		}
+	}
+}
+
+// explainMissing says how to come by a package that an import did not find.
+func (ex *Executor) explainMissing(e *execution.Result, interpreter sandbox.Interpreter, environment string) {
+	if e.Fault == nil {
+		return
+	}
+	_, settings, known, err := ex.opts.Environments.Find(environment)
+	module := deps.Missing(interpreter, e.Fault.Message)
+	if err != nil || module == "" || !known && e.Fault.Hint != "" {
+		return
+	}
+	e.Fault.Hint = deps.Hint(interpreter, module, environment, settings.Install)
+}
+
+// imports reports whether text names the package of an upstream, as either
+// language does. An id has only letters, digits and underscores.
+func imports(text, id string) bool {
+	named, err := regexp.MatchString(`\bservers[./]`+id+`\b|from servers import .*\b`+id+`\b|import .*\b`+id+`\b.* from ["']servers["']`, text)
+	return err == nil && named
+}
+
+// nameLines gives the lines of a program that is a file its name.
+func nameLines(fault *bridge.Fault, name string) {
+	if fault == nil {
+		return
+	}
+	for i := range fault.Lines {
+		fault.Lines[i].File = cmp.Or(fault.Lines[i].File, name)
+	}
+}
+
+// readable reads files of a workspace that a program imports; nil where there is none.
+func readable(ws workspaces.Space) func(name string) ([]byte, bool) {
+	if ws == nil {
+		return nil
+	}
+	return func(name string) ([]byte, bool) {
+		f, err := ws.Open(name)
+		if err != nil {
+			return nil, false
+		}
+		defer func() { _ = f.Content.Close() }()
+		if f.Size > maxModule {
+			return nil, false
+		}
+		data, err := io.ReadAll(io.LimitReader(f.Content, maxModule))
+		return data, err == nil
+	}
+}
+
+// maxModule is how large a file of a workspace can be that a program imports, in bytes.
+const maxModule = 4 << 20
+
+// bundling are the options that a program of the caller is compiled with.
+func (ex *Executor) bundling(ctx context.Context, job sandbox.Job) *bundle.Options {
+	return &bundle.Options{
+		Session: job.Session != "", Packages: ex.opts.Environments.NodePackages(job.Environment),
+		Skills: func(name string) (map[string][]byte, error) { return ex.opts.Skills.Files(ctx, name) },
+	}
+}
+
+// Bundle makes JavaScript of a program in TypeScript, with the skills that it imports. An error may be a *[bundle.Error].
+func (ex *Executor) Bundle(ctx context.Context, job sandbox.Job, code string) (string, error) {
+	return bundle.Compile(code, ex.opts.Catalog.Snapshot(), runtime.TypeScript, ex.bundling(ctx, job))
+}
+
+// RunBare runs a program of the gateway's own. It has no tools, waits for no turn and is not put on record.
+func (ex *Executor) RunBare(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error) {
+	return ex.sandboxes.Run(ctx, job, toolcall.NoTools{})
+}
+
+// RunTests runs the tests of a skill that is about to be saved, with the rights of the caller.
+func (ex *Executor) RunTests(ctx context.Context, job sandbox.Job, program execution.Program, candidate *skill.Skill) (execution.Result, error) {
+	e := execution.Result{ID: job.ID, Language: program.Language, Limits: job.Limits}
+	running := program.Execution(ctx, job.ID)
+	running.Candidate = candidate
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	x := ex.track(running, program, stop)
+	defer ex.active.remove(x)
+	if err := ex.admit(ctx, &e, x); err != nil {
+		return e, err
+	}
+	defer x.slot.end()
+	started := time.Now()
+	if err := ex.opts.Auditor.RecordStart(ctx, &e, program); err != nil {
+		return e, err
+	}
+	within, ended := running.Suspension.Context(ctx)
+	var err error
+	e.Outcome, err = ex.sandboxes.Run(within, job, agent{ex, x})
+	ended()
+	ex.opts.Approver.Settle(ctx, &e, running)
+	ex.opts.Auditor.RecordEnd(ctx, &e, program, started, running.Calls, err)
+	return e, err
+}
+
+// tracked runs a job within a span, and counts it.
+func (ex *Executor) tracked(ctx context.Context, job sandbox.Job, program execution.Program, before *replay.Resumed) (execution.Result, error) {
+	t, language := ex.opts.Telemetry, execution.LanguageName(job.Interpreter)
+	begun := time.Now()
+	ctx, span := t.Start(ctx, telemetry.Inside, "execute_code", language)
+	span.Set(telemetry.ExecutionID, job.ID)
+	span.Set("sallyport.language", language)
+	e, err := ex.execute(ctx, job, program, before)
+	if err != nil {
+		kind := tool.AsError(err).Kind
+		span.End(string(kind))
+		if kind == tool.Busy {
+			t.Refused(ctx, "busy")
+		}
+		return e, err
+	}
+	span.SetInt("sallyport.queued.ms", e.Queued.Milliseconds())
+	span.SetInt("sallyport.calls", int64(e.Calls))
+	span.SetInt("sallyport.stdout.bytes", int64(len(e.Stdout.Text))+e.Stdout.Cut)
+	span.End(string(e.Status))
+	t.Executed(ctx, telemetry.Execution{Language: language, Status: string(e.Status), Duration: time.Since(begun), Queued: e.Queued})
+	return e, nil
+}

@@ -1,0 +1,86 @@
+// Package executor runs programs in sandboxes: it admits them, checks their types, makes their calls on behalf of their caller, and
+// shows those that run. Its owner is [Executor]; [Sandboxes] are where programs run, opened when the first one needs them.
+package executor
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+
+	"sallyport/gateway/approvals"
+	"sallyport/gateway/auditor"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/environments"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/guard"
+	"sallyport/gateway/history"
+	"sallyport/gateway/replay"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/typecheck"
+	"sallyport/gateway/workspaces"
+	"sallyport/internal/config"
+	"sallyport/internal/mask"
+	"sallyport/internal/store"
+	"sallyport/internal/telemetry"
+	"sallyport/sandbox/bridge"
+)
+
+// Options are what programs run with. All but Records and Telemetry are required.
+type Options struct {
+	Settings config.Source
+	Logger   *slog.Logger
+	// Sandboxes are where programs run. Who opened them closes them, before the executor.
+	Sandboxes *Sandboxes
+	// Secrets are removed from what programs print and return.
+	Secrets *mask.Mask
+	// Records keeps which sessions were used; nil keeps it in memory.
+	Records   *store.Store
+	Telemetry *telemetry.Telemetry
+
+	Catalog      *catalog.Catalog
+	Workspaces   *workspaces.Workspaces
+	Environments *environments.Environments
+	History      *history.History
+	Approver     *approvals.Approver
+	Auditor      *auditor.Auditor
+	Guard        *guard.Guard
+	Replay       *replay.Replay
+	Skills       Skills
+	// Call makes the calls of programs.
+	Call toolcall.Handler
+}
+
+// Skills are the skills that programs of a caller import.
+type Skills interface {
+	// Files returns the files of a skill in TypeScript.
+	Files(ctx context.Context, name string) (map[string][]byte, error)
+	// Explain adds the text of lines in skills, which a sandbox does not have.
+	Explain(ctx context.Context, lines []bridge.Line)
+	// Ended is told of each execution that has ended.
+	Ended(ctx context.Context, e execution.Result)
+}
+
+// Executor runs programs. It is safe for concurrent use.
+type Executor struct {
+	opts      Options
+	sandboxes *Sandboxes
+	checks    *checks
+	active    activeSet // the executions that go on
+	admission admission
+	hide      *mask.Mask
+	sessions  *sessions
+}
+
+// New returns an executor. Close it.
+func New(opts Options) (x *Executor, err error) {
+	settings := func() config.Sandbox { return opts.Settings.Load().Sandbox }
+	x = &Executor{opts: opts, sandboxes: opts.Sandboxes, hide: opts.Secrets}
+	x.admission = admission{parallel: cmp.Or(settings().Parallel, config.Default().Sandbox.Parallel), limits: settings}
+	x.checks = &checks{sandboxes: x.sandboxes, settings: settings, log: opts.Logger, checkers: map[checkerKey]*typecheck.Checker{}}
+	x.sandboxes.onShow(x.checks.show)
+	x.sessions, err = openSessions(opts.Records)
+	return x, err
+}
+
+// Close ends the type checkers.
+func (ex *Executor) Close() { ex.checks.close() }

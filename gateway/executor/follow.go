@@ -1,0 +1,47 @@
+package executor
+
+import (
+	"context"
+	"slices"
+
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// FollowRunning gives seen an execution of those that [Executor.Running] has: as it is, whenever it has changed (at most ten times a
+// second), and once more with over as it was at its end. It returns then, when ctx ends, or with the error of seen. Errors of its
+// own are *tool.Error.
+func (ex *Executor) FollowRunning(ctx context.Context, id string, seen func(now Live, over bool) error) error {
+	wake := make(chan struct{}, 1)
+	defer ex.WatchRunning(func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})()
+	x := ex.active.find(ctx, id)
+	if x == nil {
+		if _, err := ex.opts.History.Recorded(ctx, id); err != nil {
+			return err
+		}
+		return &tool.Error{Kind: tool.Failed, Message: plain.Line(id, 60) + " has ended already"}
+	}
+	for {
+		over := !ex.active.has(x)
+		if err := seen(x.now(), over); err != nil || over {
+			return err
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// has reports whether an execution continues.
+func (l *activeSet) has(x *active) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.list, x)
+}

@@ -1,0 +1,324 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/internal/watch"
+	"sallyport/sandbox"
+)
+
+// The states of an active execution.
+const (
+	// LiveQueued: others run, and it waits for its turn. LiveWaiting: it waits for a person.
+	LiveQueued  = "queued"
+	LiveRunning = "running"
+	LiveWaiting = "waiting"
+)
+
+// Live is an execution that has not ended. As soon as it has, there is its [history.Record].
+type Live struct {
+	ID, Principal, Language string
+	// Workspace, Environment and Session are as in the [execution.Program]; "" is the default one, and none.
+	Workspace, Environment, Session string
+	// State is [LiveQueued], [LiveRunning] or [LiveWaiting].
+	State string
+	Code  string
+	// Started is when it was asked for.
+	Started time.Time
+	// Calls are the first 1,000 calls of tools so far, in the order in which they began; Made is how many there were.
+	Calls []LiveCall
+	Made  int
+	// Output is the last of what it has printed, at most 64 KiB; Bytes is how much it has printed in all, of such text.
+	Output []execution.Printed
+	Bytes  int64
+}
+
+// LiveCall is a call of a tool.
+type LiveCall struct {
+	Tool  tool.ID
+	Begun time.Time
+	// Duration and Outcome are those of [toolcall.RecordedCall]; during the call Outcome is "".
+	Duration time.Duration
+	Outcome  string
+}
+
+// active is an active execution.
+type active struct {
+	*toolcall.Execution
+	about  Live // what does not change
+	output *output
+	stop   context.CancelCauseFunc
+	slot   *slot
+	set    *activeSet
+
+	mu     sync.Mutex
+	state  string
+	pauses int // calls that wait for a person
+	idle   int // calls for which it needs no slot: those, and calls of this process's own upstreams
+}
+
+// activeSet are the executions that go on, the oldest first.
+type activeSet struct {
+	mu       sync.Mutex
+	list     []*active
+	watchers watch.List
+	told     time.Time
+	timer    *time.Timer // set while watchers are about to be told
+}
+
+// tellEvery is the shortest time between two notifications of watchers.
+const tellEvery = 100 * time.Millisecond
+
+// changed has watchers told, soon.
+func (l *activeSet) changed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer == nil {
+		l.timer = time.AfterFunc(max(0, tellEvery-time.Since(l.told)), l.tell)
+	}
+}
+
+func (l *activeSet) tell() {
+	l.mu.Lock()
+	l.timer, l.told = nil, time.Now()
+	l.mu.Unlock()
+	l.watchers.Notify()
+}
+
+// track notes an execution, until remove is called.
+func (ex *Executor) track(r *toolcall.Execution, program execution.Program, stop context.CancelCauseFunc) *active {
+	x := &active{Execution: r, stop: stop, set: &ex.active, state: LiveQueued, about: Live{
+		ID: r.ID, Principal: r.Principal, Language: program.Language, Environment: program.Environment, Session: program.Session,
+		Code: program.Code, Started: time.Now().UTC(),
+	}}
+	if program.Workspace != execution.DefaultWorkspace {
+		x.about.Workspace = program.Workspace
+	}
+	r.Yield = x.delegate
+	x.output = newOutput(ex.hide, program.OnOutput, ex.active.changed)
+	ex.active.mu.Lock()
+	ex.active.list = append(ex.active.list, x)
+	ex.active.mu.Unlock()
+	ex.active.changed()
+	return x
+}
+
+// remove forgets an execution, of which there is a record by now.
+func (l *activeSet) remove(x *active) {
+	l.mu.Lock()
+	l.list = slices.DeleteFunc(l.list, func(other *active) bool { return other == x })
+	l.mu.Unlock()
+	l.changed()
+}
+
+// admit waits for the program's turn. One that waits while the gateway closes is canceled, as is one that runs.
+func (ex *Executor) admit(ctx context.Context, e *execution.Result, x *active) error {
+	asked := time.Now()
+	s, err := ex.admission.enter(ctx)
+	if err != nil {
+		return err
+	}
+	if ex.sandboxes.Closing() {
+		s.end()
+		x.stop(nil)
+		return toolcall.ClosedError()
+	}
+	e.Queued = time.Since(asked)
+	x.mu.Lock()
+	x.slot, x.state = s, LiveRunning
+	x.mu.Unlock()
+	x.set.changed()
+	return nil
+}
+
+// liveClock is a program's clock for one of its calls.
+type liveClock struct {
+	tool.Clock
+	live *active
+}
+
+// Pause implements [tool.Clock].
+func (c liveClock) Pause() (resume func()) {
+	goOn := c.Clock.Pause()
+	c.live.still(1)
+	return sync.OnceFunc(func() {
+		c.live.still(-1)
+		goOn()
+	})
+}
+
+// still counts calls that wait for a person. While there is one, another program may have this one's slot.
+func (x *active) still(more int) {
+	x.mu.Lock()
+	x.pauses += more
+	switch {
+	case x.pauses == 0:
+		x.state = LiveRunning
+	case x.pauses == 1 && more > 0:
+		x.state = LiveWaiting
+	}
+	x.yield(more)
+	x.mu.Unlock()
+	x.set.changed()
+}
+
+// yield gives the slot to another program while there are calls that need none. It is called with mu held.
+func (x *active) yield(more int) {
+	x.idle += more
+	switch {
+	case x.idle == 0:
+		x.slot.back()
+	case x.idle == 1 && more > 0:
+		x.slot.leave()
+	}
+}
+
+// delegate gives the slot to others until done is called, for a call that may run programs itself: without a free slot they would
+// wait for each other. The error is for one call too many that waits so.
+func (x *active) delegate() (done func(), err error) {
+	if !x.slot.of.delegate() {
+		return nil, &tool.Error{Kind: tool.Busy, Message: "too many programs wait for programs that they have started", Hint: "try again later", Retryable: true}
+	}
+	give := func(more int) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.yield(more)
+	}
+	give(1)
+	return func() {
+		give(-1)
+		x.slot.of.delegated.Add(-1)
+	}, nil
+}
+
+// now is the execution as it is.
+func (x *active) now() Live {
+	now := x.about
+	x.mu.Lock()
+	now.State = x.state
+	x.mu.Unlock()
+	calls, made := x.Calls.All()
+	now.Made = made
+	for _, c := range calls {
+		req := LiveCall{Tool: c.Tool, Begun: c.Begun, Duration: c.Duration, Outcome: c.Outcome}
+		if c.Outcome == toolcall.Unfinished {
+			req.Outcome, req.Duration = "", time.Since(c.Begun)
+		}
+		now.Calls = append(now.Calls, req)
+	}
+	now.Output, now.Bytes = x.output.last()
+	return now
+}
+
+// notBegun ends an execution that was not admitted: it was canceled while it waited, or refused.
+func (ex *Executor) notBegun(ctx context.Context, program execution.Program, e execution.Result, x *active, err error) (execution.Result, error) {
+	if ctx.Err() == nil {
+		return execution.Result{}, err
+	}
+	e.Status = sandbox.Canceled
+	noteCanceled(ctx, &e.Outcome)
+	if !x.Unattended { // else it would have to be gone on with, by a run that knows what never began
+		ex.opts.History.Add(ctx, program, &e, x.about.Started, x.Execution, ex.opts.Guard.ReadBy(ctx, x.Execution))
+	}
+	return e, nil
+}
+
+// visible returns the active executions of the caller, or all of them for an operator, oldest first.
+func (l *activeSet) visible(ctx context.Context) []*active {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if tool.Operator(ctx) != "" {
+		return slices.Clone(l.list)
+	}
+	var own []*active
+	for _, x := range l.list {
+		if x.Principal == tool.Principal(ctx) {
+			own = append(own, x)
+		}
+	}
+	return own
+}
+
+// find returns one of them, nil if there is none.
+func (l *activeSet) find(ctx context.Context, id string) *active {
+	for _, x := range l.visible(ctx) {
+		if x.ID == id {
+			return x
+		}
+	}
+	return nil
+}
+
+// Running returns the active executions of the caller, or all of them for an operator, oldest first.
+func (ex *Executor) Running(ctx context.Context) []Live {
+	list := ex.active.visible(ctx)
+	all := make([]Live, len(list))
+	for i, x := range list {
+		all[i] = x.now()
+	}
+	return all
+}
+
+// LiveOf returns one execution of those that [Executor.Running] has.
+func (ex *Executor) LiveOf(ctx context.Context, id string) (Live, bool) {
+	x := ex.active.find(ctx, id)
+	if x == nil {
+		return Live{}, false
+	}
+	return x.now(), true
+}
+
+// WatchRunning has f called when something has changed of the executions that go on, at most ten times a second, until stop is
+// called. f must not block.
+func (ex *Executor) WatchRunning(f func()) (stop func()) { return ex.active.watchers.Add(f) }
+
+// canceled is the cause of an execution's end when a person or another client stopped it.
+type canceledBy struct{ who string }
+
+func (c canceledBy) Error() string { return "canceled by " + c.who }
+
+// CancelExecution stops an execution of the caller, or any execution for an operator. It does not wait for its end. Errors
+// are *tool.Error.
+func (ex *Executor) CancelExecution(ctx context.Context, id string) error {
+	x := ex.active.find(ctx, id)
+	if x == nil {
+		if _, err := ex.opts.History.Recorded(ctx, id); err != nil {
+			return err
+		}
+		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(id, 60) + " has ended already"}
+	}
+	x.stop(canceledBy{cmp.Or(tool.Operator(ctx), tool.Principal(ctx), "its user")})
+	ex.opts.Logger.InfoContext(ctx, "execution is canceled", "execution", id, "by", cmp.Or(tool.Operator(ctx), tool.Principal(ctx)))
+	return nil
+}
+
+// hideSecrets does with the answer what was done with what was printed.
+func (ex *Executor) hideSecrets(e *execution.Result) {
+	for _, text := range []*string{&e.Stdout.Text, &e.Stderr.Text} {
+		*text = ex.hide.Text(*text)
+	}
+	if e.Value != nil {
+		before := len(e.Value.Text)
+		e.Value.Text = ex.hide.Text(e.Value.Text)
+		e.Value.Size += int64(len(e.Value.Text) - before)
+	}
+	if e.Fault != nil {
+		e.Fault.Message = ex.hide.Text(e.Fault.Message)
+	}
+}
+
+// noteCanceled adds to the outcome who stopped a program, unless it was the client that waits for it.
+func noteCanceled(ctx context.Context, o *sandbox.Outcome) {
+	if by := (canceledBy{}); o.Status == sandbox.Canceled && errors.As(context.Cause(ctx), &by) {
+		o.Notes = append(o.Notes, "it was stopped by "+plain.Line(by.who, 100))
+	}
+}

@@ -1,0 +1,238 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+	"sallyport/sandbox/bridge"
+)
+
+// Sandboxes owns the sandbox host. It is opened when a program first needs it, and
+// tried again at the next program if it could not be: searching and calling
+// tools work without gVisor, running code never does.
+type Sandboxes struct {
+	opts  SandboxOptions
+	shown func(files map[string][]byte) // called with what the host shows now
+	quit  chan struct{}                 // closed by close
+	runs  sync.WaitGroup
+	mu    sync.Mutex
+	host  Host
+	local *sandbox.Host // nil for sandboxes on another machine
+	files func() map[string][]byte
+	stale bool // the host does not show files
+	ended bool
+}
+
+// NewSandboxes returns sandboxes that are not open yet.
+func NewSandboxes(opts SandboxOptions) *Sandboxes {
+	return &Sandboxes{opts: opts, shown: func(map[string][]byte) {}, quit: make(chan struct{})}
+}
+
+// Run runs one job; close cancels it and waits. Errors are *tool.Error.
+func (r *Sandboxes) Run(ctx context.Context, job sandbox.Job, caller bridge.Caller) (sandbox.Outcome, error) {
+	host, err := r.take()
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
+	defer r.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.runs.Go(func() {
+		select {
+		case <-r.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	outcome, err := host.Run(ctx, job, caller)
+	if err == nil {
+		return outcome, nil
+	}
+	refusal := &tool.Error{Kind: tool.Internal, Message: "the sandbox could not be started", Hint: "try again; if it stays, the operator's `sallyport doctor` says why", Err: err}
+	if r.local == nil {
+		refusal.Message = "the sandbox could not be started: " + plain.Line(err.Error(), 300)
+	}
+	return outcome, refusal
+}
+
+// errElsewhere is the error for features that need the sandboxes on the gateway's machine.
+var errElsewhere = errors.New("the sandboxes are on another machine (sandbox.remote)")
+
+// serve starts a service in a sandbox of its own. It must be closed before the runner.
+func (r *Sandboxes) serve(service sandbox.Service) (*sandbox.Server, error) {
+	if _, err := r.take(); err != nil {
+		return nil, err
+	}
+	defer r.leave()
+	if r.local == nil {
+		return nil, errElsewhere
+	}
+	return r.local.Serve(service)
+}
+
+// borrow returns the host for uses other than running programs, until release is called.
+// Who closes the runner has ended it before.
+func (r *Sandboxes) borrow() (host Host, release func(), err error) {
+	host, err = r.take()
+	if err != nil {
+		return nil, nil, err
+	}
+	return host, sync.OnceFunc(r.leave), nil
+}
+
+// Ready opens the sandboxes, if they are not, and returns why programs cannot be run.
+func (r *Sandboxes) Ready() error {
+	_, release, err := r.borrow()
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+// Local lends the host of this machine's sandboxes.
+func (r *Sandboxes) Local() (*sandbox.Host, func(), error) {
+	_, release, err := r.borrow()
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.local == nil {
+		release()
+		return nil, nil, errElsewhere
+	}
+	return r.local, release, nil
+}
+
+// onShow has f called with the files that the host shows, whenever they change.
+func (r *Sandboxes) onShow(f func(files map[string][]byte)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown = f
+}
+
+// take returns the host, opened and with the newest wrappers, and notes that it is in use.
+func (r *Sandboxes) take() (Host, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return nil, toolcall.ClosedError()
+	}
+	if err := r.prepare(); err != nil {
+		return nil, &tool.Error{Kind: tool.Internal, Message: "programs cannot be run: " + err.Error(), Hint: "the operator's `sallyport doctor` says how to mend it", Err: err}
+	}
+	r.runs.Add(1)
+	return r.host, nil
+}
+
+// hold has close wait until leave, for a program that may have to wait for its turn.
+func (r *Sandboxes) hold() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return toolcall.ClosedError()
+	}
+	r.runs.Add(1)
+	return nil
+}
+
+// leave is the end of what take or hold began.
+func (r *Sandboxes) leave() { r.runs.Done() }
+
+// prepare is called with mu held.
+func (r *Sandboxes) prepare() error {
+	if r.host == nil {
+		host, local, err := r.opts.open()
+		if err != nil {
+			return err
+		}
+		r.host, r.local, r.stale = host, local, true
+	}
+	return r.show()
+}
+
+// show is called with mu held. What failed once is tried again by the next program.
+func (r *Sandboxes) show() error {
+	if r.host == nil || r.ended || !r.stale {
+		return nil
+	}
+	files := r.files()
+	if err := r.host.Publish(files); err != nil {
+		return err
+	}
+	r.stale = false
+	r.shown(files)
+	return nil
+}
+
+// Publish hands the wrappers to the host, or keeps them for when there is one. A program that runs keeps those that it has.
+func (r *Sandboxes) Publish(files func() map[string][]byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files, r.stale = files, true
+	return r.show()
+}
+
+// Closing reports whether close has been called.
+func (r *Sandboxes) Closing() bool {
+	select {
+	case <-r.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close cancels what runs, waits for it, and removes the host.
+func (r *Sandboxes) Close() error {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	close(r.quit)
+	r.runs.Wait()
+	if r.host == nil {
+		return nil
+	}
+	if err := r.host.Close(); err != nil {
+		return fmt.Errorf("close sandboxes: %w", err)
+	}
+	return nil
+}
+
+// Pooled tells how many sandboxes of this machine wait for programs, by language.
+func (r *Sandboxes) Pooled() map[string]int {
+	r.mu.Lock()
+	host := r.local
+	if r.ended {
+		host = nil
+	}
+	r.mu.Unlock()
+	all := map[string]int{}
+	if host == nil {
+		return all
+	}
+	for _, i := range []sandbox.Interpreter{sandbox.Python, sandbox.Node} {
+		all[execution.LanguageName(i)], _ = host.Waiting(i)
+	}
+	return all
+}
+
+// Waiting tells how many sandboxes wait for programs of an interpreter, none where there is no host yet.
+func (r *Sandboxes) Waiting(i sandbox.Interpreter) int {
+	r.mu.Lock()
+	host := r.host
+	if r.ended {
+		host = nil
+	}
+	r.mu.Unlock() // another machine may take its time to answer
+	if host == nil {
+		return 0
+	}
+	n, _ := host.Waiting(i)
+	return n
+}

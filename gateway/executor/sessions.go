@@ -1,0 +1,123 @@
+package executor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"sallyport/gateway/typecheck"
+	"sallyport/internal/plain"
+	"sallyport/internal/store"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// sessionName is what a client may call a session.
+var sessionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// sessionKey names a session for the sandboxes, "" for none. It holds who asks (the principal and the
+// client's own session), so that the same name from another caller is another session, and the workspace:
+// what a program left in its sandbox that is not kept (links, or what was too much) must not get into another one.
+func sessionKey(ctx context.Context, name, workspace string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	if !sessionName.MatchString(name) {
+		return "", &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("session cannot be %q", plain.Line(name, 80)), Hint: `use 1 to 64 letters, digits and ".-_"`}
+	}
+	who, err := json.Marshal([]string{tool.Principal(ctx), tool.Session(ctx), name, workspace}) // no two of them look alike
+	if err != nil {
+		return "", fmt.Errorf("name session: %w", err)
+	}
+	sum := sha256.Sum256(who)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// maxSessions is how many sessions are remembered by their keys.
+const maxSessions = 4096
+
+// sessions remembers which sessions were used, in this run or, with a store, in an
+// earlier one: a program of one that has ended since may count on what is gone.
+type sessions struct {
+	kept    *store.Bucket
+	breaker store.Breaker
+	mu      sync.Mutex
+	used    []usedSession // in this run, the latest last
+}
+
+// openSessions remembers in a store; in memory only, for nil.
+func openSessions(in *store.Store) (*sessions, error) {
+	if in == nil {
+		return &sessions{}, nil
+	}
+	kept, err := in.Bucket("sessions", store.Limits{Records: maxSessions, Age: 30 * 24 * time.Hour, Bytes: 16 << 20})
+	return &sessions{kept: kept}, err
+}
+
+// usedSession is what programs share a memory in.
+type usedSession struct {
+	session, environment string
+	interpreter          sandbox.Interpreter
+}
+
+// use reports whether the session of a job was used before, and notes that it is now. What it
+// reports is as good as what could be read; the error says why that was not all.
+func (s *sessions) use(ctx context.Context, job sandbox.Job) (known bool, err error) {
+	if job.Session == "" {
+		return false, nil
+	}
+	now := usedSession{job.Session, job.Environment, job.Interpreter}
+	if s.seen(now) {
+		return true, nil
+	}
+	if s.kept == nil {
+		return false, nil
+	}
+	err = s.breaker.Do(ctx, func(ctx context.Context) error {
+		_, err := s.kept.Create(ctx, store.Key{now.session, now.environment, string(now.interpreter)}, nil)
+		return err
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return true, nil
+	}
+	return false, err
+}
+
+// usedBefore reports whether the session of a job was used before. That it could not be kept is logged.
+func (ex *Executor) usedBefore(ctx context.Context, job sandbox.Job) bool {
+	known, err := ex.sessions.use(ctx, job)
+	if err != nil {
+		ex.opts.Logger.ErrorContext(ctx, "session is not recorded", "execution", job.ID, "error", err)
+	}
+	return known
+}
+
+// seen is use, as far as this run goes.
+func (s *sessions) seen(now usedSession) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.used, now)
+	if at >= 0 {
+		s.used = slices.Delete(s.used, at, at+1)
+	}
+	if len(s.used) == maxSessions {
+		s.used = slices.Delete(s.used, 0, 1)
+	}
+	s.used = append(s.used, now)
+	return at >= 0
+}
+
+// undefined is what the checkers say of a name that a program before may have made.
+var undefined = regexp.MustCompile(`^Cannot find name |^"[^"]*" is (not defined|unbound|possibly unbound)`)
+
+// withoutUndefined leaves out what a checker cannot know that sees one program of a session only.
+func withoutUndefined(list []typecheck.Warning) []typecheck.Warning {
+	return slices.DeleteFunc(slices.Clone(list), func(w typecheck.Warning) bool { return undefined.MatchString(w.Message) })
+}

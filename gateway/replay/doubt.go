@@ -1,0 +1,100 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/journal"
+	"sallyport/internal/tool"
+)
+
+// repeatable reports whether a tool says now that a second call does no more than the first.
+func (rr *Replay) repeatable(id tool.ID) bool {
+	if rr.readOnly(id) {
+		return true
+	}
+	e, known := rr.opts.Catalog.Known(id)
+	return known && e.Annotations.Idempotent != nil && *e.Annotations.Idempotent
+}
+
+// harmless reports whether an earlier call can be made once more, by the tool's word then and now.
+func (rr *Replay) harmless(c journal.Call) bool {
+	if rr.readOnly(c.Tool) {
+		return true
+	}
+	e, known := rr.opts.Catalog.Known(c.Tool)
+	return known && e.Digest() == c.Definition && rr.repeatable(c.Tool)
+}
+
+// uncertain reports whether a call may have been done, though no result of it is known: its end is not on record, its result was
+// not kept, or it failed otherwise than by the upstream's own word.
+func uncertain(c journal.Call) bool {
+	switch {
+	case c.Decision == journal.Left:
+		return true
+	case c.Decision == journal.Done, c.State == journal.Refused:
+		return false
+	case c.State == journal.Begun, c.Lost:
+		return true
+	case c.Err == nil:
+		return false
+	}
+	return !c.Err.Retryable && !slices.Contains([]tool.Kind{tool.Failed, tool.Invalid, tool.NotFound}, c.Err.Kind)
+}
+
+// pastDoubt is a doubt about calls of the execution before. It implements [doubt].
+type pastDoubt struct {
+	replay *answers
+	run    *toolcall.Execution
+	made   *toolcall.Attempt
+	text   string
+	// calls are those that it may repeat. The first is the same call, or all are calls of the same tool with
+	// other arguments, which it may be another spelling of.
+	calls []*entry
+	exact bool
+}
+
+// doubtOf returns why a call may have been done already: found is the same call of the execution before, kin are those that it may be
+// another spelling of. It is nil where it cannot have been, or does no harm.
+func (r *answers) doubtOf(found *entry, kin []*entry, run *toolcall.Execution, made *toolcall.Attempt) *pastDoubt {
+	switch {
+	case found != nil && found.action == doubtful && !r.room.harmless(found.Call):
+		return &pastDoubt{r, run, made, doubtText(found.Call, "it", r.resumes), []*entry{found}, true}
+	case found == nil && len(kin) > 0:
+		text := doubtText(kin[0].Call, "a call with other arguments", r.resumes) + "; this may be the same call"
+		return &pastDoubt{r, run, made, text, kin, false}
+	}
+	return nil
+}
+
+func (d *pastDoubt) Reason() string { return d.text }
+
+func (d *pastDoubt) Origins() (origins []string) {
+	for _, p := range d.calls {
+		origins = append(origins, p.Origin)
+	}
+	return origins
+}
+
+func (d *pastDoubt) Decide(ctx context.Context, decision journal.Decision, result tool.Result, failed *tool.Error) error {
+	if err := d.replay.decide(d.run.Journal, d.made, d, decision, result, failed); err != nil {
+		d.replay.room.unjournaled(ctx, d.run, err)
+		return &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
+	}
+	return nil
+}
+
+// doubtText says why a call, which is named by what, may have been done.
+func doubtText(c journal.Call, what, resumes string) string {
+	switch {
+	case c.Decision == journal.Left:
+		return fmt.Sprintf("%s was left in doubt in %s", what, resumes)
+	case c.Lost:
+		return fmt.Sprintf("%s was done in %s, and its result was too large to be kept", what, resumes)
+	case c.State == journal.Begun:
+		return fmt.Sprintf("%s ended while %s was in flight: it may have been done", resumes, what)
+	}
+	return fmt.Sprintf("%s failed in %s in a way in which it may have been done", what, resumes)
+}

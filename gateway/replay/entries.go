@@ -1,0 +1,383 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/journal"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// action is what becomes of a call that is in the journal of the execution before.
+type action int
+
+const (
+	answered action = iota // as it was then
+	again                  // it is made again: it was not done
+	doubtful               // it may have been done: a person decides, unless a second call does no harm
+)
+
+// entry is one of them.
+type entry struct {
+	journal.Call
+	place  int // among those that the new journal carries, from 1; 0 for one that is not carried
+	action action
+	met    bool // the program has asked for this very call
+	gone   bool // another is made in its place
+}
+
+func (p *entry) answer() (tool.Result, error) {
+	if p.Err != nil {
+		return tool.Result{}, p.Err
+	}
+	return p.Result, nil
+}
+
+// actionOf decides about a call of an execution that ended with a fault. A failure that the program caught is part of how it
+// reached its state, and is returned again. The one that it ended with is worth another try, if the upstream itself said
+// that it failed.
+func actionOf(c journal.Call, end history.End) action {
+	switch {
+	case c.Decision != "":
+		return answered
+	case c.State == journal.Refused:
+		return again
+	case c.State != journal.Ended || c.Lost:
+		return doubtful
+	case c.Err == nil && !c.Result.IsError, !endedWith(c, end):
+		return answered
+	case uncertain(c):
+		return doubtful
+	}
+	return again
+}
+
+// endedWith reports whether a program ended with the failure of a call: its fault is that error, not another that quotes it.
+func endedWith(c journal.Call, end history.End) bool {
+	message := c.Result.Text()
+	if c.Err != nil {
+		message = c.Err.Message
+	}
+	message = plain.Head(strings.TrimSpace(message), 200)
+	return end.FaultType == "ToolError" && message != "" && strings.HasPrefix(strings.TrimSpace(end.Fault), message)
+}
+
+// answers is what the calls of a program are compared with. A nil one knows of none. It is safe for concurrent use.
+type answers struct {
+	room    *Replay
+	resumes string
+	same    bool // the program is the one that made them
+
+	mu       sync.Mutex
+	known    map[pastKey][]*entry
+	open     []*entry      // those that may have been done
+	wanted   int           // answers that the program must ask for before it does anything new
+	stirred  chan struct{} // closed when one of them is asked for
+	answered int
+	diverged *tool.Error
+}
+
+// pastKey is what calls are the same by: the tool, and the digest of the arguments' canonical form.
+type pastKey struct {
+	tool      tool.ID
+	arguments string
+}
+
+// replayPatience is how long a call that the journal does not know waits for those that it does, while nothing moves.
+const replayPatience = time.Second
+
+// newReplay makes one of the calls of a journal, and says what the new one carries. With only it is of those calls that may have
+// been done: the program makes all others again.
+func newReplay(c *journal.Contents, end history.End, same bool, only func(journal.Call) bool) (*answers, []journal.Call) {
+	r := &answers{resumes: c.ID, same: same && only == nil, known: map[pastKey][]*entry{}, stirred: make(chan struct{})}
+	carried := slices.Clone(c.Calls)
+	if only != nil {
+		carried = slices.DeleteFunc(carried, func(c journal.Call) bool { return !only(c) })
+	}
+	for i := range carried {
+		if carried[i].Origin == "" {
+			carried[i].Origin = fmt.Sprintf("%s/%d", c.ID, carried[i].Number)
+		}
+		p := &entry{Call: carried[i], place: i + 1, action: actionOf(carried[i], end)}
+		if only != nil && p.Decision == "" {
+			p.action = doubtful
+		}
+		if p.action == answered && r.same && (p.Asked || !p.Optional) {
+			r.wanted++
+		} else {
+			p.Optional, carried[i].Optional = true, true
+		}
+		r.add(p)
+	}
+	return r, carried
+}
+
+// add is called with mu held, or before anybody else has r.
+func (r *answers) add(p *entry) {
+	key := pastKey{p.Tool, p.Arguments}
+	r.known[key] = append(r.known[key], p)
+	if uncertain(p.Call) {
+		r.open = append(r.open, p)
+	}
+}
+
+// take returns what a call was before, nil for a new one. Of several that are the same those that have an answer come
+// first, in their order. A new call of a tool with calls that may have been done is returned with those that it may be another
+// spelling of. The error is for a new one where an old one was due.
+func (r *answers) take(ctx context.Context, made *toolcall.Attempt, harmless func(journal.Call) bool) (found *entry, kin []*entry, err error) {
+	patience := time.NewTimer(replayPatience)
+	defer patience.Stop()
+	for patient := true; ; {
+		found, kin, stirred, err := r.look(made, harmless, patient)
+		if stirred == nil {
+			return found, kin, err
+		}
+		select {
+		case <-stirred:
+			patience.Reset(replayPatience)
+		case <-patience.C:
+			if err := r.diverge(made); err != nil {
+				return nil, nil, err
+			}
+			patient = false
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// look finds a call. One that is not there has to wait for stirred, or if that is nil for nothing.
+func (r *answers) look(made *toolcall.Attempt, harmless func(journal.Call) bool, patient bool) (found *entry, kin []*entry, stirred <-chan struct{}, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.find(pastKey{made.Tool, made.Arguments}); found != nil {
+		return found, nil, nil, nil
+	}
+	if r.diverged != nil && r.wanted > 0 {
+		return nil, nil, nil, r.diverged
+	}
+	kin = r.kinOf(made.Tool, harmless)
+	if r.wanted > 0 || patient && r.same && len(kin) > 0 {
+		return nil, nil, r.stirred, nil
+	}
+	return nil, kin, nil, nil
+}
+
+// find takes the first of the calls that are the same, those with an answer before the others. One that was left is
+// answered so as often as it is made. It is called with mu held.
+func (r *answers) find(key pastKey) *entry {
+	list := r.known[key]
+	if len(list) == 0 {
+		return nil
+	}
+	at := slices.IndexFunc(list, func(p *entry) bool { return p.action == answered && p.Decision != journal.Left })
+	if at < 0 {
+		at = max(0, slices.IndexFunc(list, func(p *entry) bool { return p.action == answered }))
+	}
+	found := list[at]
+	if found.Decision != journal.Left {
+		r.known[key] = slices.Delete(slices.Clone(list), at, at+1)
+	}
+	if found.action == answered {
+		r.answered++
+	}
+	if !found.Optional && !found.met {
+		r.wanted--
+	}
+	found.met = true
+	r.stir()
+	return found
+}
+
+// stir is called with mu held.
+func (r *answers) stir() {
+	close(r.stirred)
+	r.stirred = make(chan struct{})
+}
+
+// kinOf are the calls that may have been done and that a new call of the same tool may be another spelling of. Those that
+// the same program has asked for as they were are not meant by another call of it. It is called with mu held.
+func (r *answers) kinOf(id tool.ID, harmless func(journal.Call) bool) (kin []*entry) {
+	for _, p := range r.open {
+		if p.Tool == id && !p.gone && uncertain(p.Call) && !(r.same && p.met) && !harmless(p.Call) {
+			kin = append(kin, p)
+		}
+	}
+	return kin
+}
+
+// release gives back a call that was taken and neither made nor decided about: it is as much in doubt as before.
+func (r *answers) release(p *entry) {
+	if p == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := pastKey{p.Tool, p.Arguments}
+	if p.gone || slices.Contains(r.known[key], p) || p.action == answered && p.Decision != journal.Left {
+		return
+	}
+	r.known[key] = append(r.known[key], p)
+	r.stir()
+}
+
+// replace returns the places of the calls that one replaces now: they are carried no further.
+func (r *answers) replace(repeats *entry, d *pastDoubt) (places []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	replaced := []*entry{repeats}
+	if d != nil && !d.exact {
+		replaced = d.calls
+	}
+	for _, p := range replaced {
+		if p == nil || p.gone {
+			continue
+		}
+		if p.gone = true; p.place > 0 {
+			places = append(places, p.place)
+		}
+		r.forget(p)
+	}
+	return places
+}
+
+// forget is called with mu held.
+func (r *answers) forget(p *entry) {
+	key := pastKey{p.Tool, p.Arguments}
+	r.known[key] = slices.DeleteFunc(slices.Clone(r.known[key]), func(q *entry) bool { return q == p })
+}
+
+// asked notes in the journal that the program has asked for a call, once.
+func (r *answers) asked(w *journal.Writer, p *entry) error {
+	r.mu.Lock()
+	first := !p.Asked
+	p.Asked = true
+	r.mu.Unlock()
+	if p.place == 0 || !first && p.Decision == journal.Left {
+		return nil
+	}
+	return w.Asked(p.place)
+}
+
+// decide notes a person's answer about the calls that one may repeat: their result, or failed for one that is left.
+func (r *answers) decide(w *journal.Writer, made *toolcall.Attempt, d *pastDoubt, decision journal.Decision, result tool.Result, failed *tool.Error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range d.calls {
+		if p.gone || p.place == 0 {
+			continue
+		}
+		if err := w.Decide(p.place, decision, result, failed); err != nil {
+			return err
+		}
+		p.State, p.Lost, p.Decision, p.Result, p.Err, p.action = journal.Ended, false, decision, result, failed, answered
+	}
+	if d.exact || decision != journal.Left {
+		return nil
+	}
+	r.add(&entry{Call: journal.Call{Tool: made.Tool, Arguments: made.Arguments, State: journal.Ended, Decision: decision, Err: failed}, action: answered})
+	return w.Leave(made.Tool, made.Definition, made.Arguments, failed)
+}
+
+// due returns the first call that the program must ask for and has not, nil if there is none. It is called with mu held.
+func (r *answers) due() (first *entry) {
+	for _, list := range r.known {
+		for _, p := range list {
+			if !p.Optional && !p.met && (first == nil || p.place < first.place) {
+				first = p
+			}
+		}
+	}
+	return first
+}
+
+// diverge says that a program does something else than it did; nil where nothing was due.
+func (r *answers) diverge(made *toolcall.Attempt) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := r.due()
+	if r.diverged == nil && first != nil {
+		what := fmt.Sprintf("was %s(%.8s), now %s(%.8s)", first.Tool, first.Arguments, made.Tool, made.Arguments)
+		if first.Tool == made.Tool {
+			what = fmt.Sprintf("%s has other arguments (digest was %.8s, now %.8s)", made.Tool, first.Arguments, made.Arguments)
+		}
+		r.diverged = &tool.Error{Kind: tool.Invalid, Message: fmt.Sprintf("call %d differs from the journal of %s: %s", r.answered+1, r.resumes, what),
+			Hint: "the program depends on time, chance or files: make it the same each time, give new code with resume, or run it without"}
+	}
+	switch {
+	case r.diverged != nil:
+		return r.diverged
+	case r.wanted > 0:
+		return errors.New("diverged from nothing") // cannot be: it waits only for what is due
+	}
+	return nil
+}
+
+// maxUnasked is how many calls are named that were not asked for.
+const maxUnasked = 5
+
+// Notes says what became of the calls of the execution that was resumed.
+func (r *answers) Notes() (notes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.diverged != nil {
+		notes = append(notes, r.diverged.Error())
+	}
+	if r.answered > 0 {
+		notes = append(notes, fmt.Sprintf("%s answered from the journal of %s", calls(r.answered), r.resumes))
+	}
+	if names := r.undecided(); names != "" {
+		notes = append(notes, "may have been done in "+r.resumes+", and not asked for again: "+names)
+	}
+	var unasked []*entry
+	for _, list := range r.known {
+		for _, p := range list {
+			if p.action == answered && !p.met && !uncertain(p.Call) {
+				unasked = append(unasked, p)
+			}
+		}
+	}
+	if len(unasked) == 0 || r.diverged != nil {
+		return notes
+	}
+	slices.SortFunc(unasked, func(a, b *entry) int { return a.place - b.place })
+	return append(notes, fmt.Sprintf("%s of %s not asked for again, and not undone: %s", calls(len(unasked)), r.resumes, namesOf(unasked)))
+}
+
+// undecided names the calls that may have been done and that the program has not asked for. It is called with mu held.
+func (r *answers) undecided() string {
+	var list []*entry
+	for _, p := range r.open {
+		if !p.met && !p.gone && uncertain(p.Call) && p.Decision == "" {
+			list = append(list, p)
+		}
+	}
+	return namesOf(list)
+}
+
+// namesOf names the tools of the first calls.
+func namesOf(list []*entry) string {
+	var names []string
+	for _, p := range list[:min(len(list), maxUnasked)] {
+		names = append(names, p.Tool.String())
+	}
+	if more := len(list) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func calls(n int) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
+}

@@ -1,0 +1,166 @@
+package replay
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/journal"
+	"sallyport/internal/tool"
+)
+
+// Attempt describes a call that a program makes.
+func (rr *Replay) Attempt(c tool.Call) *toolcall.Attempt {
+	m := &toolcall.Attempt{Tool: c.Tool}
+	var defaults map[string]any
+	if e, known := rr.opts.Catalog.Known(c.Tool); known {
+		m.Definition, defaults = e.Digest(), e.DefaultArgs()
+	}
+	if rr.opts.Settings.Load().Journal.Successes {
+		m.Args = toolcall.Compact(c.Args)
+	}
+	sum := sha256.Sum256(toolcall.Canonical(c.Args, defaults))
+	m.Arguments = hex.EncodeToString(sum[:])
+	return m
+}
+
+// Middleware answers a call from the journal of the execution that is resumed, where it has been made already.
+func (rr *Replay) Middleware(next toolcall.Handler) toolcall.Handler {
+	next = rr.refusalJournaled(next)
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx); run != nil && made != nil && run.Replay != nil {
+			return run.Replay.Call(ctx, c, next)
+		}
+		if err := rr.rejectStaleTokens(ctx, toolcall.ExecutionOf(ctx), c, ""); err != nil {
+			return tool.Result{}, err
+		}
+		return next(ctx, c)
+	}
+}
+
+// refusalJournaled puts a call of a program into its journal that was refused before it was sent.
+func (rr *Replay) refusalJournaled(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		result, err := next(ctx, c)
+		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
+		if err == nil || run == nil || made == nil || run.Journal == nil || made.Journaled || made.Replaces != nil {
+			return result, err
+		}
+		if err := run.Journal.Refused(made.Tool, made.Definition, made.Arguments, tool.AsError(err)); err != nil {
+			rr.unjournaled(ctx, run, err)
+		}
+		return result, err
+	}
+}
+
+// Call implements [replayer].
+func (r *answers) Call(ctx context.Context, c tool.Call, next toolcall.Handler) (tool.Result, error) {
+	run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
+	found, kin, err := r.take(ctx, made, r.room.harmless)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if found != nil && found.action == answered {
+		return r.answer(ctx, c, run, made, found)
+	}
+	inDoubt := r.doubtOf(found, kin, run, made)
+	if inDoubt != nil {
+		made.Doubt = inDoubt
+	}
+	if found != nil || inDoubt != nil {
+		made.Replaces = func() []int { return r.replace(found, inDoubt) }
+	}
+	defer r.release(found)
+	if err := r.room.rejectStaleTokens(ctx, run, c, r.resumes); err != nil {
+		return tool.Result{}, err
+	}
+	return next(ctx, c)
+}
+
+// answer answers a call as it was answered before.
+func (r *answers) answer(ctx context.Context, c tool.Call, run *toolcall.Execution, made *toolcall.Attempt, found *entry) (tool.Result, error) {
+	if err := r.asked(run.Journal, found); err != nil {
+		r.room.unjournaled(ctx, run, err)
+	}
+	made.Replayed = true
+	r.room.opts.Guard.Repeat(ctx, c)
+	r.room.finished(run, found.Call)
+	return found.answer()
+}
+
+// rejectStaleTokens refuses a call with tokens that an answer from the journal brought, or a workflow's log, and that mean nothing any more.
+func (rr *Replay) rejectStaleTokens(ctx context.Context, run *toolcall.Execution, c tool.Call, resumes string) error {
+	if run != nil && resumes == "" && !run.Unattended || run == nil && toolcall.ScopeOf(ctx).Run == "" {
+		return nil
+	}
+	token := rr.opts.Privacy.Unknown(ctx, c)
+	if token == "" {
+		return nil
+	}
+	from, hint := "before the gateway was restarted", "start another run to get a new one"
+	if resumes != "" {
+		from, hint = "the journal of "+resumes, "run the program without resume to get a new one"
+	}
+	return &tool.Error{Kind: tool.Invalid, Message: "what " + token + " stands for is forgotten: it came from " + from, Hint: hint}
+}
+
+// Journal notes in the execution's journal that a call begins, and its result.
+func (rr *Replay) Journal(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		run, made := toolcall.ExecutionOf(ctx), toolcall.AttemptOf(ctx)
+		if run == nil || made == nil || run.Journal == nil {
+			return next(ctx, c)
+		}
+		var replaces []int
+		if made.Replaces != nil {
+			replaces = made.Replaces()
+		}
+		number, err := run.Journal.Begin(journal.Start{
+			Tool: made.Tool, Definition: made.Definition, Arguments: made.Arguments, Args: made.Args,
+			Replaces: replaces, Sync: rr.opts.Settings.Load().Journal.Sync && !rr.repeatable(made.Tool),
+		})
+		if err != nil {
+			rr.unjournaled(ctx, run, err)
+			if made.Doubt != nil { // that it is made again has to be on record first
+				return tool.Result{}, &tool.Error{Kind: tool.Internal, Message: "the journal cannot be written", Hint: "the operator's log says why", Err: err}
+			}
+		}
+		made.Journaled = true
+		result, err := next(ctx, c)
+		ended := journal.Call{Tool: made.Tool, State: journal.Ended, Result: result}
+		if c.Tool.Method() == "tools/call" {
+			ended.Result.Raw = nil // programs get what is made of it
+		}
+		if err != nil {
+			ended.Err = tool.AsError(err)
+		}
+		if err := run.Journal.End(number, ended.Result, ended.Err); err != nil {
+			rr.unjournaled(ctx, run, err)
+		}
+		rr.finished(run, ended)
+		return result, err
+	}
+}
+
+// unjournaled says once that an execution cannot be resumed.
+func (rr *Replay) unjournaled(ctx context.Context, run *toolcall.Execution, err error) {
+	run.JournalFailed.Do(func() {
+		rr.opts.Logger.ErrorContext(ctx, "journal cannot be written: the execution cannot be resumed", "execution", run.ID, "error", err)
+	})
+}
+
+// finished counts what it would be a pity to do again.
+func (rr *Replay) finished(r *toolcall.Execution, c journal.Call) {
+	if c.Err == nil && !c.Result.IsError && !rr.readOnly(c.Tool) {
+		r.Effects.Add(1)
+	}
+}
+
+func (rr *Replay) readOnly(id tool.ID) bool {
+	if id.Method() != "tools/call" {
+		return true
+	}
+	e, known := rr.opts.Catalog.Known(id)
+	return known && e.Annotations.ReadOnly != nil && *e.Annotations.ReadOnly
+}

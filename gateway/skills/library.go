@@ -1,0 +1,433 @@
+// Package skills keeps programs that were saved as functions: private ones, shared ones, and those that wait to be shared. Its owner
+// is [Library].
+package skills
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/gateway/auditor"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/environments"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/guard"
+	"sallyport/gateway/history"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/toolsearch"
+	"sallyport/internal/audit"
+	"sallyport/internal/config"
+	"sallyport/internal/nearest"
+	"sallyport/internal/plain"
+	"sallyport/internal/skill"
+	"sallyport/internal/tool"
+	"sallyport/sandbox"
+)
+
+// SkillDraft is what is to be saved as a skill. What is empty stays as it is in the version before.
+type SkillDraft struct {
+	// Name is read by skill.Name.
+	Name        string
+	Code        string
+	Description string
+	// Language is as in Program; "" is that of the version before, or of the execution, or python.
+	Language string
+	// From is the id of an execution of the caller's that went well, or "last": its program becomes a function.
+	From string
+	// Params are parameters of that function: each stands in place of the literals that equal its value, which is its default.
+	Params map[string]json.RawMessage
+	// Tests run before the skill is accepted.
+	Tests string
+	// Scope is "private" or "shared"; "" is private.
+	Scope string
+}
+
+// Options are what skills are made and read with. All but DataDir are required.
+type Options struct {
+	// DataDir keeps skills, in skills/; "" keeps none.
+	DataDir      string
+	Settings     config.Source
+	Logger       *slog.Logger
+	Catalog      *catalog.Catalog
+	Environments *environments.Environments
+	History      *history.History
+	Auditor      *auditor.Auditor
+	Guard        *guard.Guard
+}
+
+// Executor runs the code of skills in sandboxes.
+type Executor interface {
+	// Limits returns the limits of a program by the settings in force.
+	Limits(program execution.Program) sandbox.Limits
+	// Bundle makes JavaScript of a program in TypeScript, with the skills that it imports.
+	Bundle(ctx context.Context, job sandbox.Job, code string) (string, error)
+	// RunBare runs a program of the gateway's own, without tools.
+	RunBare(ctx context.Context, job sandbox.Job) (sandbox.Outcome, error)
+	// RunTests runs the tests of a skill that is about to be saved, with the rights of the caller.
+	RunTests(ctx context.Context, job sandbox.Job, program execution.Program, candidate *skill.Skill) (execution.Result, error)
+}
+
+// Library are the skills of everybody, and what is known of them. It is safe for concurrent use.
+type Library struct {
+	// Executor is set before the first call.
+	Executor Executor
+
+	opts  Options
+	store *skill.Store // nil: nothing is kept
+
+	mu       sync.Mutex
+	indexes  map[string]*skillIndex // by principal
+	analysed map[string]analysis    // of skills made by hand, by digest
+	last     map[string]string      // the last execution that went well, by who ran it
+}
+
+// maxLast is of how many sessions the last execution is remembered.
+const maxLast = 4096
+
+// New returns the skills of a data directory. Close it.
+func New(opts Options) *Library {
+	s := &Library{opts: opts, indexes: map[string]*skillIndex{}, analysed: map[string]analysis{}, last: map[string]string{}}
+	if opts.DataDir != "" {
+		s.store = skill.New(filepath.Join(opts.DataDir, "skills"))
+	}
+	return s
+}
+
+func noSkills() error {
+	return &tool.Error{Kind: tool.Denied, Message: "skills are not kept here", Hint: "the operator has set no data directory"}
+}
+
+// Ended remembers the last execution that went well, for save_skill(from_execution="last").
+func (s *Library) Ended(ctx context.Context, e execution.Result) {
+	if e.Failed() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.last) >= maxLast {
+		clear(s.last)
+	}
+	s.last[tool.Principal(ctx)+"\x00"+tool.Session(ctx)] = e.ID
+}
+
+// foundSkill is a skill that a caller can use.
+type foundSkill struct {
+	skill.Skill
+	shared  bool
+	problem error // why it cannot be imported
+}
+
+// skill finds a skill for the caller: their own, else a shared one. Errors are *tool.Error.
+func (s *Library) skill(ctx context.Context, name string, version int) (foundSkill, error) {
+	if s.store == nil {
+		return foundSkill{}, noSkills()
+	}
+	asked := strings.TrimPrefix(toolcall.TrimName(name), toolcall.SkillsID+".")
+	plainName, err := skill.Name(asked)
+	if err != nil {
+		return foundSkill{}, s.noSkill(ctx, asked)
+	}
+	if candidate := toolcall.ScopeOf(ctx).Candidate; candidate != nil && candidate.Name == plainName {
+		return foundSkill{Skill: *candidate}, nil
+	}
+	one, err := s.store.Load(tool.Principal(ctx), plainName, version)
+	if err == nil {
+		return foundSkill{Skill: one}, nil
+	}
+	if !errors.Is(err, skill.ErrNotFound) {
+		return foundSkill{}, &tool.Error{Kind: tool.Invalid, Message: "skill " + plainName + " cannot be read: " + plain.Line(err.Error(), 200)}
+	}
+	one, err = s.store.LoadShared(plainName, version)
+	switch {
+	case err == nil:
+		return foundSkill{Skill: one, shared: true}, nil
+	case errors.Is(err, skill.ErrNotFound):
+		if version > 0 {
+			if current, err := s.skill(ctx, name, 0); err == nil {
+				return foundSkill{}, s.noVersion(ctx, current, version)
+			}
+		}
+		return foundSkill{}, s.noSkill(ctx, asked)
+	}
+	return foundSkill{}, &tool.Error{Kind: tool.Denied, Message: "skill " + plainName + " cannot be used: " + plain.Line(err.Error(), 200), Hint: "an operator must approve it: sallyport skills review"}
+}
+
+func (s *Library) noVersion(ctx context.Context, current foundSkill, version int) error {
+	hint := fmt.Sprintf("its version is %d", current.Version)
+	if list := s.store.Versions(tool.Principal(ctx), current.Name); len(list) > 1 {
+		hint = plain.Line("there are: "+strings.Trim(fmt.Sprint(list), "[]"), 200)
+	}
+	return &tool.Error{Kind: tool.NotFound, Message: fmt.Sprintf("skill %s has no version %d", current.Name, version), Hint: hint}
+}
+
+func (s *Library) noSkill(ctx context.Context, name string) error {
+	err := &tool.Error{Kind: tool.NotFound, Message: "there is no skill " + plain.Line(name, 80), Hint: "list_skills() names those that there are"}
+	if near := nearest.Of(skill.Module(name), s.Modules(ctx)); near != "" {
+		err.Hint = "did you mean skills." + near + "?"
+	}
+	return err
+}
+
+// Modules returns the modules below "skills" that the caller can import.
+func (s *Library) Modules(ctx context.Context) []string {
+	if s.store == nil {
+		return nil
+	}
+	names := append(s.store.Names(tool.Principal(ctx)), s.store.Shared()...)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for i, name := range names {
+		names[i] = skill.Module(name)
+	}
+	return names
+}
+
+// SaveSkill keeps a new version of a skill for the caller and returns text for the model. Errors are *tool.Error.
+func (s *Library) SaveSkill(ctx context.Context, d SkillDraft) (string, error) {
+	switch {
+	case s.store == nil:
+		return "", noSkills()
+	case toolcall.ScopeOf(ctx).Candidate != nil:
+		return "", &tool.Error{Kind: tool.Denied, Message: "a skill's tests cannot save skills"}
+	}
+	settings := s.opts.Settings.Load().Skills
+	if err := checkScope(d.Scope, settings.Shared); err != nil {
+		return "", err
+	}
+	draft, notes, err := s.draft(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	if err := (compiler{s}).testSkill(ctx, draft); err != nil {
+		return "", err
+	}
+	s.opts.Guard.MarkSkill(ctx, draft.Name, false)
+	saved, err := s.store.Save(tool.Principal(ctx), draft)
+	if err != nil {
+		return "", s.unsaved(ctx, err)
+	}
+	said := []string{fmt.Sprintf("saved %s, version %d", saved.Name, saved.Version) + importText(saved)}
+	said = append(said, notes...)
+	if d.Scope == scopeShared {
+		told, err := s.shareSkill(ctx, saved, settings.Review)
+		if err != nil {
+			return "", err
+		}
+		said = append(said, told)
+	}
+	return strings.Join(said, "\n"), nil
+}
+
+// The scopes of skills.
+const (
+	scopePrivate = "private"
+	scopeShared  = "shared"
+)
+
+func checkScope(scope string, allowed bool) error {
+	switch {
+	case scope == "" || scope == scopePrivate || scope == scopeShared && allowed:
+		return nil
+	case scope == scopeShared:
+		return &tool.Error{Kind: tool.Denied, Message: "skills cannot be shared here", Hint: "save it without scope; the operator decides that (skills.scope)"}
+	}
+	return toolcall.NotOneOf("scope", scope, "use private or shared")
+}
+
+func (s *Library) shareSkill(ctx context.Context, one skill.Skill, review bool) (string, error) {
+	s.opts.Guard.MarkSkill(ctx, one.Name, true)
+	if _, err := s.store.Propose(tool.Principal(ctx), one); err != nil {
+		return "", s.unsaved(ctx, err)
+	}
+	if err := s.opts.Auditor.Audit(ctx, audit.Event{Kind: audit.SkillShared, After: one.Digest(), Note: fmt.Sprintf("%s version %d, review %t", one.Name, one.Version, review)}); err != nil {
+		return "", err
+	}
+	if review {
+		return "it is yours; others see it when an operator has approved it (sallyport skills review)", nil
+	}
+	if _, err := s.store.Approve(one.Name, ""); err != nil {
+		return "", s.unsaved(ctx, err)
+	}
+	return "it is shared with everybody", nil
+}
+
+func (s *Library) unsaved(ctx context.Context, err error) error {
+	if errors.Is(err, skill.ErrFull) || errors.Is(err, skill.ErrTooLarge) {
+		return &tool.Error{Kind: tool.Limit, Message: err.Error(), Hint: "the operator can remove some: sallyport skills rm"}
+	}
+	s.opts.Logger.ErrorContext(ctx, "skill is not saved", "error", err)
+	return &tool.Error{Kind: tool.Internal, Message: "the skill could not be saved", Hint: "the operator's log says why", Err: err}
+}
+
+// draft makes the next version of a skill. notes tell what was done to its code.
+func (s *Library) draft(ctx context.Context, d SkillDraft) (next skill.Skill, notes []string, err error) {
+	name, err := skill.Name(strings.TrimSpace(d.Name))
+	if err != nil {
+		return next, nil, &tool.Error{Kind: tool.Invalid, Message: err.Error()}
+	}
+	before, err := s.store.Load(tool.Principal(ctx), name, 0)
+	known := err == nil
+	next = skill.Skill{Front: skill.Front{Name: name, Description: cleanDescription(d.Description), Language: before.Language}, Files: map[string][]byte{}}
+	if known {
+		next.Adopt(before.Front)
+		next.Version = before.Version // until it is saved
+		maps.Copy(next.Files, before.Files)
+		next.Description = cmp.Or(next.Description, before.Description)
+	}
+	if d.Language != "" {
+		interpreter, err := execution.Interpreter(d.Language)
+		if err != nil {
+			return next, nil, err
+		}
+		next.Language = execution.LanguageName(interpreter)
+	}
+	code, notes, err := s.draftCode(ctx, d, &next)
+	if err != nil {
+		return next, nil, err
+	}
+	if code == "" && next.Code() == "" {
+		return next, nil, &tool.Error{Kind: tool.Invalid, Message: "code is missing", Hint: `give code, or from_execution="last"`}
+	}
+	if code != "" {
+		next.Files[skill.CodeFile(next.Language)] = []byte(code)
+	}
+	if d.Tests != "" {
+		next.Files[skill.TestFile(next.Language)] = []byte(d.Tests)
+	}
+	return next, notes, s.complete(ctx, &next)
+}
+
+// draftCode is the code of a draft, "" for that of the version before.
+func (s *Library) draftCode(ctx context.Context, d SkillDraft, next *skill.Skill) (string, []string, error) {
+	switch {
+	case d.From != "" && d.Code != "":
+		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "code and from_execution cannot be given together"}
+	case d.From != "":
+		return s.fromExecution(ctx, d, next)
+	case len(d.Params) > 0 && d.Code == "":
+		return "", nil, &tool.Error{Kind: tool.Invalid, Message: "params are for from_execution", Hint: `from_execution="last" takes the last program that went well`}
+	}
+	next.Language = cmp.Or(next.Language, skill.Python)
+	return d.Code, nil, checkSkillCode(d.Code)
+}
+
+func checkSkillCode(code string) error {
+	if len(code) > skill.MaxBytes {
+		return &tool.Error{Kind: tool.Invalid, Message: skill.ErrTooLarge.Error()}
+	}
+	return nil
+}
+
+// complete fills in what is known from the code: signatures, a description where none is given, the tools that it calls.
+func (s *Library) complete(ctx context.Context, next *skill.Skill) error {
+	found, err := compiler{s}.analyse(ctx, *next)
+	if err != nil {
+		return err
+	}
+	next.Functions, next.Parameters = found.signatures, found.parameters
+	next.Description = cmp.Or(next.Description, cleanDescription(found.doc))
+	if next.Description == "" {
+		return &tool.Error{Kind: tool.Invalid, Message: "description is missing", Hint: "say in a line or two what the skill does; search finds it by that"}
+	}
+	next.Tools = s.toolDigests(next.Code())
+	next.Body = skillBody(*next)
+	if err := next.Check(); err != nil {
+		return &tool.Error{Kind: tool.Invalid, Message: plain.Line(err.Error(), 200)}
+	}
+	return nil
+}
+
+// cleanDescription is a description without what does not show, of a length that fits.
+func cleanDescription(text string) string {
+	text = strings.TrimSpace(plain.Text(text, skill.MaxDescription))
+	for len(text) > skill.MaxDescription {
+		text = plain.Head(text, len([]rune(text))-1)
+	}
+	return text
+}
+
+func skillBody(s skill.Skill) string {
+	return fmt.Sprintf("# %s\n\n%s\n\n```%s\n%s\n```\n", s.Name, s.Description, s.Language, strings.Join(append([]string{skillImport(s)}, s.Functions...), "\n"))
+}
+
+// LoadSkill tells of a skill all there is, its code too; version 0 is the current one. Errors are *tool.Error.
+func (s *Library) LoadSkill(ctx context.Context, name string, version int) (string, error) {
+	one, err := s.skill(ctx, name, version)
+	if err != nil {
+		return "", err
+	}
+	s.opts.Guard.ReadSkill(ctx, one.Name, one.shared)
+	compiler{s}.lazily(ctx, &one.Skill)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, version %d, %s", one.Name, one.Version, one.Language)
+	if one.shared {
+		b.WriteString(", shared by " + cmp.Or(plain.Line(one.Author, 60), "the operator"))
+	}
+	b.WriteString("\n" + plain.Text(one.Description, skill.MaxDescription) + importText(one.Skill))
+	for _, flag := range s.skillFlags(one.Skill) {
+		b.WriteString("\nwarning: " + flag)
+	}
+	if code := one.Code(); code != "" {
+		b.WriteString("\n--- " + skill.CodeFile(one.Language) + "\n" + strings.TrimRight(execution.Visible(code), "\n"))
+	} else {
+		b.WriteString("\n---\n" + plain.Text(one.Body, maxSkillText))
+	}
+	var others []string
+	for _, path := range slices.Sorted(maps.Keys(one.Files)) {
+		if path != skill.CodeFile(one.Language) {
+			others = append(others, plain.Line(path, 100))
+		}
+	}
+	if len(others) > 0 {
+		b.WriteString("\n--- also: " + strings.Join(others[:min(len(others), 20)], ", "))
+	}
+	return plain.Text(b.String(), maxSkillText), nil
+}
+
+// maxSkillText is how much of one skill is returned, in characters.
+const maxSkillText = 32 << 10
+
+// ListSkills tells which skills there are for the caller, or which fit a query. Errors are *tool.Error.
+func (s *Library) ListSkills(ctx context.Context, query string) (string, error) {
+	if s.store == nil {
+		return "", noSkills()
+	}
+	found, err := s.findSkills(ctx, strings.TrimSpace(query[:min(len(query), toolsearch.MaxQuery)]), toolsearch.MaxLimit)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 && query != "" {
+		return "No skill matches.", nil
+	}
+	if len(found) == 0 {
+		return "No skills yet: save_skill keeps one.", nil
+	}
+	var lines []string
+	for _, hit := range found[:min(len(found), maxListedSkills)] {
+		s.opts.Guard.ReadSkill(ctx, hit.Name, hit.shared)
+		line := hit.Name
+		if hit.shared {
+			line += " (shared)"
+		}
+		if hit.problem != nil {
+			lines = append(lines, line+": "+plain.Line(hit.problem.Error(), 120))
+			continue
+		}
+		lines = append(lines, line+": "+catalog.FirstSentence(hit.Description, ""))
+	}
+	if more := len(found) - maxListedSkills; more > 0 {
+		lines = append(lines, fmt.Sprintf("(%d more; give a query)", more))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// maxListedSkills is how many skills are listed.
+const maxListedSkills = 60

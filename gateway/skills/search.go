@@ -1,0 +1,312 @@
+package skills
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sallyport/codegen"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/toolcall"
+	"sallyport/gateway/toolsearch"
+	"sallyport/index"
+	"sallyport/internal/plain"
+	"sallyport/internal/skill"
+	"sallyport/internal/tool"
+)
+
+// Skills are found by search as tools are, each principal's own and those that are
+// shared. Every principal has an index of their own, so no skills change how
+// those of another principal, or tools, are ranked.
+
+// maxIndexes is of how many principals skills are kept in memory.
+const maxIndexes = 64
+
+// skillIndex is what one principal finds.
+type skillIndex struct {
+	stamp  string
+	skills map[string]foundSkill // by module
+	index  *index.Index
+}
+
+// indexed returns the index of the caller, made again where something has changed. It is called with mu held.
+func (s *Library) indexed(principal string) (*skillIndex, error) {
+	stamp := s.store.Stamp(principal) + "\x00" + s.store.SharedStamp()
+	old := s.indexes[principal]
+	if old != nil && old.stamp == stamp {
+		return old, nil
+	}
+	made := &skillIndex{stamp: stamp, skills: map[string]foundSkill{}}
+	for _, name := range s.store.Shared() {
+		one, err := s.store.LoadShared(name, 0)
+		if err == nil {
+			made.skills[skill.Module(name)] = foundSkill{Skill: one, shared: true}
+		}
+	}
+	for _, name := range s.store.Names(principal) {
+		one, err := s.store.Load(principal, name, 0)
+		one.Name = name
+		made.skills[skill.Module(name)] = foundSkill{Skill: one, problem: err}
+	}
+	var docs []index.Doc
+	for _, module := range slices.Sorted(maps.Keys(made.skills)) {
+		if one := made.skills[module]; one.problem == nil {
+			docs = append(docs, skillDocument(one.Skill))
+		}
+	}
+	all, err := index.New(docs, nil)
+	if err != nil {
+		return nil, err
+	}
+	made.index = all
+	if old == nil && len(s.indexes) >= maxIndexes {
+		for other, gone := range s.indexes {
+			_ = gone.index.Close()
+			delete(s.indexes, other)
+			break
+		}
+	}
+	if old != nil {
+		_ = old.index.Close()
+	}
+	s.indexes[principal] = made
+	return made, nil
+}
+
+func skillDocument(one skill.Skill) index.Doc {
+	doc := index.Doc{ID: tool.ID{Upstream: toolcall.SkillsID, Name: one.Module()}, Kind: index.Skill, Wire: one.Name, Title: strings.ReplaceAll(one.Name, "-", " "), Description: plain.Text(one.Description, skill.MaxDescription)}
+	for _, p := range one.Parameters {
+		name, _, _ := strings.Cut(p, ":")
+		doc.Params = append(doc.Params, index.Param{Name: plain.Line(name, 100)})
+	}
+	return doc
+}
+
+// Close ends what is kept in memory.
+func (s *Library) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.indexes {
+		_ = one.index.Close() // it is in memory
+	}
+	clear(s.indexes)
+	return nil
+}
+
+// skillHit is a skill that fits a query.
+type skillHit struct {
+	foundSkill
+	cover float64
+	words int
+	weak  bool
+}
+
+// findSkills returns the skills of the caller that fit a query, best first; all, by name, for "".
+func (s *Library) findSkills(ctx context.Context, query string, limit int) ([]skillHit, error) {
+	if s.store == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine, err := s.indexed(tool.Principal(ctx))
+	if err != nil {
+		return nil, toolsearch.SearchError(err)
+	}
+	var found []skillHit
+	if query == "" || len(mine.skills) == 0 {
+		for _, module := range slices.Sorted(maps.Keys(mine.skills)) {
+			found = append(found, skillHit{foundSkill: mine.skills[module], cover: 1})
+		}
+		return found, nil
+	}
+	results, err := mine.index.Search(ctx, index.Query{Text: query, Limit: limit})
+	if err != nil {
+		return nil, toolsearch.SearchError(err)
+	}
+	known := 1 - float64(len(results.Unmatched))/float64(max(results.Words, 1))
+	for _, hit := range results.Hits {
+		found = append(found, skillHit{mine.skills[hit.ID.Name], min(hit.Cover, known), results.Words, results.Weak})
+	}
+	return found, nil
+}
+
+// Find returns the skills of the caller that fit a query.
+func (s *Library) Find(ctx context.Context, query string, limit int) ([]toolsearch.Item, error) {
+	hits, err := s.findSkills(ctx, query, limit)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]toolsearch.Item, len(hits))
+	for i, hit := range hits {
+		items[i] = toolsearch.Item{
+			ID: tool.ID{Upstream: toolcall.SkillsID, Name: hit.Module()}, Name: hit.Name, Cover: hit.cover, Words: hit.words, Weak: hit.weak, Broken: hit.problem != nil,
+			Tell: func(d toolsearch.Detail) toolsearch.FoundTool { return s.describeSkill(ctx, hit.foundSkill, d) },
+		}
+	}
+	return items, nil
+}
+
+// Describe tells all about a skill of the caller.
+func (s *Library) Describe(ctx context.Context, name string) (toolsearch.FoundTool, error) {
+	one, err := s.skill(ctx, name, 0)
+	if err != nil {
+		return toolsearch.FoundTool{}, err
+	}
+	return s.describeSkill(ctx, one, toolsearch.Full), nil
+}
+
+// maxShownFunctions is how many signatures of one skill a search shows.
+const maxShownFunctions = 3
+
+func (s *Library) describeSkill(ctx context.Context, one foundSkill, detail toolsearch.Detail) toolsearch.FoundTool {
+	found := toolsearch.FoundTool{ID: tool.ID{Upstream: toolcall.SkillsID, Name: one.Module()}, Kind: index.Skill}
+	s.opts.Guard.ReadSkill(ctx, one.Name, one.shared)
+	if detail == toolsearch.Names {
+		return found
+	}
+	found.Summary = catalog.FirstSentence(one.Description, "")
+	if detail == toolsearch.Summary {
+		return found
+	}
+	compiler{s}.lazily(ctx, &one.Skill)
+	found.Import, found.Text = skillImport(one.Skill), skillText(one)
+	found.Notes = s.skillFlags(one.Skill)
+	if detail == toolsearch.Full {
+		parts := []string{found.Import + "\n" + found.Text, codegen.Quoted(plain.Text(one.Description, skill.MaxDescription))}
+		for _, flag := range found.Notes {
+			parts = append(parts, "warning: "+flag)
+		}
+		found.Text, found.Notes = strings.Join(append(parts, fmt.Sprintf("load_skill(%q) shows its code.", one.Name)), "\n"), nil
+	}
+	return found
+}
+
+// skillText are the signatures of a skill, marked as one.
+func skillText(one foundSkill) string {
+	mark := " # skill"
+	if one.Language == skill.TypeScript {
+		mark = " // skill"
+	}
+	if one.shared {
+		mark += ", shared"
+	}
+	lines := make([]string, 0, maxShownFunctions)
+	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
+		lines = append(lines, plain.Line(f, maxSignature))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("load_skill(%q)", one.Name))
+	}
+	lines[0] += " " + mark
+	return strings.Join(lines, "\n  ")
+}
+
+var functionName = regexp.MustCompile(`^(?:async )?([\p{L}_$][\p{L}\p{Nd}_$]*)`)
+
+// skillImport is the line that imports a skill's functions; "" where it has none.
+func skillImport(one skill.Skill) string {
+	var names []string
+	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
+		if found := functionName.FindStringSubmatch(f); found != nil {
+			names = append(names, found[1])
+		}
+	}
+	switch {
+	case one.Code() == "":
+		return "from sallyport import load_skill"
+	case one.Language == skill.TypeScript && len(names) == 0:
+		return fmt.Sprintf("import * as %s from %q", one.Module(), toolcall.SkillsID+"/"+one.Module())
+	case one.Language == skill.TypeScript:
+		return fmt.Sprintf("import { %s } from %q", strings.Join(names, ", "), toolcall.SkillsID+"/"+one.Module())
+	case len(names) == 0:
+		return "import skills." + one.Module()
+	}
+	return "from skills." + one.Module() + " import " + strings.Join(names, ", ")
+}
+
+// importText is that on a line of its own, with the signatures below it.
+func importText(one skill.Skill) string {
+	if one.Code() == "" {
+		return ""
+	}
+	lines := []string{"", skillImport(one)}
+	for _, f := range one.Functions[:min(len(one.Functions), maxShownFunctions)] {
+		lines = append(lines, plain.Line(f, maxSignature))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxFlags is how much is said of tools that changed.
+const maxFlags = 3
+
+// skillFlags say which of the tools that a skill calls are not what they were when it was saved.
+func (s *Library) skillFlags(one skill.Skill) (flags []string) {
+	for _, name := range slices.Sorted(maps.Keys(one.Tools)) {
+		id, err := tool.ParseID(name)
+		if err != nil {
+			continue
+		}
+		switch digest := s.opts.Catalog.Digest(id); {
+		case digest == one.Tools[name]:
+		case digest != "":
+			flags = append(flags, plain.Line(name, 120)+" changed since it was saved")
+		case s.knows(id.Upstream):
+			flags = append(flags, plain.Line(name, 120)+" is not there any more")
+		}
+	}
+	if more := len(flags) - maxFlags; more > 0 {
+		flags = append(flags[:maxFlags], fmt.Sprintf("and %d tools more", more))
+	}
+	return flags
+}
+
+// knows reports whether it is known what an upstream offers: of one that was never reached nothing is missing. One that was taken out of the settings is.
+func (s *Library) knows(upstream string) bool {
+	for _, up := range s.opts.Catalog.Upstreams() {
+		if up.ID == upstream {
+			return up.Known || up.State.Tools > 0
+		}
+	}
+	return true
+}
+
+var (
+	fromServers  = regexp.MustCompile(`\bfrom\s+servers\.(\w+)\s+import\s+(\([^)]*\)|[^\n;]*)`)
+	tsServers    = regexp.MustCompile(`\bimport\s*\{([^}]*)\}\s*from\s*["']servers/(\w+)["']`)
+	moduleCall   = regexp.MustCompile(`\b(\w+)\.(\w+)\s*\(`)
+	importedName = regexp.MustCompile(`\w+`)
+)
+
+// toolDigests are the digests of the tools that a program imports, as far as that stands in its text.
+func (s *Library) toolDigests(code string) map[string]string {
+	tools := map[string]string{}
+	add := func(upstream, name string) {
+		id := tool.ID{Upstream: upstream, Name: name}
+		if digest := s.opts.Catalog.Digest(id); digest != "" && len(tools) < maxSkillTools {
+			tools[id.String()] = digest
+		}
+	}
+	list := func(upstream, names string) {
+		for entry := range strings.SplitSeq(names, ",") {
+			add(upstream, importedName.FindString(entry)) // what stands before "as"
+		}
+	}
+	for _, found := range fromServers.FindAllStringSubmatch(code, -1) {
+		list(found[1], found[2])
+	}
+	for _, found := range tsServers.FindAllStringSubmatch(code, -1) {
+		list(found[2], found[1])
+	}
+	if strings.Contains(code, "servers") {
+		for _, found := range moduleCall.FindAllStringSubmatch(code, -1) {
+			add(found[1], found[2])
+		}
+	}
+	return tools
+}
+
+// maxSkillTools is how many tools of one skill are watched.
+const maxSkillTools = 100

@@ -1,0 +1,165 @@
+package toolsearch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"sallyport/codegen"
+	"sallyport/gateway/catalog"
+	"sallyport/index"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Resources, templates and prompts of the upstreams are found by search as well.
+// They have an index of their own: thousands of files that one server lists must
+// not change how rare a word is among tools, and so how tools are ranked.
+
+const (
+	// offersFound is how many of them one search shows.
+	offersFound = 3
+)
+
+// offerCall is how a program reaches it, in both languages.
+func offerCall(kind index.Kind, name string) string {
+	quoted := literal(name)
+	if kind == index.Prompt {
+		return "prompts.get(" + quoted + ")"
+	}
+	return "resources.read(" + quoted + ")"
+}
+
+// literal is a string literal of both languages, of a text without characters that do not show.
+func literal(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+// describeOffer says how a program uses what is no tool. Whatever kinds there
+// will be besides these get their lines here.
+func describeOffer(d catalog.Document, detail Detail, lang codegen.Language) FoundTool {
+	found := FoundTool{ID: d.ID, Kind: d.Kind}
+	if detail == Names {
+		return found
+	}
+	found.Summary = catalog.FirstSentence(d.Description, d.Heading)
+	if detail == Summary {
+		return found
+	}
+	module, c := "resources", offerCall(d.Kind, d.ID.Name)
+	if d.Kind == index.Prompt {
+		module, c = "prompts", promptCall(d, lang)
+	}
+	found.Import = codegen.Import(tool.ID{Upstream: d.ID.Upstream, Name: module}, lang)
+	result := map[bool]string{true: " -> {messages: [...]}", false: " -> str | Blob"}[d.Kind == index.Prompt]
+	if lang == codegen.TypeScript {
+		result = map[bool]string{true: ": Promise<{messages: [...]}>", false: ": Promise<string | Blob>"}[d.Kind == index.Prompt]
+	}
+	found.Text = c + result
+	if d.Kind == index.Template {
+		found.Notes = []string{"fill in {...} of the URI first"}
+	}
+	if mime := plain.Line(d.MIME, 60); mime != "" {
+		found.Summary = strings.TrimSpace(found.Summary + " (" + mime + ")")
+	}
+	if detail == Full {
+		found.Text = fullOffer(d, found)
+		found.Notes = nil
+	}
+	return found
+}
+
+// promptCall is a call with the prompt's arguments, which all are strings.
+func promptCall(d catalog.Document, lang codegen.Language) string {
+	var args []string
+	for _, a := range d.Arguments {
+		name := literal(plain.Line(a.Name, 60))
+		optional := map[bool]string{true: "", false: "?"}[a.Required]
+		args = append(args, name+optional+": "+map[bool]string{true: "string", false: "str"}[lang == codegen.TypeScript])
+	}
+	c := "prompts.get(" + literal(d.ID.Name)
+	if len(args) > 0 {
+		c += ", {" + strings.Join(args, ", ") + "}"
+	}
+	return c + ")"
+}
+
+// fullOffer is all there is to tell.
+func fullOffer(d catalog.Document, found FoundTool) string {
+	var b strings.Builder
+	b.WriteString(found.Import + "\n" + d.ID.Upstream + "." + found.Text + "\n")
+	for _, text := range append([]string{codegen.Quoted(plain.Line(d.Heading, catalog.SummaryLength)), codegen.Quoted(plain.Text(d.Description, 2000))}, found.Notes...) {
+		if text != "" {
+			b.WriteString("\n" + text)
+		}
+	}
+	for _, a := range d.Arguments {
+		if about := plain.Line(a.Description, 300); about != "" {
+			b.WriteString("\n  " + plain.Line(a.Name, 60) + ": " + about)
+		}
+	}
+	return b.String()
+}
+
+// offersFor are the resources, templates and prompts that may answer a query. Where
+// it names a tool they do not stand before that, whatever they are called.
+func (sr *Searcher) offersFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64, named bool) (found []other, err error) {
+	known := sr.opts.Catalog.Snapshot().Offers
+	if len(known) == 0 {
+		return nil, nil
+	}
+	results, err := sr.opts.Catalog.RankOffers(ctx, index.Query{Text: s.Query, Upstream: s.Upstream, Limit: offersFound})
+	if err != nil {
+		return nil, SearchError(err)
+	}
+	there := offersAt(known, s)
+	for i, hit := range append(there, results.Hits...) {
+		at := i < len(there)
+		d, ok := known[catalog.DocumentKey{Kind: hit.Kind, ID: hit.ID}]
+		if !ok || slices.ContainsFunc(found, func(o other) bool { return o.id == hit.ID }) {
+			continue // gone since the index was made, or told of already
+		}
+		exact := at || s.Query == hit.ID.Name || names(s.Query, hit.ID)
+		o := other{sought: !named && (exact || weak || hit.Cover > best+surelyMore), fits: exact || !results.Weak && hit.Cover >= functionFits && results.Words > 1}
+		o.candidate = candidate{id: hit.ID, score: hit.Score, exact: exact, tell: func(detail Detail) FoundTool { return describeOffer(d, detail, lang) }}
+		found = append(found, o)
+	}
+	return found, nil
+}
+
+// offersAt are the resources at the URI that a query is: an index of words takes it for a path among words.
+func offersAt(known map[catalog.DocumentKey]catalog.Document, s Request) (hits []index.Hit) {
+	if !strings.Contains(s.Query, ":") || strings.ContainsAny(s.Query, " \t\n") {
+		return nil
+	}
+	for key := range known {
+		head, _, open := strings.Cut(key.ID.Name, "{")
+		at := key.ID.Name == s.Query || open && key.Kind == index.Template && len(head) > len("://x") && strings.HasPrefix(s.Query, head)
+		if at && (s.Upstream == "" || s.Upstream == key.ID.Upstream) {
+			hits = append(hits, index.Hit{ID: key.ID, Kind: key.Kind, Cover: 1})
+		}
+	}
+	slices.SortFunc(hits, func(a, b index.Hit) int {
+		return cmp.Or(cmp.Compare(len(b.ID.Name), len(a.ID.Name)), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return hits[:min(len(hits), offersFound)]
+}
+
+// heldTool returns a tool that is quarantined.
+func (sr *Searcher) heldTool(id tool.ID) (FoundHeld, bool) {
+	reason, ok := sr.opts.Catalog.HeldReason(id)
+	return FoundHeld{ID: id, Reason: reason}, ok
+}
+
+// heldNamed are those that the query names, so that their names are no news to
+// anyone who asked, in addition to those that are known.
+func (sr *Searcher) heldNamed(query string, known []FoundHeld) (found []FoundHeld) {
+	for id, reason := range sr.opts.Catalog.Quarantined() {
+		one := FoundHeld{ID: id, Reason: reason}
+		if names(query, id) && !slices.Contains(known, one) && len(found) < maxHeldRank {
+			found = append(found, one)
+		}
+	}
+	return found
+}

@@ -1,0 +1,178 @@
+package toolsearch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"sallyport/codegen"
+	"sallyport/codegen/runtime"
+	"sallyport/gateway/toolcall"
+	"sallyport/index"
+	"sallyport/internal/tool"
+)
+
+// What programs can import from "sallyport" is found by search as tools are. It
+// has an index of its own, so that ranking of tools does not depend on it.
+
+const (
+	// functionFits is how much of a query a built-in function must have to be shown
+	// next to tools: it is there for a model that looks for it.
+	functionFits = 0.6
+	// toolsPerFunction: there is room for one among that many hits, maxFunctions at most.
+	toolsPerFunction, maxFunctions = 4, 2
+	// surelyMore is by how much a function must cover more of a query than the best
+	// tool to stand before it.
+	surelyMore = 0.05
+	// allButAll is how much of a query of several words a function must have to be
+	// shown behind tools that have all of it.
+	allButAll = 0.85
+)
+
+func functionNamed(name string) *runtime.Function {
+	functions := runtime.Functions()
+	if i := slices.IndexFunc(functions, func(f runtime.Function) bool { return f.Name == name }); i >= 0 {
+		return &functions[i]
+	}
+	return nil
+}
+
+func functionNames() []string {
+	var names []string
+	for _, f := range runtime.Functions() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// functionIndex is an index of the functions alone.
+func functionIndex() (*index.Index, error) {
+	var docs []index.Doc
+	for _, f := range runtime.Functions() {
+		docs = append(docs, index.Doc{ID: tool.ID{Upstream: toolcall.GatewayID, Name: f.Name}, Kind: index.Function, Wire: f.Name, Title: f.Words, Description: f.Summary})
+	}
+	return index.New(docs, nil)
+}
+
+func describeFunction(f runtime.Function, detail Detail, lang codegen.Language) FoundTool {
+	form := f.Python
+	if lang == codegen.TypeScript {
+		form = f.TypeScript
+	}
+	found := FoundTool{ID: tool.ID{Upstream: toolcall.GatewayID, Name: f.Name}, Kind: index.Function}
+	if detail == Names {
+		return found
+	}
+	found.Summary = strings.TrimSuffix(f.Summary, ".")
+	switch detail {
+	case Signature, brief:
+		found.Import, found.Text = form.Import, form.Signature
+	case Full:
+		found.Import, found.Text = form.Import, form.Import+"\n"+form.Signature+"\n\n"+f.Summary+"\n"+form.Doc
+	}
+	return found
+}
+
+// listFunctions is the answer to a search of nothing in particular in ours: all of them.
+func listFunctions(found *Found, lang codegen.Language) (list []candidate) {
+	for _, f := range runtime.Functions() {
+		list = append(list, functionCandidate(f, lang))
+	}
+	found.Total = len(list)
+	return list
+}
+
+func functionCandidate(f runtime.Function, lang codegen.Language) candidate {
+	return candidate{id: tool.ID{Upstream: toolcall.GatewayID, Name: f.Name}, tell: func(d Detail) FoundTool { return describeFunction(f, d, lang) }}
+}
+
+// searchFunctions is the answer to a search in ours only.
+func (sr *Searcher) searchFunctions(ctx context.Context, s Request, lang codegen.Language, found *Found) (list []candidate, err error) {
+	results, err := sr.functions.Search(ctx, index.Query{Text: s.Query, Limit: s.candidates()})
+	if err != nil {
+		return nil, SearchError(err)
+	}
+	found.adopt(results)
+	found.Likely = nil
+	for _, hit := range results.Hits {
+		list = append(list, functionCandidate(*functionNamed(hit.ID.Name), lang))
+	}
+	return list, nil
+}
+
+// other is something besides tools that may answer a query.
+type other struct {
+	candidate
+	// fits says that it has enough of the query to be shown, sought that it was
+	// looked for rather than a tool.
+	fits, sought bool
+}
+
+// addOthers puts what is no tool and fits the query among the tools that were
+// found: before them where it was looked for, else behind the first of them. best
+// is how much the best tool has of the query.
+func (sr *Searcher) addOthers(ctx context.Context, s Request, lang codegen.Language, found *Found, tools []candidate, best float64) ([]candidate, error) {
+	weak := found.Weak || len(tools) == 0
+	var others []other
+	if s.Upstream == "" {
+		functions, err := sr.functionsFor(ctx, s, lang, weak, best)
+		if err != nil {
+			return nil, err
+		}
+		saved, err := sr.skillsFor(ctx, s, weak, best, exact(tools) > 0)
+		if err != nil {
+			return nil, err
+		}
+		others = append(saved, functions...)
+	}
+	offers, err := sr.offersFor(ctx, s, lang, weak, best, exact(tools) > 0)
+	if err != nil {
+		return nil, err
+	}
+	var first, last []candidate
+	for _, o := range append(others, offers...) {
+		switch {
+		case !o.fits:
+		case o.sought:
+			first = append(first, o.candidate)
+		case s.Limit == 0 || s.Limit >= toolsPerFunction:
+			last = append(last, o.candidate)
+		}
+	}
+	found.Total += len(first) + len(last)
+	found.Weak = found.Weak && len(first) == 0
+	head := min(len(tools), toolsPerFunction, max(0, cmp.Or(s.Limit, MaxLimit)-len(first)-len(last)))
+	return slices.Concat(first, tools[:head], last, tools[head:]), nil
+}
+
+// judge says whether a function that covers so much of a query of so many words is to be shown, and where.
+func (o *other) judge(words int, cover, best float64, weak bool, f runtime.Function, query string) {
+	more := cover > best+surelyMore
+	worded := words > 1 || slices.Contains(strings.Fields(f.Words), strings.ToLower(query)) // one word fits too much
+	o.sought = o.exact || more || weak && (words > 1 || best < functionFits)
+	// Next to a tool that has all of it there is no need, but for what can hardly mean anything else.
+	needed := o.sought || weak || words > 1 && best < 1-surelyMore || words > 2 && cover > allButAll
+	o.fits = o.exact || cover >= functionFits && worded && needed
+}
+
+// functionsFor are the built-in functions that may answer a query.
+func (sr *Searcher) functionsFor(ctx context.Context, s Request, lang codegen.Language, weak bool, best float64) (found []other, err error) {
+	room := maxFunctions
+	if s.Limit > 0 {
+		room = max(1, min(s.Limit/toolsPerFunction, maxFunctions))
+	}
+	results, err := sr.functions.Search(ctx, index.Query{Text: s.Query, Limit: room})
+	if err != nil {
+		return nil, SearchError(err)
+	}
+	known := 1 - float64(len(results.Unmatched))/float64(max(results.Words, 1))
+	for _, hit := range results.Hits {
+		f := *functionNamed(hit.ID.Name)
+		o := other{candidate: functionCandidate(f, lang)}
+		o.exact = s.Query == hit.ID.Name || s.Query == hit.ID.String()
+		o.judge(results.Words, min(hit.Cover, known), best, weak, f, s.Query)
+		found = append(found, o)
+	}
+	return found, nil
+}

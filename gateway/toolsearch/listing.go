@@ -1,0 +1,272 @@
+package toolsearch
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"sallyport/codegen"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/guard"
+	"sallyport/index"
+	"sallyport/internal/plain"
+)
+
+// Text is what a model reads of a search.
+func (f Found) Text() string {
+	var b strings.Builder
+	if f.listsUpstreams() {
+		f.writeUpstreams(&b)
+		return b.String()
+	}
+	b.WriteString(f.verdict())
+	w := newToolWriter(f)
+	for _, t := range f.Tools {
+		b.WriteString(w.text(t))
+	}
+	b.WriteString(w.end())
+	b.WriteString(f.closing(len(f.Tools)))
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (f Found) listsUpstreams() bool { return f.Listing && f.Upstream == "" }
+
+// verdict is what stands above the hits where they are not what was asked for.
+func (f Found) verdict() string {
+	switch {
+	case len(f.Tools) == 0 && f.Listing:
+		return "No tools.\n"
+	case len(f.Tools) == 0 && len(f.Quarantined) > 0:
+		return ""
+	case len(f.Tools) == 0 && f.Upstream != "":
+		return "No tool of " + f.Upstream + " matches." + f.suggestion() + " Leave out upstream to search all, or query to list its tools.\n"
+	case len(f.Tools) == 0 && len(f.Likely) > 0:
+		return "No tool matches." + f.suggestion() + "\n"
+	case len(f.Tools) == 0:
+		return "No tool matches." + f.suggestion() + " search_tools(\"\") lists the upstreams.\n"
+	case f.Weak:
+		return "No good match; closest:" + f.suggestion() + "\n"
+	}
+	return ""
+}
+
+func (f Found) suggestion() string {
+	if len(f.Suggest) == 0 {
+		return ""
+	}
+	return " Did you mean: " + plain.Line(strings.Join(f.Suggest[:min(5, len(f.Suggest))], ", "), 200) + "?"
+}
+
+const (
+	// maxLikely is how many upstreams are named that look right.
+	maxLikely = 4
+	// maxHeldRank is among how many of the first hits one must be that is quarantined to be told of.
+	maxHeldRank = 5
+	// maxUnknown is how much is repeated of an upstream that does not exist, in characters.
+	maxUnknown = 40
+)
+
+// closing is what stands below so many hits.
+func (f Found) closing(hits int) string {
+	var b strings.Builder
+	if likely := f.Likely[:min(len(f.Likely), maxLikely)]; len(likely) > 0 && (f.Weak || hits == 0) {
+		fmt.Fprintf(&b, "Upstreams that look right: %s.\n", strings.Join(likely, ", "))
+	}
+	if f.Offers != "" {
+		b.WriteString(f.Offers + "\n")
+	}
+	switch more := f.Total - hits; {
+	case more <= 0 || f.Weak:
+	case f.Listing:
+		fmt.Fprintf(&b, "(%d more; give a query)\n", more)
+	default:
+		fmt.Fprintf(&b, "(%d more match less well)\n", more)
+	}
+	if f.Unknown != "" {
+		b.WriteString(f.noUpstream("; all were searched"))
+	}
+	b.WriteString(f.refused())
+	for _, h := range f.Quarantined {
+		if h.Reason == guard.ReasonDenied {
+			continue
+		}
+		fmt.Fprintf(&b, "(%s [quarantined]: %s; an operator must approve it)\n", h.ID, catalog.WhyHeld(h.Reason))
+	}
+	f.writeMissing(&b)
+	return b.String()
+}
+
+// refused names what the policy refuses, so that a model stops looking for it.
+func (f Found) refused() string {
+	var ids []string
+	for _, h := range f.Quarantined {
+		if h.Reason == guard.ReasonDenied {
+			ids = append(ids, h.ID.String())
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return "(refused by policy: " + strings.Join(ids, ", ") + ")\n"
+}
+
+// noUpstream says that the query restricts itself to an upstream that does not exist.
+func (f Found) noUpstream(more string) string {
+	return "(there is no upstream " + plain.Line(f.Unknown, maxUnknown) + more + ")\n"
+}
+
+func plural(tools int) string {
+	if tools == 1 {
+		return "tool"
+	}
+	return "tools"
+}
+
+const (
+	// maxProblem is how much is said about each upstream that is not there, in characters.
+	maxProblem = 100
+	// maxMissing is how many of them are listed with the reason, maxMissingNamed how many more by name.
+	maxMissing, maxMissingNamed = 3, 10
+)
+
+// writeMissing names the upstreams that are not there: a tool may be sought in
+// vain because of that, or found and of no use.
+func (f Found) writeMissing(b *strings.Builder) {
+	for _, up := range f.Upstreams[:min(len(f.Upstreams), maxMissing)] {
+		what := "not searched"
+		if up.Tools > 0 {
+			what = "lost, a call connects again"
+		}
+		fmt.Fprintf(b, "(%s: %s, %s)\n", what, up.ID, plain.Line(up.Problem, maxProblem))
+	}
+	if len(f.Upstreams) <= maxMissing {
+		return
+	}
+	var names []string
+	for _, up := range f.Upstreams[maxMissing:] {
+		names = append(names, up.ID)
+	}
+	more := ""
+	if len(names) > maxMissingNamed {
+		more, names = fmt.Sprintf(" and %d more", len(names)-maxMissingNamed), names[:maxMissingNamed]
+	}
+	fmt.Fprintf(b, "(not available either: %s%s)\n", strings.Join(names, ", "), more)
+}
+
+// toolWriter writes hits one after the other: those of one upstream that stand
+// together share its import line, and bare names one line. A copy continues from where it is.
+type toolWriter struct {
+	detail    Detail
+	language  string
+	header    string // the import line above what was written last
+	ids       string // whose names the line of names has come to, "" before it has begun
+	begun     bool   // something stands above that line
+	explained *once
+}
+
+func newToolWriter(f Found) toolWriter {
+	return toolWriter{detail: f.Detail, language: f.Language}
+}
+
+// text is the next hit.
+func (w *toolWriter) text(t FoundTool) string {
+	level := cmp.Or(t.Shown, w.detail)
+	if level == Names {
+		return w.id(t)
+	}
+	w.begun = true
+	switch level {
+	case Summary:
+		w.header = ""
+		return strings.TrimSuffix(t.name()+t.mark()+": "+t.Summary, ": ") + "\n"
+	case Full:
+		if w.explained == nil {
+			w.explained = &once{}
+		}
+		return w.explained.full(t, t.mark()) + "\n\n"
+	}
+	var b strings.Builder
+	b.WriteString(w.under(t) + "  " + strings.TrimPrefix(t.Text, t.ID.Upstream+".") + t.mark() + "\n")
+	if t.Summary != "" {
+		b.WriteString("    " + t.Summary + "\n")
+	}
+	for _, note := range t.Notes {
+		b.WriteString("    " + note + "\n")
+	}
+	return b.String()
+}
+
+// under is the import line that a hit stands below, "" if it is there already.
+func (w *toolWriter) under(t FoundTool) string {
+	header := t.header(w.language)
+	if header == w.header {
+		return ""
+	}
+	w.header = header
+	return header + "\n"
+}
+
+// id is a hit without details: on a line of its own where only ids
+// were asked for, else on one line with all of them, "also git: log, add; github: fork".
+func (w *toolWriter) id(t FoundTool) string {
+	if w.detail == Names {
+		return t.name() + "\n"
+	}
+	before, name := w.ids, strings.TrimPrefix(t.name(), t.ID.Upstream+".")
+	w.ids = t.ID.Upstream
+	switch {
+	case before == t.ID.Upstream:
+		return ", " + name
+	case before != "":
+		return "; " + t.ID.Upstream + ": " + name
+	case w.begun:
+		return "also " + t.ID.Upstream + ": " + name
+	}
+	return t.ID.Upstream + ": " + name
+}
+
+// end closes the line of names.
+func (w *toolWriter) end() string {
+	if w.ids != "" {
+		return "\n"
+	}
+	return ""
+}
+
+// mark is what a caller must know before all else.
+func (t FoundTool) mark() string {
+	var words []string
+	if t.Destructive {
+		words = append(words, "destructive")
+	}
+	switch t.Policy {
+	case "ask":
+		words = append(words, "needs approval")
+	case "deny":
+		words = append(words, "refused by policy")
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(words, ", ") + "]"
+}
+
+// name is the id, or how a program reaches what is no tool.
+func (t FoundTool) name() string {
+	switch t.Kind {
+	case index.Resource, index.Template, index.Prompt:
+		return t.ID.Upstream + "." + offerCall(t.Kind, t.ID.Name)
+	}
+	return t.ID.String()
+}
+
+// header is the import line of an upstream, for whichever tools are wanted.
+func (t FoundTool) header(language string) string {
+	if t.Kind != index.Tool && t.Kind != index.Function {
+		return t.Import // the same for all of its kind
+	}
+	if language == string(codegen.TypeScript) {
+		return strings.Replace(t.Import, "{ "+t.ID.Name+" }", "{ ... }", 1)
+	}
+	return strings.TrimSuffix(t.Import, " "+t.ID.Name) + " ..."
+}

@@ -1,0 +1,54 @@
+package toolsearch
+
+import (
+	"cmp"
+	"strings"
+
+	"sallyport/internal/tool"
+)
+
+// once remembers what the hits of one answer have said of parameters: servers repeat the same ones in every tool.
+type once map[told]tool.ID
+
+type told struct{ upstream, passage string }
+
+// minRepeated is the shortest explanation that is not repeated, in bytes.
+const minRepeated = 40
+
+// full is all there is to tell of a tool, the mark behind its signature. Parameters
+// that an earlier hit of the same upstream explained in the same words point to it.
+func (o once) full(t FoundTool, mark string) string {
+	text, list := t.Text, t.parts.Parameters
+	at := cmp.Or(t.parts.Signature, len(text))
+	text = text[:at] + mark + text[at:]
+	if len(list) == 0 {
+		return text
+	}
+	kept, pointers := o.split(t)
+	first, last := list[0].From+len(mark), list[len(list)-1].To+len(mark)
+	return text[:first] + strings.Join(append(kept, pointers...), "\n") + text[last:]
+}
+
+// split returns the passages that are new, and a line for each tool that explained some of the others.
+func (o once) split(t FoundTool) (kept, pointers []string) {
+	names := map[tool.ID][]string{}
+	var order []tool.ID
+	for _, p := range t.parts.Parameters {
+		passage := t.Text[p.From:p.To]
+		key := told{t.ID.Upstream, passage}
+		first, known := o[key]
+		if !known || len(passage) < minRepeated {
+			o[key] = t.ID
+			kept = append(kept, passage)
+			continue
+		}
+		if names[first] == nil {
+			order = append(order, first)
+		}
+		names[first] = append(names[first], p.Name)
+	}
+	for _, first := range order {
+		pointers = append(pointers, "  "+strings.Join(names[first], ", ")+": as for "+first.Name)
+	}
+	return kept, pointers
+}

@@ -1,0 +1,73 @@
+package toolsearch
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"sallyport/gateway/toolcall"
+	"sallyport/internal/tool"
+)
+
+// readQuery takes out of a query what is not to be sought: which upstream is
+// meant, and words that ask for nothing in particular. It returns an upstream that
+// the query restricts itself to and that does not exist, "" for none.
+func (sr *Searcher) readQuery(s *Request) (unknown string) {
+	var rest []string
+	for word := range strings.FieldsSeq(s.Query) {
+		const prefix = "upstream:"
+		if len(word) <= len(prefix) || !strings.EqualFold(word[:len(prefix)], prefix) {
+			rest = append(rest, word)
+			continue
+		}
+		name := strings.Trim(word[len(prefix):], `"'`)
+		switch id, err := sr.upstreamID(toolcall.TrimName(name)); {
+		case err != nil:
+			unknown = name
+		case s.Upstream == "":
+			s.Upstream = id
+		}
+	}
+	if len(rest) == 0 && unknown == "" || s.Upstream == "" && s.Query == toolcall.GatewayID {
+		if s.Query == toolcall.GatewayID {
+			s.Upstream = toolcall.GatewayID
+		}
+		s.Query = ""
+		return unknown
+	}
+	if s.Query = strings.Join(rest, " "); sr.inGeneral(s.Query) {
+		s.Query = ""
+	}
+	return unknown
+}
+
+const (
+	// maxGeneral is the longest question in general, in bytes.
+	maxGeneral = 100
+	// generalWords are those of a question for whatever there is, generalThings those that make it one.
+	generalWords = " a access all an any are at available can could do does everything find for from get give have help here how i in is list " +
+		"mcp me my of offer please possible re s server servers show tell the there these this to use what which who with you your "
+	generalThings = " capabilities capability functionality help mcp this tool toolbox tools upstream upstreams you "
+)
+
+// inGeneral reports whether a query asks what there is rather than for something:
+// "*", "list all tools", "what can you do?". What is a tool's name never does.
+func (sr *Searcher) inGeneral(query string) bool {
+	if len(query) > maxGeneral {
+		return false
+	}
+	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(words) == 0 {
+		return true
+	}
+	thing := false
+	for _, w := range words {
+		isThing := strings.Contains(generalThings, " "+w+" ")
+		if !isThing && !strings.Contains(generalWords, " "+w+" ") {
+			return false
+		}
+		thing = thing || isThing
+	}
+	name := letters(query)
+	return thing && !slices.ContainsFunc(sr.opts.Catalog.Snapshot().Tools, func(t tool.Tool) bool { return letters(t.ID.Name) == name })
+}

@@ -1,0 +1,245 @@
+package toolsearch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/clicks"
+	"sallyport/gateway/embeddings"
+	"sallyport/gateway/toolcall"
+	"sallyport/index"
+	"sallyport/internal/config"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// rerankers are what search has besides the words of the catalog. Each part is there if
+// the settings say so, and search does without it whenever it is not of use.
+type rerankers struct {
+	clicks  atomic.Pointer[clickStore]
+	meaning atomic.Pointer[ranker]
+
+	mu    sync.Mutex // held while they change
+	ended bool
+}
+
+// clickStore is the store of clicks, and where it keeps them.
+type clickStore struct {
+	*clicks.Store
+	files *clicks.Files // nil: in memory only
+}
+
+func (s *clickStore) close() error {
+	if s == nil {
+		return nil
+	}
+	s.Close()
+	if s.files == nil {
+		return nil
+	}
+	return s.files.Close()
+}
+
+// ranker is an embeddings endpoint that follows changes of the catalog.
+type ranker struct {
+	*embeddings.Ranker
+	settings config.Embeddings
+	unwatch  func()
+}
+
+func (r *ranker) close() error {
+	if r == nil {
+		return nil
+	}
+	r.unwatch()
+	return r.Close()
+}
+
+// Apply has search do what the settings say, from the next query on.
+func (sr *Searcher) Apply(cfg config.Search) {
+	sr.rerankers.mu.Lock()
+	defer sr.rerankers.mu.Unlock()
+	if sr.rerankers.ended {
+		return
+	}
+	if cfg.Learn != (sr.rerankers.clicks.Load() != nil) {
+		sr.warn("close clicks", sr.rerankers.clicks.Swap(sr.openClicks(cfg.Learn)).close())
+	}
+	old := sr.rerankers.meaning.Load()
+	if (cfg.Embeddings != nil) != (old != nil) || old != nil && !reflect.DeepEqual(old.settings, *cfg.Embeddings) {
+		sr.warn("close embeddings", sr.rerankers.meaning.Swap(sr.openMeaning(cfg.Embeddings)).close())
+	}
+}
+
+func (sr *Searcher) warn(what string, err error) {
+	if err != nil {
+		sr.opts.Logger.Warn(what, "error", err.Error())
+	}
+}
+
+// close keeps what was learned.
+func (a *rerankers) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	return errors.Join(a.clicks.Swap(nil).close(), a.meaning.Swap(nil).close())
+}
+
+// openClicks begins to learn from what is called, unless that is turned off.
+func (sr *Searcher) openClicks(on bool) *clickStore {
+	opts := &clicks.Options{Logger: sr.opts.Logger}
+	switch {
+	case !on:
+		return nil
+	case sr.opts.CacheDir == "":
+		return &clickStore{Store: clicks.New(nil, opts)}
+	}
+	files, err := clicks.OpenFiles(filepath.Join(sr.opts.CacheDir, "clicks"))
+	if err != nil {
+		sr.opts.Logger.Warn("clicks are not kept", "error", err)
+		return &clickStore{Store: clicks.New(nil, opts)}
+	}
+	return &clickStore{clicks.New(files, opts), files}
+}
+
+// openMeaning begins to use an endpoint, if there is one.
+func (sr *Searcher) openMeaning(cfg *config.Embeddings) *ranker {
+	if cfg == nil {
+		return nil
+	}
+	if cfg.Problem != "" {
+		sr.opts.Logger.Warn("embeddings are not used", "reason", cfg.Problem)
+		return nil
+	}
+	opts := &embeddings.Options{Logger: sr.opts.Logger}
+	if sr.opts.CacheDir != "" {
+		opts.Dir = filepath.Join(sr.opts.CacheDir, "embeddings")
+	}
+	r, err := embeddings.New(EmbeddingsOf(*cfg), opts)
+	if err != nil {
+		sr.opts.Logger.Warn("embeddings are not used", "error", err.Error())
+		return nil
+	}
+	var showing sync.Mutex // so that the newest is shown last
+	show := func() {
+		showing.Lock()
+		defer showing.Unlock()
+		r.Replace(texts(sr.opts.Catalog.Snapshot()))
+	}
+	unwatch := sr.opts.Catalog.Watch(show)
+	show()
+	return &ranker{r, *cfg, unwatch}
+}
+
+// EmbeddingsOf are the settings of an endpoint as package embeddings takes them.
+func EmbeddingsOf(cfg config.Embeddings) embeddings.Settings {
+	return embeddings.Settings{URL: cfg.URL, Model: cfg.Model, Headers: maps.Clone(cfg.Headers), Timeout: cfg.Timeout}
+}
+
+const (
+	// aboutTool and aboutUpstream are how much of what a tool and its upstream say of
+	// themselves expresses a tool's meaning, in characters.
+	aboutTool     = 400
+	aboutUpstream = 120
+)
+
+// texts returns the text that is embedded for each tool: its name in words, what it does, and
+// where. Nothing is said of tools that are held.
+func texts(s *catalog.Snapshot) []embeddings.Document {
+	callable := make(map[tool.ID]bool, len(s.Tools))
+	for _, t := range s.Tools {
+		callable[t.ID] = true
+	}
+	all := make([]embeddings.Document, 0, len(s.Tools))
+	for _, d := range s.Docs {
+		if !callable[d.ID] {
+			continue
+		}
+		name := d.Wire
+		if name == "" {
+			name = d.ID.Name
+		}
+		text := spaced(d.ID.Upstream) + ": " + spaced(name) + ". " + plain.Line(d.Title+" "+d.Description, aboutTool)
+		if about := plain.Line(d.Upstream, aboutUpstream); about != "" {
+			text += " (" + about + ")"
+		}
+		all = append(all, embeddings.Document{ID: d.ID, Text: text})
+	}
+	return all
+}
+
+// spaced writes a name as words: createIssue and create_issue are "create issue".
+func spaced(name string) string {
+	var b strings.Builder
+	small := false
+	for _, r := range name {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			r = ' '
+		}
+		if small && unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		small = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// aided adds to a query what is known besides its words. It returns how telling
+// each of these is, if clicks are learned from.
+func (sr *Searcher) aided(ctx context.Context, q *index.Query) (words map[string]float64) {
+	if q.Text == "" {
+		return nil
+	}
+	if r := sr.rerankers.meaning.Load(); r != nil {
+		q.Also = r.Rank(ctx, q.Text, func(id tool.ID) bool { return q.Upstream == "" || id.Upstream == q.Upstream })
+	}
+	if store := sr.rerankers.clicks.Load(); store != nil {
+		words = sr.opts.Catalog.Weigh(ctx, q.Text)
+		q.Favour = store.Favour(tool.Principal(ctx), words, sr.opts.Catalog.Digest)
+	}
+	return words
+}
+
+// searched remembers what was shown for a query among the tools, for when it is called.
+func (sr *Searcher) searched(ctx context.Context, found Found) {
+	store := sr.rerankers.clicks.Load()
+	if store == nil || len(found.words) == 0 {
+		return
+	}
+	var shown []tool.ID
+	for _, t := range found.Tools {
+		if sr.opts.Catalog.Digest(t.ID) != "" { // else it is no tool
+			shown = append(shown, t.ID)
+		}
+	}
+	store.Searched(who(ctx), found.words, shown)
+}
+
+func who(ctx context.Context) clicks.Who {
+	return clicks.Who{Principal: tool.Principal(ctx), Session: tool.Session(ctx)}
+}
+
+// Learn records successful calls of tools: those of callers that have
+// searched before move up.
+func (sr *Searcher) Learn(next toolcall.Handler) toolcall.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		result, err := next(ctx, c)
+		store := sr.rerankers.clicks.Load()
+		if store == nil || err != nil || result.IsError || c.Tool.Method() != "tools/call" || catalog.Asks(c, result) {
+			return result, err
+		}
+		if digest := sr.opts.Catalog.Digest(c.Tool); digest != "" {
+			store.Called(who(ctx), c.Execution, c.Tool, digest)
+		}
+		return result, nil
+	}
+}

@@ -1,0 +1,384 @@
+package toolsearch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"sallyport/codegen"
+	"sallyport/gateway/catalog"
+	"sallyport/gateway/execution"
+	"sallyport/gateway/toolcall"
+	"sallyport/index"
+	"sallyport/internal/plain"
+	"sallyport/internal/tool"
+)
+
+// Detail says how much Search tells of each tool.
+type Detail string
+
+// The levels of detail.
+const (
+	// Names: ids only.
+	Names Detail = "names"
+	// Summary: the id and one line.
+	Summary Detail = "summary"
+	// Signature: the typed call with its result, and one line.
+	Signature Detail = "signature"
+	// Full: import, signature, every parameter, the whole description.
+	Full Detail = "full"
+	// brief is Signature with less room, for hits that are not the best. It cannot be requested.
+	brief Detail = "brief"
+)
+
+// Request asks for tools.
+type Request struct {
+	// Query is what the model typed; "" lists the upstreams, or the tools of Upstream.
+	Query string
+	// Detail is Signature if empty. It is what the best hits get; see Budget.
+	Detail Detail
+	// Upstream restricts the search to one upstream.
+	Upstream string
+	// Limit is the most tools that come back, at most 200; 0 is as many as the budget allows.
+	Limit int
+	// Budget is how many tokens (o200k) the text of the answer may have: it decides
+	// how many tools come back and how much is shown of each, the best hit in full
+	// whatever it takes. 0 is 400.
+	Budget int
+	// Language is that of signatures and imports; "" is python.
+	Language string
+}
+
+// Found is what a search found.
+type Found struct {
+	Tools []FoundTool `json:"tools"`
+	// Total is how many tools matched at all.
+	Total int `json:"total"`
+	// Weak says that none of them fits well.
+	Weak bool `json:"weak,omitempty"`
+	// Unmatched are words of the query that no tool has, Suggest what may have been
+	// meant, Likely the upstreams that look right where no tool fits well.
+	Unmatched []string `json:"unmatched,omitempty"`
+	Suggest   []string `json:"suggest,omitempty"`
+	Likely    []string `json:"likely_upstreams,omitempty"`
+	// Quarantined would fit, but may not be called.
+	Quarantined []FoundHeld `json:"quarantined,omitempty"`
+	// Listing says that nothing in particular was asked for: it is the tools of
+	// Upstream that are listed, or the upstreams.
+	Listing bool `json:"listing,omitempty"`
+	// Upstream is the only one that was searched, "" if all were; Unknown is one
+	// that the query restricts itself to and that does not exist.
+	Upstream string `json:"upstream,omitempty"`
+	Unknown  string `json:"unknown_upstream,omitempty"`
+	// Upstreams are all where they are listed, else those of the searched that are not available.
+	Upstreams []FoundUpstream `json:"upstreams,omitempty"`
+	// Problem says, where upstreams are listed, why the settings' file as it is
+	// now is not in force; "" if it is.
+	Problem string `json:"problem,omitempty"`
+	// More is how many upstreams there was no room for, where they are listed.
+	More int `json:"more_upstreams,omitempty"`
+	// Offers says in one line how a program reaches the resources and prompts of
+	// Upstream, where its tools are listed; "" if it has none.
+	Offers string `json:"offers,omitempty"`
+	// Detail and Language are those that Tools were described in.
+	Detail   Detail `json:"detail"`
+	Language string `json:"language"`
+
+	cost  int                // of Text, in tokens
+	words map[string]float64 // of a query among the tools, each with how telling it is
+}
+
+// FoundTool is one tool that was found, or something else that a program can
+// use, described as far as there was room.
+type FoundTool struct {
+	// ID is what search and describe know it by. Its name is the URI of a resource,
+	// and what the upstream calls a prompt.
+	ID tool.ID `json:"id"`
+	// Kind is "" for a tool.
+	Kind    index.Kind `json:"kind,omitempty"`
+	Summary string     `json:"summary,omitempty"`
+	Import  string     `json:"import,omitempty"`
+	// Text is the signature, or for Full all there is to tell.
+	Text string `json:"text,omitempty"`
+	// Notes are what the signature does not tell and a caller would get wrong.
+	Notes []string `json:"notes,omitempty"`
+	// Destructive says that the upstream itself calls the tool destructive.
+	Destructive bool `json:"destructive,omitempty"`
+	// Policy is "ask" where a person is asked about every call of it, "deny" where all are refused.
+	Policy string `json:"policy,omitempty"`
+	// Hints are, for Full, what the upstream says of the tool: "read-only",
+	// "destructive", "idempotent", "open-world".
+	Hints []string `json:"hints,omitempty"`
+	// Shown is the detail that there was room for, if it is less than was asked for.
+	Shown Detail `json:"shown,omitempty"`
+
+	parts codegen.Description // of Text, for Full
+}
+
+// FoundHeld is a tool that is quarantined, without its quarantined definition, or that the policy refuses.
+type FoundHeld struct {
+	ID     tool.ID `json:"id"`
+	Reason string  `json:"reason"` // one of trust's, or "denied"
+}
+
+// FoundUpstream is one upstream in an answer.
+type FoundUpstream struct {
+	ID          string `json:"id"`
+	Description string `json:"description,omitempty"`
+	// Tools is how many are known, also of an upstream that was lost.
+	Tools int `json:"tools"`
+	// Held is how many more are quarantined.
+	Held int `json:"quarantined,omitempty"`
+	// Problem says why it is not available, "" if it is.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Search finds tools. Errors are *tool.Error, for a request that makes no sense.
+func (sr *Searcher) Search(ctx context.Context, s Request) (Found, error) {
+	lang, err := sr.normalize(&s)
+	if err != nil {
+		return Found{}, err
+	}
+	sr.opts.Catalog.Await(ctx, s.Upstream)
+	begun := time.Now()
+	found, err := sr.search(ctx, s, lang)
+	if err == nil {
+		sr.opts.Telemetry.Searched(ctx, found.Weak, time.Since(begun))
+		sr.opts.Telemetry.Tokens(ctx, "search", found.cost, 0)
+	}
+	return found, err
+}
+
+// search is Search of what is known now.
+func (sr *Searcher) search(ctx context.Context, s Request, lang codegen.Language) (Found, error) {
+	missing := sr.readQuery(&s)
+	found := Found{Detail: s.Detail, Language: string(lang), Listing: s.Query == "", Upstream: s.Upstream, Unknown: missing}
+	found.Upstreams = sr.foundUpstreams(s.Upstream, found.listsUpstreams())
+	if found.listsUpstreams() {
+		found.Problem = sr.opts.Problem()
+		l := sr.layout(s, &found)
+		l.upstreams()
+		found.cost = l.used
+		return found, nil
+	}
+	if s.Upstream == toolcall.GatewayID && found.Listing {
+		s.Budget = max(s.Budget, functionsBudget)
+	}
+	list, err := sr.candidates(ctx, s, lang, &found)
+	if err != nil {
+		return Found{}, err
+	}
+	l := sr.layout(s, &found)
+	l.fill(s, list)
+	found.cost = l.used
+	sr.searched(ctx, found)
+	return found, nil
+}
+
+// candidate is something that a search found, to be told of as far as there is room.
+type candidate struct {
+	id    tool.ID
+	score float64
+	// cover is how much of the query it has, 0 to 1.
+	cover float64
+	// exact says that it is what the query names.
+	exact bool
+	tell  func(Detail) FoundTool
+	// hints are what to know in addition to the signature; nil if there is nothing.
+	hints func() []string
+}
+
+// candidates are what was found, best first.
+func (sr *Searcher) candidates(ctx context.Context, s Request, lang codegen.Language, found *Found) ([]candidate, error) {
+	switch {
+	case s.Upstream == toolcall.GatewayID && found.Listing:
+		return listFunctions(found, lang), nil
+	case s.Upstream == toolcall.GatewayID:
+		return sr.searchFunctions(ctx, s, lang, found)
+	}
+	if s.Upstream == toolcall.SkillsID && !sr.opts.Catalog.Has(toolcall.SkillsID) {
+		return sr.searchSkills(ctx, s, found)
+	}
+	if found.Listing {
+		found.Offers = sr.opts.Catalog.OffersText(s.Upstream, lang)
+	}
+	query := index.Query{Text: s.Query, Upstream: s.Upstream, Limit: s.candidates()}
+	found.words = sr.aided(ctx, &query)
+	results, err := sr.opts.Catalog.Rank(ctx, query)
+	if err != nil {
+		return nil, SearchError(err)
+	}
+	found.adopt(results)
+	list, best := sr.hits(ctx, s, lang, results.Hits, found)
+	if found.Listing {
+		return list, nil
+	}
+	found.Quarantined = append(found.Quarantined, sr.heldNamed(s.Query, found.Quarantined)...)
+	return sr.addOthers(ctx, s, lang, found, besides(list), best)
+}
+
+const (
+	// together is how many tools of one upstream may be the first without one of
+	// another that has nearly as much of the query, in parts of what the first has.
+	together = 4
+	nearlyAs = 0.9
+)
+
+// besides moves up the best tool of another upstream where the first are all of one:
+// who says the same words most often must not keep others out of the answer.
+func besides(list []candidate) []candidate {
+	other := func(c candidate) bool { return c.id.Upstream != list[0].id.Upstream }
+	if len(list) <= together || slices.ContainsFunc(list[:together+1], other) {
+		return list
+	}
+	at := slices.IndexFunc(list, func(c candidate) bool { return other(c) && c.cover > 0 && c.cover >= nearlyAs*list[0].cover })
+	if at < 0 {
+		return list
+	}
+	moved := list[at]
+	return slices.Insert(slices.Delete(list, at, at+1), together, moved)
+}
+
+// adopt takes over what an index says of its hits as a whole.
+func (f *Found) adopt(r index.Results) {
+	f.Total, f.Weak, f.Unmatched, f.Suggest, f.Likely = r.Total, r.Weak, r.Unmatched, r.Suggest, r.Upstreams
+}
+
+// names reports whether a query is the name or the id of a tool, in whatever case and with whatever between the words.
+func names(query string, id tool.ID) bool {
+	asked := letters(query)
+	return asked != "" && !strings.ContainsAny(strings.TrimSpace(query), " \t\n") && (asked == letters(id.Name) || asked == letters(id.String()))
+}
+
+// letters is a name without what separates its words.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// SearchError returns the error of an index as a *tool.Error.
+func SearchError(err error) error {
+	if errors.Is(err, index.ErrClosed) {
+		return toolcall.ClosedError()
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return tool.AsError(err)
+	}
+	return &tool.Error{Kind: tool.Internal, Message: "the search failed", Err: err}
+}
+
+// normalize fills in defaults and refuses what cannot be meant.
+func (sr *Searcher) normalize(s *Request) (codegen.Language, error) {
+	interpreter, err := execution.Interpreter(s.Language)
+	if err != nil {
+		return "", err
+	}
+	s.Query, s.Upstream = strings.TrimSpace(strings.ToValidUTF8(s.Query[:min(len(s.Query), MaxQuery)], "")), toolcall.TrimName(s.Upstream)
+	if s.Detail == "" {
+		s.Detail = Signature
+	}
+	if !slices.Contains([]Detail{Names, Summary, Signature, Full}, s.Detail) {
+		return "", toolcall.NotOneOf("detail", string(s.Detail), "use names, summary, signature or full")
+	}
+	if s.Upstream, err = sr.upstreamID(s.Upstream); err != nil {
+		return "", err
+	}
+	s.Limit = max(0, min(s.Limit, MaxLimit))
+	if s.Budget <= 0 {
+		s.Budget = defaultBudget
+	}
+	return codegen.Language(execution.LanguageName(interpreter)), nil
+}
+
+// upstreamID finds an upstream, the gateway's own functions or skills by id, or an upstream by its name in the settings.
+func (sr *Searcher) upstreamID(name string) (string, error) {
+	if name == toolcall.GatewayID || name == toolcall.SkillsID && !sr.opts.Catalog.Has(toolcall.SkillsID) {
+		return name, nil
+	}
+	return sr.opts.Catalog.UpstreamID(name)
+}
+
+const (
+	// MaxQuery is as much of a query as is read, in bytes: it is compared with many names.
+	MaxQuery = 4 << 10
+	// MaxLimit is the most hits of one search.
+	MaxLimit = 200
+	// defaultBudget is how many tokens an answer may have.
+	defaultBudget = 400
+	// functionsBudget is enough for all built-in functions with their signatures, in a list.
+	functionsBudget = 600
+	// leastTokens is what a hit costs at least.
+	leastTokens = 5
+	// minCandidates is how many hits are looked at however small the budget is.
+	minCandidates = 20
+)
+
+// candidates is how many hits there can be room for.
+func (s Request) candidates() int {
+	if s.Limit > 0 {
+		return s.Limit
+	}
+	if s.Query == "" {
+		return MaxLimit
+	}
+	return min(max(s.Budget/leastTokens, minCandidates), MaxLimit)
+}
+
+// foundUpstreams lists every upstream, or those that were to be searched and are not available.
+func (sr *Searcher) foundUpstreams(only string, all bool) []FoundUpstream {
+	var ups []FoundUpstream
+	for _, up := range sr.opts.Catalog.Upstreams() {
+		found := FoundUpstream{ID: up.ID, Description: plain.Line(up.Description, 120), Tools: up.State.Tools, Held: up.Held, Problem: up.Problem()}
+		if all || found.Problem != "" && (only == "" || only == up.ID) {
+			ups = append(ups, found)
+		}
+	}
+	return ups
+}
+
+// maxNotes is how much is said in addition to the signature of the best hit, in bytes.
+const maxNotes = 160
+
+func describe(t tool.Tool, detail Detail, lang codegen.Language, usual catalog.Habits) FoundTool {
+	found := FoundTool{ID: t.ID, Destructive: t.Annotations.Destructive != nil && *t.Annotations.Destructive}
+	if detail == Names {
+		return found
+	}
+	found.Summary = usual.Summary(t)
+	switch detail {
+	case Signature:
+		found.Import, found.Text = codegen.Import(t.ID, lang), usual.Params.Signature(t, lang)
+	case brief:
+		found.Import, found.Text = codegen.Import(t.ID, lang), usual.Params.Brief(t, lang)
+	case Full:
+		found.Import, found.parts = codegen.Import(t.ID, lang), codegen.Describe(t, lang)
+		found.Text, found.Hints = found.parts.Text, hints(t.Annotations)
+		if len(found.Hints) > 0 {
+			found.Text += "\n\nThe upstream says: " + strings.Join(found.Hints, ", ")
+		}
+		if example := codegen.Example(t, lang); example != "" {
+			found.Text += "\n\nExample: " + example
+		}
+	}
+	return found
+}
+
+// hints are the annotations that hold, in words.
+func hints(a tool.Annotations) (words []string) {
+	for _, hint := range []struct {
+		holds *bool
+		word  string
+	}{{a.ReadOnly, "read-only"}, {a.Destructive, "destructive"}, {a.Idempotent, "idempotent"}, {a.OpenWorld, "open-world"}} {
+		if hint.holds != nil && *hint.holds {
+			words = append(words, hint.word)
+		}
+	}
+	return words
+}

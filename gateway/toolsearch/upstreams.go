@@ -1,0 +1,79 @@
+package toolsearch
+
+import (
+	"fmt"
+	"strings"
+
+	"sallyport/internal/plain"
+)
+
+// aboutLengths are how much may be said of each upstream where all are listed,
+// in characters: the most for which there is room.
+func aboutLengths() []int { return []int{120, 60, 30, 0} }
+
+// upstreams cuts what is said of the upstreams, and their number, to the budget.
+func (l *layout) upstreams() {
+	all := l.found.Upstreams
+	for _, length := range aboutLengths() {
+		l.found.Upstreams = cutAbout(all, length)
+		if l.count(l.found.Text()) <= l.budget {
+			return
+		}
+	}
+	// The names alone are too many.
+	for n := len(all); n > 1 && l.count(l.found.Text()) > l.budget; {
+		n = n * 9 / 10
+		l.found.More = len(all) - n
+		l.found.Upstreams = l.found.Upstreams[:n]
+	}
+}
+
+func cutAbout(all []FoundUpstream, length int) []FoundUpstream {
+	cut := make([]FoundUpstream, len(all))
+	for i, up := range all {
+		cut[i] = up
+		cut[i].Description, cut[i].Problem = shortened(up.Description, length), shortened(up.Problem, max(length, minProblem))
+	}
+	return cut
+}
+
+// minProblem is how much is said at least of why an upstream is not there, in characters.
+const minProblem = 40
+
+func shortened(text string, length int) string {
+	if length == 0 {
+		return ""
+	}
+	return plain.Line(text, length)
+}
+
+func (f Found) writeUpstreams(b *strings.Builder) {
+	if f.Unknown != "" {
+		b.WriteString(f.noUpstream(""))
+	}
+	for _, up := range f.Upstreams {
+		held := ""
+		if up.Held > 0 {
+			held = fmt.Sprintf(", %d quarantined", up.Held)
+		}
+		fmt.Fprintf(b, "%s (%d %s%s)", up.ID, up.Tools, plural(up.Tools), held)
+		if up.Description != "" {
+			b.WriteString(": " + up.Description)
+		}
+		if up.Problem != "" {
+			b.WriteString(" [" + up.Problem + "]")
+		}
+		b.WriteString("\n")
+	}
+	if f.More > 0 {
+		fmt.Fprintf(b, "(%d more upstreams; every query searches them too)\n", f.More)
+	}
+	if f.Problem != "" {
+		fmt.Fprintf(b, "(the last edit of the settings is not in force: %s)\n", plain.Line(f.Problem, 2*maxProblem))
+	}
+	if len(f.Upstreams) == 0 {
+		b.WriteString("There are no upstreams; the operator adds them to upstreams.yaml.")
+		return
+	}
+	b.WriteString("search_tools(upstream=NAME) lists the tools of one; NAME sallyport: helpers for programs (emit, parallel, ...).")
+}

@@ -1,0 +1,273 @@
+// Package process starts the program of an upstream in a process group of its own, with pipes, and ends all of the group.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The staircase of stopping a process: its input closed, then SIGTERM, then
+// SIGKILL to its group. Together they stay below 2 s.
+const (
+	afterEOF  = 600 * time.Millisecond
+	afterTerm = 700 * time.Millisecond
+	afterKill = 500 * time.Millisecond
+
+	// lingering is how long the pipes of a dead process may stay open, held by
+	// a grandchild that left the process group.
+	lingering = 200 * time.Millisecond
+)
+
+// inherited are the variables of the gateway that an upstream gets, besides XDG_*.
+// All others may hold secrets that are not the upstream's.
+var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "SHELL", "TERM",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"} // the authorities that a company adds
+
+// Process is one running server and its process group.
+type Process struct {
+	cmd    *exec.Cmd
+	Stdin  *os.File
+	Stdout *os.File
+	errors *os.File
+	Stderr *Ring
+	heir   *heir // nil where there is no shell
+
+	ended   chan struct{} // closed when the process has been reaped; then status may be read
+	status  string        // "exited with status 1"
+	Drained chan struct{} // closed when stdout has been read to its end
+	told    chan struct{} // closed when stderr has been read to its end
+	done    chan struct{} // closed when all of that is over
+
+	mu     sync.Mutex
+	reaped bool
+}
+
+// Command is what to start: a program with its arguments, its directory and the variables that it gets besides those of every upstream.
+type Command struct {
+	Command string
+	Args    []string
+	Dir     string
+	Env     map[string]string
+}
+
+// Start starts the server, which outlives ctx.
+func Start(ctx context.Context, s Command) (*Process, error) {
+	p := &Process{
+		Stderr: &Ring{}, ended: make(chan struct{}), Drained: make(chan struct{}),
+		told: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), s.Command, s.Args...)
+	p.cmd.Dir, p.cmd.Env = s.Dir, environment(os.Environ(), s.Env)
+	p.cmd.SysProcAttr = ownGroup()
+	theirs, err := p.openPipes()
+	defer closeAll(theirs)
+	if err != nil {
+		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
+		return nil, fmt.Errorf("open pipes: %w", err)
+	}
+	started := make(chan error)
+	go p.live(started)
+	if err := <-started; err != nil {
+		closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
+		return nil, startError(err)
+	}
+	go func() {
+		defer close(p.told)
+		p.Stderr.Fill(p.errors)
+	}()
+	return p, nil
+}
+
+// openPipes connects the process to us and returns the ends that belong to it.
+func (p *Process) openPipes() (theirs []*os.File, err error) {
+	var in, out, errs *os.File
+	if in, p.Stdin, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if p.Stdout, out, err = os.Pipe(); err != nil {
+		return []*os.File{in}, err
+	}
+	if p.errors, errs, err = os.Pipe(); err != nil {
+		return []*os.File{in, out}, err
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
+	return []*os.File{in, out, errs}, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// startError leaves out the path of an error that names it anyway.
+func startError(err error) error {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return fmt.Errorf("start %q: %w", e.Name, e.Err)
+	}
+	return fmt.Errorf("start process: %w", err)
+}
+
+// live starts the process, waits for its end and cleans up after it.
+//
+// The kernel sends the parent-death signal when the thread that forked ends, not
+// the whole parent; Go ends threads when it likes. So the goroutine keeps the
+// thread for as long as the process lives. The signal reaches the direct child
+// only; what that started is left to the heir.
+func (p *Process) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	p.heir = startHeir(p.cmd.Process.Pid)
+	awaitExit(p.cmd.Process.Pid)
+	p.reap()
+	close(p.ended)
+	p.heir.bury()
+	p.closePipes()
+	close(p.done)
+}
+
+// reap kills what is left of the group and collects the status.
+func (p *Process) reap() {
+	p.signal(syscall.SIGKILL)
+	p.heir.disarm()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.cmd.Wait()
+	p.reaped, p.status = true, exitStatus(p.cmd.ProcessState, err)
+}
+
+// closePipes waits for the readers, but not for a stranger who holds the other end.
+func (p *Process) closePipes() {
+	deadline := time.After(lingering)
+	for _, read := range []chan struct{}{p.Drained, p.told} {
+		select {
+		case <-read:
+		case <-deadline:
+			deadline = time.After(0)
+		}
+	}
+	closeAll([]*os.File{p.Stdin, p.Stdout, p.errors})
+	<-p.told
+}
+
+// signal sends sig to the whole group, unless the process was reaped.
+func (p *Process) signal(sig syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = signalGroup(p.cmd.Process, sig) // it may have ended meanwhile
+	}
+}
+
+// Stop ends the process and its group, politely first, within 2 s.
+func (p *Process) Stop() {
+	_ = p.Stdin.Close()
+	if p.doneWithin(afterEOF) {
+		return
+	}
+	p.signal(syscall.SIGTERM)
+	if p.doneWithin(afterTerm) {
+		return
+	}
+	p.signal(syscall.SIGKILL)
+	p.doneWithin(afterKill)
+}
+
+func (p *Process) doneWithin(d time.Duration) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// Pid returns the process's number, 0 when it has ended.
+func (p *Process) Pid() int {
+	select {
+	case <-p.ended:
+		return 0
+	default:
+		return p.cmd.Process.Pid
+	}
+}
+
+// Begun reports whether the process has read all that waits in its input.
+func (p *Process) Begun() bool {
+	conn, err := p.Stdin.SyscallConn()
+	if err != nil {
+		return true
+	}
+	waiting := 0
+	err = conn.Control(func(fd uintptr) { waiting = unread(fd) })
+	return err != nil || waiting == 0
+}
+
+// Obituary says why the output of the process ended.
+func (p *Process) Obituary() error {
+	select {
+	case <-p.ended:
+	case <-time.After(lingering):
+		return &death{how: "closed its output", words: p.Stderr.LastWords()}
+	}
+	select {
+	case <-p.told:
+	case <-time.After(lingering):
+	}
+	return &death{how: p.status, words: p.Stderr.LastWords()}
+}
+
+// death is the end of a process, with the last telling line of its stderr, untrusted and raw.
+type death struct{ how, words string }
+
+func (d *death) Error() string {
+	if d.words == "" {
+		return d.how
+	}
+	return d.how + "; stderr: " + d.words
+}
+
+func exitStatus(state *os.ProcessState, err error) string {
+	if state == nil {
+		return fmt.Sprintf("was lost: %v", err)
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return fmt.Sprintf("was killed by signal %d (%v)", int(status.Signal()), status.Signal())
+	}
+	return fmt.Sprintf("exited with status %d", state.ExitCode())
+}
+
+// environment returns the variables of this process that an upstream may have, and its own.
+func environment(ours []string, own map[string]string) []string {
+	env := map[string]string{}
+	for _, entry := range ours {
+		name, value, _ := strings.Cut(entry, "=")
+		if slices.Contains(inherited, name) || strings.HasPrefix(name, "XDG_") {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, own)
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}

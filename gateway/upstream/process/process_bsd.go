@@ -1,0 +1,33 @@
+//go:build darwin || freebsd
+
+package process
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownGroup has a process begin a group. That it ends with us is left to the heir.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// awaitExit waits until the process has ended, without reaping it, see process_linux.go.
+func awaitExit(pid int) {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(queue) }()
+	event := unix.Kevent_t{Fflags: unix.NOTE_EXIT}
+	unix.SetKevent(&event, pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
+	for {
+		// ESRCH says that it is a zombie already.
+		if _, err := unix.Kevent(queue, []unix.Kevent_t{event}, make([]unix.Kevent_t, 1), nil); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// unread is not known here, so all counts as read: what may have begun is not sent twice.
+func unread(uintptr) int { return 0 }

@@ -1,0 +1,65 @@
+package process
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// StderrKept is how much of a process's stderr is kept, in bytes.
+const StderrKept = 8 << 10
+
+// telling matches a line that is likely to say what went wrong. The last line
+// alone often does not: node ends a stack trace with its own version.
+var telling = regexp.MustCompile(`(?i)(error|exception|panic|fatal|cannot|can't|could not|unable|failed|denied|refused|missing|not found|no such|invalid|required)`)
+
+// Ring keeps the end of what is written into it. It is safe for concurrent use.
+type Ring struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// Fill reads r to its end.
+func (r *Ring) Fill(from io.Reader) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		r.add(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (r *Ring) add(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.data = append(r.data, p...)
+	if over := len(r.data) - StderrKept; over > 0 {
+		r.data = append(r.data[:0], r.data[over:]...)
+	}
+}
+
+// Tail returns what is kept, untrusted and raw.
+func (r *Ring) Tail() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.data)
+}
+
+// LastWords returns the last line that tells something, or else the last one at all.
+func (r *Ring) LastWords() string {
+	last := ""
+	for _, line := range slices.Backward(strings.Split(r.Tail(), "\n")) {
+		line = strings.TrimSpace(line)
+		if last == "" {
+			last = line
+		}
+		if telling.MatchString(line) && !strings.HasPrefix(line, "at ") {
+			return line
+		}
+	}
+	return last
+}
